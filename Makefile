@@ -1,0 +1,93 @@
+# `make` prints the targets. Each one makes and fills `.venv` first; nothing is installed anywhere else.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+
+PYTHON ?= python3
+BIN := .venv/bin
+PY := $(BIN)/python
+PIP := $(PY) -m pip --quiet --disable-pip-version-check --no-input
+SOURCES := $(wildcard agentrail tests property_tests docs/examples)
+COGGED := README.md $(shell find docs -name '*.md')
+COG := $(PY) -m cogapp
+
+##@ Use
+
+run: .venv/core ## start agentrail
+	$(PY) -m agentrail
+
+test: .venv/test ## run the tests
+	$(PY) -m pytest tests
+
+properties: .venv/test ## run the property tests, the same examples each time
+	$(PY) -m pytest property_tests
+
+campaign: .venv/test ## run the property tests for long, with new examples each time
+	AGENTRAIL_PROFILE=campaign $(PY) -m pytest property_tests
+
+bench: .venv/test ## run the benchmarks
+	$(PY) -m tests.benchmarks
+
+mutants: .venv/test ## break the code on purpose and see that a test notices
+	$(PY) -m property_tests.mutants
+
+##@ Work on it
+
+check: lint test properties ## everything CI runs
+
+lint: format-check rules async-rules contracts docs-check mypy pyright ## the static checks alone, fastest first
+
+fix: .venv/lint ## format, mend what can be mended, regenerate the docs
+	$(BIN)/ruff format $(SOURCES)
+	$(BIN)/ruff check --fix $(SOURCES)
+	$(COG) -r $(COGGED)
+
+docs: .venv/lint ## regenerate the generated parts of the docs
+	$(COG) -r $(COGGED)
+
+clean: ## remove the environment and every cache
+	rm -rf .venv .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+format-check: .venv/lint
+	$(BIN)/ruff format --check $(SOURCES)
+
+rules: .venv/lint
+	$(BIN)/ruff check $(SOURCES)
+
+async-rules: .venv/lint
+	$(BIN)/flake8-async --enable ASYNC $$(find $(SOURCES) -name '*.py')
+
+contracts: .venv/lint
+	$(BIN)/lint-imports
+
+docs-check: .venv/lint
+	$(COG) --check --diff $(COGGED)
+
+mypy: .venv/lint
+	$(BIN)/mypy
+
+pyright: .venv/lint
+	$(BIN)/pyright
+
+# One stamp per step, so that `make run` installs little and a second call nothing.
+.venv/core: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "agentrail needs Python 3.11 or newer: make PYTHON=python3.11")'
+	$(PYTHON) -m venv .venv
+	$(PIP) install 'pip>=25.1' # the first that knows dependency groups
+	$(PIP) install --editable .
+	@touch $@
+
+.venv/test: .venv/core
+	$(PIP) install --group test
+	@touch $@
+
+.venv/lint: .venv/test
+	$(PIP) install --group lint
+	@touch $@
+
+help: ## print this list
+	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run test properties campaign bench mutants check lint fix docs clean help
+.PHONY: format-check rules async-rules contracts docs-check mypy pyright
