@@ -1,0 +1,19 @@
+"""How hard Hypothesis tries: `AGENTRAIL_PROFILE` picks `ci` (the default) or `campaign`."""
+
+import os
+from datetime import timedelta
+
+from hypothesis import HealthCheck, settings
+
+
+def load_profile() -> None:
+    """Register the profiles and load the one that the environment asks for."""
+    settings.register_profile("ci", derandomize=True, deadline=None, max_examples=100, print_blob=True)
+    settings.register_profile(
+        "campaign",
+        deadline=timedelta(seconds=20),
+        max_examples=5_000,
+        print_blob=True,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    settings.load_profile(os.environ.get("AGENTRAIL_PROFILE", "ci"))
