@@ -38,8 +38,8 @@ check: lint test properties ## everything CI runs
 lint: format-check rules async-rules contracts docs-check mypy pyright ## the static checks alone, fastest first
 
 fix: .venv/lint ## format, mend what can be mended, regenerate the docs
+	$(BIN)/ruff check --fix-only $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
-	$(BIN)/ruff check --fix $(SOURCES)
 	$(COG) -r $(COGGED)
 
 docs: .venv/lint ## regenerate the generated parts of the docs
@@ -59,7 +59,7 @@ async-rules: .venv/lint
 	$(BIN)/flake8-async --enable ASYNC $$(find $(SOURCES) -name '*.py')
 
 contracts: .venv/lint
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 docs-check: .venv/lint
 	$(COG) --check --diff $(COGGED)
