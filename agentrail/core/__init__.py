@@ -1,0 +1,1 @@
+"""The machine: a session's whole behaviour as a pure function from state and input to state, effects and events."""

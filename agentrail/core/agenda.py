@@ -1,0 +1,150 @@
+"""What comes next: hooks and stages, one after the other, until nothing is due or a hook has to wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from agentrail.core import changing, ending, prompting, requesting, ruling, running, steering, streaming
+from agentrail.core.effects import CarryOut
+from agentrail.core.inputs import AskSettled
+from agentrail.core.state import Due, Suspension
+from agentrail.core.work import Work
+from agentrail.hooks.asks import AskAnswer, Failed, Ok, TimedOut
+from agentrail.hooks.judge import NO_CONSENT, Consent
+from agentrail.hooks.records import Hook
+from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Place, Ruling, Verdict
+from agentrail.values.events.plugins import AskAnswered, AskStarted
+
+Begin = Callable[[Work, str], Hook | None]
+Finish = Callable[[Work, str, Hook, Ruling], None]
+Stage = Callable[[Work, str], None]
+
+FLOW: Final[Mapping[str, tuple[Begin, Finish]]] = {
+    "session_start": (prompting.begin_session_start, prompting.finish_session_start),
+    "session_end": (ending.begin_session_end, ending.finish_session_end),
+    "after_turn": (ending.begin_after_turn, ending.finish_after_turn),
+    "before_prompt": (prompting.begin_before_prompt, prompting.finish_before_prompt),
+    "before_request": (requesting.begin_before_request, requesting.finish_before_request),
+    "after_response": (streaming.begin_after_response, streaming.finish_after_response),
+    "before_tool": (ruling.begin_before_tool, ruling.finish_before_tool),
+    "on_tool_error": (running.begin_on_tool_error, running.finish_on_tool_error),
+    "after_tool": (running.begin_after_tool, running.finish_after_tool),
+    "after_tool_batch": (running.begin_after_tool_batch, running.finish_after_tool_batch),
+    "before_finish": (streaming.begin_before_finish, streaming.finish_before_finish),
+    "before_compact": (requesting.begin_before_compact, requesting.finish_before_compact),
+    "before_steering": (steering.begin_before_steering, steering.finish_before_steering),
+    "before_plugin_opts_update": (changing.begin_opts_update, changing.finish_opts_update),
+}
+"""Each hook: what its plugins are asked about, and what follows from their ruling."""
+
+STAGES: Final[Mapping[str, Stage]] = {
+    "settle": prompting.settle,
+    "next_round": requesting.next_round,
+    "request": requesting.request,
+    "conclude": streaming.conclude,
+    "advance_batch": running.advance_batch,
+    "change_plugins": changing.change_plugins,
+    "turn_over": ending.turn_over,
+    "after_aborted_nothing": ending.after_aborted_nothing,
+}
+"""What follows without asking anybody."""
+
+OF_ONE_CALL: Final = frozenset({"before_tool", "on_tool_error", "after_tool"})
+"""Pipelines of different calls may wait side by side."""
+
+NEVER_WAIT: Final = frozenset({"before_steering", "session_end", "before_plugin_opts_update"})
+"""Hooks that cannot ask: they need not wait for one that does."""
+
+
+def drain(w: Work) -> None:
+    """Do what is due, in order, until a hook has to wait."""
+    s = w.s
+    while s.due:
+        due = s.due[0]
+        if due.what in STAGES:
+            s.due = s.due[1:]
+            STAGES[due.what](w, due.ref)
+        elif _must_wait(w, due):
+            return
+        else:
+            s.due = s.due[1:]
+            _run(w, due)
+
+
+def _must_wait(w: Work, due: Due) -> bool:
+    waiting = w.s.suspended
+    if not waiting or due.what in NEVER_WAIT:
+        return False
+    if due.what not in OF_ONE_CALL:
+        return True
+    return any(other.hook.moment not in OF_ONE_CALL or other.ref == due.ref for other in waiting)
+
+
+def _run(w: Work, due: Due) -> None:
+    hook = FLOW[due.what][0](w, due.ref)
+    if hook is None:
+        return
+    place, consent, gathered = START, NO_CONSENT, NOTHING_GATHERED
+    if due.what == "before_tool":
+        place, consent, gathered = ruling.where_before_tool(w, due.ref)
+    _rule(w, hook, due.ref, place, gathered, consent)
+
+
+def _rule(w: Work, hook: Hook, ref: str, place: Place, gathered: Gathered, consent: Consent) -> None:  # noqa: PLR0913
+    s = w.s
+    row = s.row if hook.moment != "before_plugin_opts_update" else s.row.but(but_for=ref)
+    decided = w.judge.rule(hook, row, w.context, place, gathered, consent)
+    w.rulings.append(decided)
+    if decided.states:
+        states = list(s.plugin_states)
+        for seat, new in decided.states:
+            states[seat] = new
+        s.plugin_states = tuple(states)
+    if decided.errors:
+        w.emit(*decided.errors)
+    if decided.verdict is Verdict.ASK and decided.pause is not None and s.stopping is None:
+        _suspend(w, hook, ref, decided)
+        return
+    if decided.verdict is not Verdict.HOLD and decided.gathered.emits:
+        w.emit(*decided.gathered.emits)
+    FLOW[hook.moment][1](w, ref, hook, decided)
+
+
+def _suspend(w: Work, hook: Hook, ref: str, decided: Ruling) -> None:
+    """Let a hook wait for what one of its plugins asks for."""
+    s = w.s
+    pause = decided.pause
+    if pause is None or pause.request is None or decided.by is None:
+        return
+    ask_id = w.make_id("ask")
+    s.suspended = (*s.suspended, Suspension(ask_id, hook, ref, decided.by, pause, decided.gathered))
+    w.emit(AskStarted(ask_id, decided.by, hook.moment, type(pause.request).__name__))
+    w.ask(CarryOut(ask_id, decided.by, pause.request, w.context().model))
+    if pause.deadline is not None:
+        w.set_timer(f"ask:{ask_id}", w.at + int(pause.deadline * 1000))
+
+
+STATUS: Final[Mapping[type[AskAnswer], str]] = {Ok: "ok", Failed: "failed", TimedOut: "timed_out"}
+
+
+def on_settled(w: Work, settled: AskSettled) -> None:
+    """Ask the plugin that asked once more, with the answer."""
+    w.count(settled.usage)
+    answer(w, settled.ask_id, settled.answer)
+
+
+def answer(w: Work, ask_id: str, given: AskAnswer) -> None:
+    """Go on with the hook that waits for *ask_id*; an answer that nobody waits for changes nothing."""
+    s = w.s
+    waiting = next((other for other in s.suspended if other.ask_id == ask_id), None)
+    if waiting is None:
+        return
+    s.suspended = tuple(other for other in s.suspended if other is not waiting)
+    w.clear_timer(f"ask:{ask_id}")
+    w.emit(AskAnswered(ask_id, waiting.plugin, STATUS[type(given)]))
+    place = waiting.pause.place.but(asked=waiting.pause.request, answer=given)
+    consent = NO_CONSENT
+    if waiting.hook.moment == "before_tool":
+        consent = ruling.where_before_tool(w, waiting.ref)[1]
+    _rule(w, waiting.hook, waiting.ref, place, waiting.gathered, consent)

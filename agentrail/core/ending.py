@@ -1,0 +1,245 @@
+"""How turns and sessions end: exactly one end or abort, exactly one `after_turn`, whatever happens."""
+
+from __future__ import annotations
+
+from agentrail.core.answers import DONE
+from agentrail.core.batch import (
+    call_timer,
+    drop_suspension,
+    hold_timer,
+    kill,
+    kill_lingering,
+    results_of,
+)
+from agentrail.core.effects import CancelCompaction, CancelRequest, CloseSession, ReportStart
+from agentrail.core.inputs import AbortSent, StopSent
+from agentrail.core.state import Phase, Prompt, Turn
+from agentrail.core.work import Work
+from agentrail.errors import AgentrailError, SessionRefused
+from agentrail.hooks.records import AfterTurn, Hook, SessionEnd
+from agentrail.hooks.ruling import Ruling
+from agentrail.values.content import Text
+from agentrail.values.events.context import CompactEnd
+from agentrail.values.events.life import (
+    AgentAbort,
+    AgentEnd,
+    PromptDropped,
+    PromptRejected,
+    SessionEnded,
+    SteeringReceived,
+)
+from agentrail.values.messages import AssistantMessage
+from agentrail.values.stream import NOTHING_YET, Partial
+
+TURN_TIMER = "turn"
+RETRY_TIMER = "retry"
+
+
+def cut_request(w: Work, partial: Partial) -> None:
+    """Cut the request that is out, and keep the text that had come."""
+    s = w.s
+    if s.request is None:
+        return
+    w.ask(CancelRequest(s.request.request_id))
+    s.request = None
+    keep_partial(w, partial)
+
+
+def keep_partial(w: Work, partial: Partial) -> None:
+    """Keep what had come of a response that was cut, marked as interrupted."""
+    w.count(partial.usage)
+    if partial.text and w.s.turn is not None:
+        w.say(AssistantMessage((Text(partial.text),), model=w.s.turn.model, usage=partial.usage, interrupted=True))
+
+
+def cancel_compaction(w: Work) -> None:
+    """Give up the compaction that runs; nothing changes by it."""
+    compaction, w.s.compaction = w.s.compaction, None
+    if compaction is not None and compaction.running:
+        w.ask(CancelCompaction(compaction.compaction_id))
+        w.emit(CompactEnd(0, "cancelled"))
+
+
+def close_batch(w: Work) -> None:
+    """Put the results of the batch into the history, in the order of the calls."""
+    batch, w.s.batch = w.s.batch, None
+    if batch is not None:
+        for call in batch.calls:
+            w.clear_timer(call_timer(call.call_id))
+            if call.hold is not None:
+                w.clear_timer(hold_timer(call.hold.approval_id))
+        w.say(*results_of(batch))
+
+
+def end_turn(w: Work, stop: str) -> None:
+    """End the open turn by itself."""
+    s = w.s
+    turn = s.turn
+    if turn is None:
+        return
+    close_batch(w)
+    _close_timers(w)
+    w.emit(AgentEnd(turn.ref, stop, s.history[turn.mark :], s.usage.minus(turn.used)))
+    steering_to_queue(w)
+    _closing(w, turn.but(ended="finished", stop=stop))
+
+
+def abort_turn(  # noqa: PLR0913 - an abort, whole
+    w: Work,
+    reason: str,
+    detail: str | None = None,
+    *,
+    kill_tools: str = "killable",
+    partial: Partial = NOTHING_YET,
+) -> None:
+    """Abort what is going on: the open turn, or what has not become one."""
+    s = w.s
+    turn = s.turn
+    s.due = ()
+    over = turn is not None and turn.ended is not None
+    for suspension in s.suspended:
+        drop_suspension(w, suspension)
+    if turn is None or over:
+        w.emit(AgentAbort(None, reason, detail))
+        cancel_compaction(w)
+        _refuse_what_was_taken(w, detail or reason)
+        if over:
+            w.next("turn_over")
+        else:
+            w.next("after_aborted_nothing", detail or reason)
+        return
+    cut_request(w, partial)
+    cancel_compaction(w)
+    kill(w, kill_tools, detail or reason)
+    close_batch(w)
+    _close_timers(w)
+    _drop_steering(w)
+    w.emit(AgentAbort(turn.ref, reason, detail))
+    _closing(w, turn.but(ended="aborted", abort_reason=reason))
+
+
+def _closing(w: Work, turn: Turn) -> None:
+    w.s.turn = turn
+    w.s.phase = Phase.RUNNING
+    w.s.due = ()
+    w.next("after_turn")
+
+
+def _close_timers(w: Work) -> None:
+    w.clear_timer(TURN_TIMER)
+    w.clear_timer(RETRY_TIMER)
+
+
+def steering_to_queue(w: Work) -> None:
+    """Put steering that no request will carry in front of the prompts that wait."""
+    s = w.s
+    if s.steering:
+        s.queue = (*(Prompt(text.ref, (Text(text.text),)) for text in s.steering), *s.queue)
+        s.steering = ()
+
+
+def _drop_steering(w: Work) -> None:
+    waiting, w.s.steering = w.s.steering, ()
+    w.emit(*(SteeringReceived(text.ref, text.text, "dropped") for text in waiting))
+
+
+def _refuse_what_was_taken(w: Work, reason: str) -> None:
+    taken, w.s.taking = w.s.taking, None
+    if taken is not None:
+        w.emit(PromptRejected(taken.ref, reason))
+
+
+def begin_after_turn(w: Work, _: str) -> Hook | None:
+    """Build the hook of a turn that is over."""
+    s = w.s
+    turn = s.turn
+    if turn is None or turn.ended is None:
+        return None
+    diff = s.history[min(turn.mark, len(s.history)) :]
+    return AfterTurn(turn.ended, turn.abort_reason, diff, s.usage.minus(turn.used), turn.started_at, w.at)
+
+
+def finish_after_turn(w: Work, _ref: str, _hook: Hook, _ruling: Ruling) -> None:
+    """Close a turn whose `after_turn` has run."""
+    turn_over(w, "")
+
+
+def turn_over(w: Work, _: str) -> None:
+    """Close a turn that has ended and whose `after_turn` has run or was cut short."""
+    w.s.turn = None
+    w.s.round = 0
+    w.next("settle")
+
+
+# abort and stop
+
+
+def on_abort(w: Work, sent: AbortSent) -> None:
+    """Carry out a caller's abort."""
+    s = w.s
+    w.answer = DONE
+    for text in sent.dropped:
+        w.emit(PromptDropped(w.make_id("p"), text))
+    if sent.clear_queue:
+        drop_queue(w)
+    if sent.kill_tools == "all":
+        kill_lingering(w)
+    if s.phase is Phase.IDLE and s.turn is None:
+        w.emit(AgentAbort(None, "user", sent.reason))
+        return
+    abort_turn(w, "user", sent.reason, kill_tools=sent.kill_tools, partial=sent.partial)
+
+
+def drop_queue(w: Work) -> None:
+    """Drop all prompts that wait."""
+    waiting, w.s.queue = w.s.queue, ()
+    w.emit(*(PromptDropped(prompt.ref, prompt.text) for prompt in waiting))
+
+
+def after_aborted_nothing(w: Work, reason: str) -> None:
+    """Go on after an abort that found no turn: a session that was starting does not start."""
+    if w.s.opening:
+        fail_start(w, SessionRefused(w.s.session_id, "an abort", reason))
+    else:
+        w.next("settle")
+
+
+def on_stop(w: Work, sent: StopSent) -> None:
+    """Stop the session for good: first the turn, then `session_end`."""
+    s = w.s
+    w.answer = DONE
+    s.stopping = sent.reason
+    kill_lingering(w)
+    if s.phase is Phase.IDLE and s.turn is None:
+        w.next("settle")
+        return
+    abort_turn(w, "stopped", sent.reason, kill_tools="all", partial=sent.partial)
+
+
+def begin_session_end(w: Work, _: str) -> Hook:
+    """Build the hook of a session that stops."""
+    return SessionEnd(w.s.stopping or "stopped")
+
+
+def finish_session_end(w: Work, _ref: str, _hook: Hook, _ruling: Ruling) -> None:
+    """Close a session whose `session_end` has run."""
+    drop_queue(w)
+    end_session(w, w.s.stopping or "stopped")
+
+
+def end_session(w: Work, reason: str) -> None:
+    """End the session; nothing comes behind this."""
+    s = w.s
+    for timer, _ in s.timers:
+        w.clear_timer(timer)
+    s.phase = Phase.ENDED
+    s.stopping = reason
+    w.emit(SessionEnded(reason))
+    w.ask(CloseSession(reason))
+
+
+def fail_start(w: Work, error: AgentrailError) -> None:
+    """End a session that was never really there, and tell whoever spawned it."""
+    w.s.opening = False
+    w.ask(ReportStart(error))
+    end_session(w, str(error))

@@ -1,0 +1,161 @@
+"""From a prompt to a turn, and from one turn to the next."""
+
+from __future__ import annotations
+
+from agentrail.core.answers import DONE, Accepted
+from agentrail.core.batch import release
+from agentrail.core.effects import ReportStart
+from agentrail.core.ending import TURN_TIMER, end_turn, fail_start, steering_to_queue
+from agentrail.core.inputs import PromptSent, SessionOpened, WithdrawSent
+from agentrail.core.state import Phase, Prompt, Turn
+from agentrail.core.work import Work
+from agentrail.errors import PluginRefused, QueueFull, SessionRefused, StateNotStorable, UnknownPrompt
+from agentrail.hooks.records import BeforePrompt, Hook, SessionStart
+from agentrail.hooks.ruling import Ruling, Verdict
+from agentrail.values.content import Part, Text
+from agentrail.values.events.context import Intervention
+from agentrail.values.events.life import (
+    AgentStart,
+    PromptQueued,
+    PromptReceived,
+    PromptRejected,
+    PromptWithdrawn,
+    SessionStarted,
+)
+from agentrail.values.messages import Origin, UserMessage
+
+STATE_LIMIT = 64 * 1024
+"""Bytes that the state of a plugin may take."""
+
+
+def on_opened(w: Work, _: SessionOpened) -> None:
+    """Give each plugin its first state, then ask them whether the session may start."""
+    s = w.s
+    w.answer = DONE
+    s.phase = Phase.RUNNING
+    states: list[object] = []
+    for seat in s.seats:
+        ruling = w.judge.init(seat, w.context)
+        w.rulings.append(ruling)
+        if ruling.verdict is not Verdict.PASS:
+            broken = ruling.reason.startswith("its state")
+            fail_start(
+                w,
+                StateNotStorable(seat.key, ruling.reason, STATE_LIMIT)
+                if broken
+                else PluginRefused(ruling.reason, seat.key),
+            )
+            return
+        states.append(ruling.states[0][1])
+    s.plugin_states = tuple(states)
+    w.next("session_start")
+
+
+def begin_session_start(_w: Work, _: str) -> Hook:
+    """Build the hook of a session that begins."""
+    return SessionStart()
+
+
+def finish_session_start(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> None:
+    """Start the session, or not."""
+    if ruling.verdict is Verdict.ABORT:
+        fail_start(w, SessionRefused(w.s.session_id, f"plugin `{ruling.by}`", ruling.reason))
+        return
+    w.apply(ruling)
+    w.s.opening = False
+    w.emit(SessionStarted(w.s.model))
+    w.ask(ReportStart())
+    w.next("settle")
+
+
+# Taking prompts
+
+
+def on_prompt(w: Work, sent: PromptSent) -> None:
+    """Take a prompt, or queue it, or let it supersede what waits for a person."""
+    accept(w, sent.parts)
+
+
+def accept(w: Work, parts: tuple[Part, ...]) -> None:
+    """Accept something that the user says, in whatever state."""
+    s = w.s
+    limit = s.setup.options.max_prompt_queue
+    free = s.phase is Phase.IDLE and s.turn is None
+    if not free and len(s.queue) >= limit:
+        w.refuse(QueueFull(limit))
+        return
+    prompt = Prompt(w.make_id("p"), parts)
+    s.queue = (*s.queue, prompt)
+    if free:
+        w.answer = Accepted(prompt.ref, "started")
+        w.next("settle")
+        return
+    w.answer = Accepted(prompt.ref, "queued", len(s.queue))
+    w.emit(PromptQueued(prompt.ref, prompt.text, len(s.queue)))
+    if s.resting and s.setup.options.on_prompt_while_held == "supersede":
+        for call in s.waiting_calls:
+            release(w, call, "superseded", "superseded by a new message of the user")
+        end_turn(w, "superseded")
+
+
+def on_withdraw(w: Work, sent: WithdrawSent) -> None:
+    """Take a queued prompt back."""
+    s = w.s
+    for prompt in s.queue:
+        if prompt.ref == sent.ref:
+            s.queue = tuple(other for other in s.queue if other is not prompt)
+            w.emit(PromptWithdrawn(prompt.ref, prompt.text))
+            w.answer = DONE
+            return
+    w.refuse(UnknownPrompt(sent.ref))
+
+
+def settle(w: Work, _: str) -> None:
+    """No turn is open: stop if asked to, change plugins if asked to, take the next prompt, or be idle."""
+    s = w.s
+    steering_to_queue(w)
+    if s.stopping is not None:
+        s.phase = Phase.RUNNING
+        w.next("session_end")
+    elif s.changes:
+        s.phase = Phase.RUNNING
+        w.next("change_plugins")
+    elif s.queue:
+        s.phase = Phase.RUNNING
+        s.taking, s.queue = s.queue[0], s.queue[1:]
+        w.next("before_prompt")
+    else:
+        s.phase = Phase.IDLE
+
+
+def begin_before_prompt(w: Work, _: str) -> Hook | None:
+    """Build the hook of the prompt that is being taken."""
+    taken = w.s.taking
+    return None if taken is None else BeforePrompt(taken.text, taken.ref)
+
+
+def finish_before_prompt(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> None:
+    """Start the turn, or reject the prompt."""
+    s = w.s
+    taken, s.taking = s.taking, None
+    if taken is None:
+        return
+    if ruling.verdict is Verdict.ABORT:
+        w.emit(PromptRejected(taken.ref, ruling.reason, ruling.by))
+        w.next("settle")
+        return
+    s.turns += 1
+    s.deafness = ()
+    s.turn = Turn(taken.ref, w.at, len(s.history), s.usage, s.model, s.model_options)
+    w.apply(ruling)
+    w.emit(PromptReceived(taken.ref, taken.text), AgentStart(taken.ref))
+    w.say(UserMessage(taken.parts))
+    texts = ruling.gathered.texts
+    if texts:
+        text = "\n\n".join(texts)
+        w.say(UserMessage((Text(text),), Origin.INTERVENTION))
+        w.emit(Intervention(text, "before_prompt"))
+    limit = s.setup.options.max_turn_seconds
+    if limit is not None:
+        w.set_timer(TURN_TIMER, w.at + int(limit * 1000))
+    w.next("next_round")

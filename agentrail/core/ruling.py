@@ -1,0 +1,172 @@
+"""Before a call runs: is it known, does it fit, is it a loop, and what do the plugins say?"""
+
+from __future__ import annotations
+
+from agentrail.core.batch import find, give_error, hold_timer, put
+from agentrail.core.calls import Call, CallStatus, Hold
+from agentrail.core.ending import abort_turn
+from agentrail.core.requesting import abort_by
+from agentrail.core.work import Work
+from agentrail.hooks.judge import NO_CONSENT, Consent
+from agentrail.hooks.records import BeforeTool, Hook
+from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Pause, Place, Ruling, Verdict
+from agentrail.values.events.people import ApprovalRequired
+from agentrail.values.events.tools import LoopDetected, ToolBlocked, ToolCallUnknown
+from agentrail.values.json import JsonObject
+
+
+def begin_before_tool(w: Work, call_id: str) -> Hook | None:
+    """Build the hook of a call, unless it cannot run whatever anybody says."""
+    call = find(w, call_id)
+    if call is None or call.status not in (CallStatus.NEW, CallStatus.RULING):
+        return None
+    if call.status is CallStatus.NEW:
+        ready = _looked_up(w, call)
+        if ready is None:
+            w.next("advance_batch")
+            return None
+        call = ready
+    args = call.args if call.gathered.args is None else call.gathered.args
+    return BeforeTool(call.name, args, call_id, approved=call.approved is not None and args == call.approved)
+
+
+def where_before_tool(w: Work, call_id: str) -> tuple[Place, Consent, Gathered]:
+    """Say where the pipeline of a call goes on, what people have agreed to, and what it has accumulated."""
+    call = find(w, call_id)
+    if call is None:
+        return START, NO_CONSENT, NOTHING_GATHERED
+    return call.place, Consent(call.approved, call.holders, w.s.approved_always), call.gathered
+
+
+def _looked_up(w: Work, call: Call) -> Call | None:
+    """Find the tool of a new call and check its arguments; give it an error result if that fails."""
+    s = w.s
+    attached = s.tools.get(call.name)
+    if call.refusal is not None:
+        give_error(w, call, call.refusal)
+        return None
+    if attached is None:
+        w.emit(ToolCallUnknown(call.call_id, call.name))
+        there = ", ".join(f"`{name}`" for name in s.tools) or "none"
+        give_error(w, call, f"there is no tool `{call.name}`; the tools are: {there}")
+        return None
+    if s.round >= s.setup.options.max_turns:
+        give_error(w, call, "no more tools may be called in this turn: it has reached its limit; answer without them")
+        return None
+    call = call.but(spec=attached.spec, revision=attached.revision, status=CallStatus.RULING)
+    notes = _loops(w, call)
+    if notes is None:
+        return None
+    call = call.but(notes=notes)
+    put(w, call)
+    problem = unfit(w, call, call.args)
+    if problem is not None:
+        give_error(w, call, problem)
+        return None
+    return call
+
+
+def unfit(w: Work, call: Call, args: JsonObject) -> str | None:
+    """Say why *args* do not fit the call's tool, if they do not."""
+    ruling = w.judge.check(call.name, call.revision, args)
+    w.rulings.append(ruling)
+    return None if ruling.verdict is Verdict.PASS else f"the arguments do not fit `{call.name}`: {ruling.reason}"
+
+
+def _loops(w: Work, call: Call) -> tuple[str, ...] | None:
+    """Remark on loops; `None`: the turn was aborted for one."""
+    s = w.s
+    turn = s.turn
+    if turn is None:
+        return None
+    options = s.setup.options
+    notes: list[str] = []
+    this = (call.name, call.args)
+    repeats = turn.repeats + 1 if turn.last_call == this else 1
+    if repeats >= options.repeat_pattern:
+        w.emit(LoopDetected("repeat_pattern", call.name, repeats))
+        notes.append(f"this is the same call {repeats} times in a row; try something else")
+    subject = _subject(call)
+    subjects = turn.subjects
+    if subject is not None:
+        seen = dict(turn.subjects)
+        count = seen[subject] = seen.get(subject, 0) + 1
+        subjects = tuple(seen.items())
+        if count >= options.file_loop_abort:
+            w.emit(LoopDetected("file_loop_abort", call.name, count, subject))
+            abort_turn(w, "loop", f"{count} calls on {subject} in one turn")
+            return None
+        if count >= options.file_loop_warn:
+            w.emit(LoopDetected("file_loop_warn", call.name, count, subject))
+            notes.append(f"this is call {count} on {subject} in this turn; are you going in circles?")
+    s.turn = turn.but(last_call=this, repeats=repeats, subjects=subjects)
+    return tuple(notes)
+
+
+def _subject(call: Call) -> str | None:
+    if call.spec is None or call.spec.subject is None:
+        return None
+    found = call.args.get(call.spec.subject)
+    return found if isinstance(found, str) else None
+
+
+def finish_before_tool(w: Work, call_id: str, hook: Hook, ruling: Ruling) -> None:
+    """Make the call ready, hold it, or give it its error result."""
+    call = find(w, call_id)
+    if call is None or call.done or not isinstance(hook, BeforeTool):
+        return
+    if ruling.verdict is Verdict.ABORT:
+        abort_by(w, ruling)
+        return
+    w.apply(ruling)
+    args = call.args if ruling.gathered.args is None else ruling.gathered.args
+    if ruling.verdict is Verdict.BLOCK:
+        by = ruling.by or ""
+        w.emit(ToolBlocked(call.call_id, call.name, ruling.reason, by))
+        give_error(w, call, f"blocked by {by}: {ruling.reason}")
+    elif ruling.verdict is Verdict.HOLD and ruling.pause is not None:
+        hold(w, call.but(args=args), ruling, ruling.pause)
+    elif (problem := unfit(w, call, args) if args != call.args else None) is not None:
+        give_error(w, call, problem)
+    elif call.approved is not None and args != call.approved:
+        changed = ", ".join(ruling.gathered.replaced_by)
+        pause = Pause(Place(len(w.s.seats), final=True), None, None, f"{changed} changed the arguments after approval")
+        hold(w, call.but(args=args), ruling.but(by=changed), pause)
+    else:
+        put(w, call.but(args=args, status=CallStatus.READY, gathered=call.gathered.but(args=None)))
+    w.next("advance_batch")
+
+
+def hold(w: Work, call: Call, ruling: Ruling, pause: Pause) -> None:
+    """Let *call* wait for a person."""
+    s = w.s
+    approval_id = w.make_id(f"{s.session_id}:a")
+    expires = None if pause.deadline is None else w.at + int(pause.deadline * 1000)
+    held = Hold(
+        approval_id,
+        pause.hint,
+        ruling.by or "",
+        call.args,
+        pause.place,
+        ruling.gathered,
+        w.at,
+        expires,
+        pause.family,
+    )
+    put(w, call.but(status=CallStatus.HELD, hold=held))
+    if expires is not None:
+        w.set_timer(hold_timer(approval_id), expires)
+    w.emit(
+        ApprovalRequired(
+            approval_id,
+            call.call_id,
+            call.name,
+            call.args,
+            pause.hint,
+            held.plugin,
+            w.at,
+            expires,
+            pause.family,
+            s.setup.path,
+        )
+    )

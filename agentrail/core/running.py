@@ -1,0 +1,348 @@
+"""Running the calls of a response: which start, what they answer, and when all have their results."""
+
+from __future__ import annotations
+
+from agentrail.core.batch import (
+    GRACE_TIMER,
+    call_timer,
+    doubt,
+    find,
+    give_error,
+    give_result,
+    next_report,
+    put,
+    quarantine,
+    results_of,
+    stray_of,
+)
+from agentrail.core.calls import WAITS_FOR_PERSON, Batch, Call, CallStatus, Question, Stray, touches_files
+from agentrail.core.effects import StartCall
+from agentrail.core.ending import TURN_TIMER, close_batch, end_turn
+from agentrail.core.inputs import ToolRaised, ToolReturned, ToolStopped
+from agentrail.core.requesting import abort_by
+from agentrail.core.state import Phase
+from agentrail.core.work import Work
+from agentrail.hooks.records import AfterTool, AfterToolBatch, Hook, OnToolError
+from agentrail.hooks.ruling import Ruling, Verdict
+from agentrail.values.content import Text, text_of
+from agentrail.values.events.context import Intervention
+from agentrail.values.events.life import AgentResumed
+from agentrail.values.events.people import AskUser as AskUserEvent
+from agentrail.values.events.tools import (
+    TodoChange,
+    ToolAbandoned,
+    ToolExecutionEnd,
+    ToolExecutionMetrics,
+    ToolExecutionStart,
+)
+from agentrail.values.messages import Origin, UserMessage
+from agentrail.values.tools import (
+    AskUser,
+    CompactNow,
+    Effect,
+    EffectClass,
+    Err,
+    Ok,
+    SetTodos,
+    ToolEffect,
+    ToolResult,
+    err,
+    ok,
+)
+
+STILL_BUSY = frozenset({CallStatus.NEW, CallStatus.RULING})
+CAN_RUN_AGAIN = frozenset({EffectClass.PURE, EffectClass.IDEMPOTENT})
+NOTICE_CHARS = 200
+
+
+def advance_batch(w: Work, _: str) -> None:
+    """Start the calls that may start; rest if only held ones are left; end the batch if none is."""
+    s = w.s
+    batch = s.batch
+    if batch is None or (s.turn is not None and s.turn.ended is not None):
+        return
+    if any(call.status is CallStatus.NEW for call in batch.calls):
+        return
+    s.phase = Phase.EXECUTING_TOOLS
+    _start_ready(w, batch)
+    open_calls = tuple(call for call in s.batch.calls if not call.done) if s.batch is not None else ()
+    if not open_calls:
+        w.next("after_tool_batch")
+    elif all(call.status in WAITS_FOR_PERSON for call in open_calls):
+        _rest(w)
+
+
+def _rest(w: Work) -> None:
+    s = w.s
+    s.phase = Phase.IDLE
+    due = dict(s.timers).get(TURN_TIMER)
+    if due is not None and s.turn is not None:
+        s.turn = s.turn.but(deadline_left=max(0, due - w.at))
+        w.clear_timer(TURN_TIMER)
+
+
+def wake(w: Work) -> None:
+    """Leave the rest: a person has decided something."""
+    s = w.s
+    s.phase = Phase.EXECUTING_TOOLS
+    if s.turn is not None and s.turn.deadline_left is not None:
+        w.set_timer(TURN_TIMER, w.at + s.turn.deadline_left)
+        s.turn = s.turn.but(deadline_left=None)
+
+
+def _start_ready(w: Work, batch: Batch) -> None:
+    s = w.s
+    running = s.running_calls()
+    alone = any(c.status is CallStatus.RUNNING and c.spec is not None and not c.spec.parallel for c in batch.calls)
+    grace = int(s.setup.options.tool_grace * 1000)
+    writers = any(stray.writes and not stray.reported and w.at < stray.since + grace for stray in s.quarantined)
+    for call in batch.calls:
+        if call.status is not CallStatus.READY or call.spec is None:
+            continue
+        if alone or running >= s.setup.options.max_parallel_tools or (not call.spec.parallel and running):
+            return
+        if writers and touches_files(call.spec):
+            continue
+        if call.name not in s.tools:
+            give_error(w, call, f"the tool `{call.name}` was detached before the call ran")
+            continue
+        _start(w, call)
+        running += 1
+        alone = not call.spec.parallel
+
+
+def _start(w: Work, call: Call) -> None:
+    s = w.s
+    started = call.started_at or w.at
+    put(w, call.but(status=CallStatus.RUNNING, started_at=started))
+    w.emit(ToolExecutionStart(call.call_id, call.name, call.args, call.attempt))
+    if call.spec is not None:
+        w.set_timer(call_timer(call.call_id), w.at + int(call.spec.timeout * 1000))
+    key = f"{s.session_id}/{call.call_id}"
+    w.ask(StartCall(call.call_id, call.attempt, call.name, call.revision, call.args, key))
+
+
+# What tools answer
+
+
+def _running(w: Work, call_id: str, attempt: int) -> Call | None:
+    call = find(w, call_id)
+    if call is None or call.status is not CallStatus.RUNNING or call.attempt != attempt:
+        return None
+    w.clear_timer(call_timer(call_id))
+    return call
+
+
+def on_returned(w: Work, returned: ToolReturned) -> None:
+    """Take a tool's answer, or note the outcome of one that had left its turn."""
+    call = _running(w, returned.call_id, returned.attempt)
+    if call is None:
+        _closed_late(w, returned.call_id, returned.result)
+        return
+    result = returned.result
+    if isinstance(result, Effect):
+        answer = _carry_out(w, call, result.effect)
+        if answer is None:
+            w.next("advance_batch")
+            return
+        result = answer
+    take_answer(w, call, result)
+
+
+def take_answer(w: Work, call: Call, answer: Ok | Err) -> None:
+    """Report a call's answer and let the plugins see it."""
+    put(w, call.but(status=CallStatus.RETURNED, answer=answer))
+    is_error = isinstance(answer, Err)
+    w.emit(
+        ToolExecutionEnd(call.call_id, call.name, answer.content, is_error, answer.details),
+        ToolExecutionMetrics(call.call_id, call.name, call.started_at, w.at, w.at - call.started_at),
+    )
+    w.later("after_tool", call.call_id)
+
+
+def _carry_out(w: Work, call: Call, effect: ToolEffect) -> Ok | None:
+    """Do what a tool wants of the session; `None`: the call waits for a person."""
+    match effect:
+        case SetTodos(todos=todos):
+            w.s.todos = todos
+            w.emit(TodoChange(todos))
+            return ok("the list was updated")
+        case CompactNow(reason=reason):
+            w.s.compact_wanted = reason
+            return ok("the context will be compacted before the next request")
+        case AskUser(question=question, options=options):
+            ref = w.make_id(f"{w.s.session_id}:q")
+            put(w, call.but(status=CallStatus.ASKING, question=Question(ref, question, options)))
+            w.emit(AskUserEvent(ref, call.call_id, question, options))
+            return None
+
+
+def on_raised(w: Work, raised: ToolRaised) -> None:
+    """A tool broke: ask whether to try again, where that is safe, or take it as its answer."""
+    call = _running(w, raised.call_id, raised.attempt)
+    if call is None:
+        _closed_late(w, raised.call_id, err(raised.error))
+        return
+    safe = call.spec is not None and call.spec.effect in CAN_RUN_AGAIN
+    if safe and call.attempt <= w.s.setup.options.tool_max_retries:
+        put(w, call.but(status=CallStatus.FAILED, error=raised.error))
+        w.later("on_tool_error", call.call_id)
+    else:
+        take_answer(w, call, _failed(call, raised.error))
+
+
+def _failed(call: Call, error: str) -> Err:
+    return err(f"the tool failed: {error}; {doubt(call.spec)}")
+
+
+def on_stopped(w: Work, stopped: ToolStopped) -> None:
+    """A cancelled call has ended."""
+    call = _running(w, stopped.call_id, stopped.attempt)
+    if call is None:
+        _closed_late(w, stopped.call_id, err("it was cancelled"))
+    else:
+        take_answer(w, call, err(f"the call was cancelled; {doubt(call.spec)}"))
+
+
+def begin_on_tool_error(w: Work, call_id: str) -> Hook | None:
+    """Build the hook of a failure that would be retried."""
+    call = find(w, call_id)
+    if call is None or call.status is not CallStatus.FAILED:
+        return None
+    return OnToolError(call.name, call_id, call.error, call.attempt)
+
+
+def finish_on_tool_error(w: Work, call_id: str, _hook: Hook, ruling: Ruling) -> None:
+    """Run the tool again, or take the failure as its answer."""
+    call = find(w, call_id)
+    if call is None or call.done:
+        return
+    if ruling.verdict is Verdict.ABORT:
+        abort_by(w, ruling)
+        return
+    w.apply(ruling)
+    if ruling.verdict is Verdict.SKIP:
+        take_answer(w, call, _failed(call, call.error))
+    else:
+        put(w, call.but(status=CallStatus.READY, attempt=call.attempt + 1))
+        w.next("advance_batch")
+
+
+def begin_after_tool(w: Work, call_id: str) -> Hook | None:
+    """Build the hook of a result."""
+    call = find(w, call_id)
+    if call is None or call.status is not CallStatus.RETURNED or call.answer is None:
+        return None
+    return AfterTool(call.name, call_id, call.answer)
+
+
+def finish_after_tool(w: Work, call_id: str, _hook: Hook, ruling: Ruling) -> None:
+    """Give the call its result, as the plugins left it."""
+    s = w.s
+    call = find(w, call_id)
+    if call is None or call.done or call.answer is None:
+        return
+    answer = call.answer if ruling.gathered.result is None else ruling.gathered.result
+    if ruling.verdict is Verdict.ABORT:
+        give_error(w, call, f"it ended, but its result was withheld: {ruling.reason}")
+        abort_by(w, ruling)
+        return
+    give_result(w, call, answer.content, is_error=isinstance(answer, Err), details=answer.details)
+    w.apply(ruling)
+    texts = ruling.gathered.texts
+    if texts and s.batch is not None:
+        s.batch = s.batch.but(texts=(*s.batch.texts, *(("after_tool", text) for text in texts)))
+    w.next("advance_batch")
+
+
+# When all have their results
+
+
+def begin_after_tool_batch(w: Work, _: str) -> Hook | None:
+    """Build the hook of a batch that is complete."""
+    batch = w.s.batch
+    return None if batch is None else AfterToolBatch(results_of(batch))
+
+
+def finish_after_tool_batch(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> None:
+    """Put the results into the history, and go on or end the turn."""
+    s = w.s
+    batch = s.batch
+    if batch is None:
+        return
+    if ruling.verdict is Verdict.ABORT:
+        abort_by(w, ruling)
+        return
+    w.apply(ruling)
+    close_batch(w)
+    texts = (*batch.texts, *(("after_tool_batch", text) for text in ruling.gathered.texts))
+    if texts:
+        w.say(UserMessage((Text("\n\n".join(text for _, text in texts)),), Origin.INTERVENTION))
+        w.emit(*(Intervention(text, hook) for hook, text in texts))
+    if not batch.decisions or s.steering:
+        w.next("next_round")
+    elif any(goes_on for _, goes_on in batch.decisions):
+        w.emit(AgentResumed(batch.decisions[-1][0]))
+        w.next("next_round")
+    else:
+        end_turn(w, "left")
+
+
+# Work that has left its turn
+
+
+def _closed_late(w: Work, call_id: str, result: ToolResult) -> None:
+    """Forget a call that had left its turn; tell of one that was to go on."""
+    s = w.s
+    s.quarantined = tuple(stray for stray in s.quarantined if stray.call_id != call_id)
+    if all(stray.reported for stray in s.quarantined):
+        w.clear_timer(GRACE_TIMER)
+    lingered = next((stray for stray in s.lingering if stray.call_id == call_id), None)
+    if lingered is not None:
+        w.clear_timer(call_timer(call_id))
+        s.lingering = tuple(stray for stray in s.lingering if stray is not lingered)
+        tell_of(w, lingered, result)
+    if s.phase is Phase.EXECUTING_TOOLS:
+        w.next("advance_batch")
+
+
+def tell_of(w: Work, stray: Stray, result: ToolResult) -> None:
+    """Report the outcome of a call that went on in the background."""
+    told = ok("it is done") if isinstance(result, Effect) else result
+    is_error = isinstance(told, Err)
+    w.emit(
+        ToolExecutionEnd(stray.call_id, stray.name, told.content, is_error, told.details, late=True),
+        ToolExecutionMetrics(stray.call_id, stray.name, stray.started_at, w.at, w.at - stray.started_at),
+    )
+    how = "has failed" if is_error else "has ended"
+    text = text_of(told.content)[:NOTICE_CHARS]
+    w.s.notices = (*w.s.notices, f"The call {stray.call_id} of `{stray.name}`, which went on in the background, {how}: {text}")
+
+
+def on_grace(w: Work) -> None:
+    """Report the work that was cancelled and still runs."""
+    s = w.s
+    grace = int(s.setup.options.tool_grace * 1000)
+    late = tuple(stray for stray in s.quarantined if not stray.reported and w.at >= stray.since + grace)
+    w.emit(*(ToolAbandoned(stray.call_id, stray.name) for stray in late))
+    s.quarantined = tuple(stray.but(reported=True) if stray in late else stray for stray in s.quarantined)
+    if any(not stray.reported for stray in s.quarantined):
+        w.set_timer(GRACE_TIMER, next_report(w))
+    if s.phase is Phase.EXECUTING_TOOLS:
+        w.next("advance_batch")
+
+
+def on_call_timer(w: Work, call_id: str) -> None:
+    """A call has run too long: it gets its result, and is cancelled."""
+    s = w.s
+    call = find(w, call_id)
+    if call is not None and call.status is CallStatus.RUNNING and call.spec is not None:
+        stray = stray_of(call, w.at)
+        take_answer(w, call, err(f"stopped after {call.spec.timeout:g} s, the tool's limit; {doubt(call.spec)}"))
+        quarantine(w, (stray,))
+        return
+    lingered = next((stray for stray in s.lingering if stray.call_id == call_id), None)
+    if lingered is not None:
+        s.lingering = tuple(stray for stray in s.lingering if stray is not lingered)
+        tell_of(w, lingered, err("it ran too long and was stopped"))
+        quarantine(w, (lingered,))

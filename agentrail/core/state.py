@@ -1,0 +1,289 @@
+"""What a session is between two inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Final
+
+from agentrail.core.calls import WAITS_FOR_PERSON, Batch, Call, CallStatus, Stray
+from agentrail.core.options import Options
+from agentrail.hooks.judge import Row
+from agentrail.hooks.records import Hook
+from agentrail.hooks.ruling import Gathered, Pause
+from agentrail.hooks.seats import Seat
+from agentrail.values.content import Part, text_of
+from agentrail.values.json import EMPTY, JsonObject
+from agentrail.values.messages import EMPTY_HISTORY, History
+from agentrail.values.tools import Todo, ToolSpec
+from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.value import Value, value
+
+
+class Phase(Enum):
+    """Which row of the transition table a session is in."""
+
+    NEW = "new"
+    IDLE = "idle"
+    RUNNING = "running"
+    STREAMING = "streaming"
+    EXECUTING_TOOLS = "executing_tools"
+    ENDED = "ended"
+
+    __hash__ = object.__hash__
+
+
+@value
+class Setup(Value):
+    """What a session was spawned with and keeps for life."""
+
+    system: str = ""
+    """The system prompt."""
+    options: Options = Options()
+    """Its figures."""
+    working_dir: str = "."
+    """Where its tools work."""
+    user_data: JsonObject = EMPTY
+    """What the spawner gave it."""
+    prompt_mode: str = "full"
+    """How much of a system prompt it has."""
+    path: tuple[str, ...] = ()
+    """Of a sub-agent: parent session and call, outermost first."""
+
+
+@value
+class Prompt(Value):
+    """A prompt that was accepted."""
+
+    ref: str
+    """What events call it."""
+    parts: tuple[Part, ...]
+    """What was said."""
+
+    @property
+    def text(self) -> str:
+        """The text of it."""
+        return text_of(self.parts)
+
+
+@value
+class Steering(Value):
+    """A steering text that waits for the next request."""
+
+    ref: str
+    """What events call it."""
+    text: str
+    """The text."""
+
+
+@value
+class Turn(Value):
+    """The open turn."""
+
+    ref: str
+    """The prompt it answers."""
+    started_at: int
+    """When it started."""
+    mark: int
+    """How long the history was before it."""
+    used: Usage
+    """What the session had used before it."""
+    model: str
+    """The model it uses."""
+    options: JsonObject
+    """With which options of its provider."""
+    attempt: int = 0
+    """Attempts of the request of this round."""
+    last_error: str | None = None
+    """Why the last attempt failed."""
+    overflowed: bool = False
+    """Whether the context was compacted by force for this request."""
+    empty: bool = False
+    """Whether a response with nothing in it was retried."""
+    interventions: int = 0
+    """How often plugins have prolonged it."""
+    last_call: tuple[str, JsonObject] | None = None
+    """The last call, to see repetition."""
+    repeats: int = 0
+    """How often the last call came in a row."""
+    subjects: tuple[tuple[str, int], ...] = ()
+    """How often calls were about the same thing."""
+    stop: str = "end"
+    """How it ends, if it ends now."""
+    ended: str | None = None
+    """`finished` or `aborted`, once it is over and only `after_turn` is left."""
+    abort_reason: str | None = None
+    """Why it was aborted."""
+    deadline_left: int | None = None
+    """Milliseconds left when it came to rest."""
+
+
+@value
+class Request(Value):
+    """The request that is out."""
+
+    request_id: str
+    """Which request."""
+    stalls: int = 0
+    """How often it stalled."""
+
+
+@value
+class Compaction(Value):
+    """The compaction that runs, or is about to."""
+
+    compaction_id: str
+    """Which compaction."""
+    reason: str
+    """Why."""
+    running: bool = False
+    """Whether it runs."""
+    forced: bool = False
+    """Whether the turn is lost if it fails."""
+
+
+@value
+class Suspension(Value):
+    """A hook that waits for what one of its plugins asked for."""
+
+    ask_id: str
+    """Which question."""
+    hook: Hook
+    """What the plugins are asked about."""
+    ref: str
+    """Of which call or text, if the hook is about one."""
+    plugin: str
+    """Who asks."""
+    pause: Pause
+    """Where the pipeline goes on, and the request."""
+    gathered: Gathered
+    """What the pipeline has accumulated."""
+
+
+@value
+class Due(Value):
+    """A hook or a stage that comes next."""
+
+    what: str
+    """Which one."""
+    ref: str = ""
+    """For which call or text, if it is about one."""
+
+
+@value
+class Change(Value):
+    """A change to the row of plugins that waits until no turn is open."""
+
+    kind: str
+    """`update`, `attach` or `detach`."""
+    key: str
+    """Which plugin."""
+    seat: Seat | None = None
+    """The plugin as it will be."""
+    options: JsonObject = EMPTY
+    """The options that change."""
+
+
+@value
+class Attached(Value):
+    """A tool of the session."""
+
+    spec: ToolSpec
+    """The tool."""
+    revision: int
+    """Which form of it."""
+
+
+NO_TOOLS: Final[Mapping[str, Attached]] = MappingProxyType({})
+
+
+@value
+class State(Value):
+    """A session between two inputs."""
+
+    session_id: str
+    setup: Setup
+    model: str
+    model_options: JsonObject = EMPTY
+    used_model: tuple[str, JsonObject] | None = None
+    tools: Mapping[str, Attached] = NO_TOOLS
+    seats: tuple[Seat, ...] = ()
+    plugin_states: tuple[object, ...] = ()
+    deafness: tuple[tuple[str, int], ...] = ()
+    changes: tuple[Change, ...] = ()
+    phase: Phase = Phase.NEW
+    opening: bool = True
+    seq: int = 0
+    serial: int = 0
+    turns: int = 0
+    round: int = 0
+    history: History = EMPTY_HISTORY
+    usage: Usage = NOTHING_USED
+    last_reply: str | None = None
+    todos: tuple[Todo, ...] = ()
+    sections: tuple[tuple[str, str], ...] = ()
+    approved_always: frozenset[tuple[str, str]] = frozenset()
+    queue: tuple[Prompt, ...] = ()
+    steering: tuple[Steering, ...] = ()
+    taking: Prompt | None = None
+    turn: Turn | None = None
+    batch: Batch | None = None
+    request: Request | None = None
+    compaction: Compaction | None = None
+    compact_wanted: str | None = None
+    due: tuple[Due, ...] = ()
+    suspended: tuple[Suspension, ...] = ()
+    quarantined: tuple[Stray, ...] = ()
+    lingering: tuple[Stray, ...] = ()
+    notices: tuple[str, ...] = ()
+    timers: tuple[tuple[str, int], ...] = ()
+    stopping: str | None = None
+
+    @property
+    def resting(self) -> bool:
+        """Whether a turn is open and only a person can move it."""
+        return self.phase is Phase.IDLE and self.turn is not None
+
+    @property
+    def row(self) -> Row:
+        """Its plugins and what they remember."""
+        return Row(self.seats, self.plugin_states)
+
+    @property
+    def waiting_calls(self) -> tuple[Call, ...]:
+        """The calls that wait for a person."""
+        return () if self.batch is None else tuple(c for c in self.batch.calls if c.status in WAITS_FOR_PERSON)
+
+    def running_calls(self) -> int:
+        """How many calls run, lingering ones included."""
+        running = 0 if self.batch is None else sum(c.status is CallStatus.RUNNING for c in self.batch.calls)
+        return running + len(self.lingering)
+
+
+class Draft(State):
+    """A state in the making: it may be changed, and never leaves its step."""
+
+    __slots__ = ()
+    __setattr__ = object.__setattr__
+
+
+_copy_namespace: dict[str, object] = {}
+exec(  # noqa: S102 - the copy is written out once from the list of fields: a loop would cost more than the step
+    "def copy(state, new, cls):\n    draft = new(cls)\n"
+    + "".join(f"    draft.{name} = state.{name}\n" for name in State.__fields__)
+    + "    return draft\n",
+    _copy_namespace,
+)
+
+
+def drafted(state: State) -> Draft:
+    """Return a draft of *state*."""
+    draft: Draft = _copy_namespace["copy"](state, object.__new__, Draft)  # type: ignore[operator]  # just made
+    return draft
+
+
+def finished(draft: Draft) -> State:
+    """Freeze *draft*; nobody may use it as a draft from now on."""
+    draft.__class__ = State  # type: ignore[assignment]  # the same fields in the same places, frozen
+    return draft

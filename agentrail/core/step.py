@@ -1,0 +1,136 @@
+"""The machine: `step(state, arrival, judge) -> Step`. No clock, no chance, no I/O: they come with the arrival."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from agentrail.core import changing, ending, holding, inputs, prompting, requesting, running, steering, streaming
+from agentrail.core.agenda import drain, on_settled
+from agentrail.core.answers import Answer
+from agentrail.core.effects import AnyEffect, WriteLog
+from agentrail.core.inputs import Arrival, HooksWereSlow
+from agentrail.core.state import State, drafted, finished
+from agentrail.core.table import TABLE, Rule
+from agentrail.core.timing import on_timer
+from agentrail.core.work import Work
+from agentrail.errors import IllegalInput, LeftItsRow
+from agentrail.hooks.judge import Judge
+from agentrail.hooks.ruling import Ruling
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.plugins import PluginError, PluginSlow
+from agentrail.values.value import Value, value
+
+MAX_DEAFNESS: Final = 3
+"""Failures of `on_event` after which a plugin hears no more events until the next turn."""
+
+
+@value
+class Step(Value):
+    """What one input did."""
+
+    state: State
+    """The session behind it."""
+    effects: tuple[AnyEffect, ...] = ()
+    """What the world is to do, in order."""
+    events: tuple[Envelope, ...] = ()
+    """What is reported, in order."""
+    rulings: tuple[Ruling, ...] = ()
+    """What plugins and validators decided, in order, empty rulings included."""
+    answer: Answer | None = None
+    """What the caller gets, if there is one."""
+
+    def changes(self, before: State) -> bool:
+        """Whether anything is to be remembered of it."""
+        if self.events or self.effects:
+            return True
+        return any(getattr(self.state, name) is not getattr(before, name) for name in State.__fields__)
+
+
+def _on_slow(w: Work, slow: HooksWereSlow) -> None:
+    w.emit(PluginSlow(slow.plugins, slow.elapsed_ms))
+
+
+HANDLERS: Final[Mapping[type[Value], Callable[[Work, Any], None]]] = {
+    inputs.SessionOpened: prompting.on_opened,
+    inputs.PromptSent: prompting.on_prompt,
+    inputs.SteerSent: steering.on_steer,
+    inputs.AbortSent: ending.on_abort,
+    inputs.ApproveSent: holding.on_approve,
+    inputs.RejectSent: holding.on_reject,
+    inputs.RespondSent: holding.on_respond,
+    inputs.SwitchModelSent: changing.on_switch_model,
+    inputs.ChangeToolsSent: changing.on_change_tools,
+    inputs.UpdatePluginSent: changing.on_update_plugin,
+    inputs.AttachPluginSent: changing.on_attach_plugin,
+    inputs.DetachPluginSent: changing.on_detach_plugin,
+    inputs.CompactSent: requesting.on_compact,
+    inputs.WithdrawSent: prompting.on_withdraw,
+    inputs.StopSent: ending.on_stop,
+    inputs.StreamBegan: streaming.on_began,
+    inputs.StreamEnded: streaming.on_ended,
+    inputs.StreamCut: streaming.on_cut,
+    inputs.StreamStalled: streaming.on_stalled,
+    inputs.ToolReturned: running.on_returned,
+    inputs.ToolRaised: running.on_raised,
+    inputs.ToolStopped: running.on_stopped,
+    inputs.TimerFired: on_timer,
+    inputs.AskSettled: on_settled,
+    inputs.CompactionEnded: requesting.on_compaction_ended,
+    inputs.CompactionFailed: requesting.on_compaction_failed,
+    inputs.HooksWereSlow: _on_slow,
+}
+"""One function per input; an input that is not here has no legal row in the table."""
+
+
+def step(state: State, arrival: Arrival, judge: Judge) -> Step:
+    """Apply *arrival* to *state*, which stays as it is; the table says whether and how far it may reach."""
+    given = arrival.input
+    rule = TABLE[state.phase][type(given)]
+    if not rule.to:
+        raise IllegalInput(state.phase.value, type(given).__name__, rule.why)
+    w = Work(drafted(state), judge, arrival.at, arrival.random)
+    HANDLERS[type(given)](w, given)
+    drain(w)
+    _learn(w)
+    outcome = Step(finished(w.s), tuple(w.effects), tuple(w.events), tuple(w.rulings), w.answer)
+    _audit(rule, state, type(given), outcome)
+    return outcome
+
+
+def _audit(rule: Rule, state: State, given: type[Value], outcome: Step) -> None:
+    """Refuse a step that did what its row does not allow; this stays on in production."""
+    if outcome.state.phase not in rule.to:
+        raise LeftItsRow(state.phase.value, given.__name__, f"it went to `{outcome.state.phase.value}`")
+    for effect in outcome.effects:
+        if type(effect) not in rule.may:
+            raise LeftItsRow(state.phase.value, given.__name__, f"it asked for `{type(effect).__name__}`")
+
+
+def _learn(w: Work) -> None:
+    """Show the events of the step to the plugins that listen; what that causes is never shown to them."""
+    s = w.s
+    if not w.events or len(s.plugin_states) != len(s.seats):
+        return
+    if not any("on_event" in seat.hooks for seat in s.seats):
+        return
+    deaf = frozenset(key for key, failures in s.deafness if failures >= MAX_DEAFNESS)
+    ruling = w.judge.learn(tuple(w.events), s.row, w.context, deaf)
+    w.rulings.append(ruling)
+    if ruling.states:
+        states = list(s.plugin_states)
+        for seat, new in ruling.states:
+            states[seat] = new
+        s.plugin_states = tuple(states)
+    for level, message, fields in ruling.logs:
+        w.ask(WriteLog(level, message, fields))
+    if ruling.errors:
+        failures = dict(s.deafness)
+        for error in ruling.errors:
+            if isinstance(error, PluginError):
+                failures[error.plugin] = failures.get(error.plugin, 0) + 1
+        s.deafness = tuple(failures.items())
+        w.emit(*ruling.errors)
+    if ruling.critical and s.turn is not None and s.turn.ended is None:
+        ending.abort_turn(w, "critical", f"{ruling.by}: {ruling.reason}")
+        drain(w)

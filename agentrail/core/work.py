@@ -1,0 +1,147 @@
+"""A step in the making: the draft of the state, and everything the step will say and ask for."""
+
+from __future__ import annotations
+
+from agentrail.core.answers import Answer, Refused
+from agentrail.core.effects import AnyEffect, ClearTimer, SetTimer
+from agentrail.core.state import Draft, Due, Steering
+from agentrail.errors import AgentrailError
+from agentrail.hooks.context import Context
+from agentrail.hooks.judge import Judge
+from agentrail.hooks.ruling import Ruling, Switch
+from agentrail.values.events.envelope import Envelope, Event
+from agentrail.values.events.response import ModelSwitched
+from agentrail.values.json import JsonObject
+from agentrail.values.messages import Message
+from agentrail.values.stream import NOTHING_YET
+from agentrail.values.usage import NOTHING_USED, Usage
+
+
+class Work:
+    """What the functions of the machine work on; it never leaves the step."""
+
+    __slots__ = ("answer", "at", "effects", "events", "judge", "learned", "partial", "random", "rulings", "s", "steer_now", "steered")
+
+    def __init__(self, draft: Draft, judge: Judge, at: int, random: float) -> None:
+        self.s = draft
+        self.judge = judge
+        self.at = at
+        self.random = random
+        self.effects: list[AnyEffect] = []
+        self.events: list[Envelope] = []
+        self.rulings: list[Ruling] = []
+        self.answer: Answer | None = None
+        self.learned = 0
+        self.steered: Steering | None = None
+        self.steer_now = False
+        self.partial = NOTHING_YET
+
+    # Saying and asking
+
+    def emit(self, *events: Event) -> None:
+        """Report *events*; each takes the next number."""
+        s = self.s
+        turn = s.turns if s.turn is not None else 0
+        for event in events:
+            s.seq += 1
+            self.events.append(Envelope(s.session_id, s.seq, 0, self.at, turn, s.round, event, s.setup.path))
+
+    def ask(self, effect: AnyEffect) -> None:
+        """Ask the world for *effect*."""
+        self.effects.append(effect)
+
+    def refuse(self, error: AgentrailError) -> None:
+        """Answer the caller that nothing was done."""
+        self.answer = Refused(error)
+
+    def make_id(self, prefix: str) -> str:
+        """Return an id that is unique in the session."""
+        self.s.serial += 1
+        return f"{prefix}{self.s.serial}"
+
+    # What comes next
+
+    def next(self, what: str, ref: str = "") -> None:
+        """Do *what* before anything else that is due."""
+        self.s.due = (Due(what, ref), *self.s.due)
+
+    def later(self, what: str, ref: str = "") -> None:
+        """Do *what* when everything else that is due is done."""
+        self.s.due = (*self.s.due, Due(what, ref))
+
+    # Timers
+
+    def set_timer(self, timer: str, at: int) -> None:
+        """Fire *timer* at a time; it replaces one of the same name."""
+        self.s.timers = (*(kept for kept in self.s.timers if kept[0] != timer), (timer, at))
+        self.effects.append(SetTimer(timer, at))
+
+    def clear_timer(self, timer: str) -> None:
+        """Forget *timer*, if it is set."""
+        kept = tuple(other for other in self.s.timers if other[0] != timer)
+        if len(kept) != len(self.s.timers):
+            self.s.timers = kept
+            self.effects.append(ClearTimer(timer))
+
+    # The conversation
+
+    def say(self, *messages: Message) -> None:
+        """Append *messages* to the history."""
+        self.s.history = self.s.history.and_(*messages)
+
+    def count(self, usage: Usage) -> None:
+        """Add *usage* to what the session has used."""
+        if usage is not NOTHING_USED:
+            self.s.usage = self.s.usage.plus(usage)
+
+    def switch_model(self, model: str, options: JsonObject, by: str | None) -> bool:
+        """Choose a model; return whether that changed anything."""
+        s = self.s
+        if (model, options) == (s.model, s.model_options):
+            return False
+        self.emit(ModelSwitched(s.model, model, options != s.model_options, by))
+        s.model, s.model_options = model, options
+        return True
+
+    def apply(self, ruling: Ruling) -> None:
+        """Carry out what a pipeline that passed has accumulated and every hook may: sections and a model."""
+        gathered = ruling.gathered
+        if gathered.sections:
+            sections = dict(self.s.sections)
+            for key, text in gathered.sections:
+                sections.pop(key, None)
+                if text is not None:
+                    sections[key] = text
+            self.s.sections = tuple(sections.items())
+        if gathered.switch is not None:
+            self.use_model(gathered.switch)
+
+    def use_model(self, switch: Switch) -> None:
+        """Use a plugin's model from the next request on."""
+        s = self.s
+        self.switch_model(switch.model, switch.options, switch.plugin)
+        if s.turn is not None:
+            s.turn = s.turn.but(model=switch.model, options=switch.options)
+
+    def context(self) -> Context:
+        """Return the session as its plugins see it."""
+        s = self.s
+        turn = s.turn
+        return Context(
+            session_id=s.session_id,
+            working_dir=s.setup.working_dir,
+            model=s.model if turn is None else turn.model,
+            prompt_mode=s.setup.prompt_mode,
+            turn=s.turns if turn is not None else 0,
+            round=s.round,
+            usage=s.usage,
+            turn_usage=NOTHING_USED if turn is None else s.usage.minus(turn.used),
+            todos=s.todos,
+            sections=s.sections,
+            tools=tuple(s.tools),
+            user_data=s.setup.user_data,
+            last_assistant_reply=s.last_reply,
+            approved_always=s.approved_always,
+            now_ms=self.at,
+            parent=s.setup.path[0] if s.setup.path else None,
+        )

@@ -1,0 +1,48 @@
+"""What all errors have in common, and the four branches: who must act?
+
+A leaf takes facts and owns its wording: what was attempted, what was found, what to do. Errors are values: two of the
+same class with the same facts are equal, so an answer that refuses can be stored and compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+
+def listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names) or "none"
+
+
+class AgentrailError(Exception):
+    """Catch this to catch anything that agentrail raises on purpose."""
+
+    wording: ClassVar[str] = ""
+
+    def __init__(self, *facts: object) -> None:
+        super().__init__(*facts)
+
+    def __str__(self) -> str:
+        return self.wording.format(*self.args)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.args == other.args  # type: ignore[attr-defined]  # of one type
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, len(self.args)))
+
+
+class UsageError(AgentrailError):
+    """You can fix it: the call was wrong."""
+
+
+class RefusedError(AgentrailError):
+    """A person, a plugin or a limit said no; the reason is theirs."""
+
+
+class OutsideError(AgentrailError):
+    """Something outside failed: a model, a tool, a disk, a process."""
+
+
+class BrokenContractError(AgentrailError):
+    """We or a plugin broke a promise; please report it to whoever wrote it."""

@@ -1,0 +1,41 @@
+"""A promise was broken, by us or by a plugin."""
+
+from __future__ import annotations
+
+from agentrail.errors.branches import BrokenContractError
+
+
+class BrokenPlugin(BrokenContractError):
+    """A plugin answered what its hook does not accept, or raised."""
+
+    wording = "plugin `{0}` in `{1}`: {2}"
+
+    def __init__(self, plugin: str, hook: str, problem: str) -> None:
+        super().__init__(plugin, hook, problem)
+
+
+class StateNotStorable(BrokenContractError):
+    """The state of a plugin cannot be stored."""
+
+    wording = "the state of plugin `{0}` cannot be stored: {1}; keep frozen attrs classes of plain values, up to {2} bytes"
+
+    def __init__(self, plugin: str, problem: str, limit: int) -> None:
+        super().__init__(plugin, problem, limit)
+
+
+class LeftItsRow(BrokenContractError):
+    """A step did what its row of the transition table does not allow."""
+
+    wording = "a step on `{1}` in state `{0}` left its row of the table: {2}; please report this"
+
+    def __init__(self, phase: str, input_: str, what: str) -> None:
+        super().__init__(phase, input_, what)
+
+
+class ReplayDiffers(BrokenContractError):
+    """The records of a session do not lead to the same step again."""
+
+    wording = "session `{0}`, record {1}: the replay differs in {2}"
+
+    def __init__(self, session: str, number: int, what: str) -> None:
+        super().__init__(session, number, what)

@@ -1,0 +1,99 @@
+"""Something outside failed: a model, a tool, a disk, a process."""
+
+from __future__ import annotations
+
+from agentrail.errors.branches import OutsideError
+
+
+class ModelError(OutsideError):
+    """A request to a model failed."""
+
+    wording = "{0}"
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message, retry_after)
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds the provider asks us to wait."""
+        wanted = self.args[1]
+        return wanted if isinstance(wanted, float) else None
+
+
+class TransientModelError(ModelError):
+    """It may work the next time."""
+
+
+class PermanentModelError(ModelError):
+    """It will not work the next time either."""
+
+
+class ContextOverflow(ModelError):
+    """The conversation is longer than the model can read."""
+
+
+class ToolError(OutsideError):
+    """Raise it in a tool to answer `Err`: the model sees the text."""
+
+    wording = "{0}"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
+class SessionCrashed(OutsideError):
+    """The session ended by an error of its own."""
+
+    wording = "session `{0}` crashed: {1}"
+
+    def __init__(self, session: str, cause: str) -> None:
+        super().__init__(session, cause)
+
+
+class SubscriberTooSlow(OutsideError):
+    """A subscriber did not keep up, and asked to be disconnected then."""
+
+    wording = "this subscriber fell behind; subscribe again with `since=({0}, {1})`"
+
+    def __init__(self, seq: int, n: int) -> None:
+        super().__init__(seq, n)
+
+
+class JournalError(OutsideError):
+    """The journal could not do it."""
+
+
+class JournalFull(JournalError):
+    """Nothing was written; it can be tried again when there is space."""
+
+    wording = "the journal cannot write ({0}); nothing was accepted; free some space"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+
+
+class Fenced(JournalError):
+    """Somebody else owns the session now."""
+
+    wording = "session `{0}` was claimed by another owner (epoch {1}); this one must stop writing"
+
+    def __init__(self, session: str, epoch: int) -> None:
+        super().__init__(session, epoch)
+
+
+class CommitUnknown(JournalError):
+    """Whether the records were written is not known; the process must not go on."""
+
+    wording = "the outcome of a commit is unknown ({0}); restart from the journal"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+
+
+class BadRecord(JournalError):
+    """A record cannot be read."""
+
+    wording = "record {1} of session `{0}` cannot be read: {2}"
+
+    def __init__(self, session: str, number: int, problem: str) -> None:
+        super().__init__(session, number, problem)

@@ -1,0 +1,220 @@
+"""The call was wrong: whoever made it can fix it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agentrail.errors.branches import UsageError, listed
+
+
+class NotJson(UsageError):
+    """A value was given where only JSON can be kept."""
+
+    wording = "{0} is {1}, which JSON cannot hold; use text, finite numbers, booleans, None, lists and text-keyed objects"
+
+    def __init__(self, at: str, found: str) -> None:
+        super().__init__(at, found)
+
+
+class BadSpec(UsageError):
+    """A `SessionSpec` cannot be run."""
+
+    wording = "cannot run this SessionSpec: its `{0}` {1}"
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(field, problem)
+
+
+class BadId(UsageError):
+    """An id does not follow the grammar."""
+
+    wording = "the id {0!r} is not allowed: 1 to 128 letters, digits, `.`, `_`, `-`, beginning with a letter or digit"
+
+    def __init__(self, found: str) -> None:
+        super().__init__(found)
+
+
+class SessionExists(UsageError):
+    """Two sessions cannot have one id."""
+
+    wording = "cannot spawn `{0}`: a session with this id exists; use `supervisor.session({0!r})` or another id"
+
+    def __init__(self, session: str) -> None:
+        super().__init__(session)
+
+
+class UnknownSession(UsageError):
+    """No session has this id."""
+
+    wording = "there is no session `{0}` here; `supervisor.sessions()` lists those there are"
+
+    def __init__(self, session: str) -> None:
+        super().__init__(session)
+
+
+class SessionNotAlive(UsageError):
+    """The session has ended."""
+
+    wording = "session `{0}` has ended ({1}); spawn a new one"
+
+    def __init__(self, session: str, reason: str) -> None:
+        super().__init__(session, reason)
+
+
+class SupervisorClosed(UsageError):
+    """The supervisor is closing or closed."""
+
+    wording = "cannot spawn `{0}`: the supervisor is closing; spawn inside `async with open_supervisor()`"
+
+    def __init__(self, session: str) -> None:
+        super().__init__(session)
+
+
+class UnknownModel(UsageError):
+    """No model has this name."""
+
+    wording = "there is no model `{0}`; known here: {1}; give a `Model` object, or register one with the supervisor"
+
+    def __init__(self, model: str, known: str) -> None:
+        super().__init__(model, known)
+
+
+class UnknownApproval(UsageError):
+    """Nothing with this id waits for a decision."""
+
+    wording = "nothing with the id `{0}` waits for a decision (waiting: {1}); see `session.status().held`"
+
+    def __init__(self, approval: str, waiting: str) -> None:
+        super().__init__(approval, waiting)
+
+    @classmethod
+    def among(cls, approval: str, waiting: Iterable[str]) -> UnknownApproval:
+        """Make one that lists what is *waiting*."""
+        return cls(approval, listed(waiting))
+
+
+class NoFamily(UsageError):
+    """"Always" has no meaning for this call."""
+
+    wording = "cannot always approve `{0}`: the plugin that holds it named no family; approve it once"
+
+    def __init__(self, approval: str) -> None:
+        super().__init__(approval)
+
+
+class BadArguments(UsageError):
+    """Arguments do not fit a tool's schema."""
+
+    wording = "these arguments do not fit `{0}`: {1}"
+
+    def __init__(self, tool: str, problem: str) -> None:
+        super().__init__(tool, problem)
+
+
+class UnknownPlugin(UsageError):
+    """No plugin of this session has this key."""
+
+    wording = "session has no plugin `{0}` (attached: {1})"
+
+    def __init__(self, plugin: str, attached: str) -> None:
+        super().__init__(plugin, attached)
+
+    @classmethod
+    def among(cls, plugin: str, attached: Iterable[str]) -> UnknownPlugin:
+        """Make one that lists what is *attached*."""
+        return cls(plugin, listed(attached))
+
+
+class PluginExists(UsageError):
+    """One plugin of each class per session, unless it has a key."""
+
+    wording = "a plugin `{0}` is attached already; give the second one a `key`"
+
+    def __init__(self, plugin: str) -> None:
+        super().__init__(plugin)
+
+
+class BadOptions(UsageError):
+    """Options do not construct the plugin."""
+
+    wording = "`{0}` does not take these options: {1}"
+
+    def __init__(self, plugin: str, problem: str) -> None:
+        super().__init__(plugin, problem)
+
+
+class BadPlugin(UsageError):
+    """A plugin class is not written as the contract asks."""
+
+    wording = "plugin class `{0}`: {1}"
+
+    def __init__(self, plugin: str, problem: str) -> None:
+        super().__init__(plugin, problem)
+
+
+class BadTool(UsageError):
+    """A tool cannot be made of this."""
+
+    wording = "cannot make a tool of `{0}`: {1}"
+
+    def __init__(self, tool: str, problem: str) -> None:
+        super().__init__(tool, problem)
+
+
+class ToolExists(UsageError):
+    """Two tools cannot have one name."""
+
+    wording = "a tool named `{0}` is attached already; detach it first, or use `replace_tools`"
+
+    def __init__(self, tool: str) -> None:
+        super().__init__(tool)
+
+
+class UnknownTool(UsageError):
+    """No tool has this name."""
+
+    wording = "session has no tool `{0}` (attached: {1})"
+
+    def __init__(self, tool: str, attached: str) -> None:
+        super().__init__(tool, attached)
+
+    @classmethod
+    def among(cls, tool: str, attached: Iterable[str]) -> UnknownTool:
+        """Make one that lists what is *attached*."""
+        return cls(tool, listed(attached))
+
+
+class UnknownPrompt(UsageError):
+    """No such prompt is queued."""
+
+    wording = "no queued prompt has the ref `{0}`; it was taken, dropped or never queued; see `session.queued()`"
+
+    def __init__(self, ref: str) -> None:
+        super().__init__(ref)
+
+
+class CommandConflict(UsageError):
+    """A command id was used for two different commands."""
+
+    wording = "the command id `{0}` was used before for another command; a resend must be the same command"
+
+    def __init__(self, command: str) -> None:
+        super().__init__(command)
+
+
+class Busy(UsageError):
+    """The call needs a session with no open turn."""
+
+    wording = "cannot {0} now: a turn is open; wait for its end, or abort it"
+
+    def __init__(self, call: str) -> None:
+        super().__init__(call)
+
+
+class IllegalInput(UsageError):
+    """An input came in a state that has no use for it."""
+
+    wording = "`{1}` cannot be handled in state `{0}`: {2}"
+
+    def __init__(self, phase: str, input_: str, why: str) -> None:
+        super().__init__(phase, input_, why)

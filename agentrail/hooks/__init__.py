@@ -1,0 +1,1 @@
+"""The plugin contract: hooks, actions, the matrix between them, and the pipeline that runs plugins."""

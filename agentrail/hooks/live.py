@@ -1,0 +1,140 @@
+"""The judge of a live session: asks the plugins themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
+
+from agentrail.errors import PluginRefused
+from agentrail.hooks.actions import Action
+from agentrail.hooks.context import Context
+from agentrail.hooks.judge import NO_CONSENT, Consent, Row
+from agentrail.hooks.pipeline import Entry, Method, Pipeline, Storable
+from agentrail.hooks.plugin import ON_EVENT, AnyPlugin, Log, Plugin
+from agentrail.hooks.records import Hook
+from agentrail.hooks.ruling import FITS, NOTHING_GATHERED, START, UNRULED, Gathered, Place, Ruling, Verdict, check_failed
+from agentrail.hooks.seats import Seat
+from agentrail.values.events.envelope import Envelope, Event
+from agentrail.values.events.plugins import PluginError
+from agentrail.values.json import JsonObject, freeze_object
+
+Validator = Callable[[JsonObject], str | None]
+
+_Row = Mapping[str, tuple[Entry, ...]]
+
+
+class Live:
+    """Asks plugins and validators; keeps their code by key and revision, and nothing that a session would miss."""
+
+    __slots__ = ("_for", "_plugins", "_row", "_storable", "_validators")
+
+    def __init__(self, storable: Storable) -> None:
+        self._plugins: dict[tuple[str, int], AnyPlugin] = {}
+        self._validators: dict[tuple[str, int], Validator] = {}
+        self._storable = storable
+        self._for: tuple[Seat, ...] = ()
+        self._row: _Row = {}
+
+    def seat(self, key: str, revision: int, plugin: AnyPlugin) -> None:
+        """Take *plugin*'s code, for when a row names it."""
+        self._plugins[key, revision] = plugin
+
+    def tool(self, name: str, revision: int, validator: Validator) -> None:
+        """Take the *validator* of a tool."""
+        self._validators[name, revision] = validator
+
+    def _entries(self, seats: tuple[Seat, ...]) -> _Row:
+        if seats is not self._for:
+            row: dict[str, list[Entry]] = {}
+            for place, seat in enumerate(seats):
+                plugin = self._plugins[seat.key, seat.revision]
+                for hook in seat.hooks:
+                    row.setdefault(hook, []).append(Entry(place, seat, cast("Method", getattr(plugin, hook))))
+            self._for, self._row = seats, {hook: tuple(entries) for hook, entries in row.items()}
+        return self._row
+
+    def rule(  # noqa: PLR0913 - the shape of `Judge.rule`
+        self,
+        hook: Hook,
+        row: Row,
+        context: Callable[[], Context],
+        place: Place = START,
+        gathered: Gathered = NOTHING_GATHERED,
+        consent: Consent = NO_CONSENT,
+    ) -> Ruling:
+        """Ask the plugins of *row*, from *place* on."""
+        entries = self._entries(row.seats).get(hook.moment)
+        if entries is None:
+            return UNRULED[hook.moment]
+        if row.but_for is not None:
+            entries = tuple(entry for entry in entries if entry.seat.key != row.but_for)
+        pipeline = Pipeline(hook, row.states, context(), gathered, consent, self._storable)
+        return pipeline.run(entries, place)
+
+    def learn(self, events: Sequence[Envelope], row: Row, context: Callable[[], Context], deaf: frozenset[str]) -> Ruling:
+        """Show *events* to the plugins that listen, but for the *deaf*."""
+        ctx = context()
+        states: dict[int, object] = {}
+        errors: list[Event] = []
+        logs: list[tuple[str, str, JsonObject]] = []
+        broke_critical = None
+        for entry in self._entries(row.seats).get(ON_EVENT, ()):
+            if entry.seat.key in deaf:
+                continue
+            listener = cast("Plugin[object]", self._plugins[entry.seat.key, entry.seat.revision])
+            before = state = row.states[entry.place]
+            for envelope in events:
+                try:
+                    heard = listener.on_event(envelope, state, ctx)
+                    if isinstance(heard, Log):
+                        logs.append((heard.level, heard.message, freeze_object(heard.fields)))
+                        heard = heard.state
+                    if isinstance(heard, Action):
+                        raise TypeError(f"it returned the action `{heard.kind}`; on_event returns the state")  # noqa: TRY004, TRY301
+                    problem = None if heard is state else self._storable(heard)
+                    if problem is not None:
+                        raise TypeError(f"its state cannot be stored: {problem}")  # noqa: TRY301
+                except Exception as error:  # noqa: BLE001 - a plugin may raise anything; it is reported
+                    errors.append(PluginError(entry.seat.key, ON_EVENT, f"{type(error).__name__}: {error}"))
+                    broke_critical = entry.seat.key if entry.seat.critical else broke_critical
+                    continue
+                state = heard
+            if state is not before:
+                states[entry.place] = state
+        return Ruling(
+            ON_EVENT,
+            Verdict.ABORT if broke_critical is not None else Verdict.PASS,
+            broke_critical,
+            "its `on_event` failed" if broke_critical is not None else "",
+            broke_critical is not None,
+            states=tuple(states.items()),
+            errors=tuple(errors),
+            logs=tuple(logs),
+        )
+
+    def init(self, seat: Seat, context: Callable[[], Context]) -> Ruling:
+        """Ask a new plugin for its first state."""
+        plugin = cast("Plugin[object]", self._plugins[seat.key, seat.revision])
+        return self._stateful("init", seat, lambda: plugin.init(context()))
+
+    def options(self, seat: Seat, state: object, new: JsonObject) -> Ruling:
+        """Ask a plugin, in its new form, for the state to go on with."""
+        plugin = cast("Plugin[object]", self._plugins[seat.key, seat.revision])
+        return self._stateful("on_options", seat, lambda: plugin.on_options(new, state))
+
+    def _stateful(self, hook: str, seat: Seat, call: Callable[[], object]) -> Ruling:
+        try:
+            state = call()
+        except PluginRefused as refusal:
+            return Ruling(hook, Verdict.ABORT, seat.key, str(refusal.args[0]))
+        except Exception as error:  # noqa: BLE001 - a plugin may raise anything; it is reported
+            return Ruling(hook, Verdict.ABORT, seat.key, f"{type(error).__name__}: {error}", critical=True)
+        problem = self._storable(state)
+        if problem is not None:
+            return Ruling(hook, Verdict.ABORT, seat.key, f"its state cannot be stored: {problem}", critical=True)
+        return Ruling(hook, states=((0, state),))
+
+    def check(self, tool: str, revision: int, args: JsonObject) -> Ruling:
+        """Say whether *args* fit the schema of *tool*."""
+        problem = self._validators[tool, revision](args)
+        return FITS if problem is None else check_failed(problem)

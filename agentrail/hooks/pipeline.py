@@ -1,0 +1,330 @@
+"""Running one hook through a row of plugins: how their answers combine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from agentrail.errors import BrokenPlugin, NotJson
+from agentrail.hooks.actions import (
+    UNCHANGED,
+    Abort,
+    Action,
+    Ask,
+    BlockTool,
+    Continue,
+    Emission,
+    Emit,
+    HoldTool,
+    Intervene,
+    ReplaceMessages,
+    ReplaceToolArgs,
+    ReplaceToolResult,
+    SetSection,
+    Skip,
+    SwitchModel,
+)
+from agentrail.hooks.context import Context
+from agentrail.hooks.judge import Consent
+from agentrail.hooks.matrix import MATRIX
+from agentrail.hooks.records import AfterTool, BeforeCompact, BeforeRequest, BeforeTool, Hook
+from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Switch, Verdict
+from agentrail.hooks.seats import Seat
+from agentrail.values.events.envelope import Event
+from agentrail.values.events.plugins import PluginError, PluginEvent
+from agentrail.values.json import Json, freeze, freeze_object
+from agentrail.values.value import Value, value
+
+MAX_ASKS: Final = 8
+"""How often a plugin may ask in one pipeline."""
+
+NO_USER_DATA: Final = "_no_user_data"
+
+WHEN_CRITICAL_BREAKS: Final[Mapping[str, Verdict]] = {
+    "session_start": Verdict.ABORT,
+    "session_end": Verdict.PASS,
+    "after_turn": Verdict.PASS,
+    "before_prompt": Verdict.ABORT,
+    "before_request": Verdict.ABORT,
+    "after_response": Verdict.ABORT,
+    "before_tool": Verdict.BLOCK,
+    "on_tool_error": Verdict.ABORT,
+    "after_tool": Verdict.ABORT,
+    "after_tool_batch": Verdict.ABORT,
+    "before_finish": Verdict.ABORT,
+    "before_compact": Verdict.SKIP,
+    "before_steering": Verdict.ABORT,
+    "before_plugin_opts_update": Verdict.ABORT,
+}
+"""What a broken critical plugin counts as, by hook; `PASS`: it is only reported."""
+
+Method = Callable[[Hook, object, Context], object]
+Storable = Callable[[object], str | None]
+
+
+@value
+class Entry(Value):
+    """One plugin in the row of one hook."""
+
+    place: int
+    """Its place among all plugins of the session."""
+    seat: Seat
+    """Who it is."""
+    method: Method
+    """Its method for the hook."""
+
+
+class Pipeline:
+    """One run of one hook, from a place in the row to its end or its next pause."""
+
+    def __init__(  # noqa: PLR0913 - one question, whole
+        self,
+        hook: Hook,
+        states: tuple[object, ...],
+        ctx: Context,
+        gathered: Gathered,
+        consent: Consent,
+        storable: Storable,
+    ) -> None:
+        self.hook = _with_replaced(hook, gathered)
+        self.ctx = ctx
+        self.consent = consent
+        self.storable = storable
+        self.states = list(states)
+        self.changed: dict[int, object] = {}
+        self.errors: list[Event] = []
+        self.gathered = gathered
+        self.final = False
+
+    def run(self, entries: tuple[Entry, ...], place: Place) -> Ruling:
+        """Ask *entries* from *place* on."""
+        if not place.final:
+            stopped = self._ask(entries, place)
+            if stopped is not None and stopped.verdict is not Verdict.SKIP:
+                return stopped
+            if stopped is None and not self._must_ask_again(entries):
+                return self._ruling(Verdict.PASS)
+            if stopped is not None and not self._must_ask_again(entries):
+                return stopped
+            place = Place(final=True)
+        self.final = True
+        guards = tuple(entry for entry in entries if entry.seat.critical and entry.place < self.gathered.replaced_at)
+        return self._ask(guards, place) or self._ruling(Verdict.PASS)
+
+    def _must_ask_again(self, entries: tuple[Entry, ...]) -> bool:
+        behind = self.gathered.replaced_at
+        return behind >= 0 and any(entry.seat.critical and entry.place < behind for entry in entries)
+
+    def _ask(self, entries: tuple[Entry, ...], place: Place) -> Ruling | None:
+        for entry in entries:
+            if entry.place < place.seat:
+                continue
+            asked_again = place.asked is not None and entry.place == place.seat
+            hook = self._shown(place if asked_again else None)
+            before = self.states[entry.place]
+            try:
+                answer = entry.method(hook, before, self.ctx)
+            except Exception as error:  # noqa: BLE001 - a plugin may raise anything; it is reported, never hidden
+                stopped = self._broken(entry, _described(error))
+            else:
+                if type(answer) is Continue and not answer.emits and (answer.state is UNCHANGED or answer.state is before):
+                    continue
+                stopped = self._take(entry, answer)
+            if stopped is not None:
+                return stopped
+        return None
+
+    def _shown(self, place: Place | None) -> Hook:
+        hook = self.hook
+        if isinstance(hook, BeforeTool):
+            approved = self.consent.approved is not None and hook.args == self.consent.approved
+            if approved is not hook.approved or self.final is not hook.final:
+                self.hook = hook = hook.but(approved=approved, final=self.final)
+        if place is None:
+            return hook
+        return hook.but(asked=place.asked, answer=place.answer)
+
+    def _take(self, entry: Entry, answer: object) -> Ruling | None:
+        if type(answer) not in MATRIX[self.hook.moment] or not isinstance(answer, Action):
+            return self._broken(entry, f"it answered {_named(answer)}, which `{self.hook.moment}` does not accept")
+        new = getattr(answer, "state", UNCHANGED)
+        try:
+            if new is not UNCHANGED and new is not self.states[entry.place]:
+                problem = self.storable(new)
+                if problem is not None:
+                    return self._broken(entry, f"its state cannot be stored: {problem}")
+            emits = self._emitted(entry, answer)
+            effect = None if self.final and type(answer) not in _COUNT_AT_LAST else _APPLY[type(answer)]
+            stopped = effect(self, entry, answer) if effect is not None else None
+        except (NotJson, BrokenPlugin) as error:
+            return self._broken(entry, str(error))
+        if new is not UNCHANGED and new is not self.states[entry.place]:
+            self.states[entry.place] = self.changed[entry.place] = new
+        if emits:
+            self.gathered = self.gathered.but(emits=(*self.gathered.emits, *emits))
+            if stopped is not None:
+                stopped = stopped.but(gathered=stopped.gathered.but(emits=self.gathered.emits))
+        if stopped is not None:
+            return stopped.but(states=tuple(self.changed.items()))
+        return None
+
+    def _emitted(self, entry: Entry, answer: Action[object]) -> tuple[Event, ...]:
+        given = answer.emissions if isinstance(answer, Emit) else answer.emits
+        return tuple(
+            PluginEvent(entry.seat.key, emission.name, _with_user_data(emission.payload, self.ctx))
+            if isinstance(emission, Emission)
+            else emission
+            for emission in given
+        )
+
+    def _broken(self, entry: Entry, problem: str) -> Ruling | None:
+        """Report a plugin that broke; if it is critical, the door stays shut."""
+        moment = self.hook.moment
+        self.errors.append(PluginError(entry.seat.key, moment, problem))
+        verdict = WHEN_CRITICAL_BREAKS[moment] if entry.seat.critical else Verdict.PASS
+        if verdict is Verdict.PASS:
+            return None
+        return self._ruling(verdict, entry, f"critical plugin `{entry.seat.key}` broke: {problem}", critical=True)
+
+    def _ruling(self, verdict: Verdict, entry: Entry | None = None, reason: str = "", *, critical: bool = False) -> Ruling:
+        kept = self.gathered
+        if verdict is Verdict.ABORT or verdict is Verdict.BLOCK or (critical and verdict is Verdict.SKIP):
+            kept = Gathered(emits=kept.emits)
+        return Ruling(
+            self.hook.moment,
+            verdict,
+            entry.seat.key if entry is not None else None,
+            reason,
+            critical,
+            kept,
+            tuple(self.changed.items()),
+            tuple(self.errors),
+        )
+
+    def _paused(self, entry: Entry, verdict: Verdict, pause: Pause) -> Ruling:
+        return self._ruling(verdict, entry, pause.hint).but(pause=pause)
+
+
+def _intervene(run: Pipeline, _: Entry, answer: Intervene[object]) -> None:
+    run.gathered = run.gathered.but(texts=(*run.gathered.texts, answer.text))
+
+
+def _abort(run: Pipeline, entry: Entry, answer: Abort[object]) -> Ruling:
+    return run._ruling(Verdict.ABORT, entry, answer.reason)
+
+
+def _skip(run: Pipeline, entry: Entry, _: Skip[object]) -> Ruling | None:
+    return None if run.final else run._ruling(Verdict.SKIP, entry)
+
+
+def _block(run: Pipeline, entry: Entry, answer: BlockTool[object]) -> Ruling:
+    return run._ruling(Verdict.BLOCK, entry, answer.reason)
+
+
+def _replace_args(run: Pipeline, entry: Entry, answer: ReplaceToolArgs[object]) -> Ruling | None:
+    if run.final:
+        return run._ruling(Verdict.BLOCK, entry, "its arguments were replaced again after the guards had ruled on them")
+    args = freeze_object(answer.args)
+    if not isinstance(run.hook, BeforeTool) or args == run.hook.args:
+        return None
+    run.gathered = run.gathered.but(
+        args=args, replaced_by=(*run.gathered.replaced_by, entry.seat.key), replaced_at=entry.place
+    )
+    run.hook = run.hook.but(args=args)
+    return None
+
+
+def _replace_messages(run: Pipeline, entry: Entry, answer: ReplaceMessages[object]) -> None:
+    messages = tuple(answer.messages)
+    run.gathered = run.gathered.but(messages=messages, replaced_by=(*run.gathered.replaced_by, entry.seat.key))
+    run.hook = run.hook.but(messages=messages)
+
+
+def _replace_result(run: Pipeline, entry: Entry, answer: ReplaceToolResult[object]) -> None:
+    run.gathered = run.gathered.but(result=answer.result, replaced_by=(*run.gathered.replaced_by, entry.seat.key))
+    run.hook = run.hook.but(result=answer.result)
+
+
+def _switch(run: Pipeline, entry: Entry, answer: SwitchModel[object]) -> None:
+    switch = Switch(answer.model, freeze_object(answer.provider_options), entry.seat.key)
+    run.gathered = run.gathered.but(switch=switch)
+
+
+def _set_section(run: Pipeline, _: Entry, answer: SetSection[object]) -> None:
+    run.gathered = run.gathered.but(sections=(*run.gathered.sections, (answer.key, answer.text)))
+
+
+def _hold(run: Pipeline, entry: Entry, answer: HoldTool[object]) -> Ruling | None:
+    hook = run.hook
+    if isinstance(hook, BeforeTool):
+        consented = entry.seat.key in run.consent.holders and hook.args == run.consent.approved
+        if consented or (answer.family is not None and (hook.name, answer.family) in run.consent.always):
+            return None
+    behind = Place(entry.place + 1, run.final)
+    pause = Pause(behind, None, answer.timeout, answer.hint, answer.family)
+    return run._paused(entry, Verdict.HOLD, pause)
+
+
+def _pause_for_ask(run: Pipeline, entry: Entry, answer: Ask[object]) -> Ruling:
+    key = entry.seat.key
+    if run.final:
+        raise BrokenPlugin(key, run.hook.moment, "it asks when it should only rule once more")
+    asks = dict(run.gathered.asks)
+    asks[key] = asks.get(key, 0) + 1
+    if asks[key] > MAX_ASKS:
+        raise BrokenPlugin(key, run.hook.moment, f"it asked more than {MAX_ASKS} times")
+    run.gathered = run.gathered.but(asks=tuple(asks.items()))
+    return run._paused(entry, Verdict.ASK, Pause(Place(entry.place), answer.request, answer.deadline))
+
+
+def _nothing(_run: Pipeline, _entry: Entry, _answer: Action[object]) -> None:
+    """Its state and its emissions are all there is to it."""
+
+
+_APPLY: Final[Mapping[type[object], Callable[..., Ruling | None]]] = {
+    Continue: _nothing,
+    Intervene: _intervene,
+    Abort: _abort,
+    Skip: _skip,
+    BlockTool: _block,
+    ReplaceToolArgs: _replace_args,
+    Emit: _nothing,
+    SwitchModel: _switch,
+    ReplaceMessages: _replace_messages,
+    ReplaceToolResult: _replace_result,
+    HoldTool: _hold,
+    SetSection: _set_section,
+    Ask: _pause_for_ask,
+}
+"""What each action does to the pipeline; a ruling ends or pauses it."""
+
+_COUNT_AT_LAST: Final = frozenset({Continue, BlockTool, HoldTool, Abort, ReplaceToolArgs, Ask})
+"""What counts when a guard is asked once more: a replacement blocks the call, an `Ask` breaks the contract."""
+
+
+def _with_replaced(hook: Hook, gathered: Gathered) -> Hook:
+    match hook:
+        case BeforeTool() if gathered.args is not None:
+            return hook.but(args=gathered.args)
+        case BeforeRequest() | BeforeCompact() if gathered.messages is not None:
+            return hook.but(messages=gathered.messages)
+        case AfterTool() if gathered.result is not None:
+            return hook.but(result=gathered.result)
+        case _:
+            return hook
+
+
+def _with_user_data(payload: object, ctx: Context) -> Json:
+    if not isinstance(payload, Mapping):
+        return freeze(payload)
+    if NO_USER_DATA in payload:
+        return freeze({key: item for key, item in payload.items() if key != NO_USER_DATA})
+    return freeze({"user_data": ctx.user_data, **payload})
+
+
+def _described(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _named(answer: object) -> str:
+    return f"`{answer.kind}`" if isinstance(answer, Action) else f"a `{type(answer).__name__}`"

@@ -1,0 +1,246 @@
+"""The plugin contract: one typed method per hook; the return annotation says what the hook accepts.
+
+A plugin is a frozen value (its options) plus pure methods. It keeps nothing, reads no clock and does no I/O: what it
+remembers is its state, which the session holds, journals and gives back.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import ClassVar, Final, Generic, TypeAlias
+
+from typing_extensions import TypeVar
+
+from agentrail.errors import BadPlugin
+from agentrail.hooks.actions import (
+    Abort,
+    Ask,
+    BlockTool,
+    Continue,
+    Emit,
+    HoldTool,
+    Intervene,
+    ReplaceMessages,
+    ReplaceToolArgs,
+    ReplaceToolResult,
+    SetSection,
+    Skip,
+    SwitchModel,
+)
+from agentrail.hooks.context import Context
+from agentrail.hooks.records import (
+    HOOK_NAMES,
+    AfterResponse,
+    AfterTool,
+    AfterToolBatch,
+    AfterTurn,
+    BeforeCompact,
+    BeforeFinish,
+    BeforePluginOptsUpdate,
+    BeforePrompt,
+    BeforeRequest,
+    BeforeSteering,
+    BeforeTool,
+    OnToolError,
+    SessionEnd,
+    SessionStart,
+)
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.json import Json, JsonObject
+from agentrail.values.value import Value, value
+
+S = TypeVar("S", default=None)
+
+ON_EVENT: Final = "on_event"
+_HOOK_LIKE: Final = ("before_", "after_", "on_", "session_")
+_NOT_HOOKS: Final = frozenset({ON_EVENT, "on_options"})
+
+
+class Priority(IntEnum):
+    """Where each band begins; lower runs first."""
+
+    SECURITY = 0
+    CORE = 100
+    QUALITY = 300
+    INTELLIGENCE = 600
+    OWN = 900
+
+
+@value
+class Log(Value, Generic[S]):
+    """What `on_event` may return: a line for the log, and the state."""
+
+    level: str
+    """`debug`, `info`, `warning` or `error`."""
+    message: str
+    """The line."""
+    fields: JsonObject
+    """What belongs to it."""
+    state: S
+    """The plugin's new state."""
+
+
+class AnyPlugin:
+    """What plugins of all states have in common; lists of plugins are lists of these."""
+
+    __slots__ = ()
+
+    priority: ClassVar[int] = Priority.OWN
+    critical: ClassVar[bool] = False
+    version: ClassVar[int] = 1
+
+    def __init_subclass__(cls, **options: object) -> None:
+        """Refuse a class that misspells a hook: it would never be called."""
+        super().__init_subclass__(**options)
+        for name in vars(cls):
+            if name.startswith(_HOOK_LIKE) and name not in HOOK_NAMES and name not in _NOT_HOOKS:
+                raise BadPlugin(cls.__name__, f"there is no hook `{name}`; the hooks are {', '.join(sorted(HOOK_NAMES))}")
+
+    @property
+    def key(self) -> str:
+        """What this plugin is called in its session."""
+        return type(self).__name__
+
+    def describe(self) -> str | JsonObject:
+        """Say what this plugin does, in text or as a mapping (name, version, description, events)."""
+        return (type(self).__doc__ or type(self).__name__).strip().partition("\n")[0]
+
+
+class Plugin(AnyPlugin, Generic[S]):
+    """Subclass this with the type of your state and override the hooks you want."""
+
+    __slots__ = ()
+
+    def init(self, ctx: Context) -> S:
+        """Return the first state; raise `PluginRefused` if this plugin cannot run here."""
+        return None  # type: ignore[return-value]  # right for the default S; a plugin with a state overrides it
+
+    def on_options(self, new: JsonObject, state: S) -> S:
+        """The options were updated to *new*; return the state to go on with, or raise to refuse."""
+        return state
+
+    def upgrade(self, old: Json) -> S:
+        """Bring a stored state of an earlier version forward."""
+        raise BadPlugin(type(self).__name__, "it has a new version and no `upgrade`")
+
+    def on_event(self, event: Envelope, state: S, ctx: Context) -> S | Log[S]:
+        """A durable event of the session was made."""
+        return state
+
+    def session_start(
+        self, hook: SessionStart, state: S, ctx: Context
+    ) -> Continue[S] | Abort[S] | Emit[S] | SetSection[S] | Ask[S]:
+        """The session begins."""
+        return Continue(state)
+
+    def session_end(self, hook: SessionEnd, state: S, ctx: Context) -> Continue[S] | Emit[S]:
+        """The session is stopped for good."""
+        return Continue(state)
+
+    def after_turn(self, hook: AfterTurn, state: S, ctx: Context) -> Continue[S] | Emit[S] | Ask[S]:
+        """A turn is over, finished or aborted."""
+        return Continue(state)
+
+    def before_prompt(
+        self, hook: BeforePrompt, state: S, ctx: Context
+    ) -> Continue[S] | Intervene[S] | Abort[S] | Skip[S] | Emit[S] | SetSection[S] | Ask[S]:
+        """A prompt is about to be taken."""
+        return Continue(state)
+
+    def before_request(
+        self, hook: BeforeRequest, state: S, ctx: Context
+    ) -> (
+        Continue[S]
+        | Intervene[S]
+        | Abort[S]
+        | Skip[S]
+        | Emit[S]
+        | SwitchModel[S]
+        | ReplaceMessages[S]
+        | SetSection[S]
+        | Ask[S]
+    ):
+        """A request is about to go to the model."""
+        return Continue(state)
+
+    def after_response(
+        self, hook: AfterResponse, state: S, ctx: Context
+    ) -> Continue[S] | Intervene[S] | Abort[S] | Skip[S] | Emit[S] | SwitchModel[S] | SetSection[S] | Ask[S]:
+        """A response is complete."""
+        return Continue(state)
+
+    def before_tool(
+        self, hook: BeforeTool, state: S, ctx: Context
+    ) -> Continue[S] | Abort[S] | Skip[S] | BlockTool[S] | ReplaceToolArgs[S] | Emit[S] | HoldTool[S] | Ask[S]:
+        """A call is about to run."""
+        return Continue(state)
+
+    def on_tool_error(
+        self, hook: OnToolError, state: S, ctx: Context
+    ) -> Continue[S] | Abort[S] | Skip[S] | Emit[S] | SwitchModel[S] | Ask[S]:
+        """A tool failed and would be tried again."""
+        return Continue(state)
+
+    def after_tool(
+        self, hook: AfterTool, state: S, ctx: Context
+    ) -> (
+        Continue[S]
+        | Intervene[S]
+        | Abort[S]
+        | Emit[S]
+        | SwitchModel[S]
+        | ReplaceToolResult[S]
+        | SetSection[S]
+        | Ask[S]
+    ):
+        """A call has its result and the model has not seen it."""
+        return Continue(state)
+
+    def after_tool_batch(
+        self, hook: AfterToolBatch, state: S, ctx: Context
+    ) -> Continue[S] | Intervene[S] | Abort[S] | Emit[S] | SwitchModel[S] | SetSection[S] | Ask[S]:
+        """All calls of the response have results."""
+        return Continue(state)
+
+    def before_finish(
+        self, hook: BeforeFinish, state: S, ctx: Context
+    ) -> Continue[S] | Intervene[S] | Abort[S] | Emit[S] | Ask[S]:
+        """The model has given its final answer."""
+        return Continue(state)
+
+    def before_compact(
+        self, hook: BeforeCompact, state: S, ctx: Context
+    ) -> Continue[S] | Skip[S] | Emit[S] | ReplaceMessages[S] | Ask[S]:
+        """The context is about to be compacted."""
+        return Continue(state)
+
+    def before_steering(
+        self, hook: BeforeSteering, state: S, ctx: Context
+    ) -> Continue[S] | Intervene[S] | Abort[S] | Emit[S]:
+        """A steering text is about to be queued."""
+        return Continue(state)
+
+    def before_plugin_opts_update(
+        self, hook: BeforePluginOptsUpdate, state: S, ctx: Context
+    ) -> Continue[S] | Abort[S] | Skip[S] | Emit[S]:
+        """New options of another plugin are about to apply."""
+        return Continue(state)
+
+
+@value
+class Keyed(Value):
+    """A plugin under a key of its own, where a session has two of one class."""
+
+    key: str
+    """What it is called in the session."""
+    plugin: AnyPlugin
+    """The plugin."""
+
+
+Attachable: TypeAlias = AnyPlugin | Keyed
+
+
+def implemented(plugin: AnyPlugin) -> frozenset[str]:
+    """Return the names of the hooks, and `on_event`, that *plugin* overrides."""
+    cls = type(plugin)
+    return frozenset(name for name in (*HOOK_NAMES, ON_EVENT) if getattr(cls, name, None) is not getattr(Plugin, name))

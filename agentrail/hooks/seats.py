@@ -1,0 +1,86 @@
+"""The row of plugins of a session, as data."""
+
+from __future__ import annotations
+
+import attrs
+
+from agentrail.errors import NotJson, PluginExists
+from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed, implemented
+from agentrail.values.json import EMPTY, JsonObject, freeze
+from agentrail.values.value import Value, value
+
+
+@value
+class Seat(Value):
+    """One plugin's place in the row: all that is known of it but its code and its state."""
+
+    key: str
+    """What it is called in the session."""
+    plugin: str
+    """Its class, as `module:name`."""
+    priority: int
+    """Lower is asked first."""
+    critical: bool
+    """Whether the door stays shut if it breaks."""
+    hooks: frozenset[str]
+    """The hooks it implements."""
+    version: int = 1
+    """The version of its state."""
+    revision: int = 0
+    """How often its options were updated."""
+    options: JsonObject = EMPTY
+    """Its options, those that JSON can hold."""
+
+
+def unkeyed(given: Attachable) -> tuple[str, AnyPlugin]:
+    """Return the key and the plugin of *given*."""
+    return (given.key, given.plugin) if isinstance(given, Keyed) else (given.key, given)
+
+
+def seat_for(key: str, plugin: AnyPlugin, revision: int = 0) -> Seat:
+    """Return the seat of *plugin*."""
+    cls = type(plugin)
+    return Seat(
+        key,
+        f"{cls.__module__}:{cls.__qualname__}",
+        int(plugin.priority),
+        plugin.critical,
+        implemented(plugin),
+        plugin.version,
+        revision,
+        options_of(plugin),
+    )
+
+
+def options_of(plugin: AnyPlugin) -> JsonObject:
+    """Return the options of *plugin* that JSON can hold."""
+    kept: dict[str, object] = {}
+    for field in getattr(type(plugin), "__attrs_attrs__", ()):
+        found = _plain(getattr(plugin, field.name))
+        if found is not None:
+            kept[field.alias or field.name] = found[0]
+    frozen = freeze(kept)
+    return frozen if isinstance(frozen, dict) else EMPTY
+
+
+def _plain(found: object) -> tuple[object] | None:
+    if isinstance(found, frozenset | set):
+        found = sorted(found, key=str)
+    if attrs.has(type(found)):
+        return None
+    try:
+        return (freeze(found),)
+    except NotJson:
+        return None
+
+
+def in_order(seats: tuple[Seat, ...]) -> tuple[int, ...]:
+    """Return the places of *seats* as they are asked: by priority, then by registration."""
+    return tuple(sorted(range(len(seats)), key=lambda place: seats[place].priority))
+
+
+def refuse_twins(keys: list[str]) -> None:
+    """Raise if a key is taken twice."""
+    for place, key in enumerate(keys):
+        if key in keys[:place]:
+            raise PluginExists(key)

@@ -1,0 +1,1 @@
+"""The Protocols between the machine, its shell and the outside."""

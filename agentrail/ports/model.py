@@ -1,0 +1,48 @@
+"""What the shell needs of a model, and of whatever makes a context shorter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from agentrail.values.messages import Message
+from agentrail.values.stream import Chunk, ModelRequest, Response
+from agentrail.values.value import Value, value
+
+EmitChunk = Callable[[Chunk], None]
+
+
+class Model(Protocol):
+    """One model of one provider."""
+
+    @property
+    def name(self) -> str:
+        """What it is called, such as `demo` or `anthropic:some-model`."""
+        ...
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        """Make one attempt: give each chunk to *emit* as it comes, and return the whole response.
+
+        Raises `TransientModelError`, `PermanentModelError` or `ContextOverflow`; it is cancelled at any await.
+        """
+        ...
+
+
+@value
+class Compacted(Value):
+    """A shorter context."""
+
+    messages: tuple[Message, ...]
+    """What is left, in order; valid for a provider."""
+    removed: int
+    """How many messages went."""
+    note: str
+    """What was done, in words."""
+
+
+class Compactor(Protocol):
+    """Makes a context shorter."""
+
+    async def __call__(self, messages: Sequence[Message], keep: int) -> Compacted:
+        """Return *messages* in about *keep* characters; never split a call from its result."""
+        ...

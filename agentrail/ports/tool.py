@@ -1,0 +1,61 @@
+"""What the shell needs of a tool, and what a tool gets from it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import attrs
+
+from agentrail.values.json import EMPTY, Json, JsonObject
+from agentrail.values.tools import Todo, ToolResult, ToolSpec
+from agentrail.values.value import Value, value
+
+
+def _unheard(_: str) -> None:
+    """Stand in where nobody listens to progress."""
+
+
+@value
+class ToolContext(Value):
+    """What a tool may know and do beside its arguments."""
+
+    session_id: str = "session"
+    """Whose call it is."""
+    call_id: str = "call"
+    """Which call."""
+    idempotency_key: str = "key"
+    """The same for every attempt of one call."""
+    working_dir: str = "."
+    """Where tools work."""
+    model: str = ""
+    """The session's model."""
+    todos: tuple[Todo, ...] = ()
+    """The session's list of things to do."""
+    user_data: JsonObject = EMPTY
+    """What the spawner gave the session."""
+    turn: int = 0
+    """Which turn."""
+    total_tokens: int = 0
+    """What the session has used."""
+    cost_usd: float | None = None
+    """What the session has cost; `None`: not known."""
+    report: Callable[[str], None] = attrs.field(default=_unheard)
+    """Say how far it is: subscribers see it at once."""
+
+
+class Tool(Protocol):
+    """Something the model may call."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Everything about it but its code."""
+        ...
+
+    async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
+        """Do it. Raise `ToolError` to answer `Err`; any other exception is a crash of the call."""
+        ...
+
+
+Service = Callable[[Json], Awaitable[Json]]
+"""An async function given to a session, for plugins to call by `Ask(CallService(…))`."""

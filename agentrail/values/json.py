@@ -1,0 +1,94 @@
+"""JSON as values: frozen, so that what was ruled on is what runs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import NoReturn, TypeAlias
+
+from agentrail.errors import NotJson
+
+Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | int | float | bool | None"
+JsonObject: TypeAlias = "Mapping[str, Json]"
+
+MAX_DEPTH = 64
+
+
+def _refuse(*_: object, **__: object) -> NoReturn:
+    raise TypeError("this JSON is frozen: build a new value instead of changing it")
+
+
+class FrozenObject(dict[str, Json]):
+    """A JSON object that cannot be changed; it compares, iterates and encodes like a `dict`."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = _refuse
+    clear = pop = popitem = setdefault = update = __ior__ = _refuse  # type: ignore[assignment]  # all refuse alike
+
+    def __hash__(self) -> int:  # type: ignore[override]  # a frozen mapping may be a key
+        return hash(tuple(sorted(self)))
+
+
+EMPTY: JsonObject = FrozenObject()
+
+
+def freeze(found: object, at: str = "$", depth: int = 0) -> Json:
+    """Return *found* as frozen JSON; anything that JSON cannot hold raises `NotJson` with its path."""
+    kind = type(found)
+    if kind is str:
+        return _text(found, at)  # type: ignore[arg-type]  # its type was just tested
+    if found is None or kind is bool or kind is int:
+        return found  # type: ignore[return-value]  # its type was just tested
+    if isinstance(found, float):
+        if not math.isfinite(found):
+            raise NotJson(at, f"the number {found}")
+        return found
+    if depth >= MAX_DEPTH:
+        raise NotJson(at, f"more than {MAX_DEPTH} levels")
+    if kind is FrozenObject:
+        return found  # type: ignore[return-value]  # frozen when it was made
+    if isinstance(found, Mapping):
+        return FrozenObject({_key(key, at): freeze(item, f"{at}.{key}", depth + 1) for key, item in found.items()})
+    if isinstance(found, list | tuple):
+        return tuple(freeze(item, f"{at}[{index}]", depth + 1) for index, item in enumerate(found))
+    if isinstance(found, str | int):
+        raise NotJson(at, f"a `{kind.__name__}`, a subclass that would come back as its base")
+    raise NotJson(at, f"a `{kind.__name__}`")
+
+
+def freeze_object(found: object) -> JsonObject:
+    """Return *found* as a frozen JSON object."""
+    frozen = freeze(found)
+    if not isinstance(frozen, FrozenObject):
+        raise NotJson("$", f"a `{type(found).__name__}` where an object is wanted")
+    return frozen
+
+
+def thaw(frozen: Json) -> object:
+    """Return *frozen* as plain dicts and lists that its owner may change."""
+    if isinstance(frozen, Mapping):
+        return {key: thaw(item) for key, item in frozen.items()}
+    if isinstance(frozen, tuple | list):
+        return [thaw(item) for item in frozen]
+    return frozen
+
+
+def canonical(frozen: Json) -> str:
+    """Return the one text of *frozen*: sorted keys, no spaces."""
+    return json.dumps(frozen, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _key(key: object, at: str) -> str:
+    if type(key) is not str:
+        raise NotJson(at, f"the key {key!r}, which is not text")
+    return _text(key, at)
+
+
+def _text(found: str, at: str) -> str:
+    if not found.isascii():
+        try:
+            found.encode()
+        except UnicodeEncodeError as why:
+            raise NotJson(at, "text with half a surrogate pair") from why
+    return found

@@ -1,0 +1,179 @@
+"""What a history holds: messages of the user, of the model, and results of tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+from typing import TypeAlias, overload
+
+from agentrail.values.content import Data, Image, Part, Said, Text, ToolCall, text_of
+from agentrail.values.json import JsonObject, canonical
+from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.value import Value, value
+
+
+class Origin(Enum):
+    """Where a user message came from."""
+
+    PROMPT = "prompt"
+    STEERING = "steering"
+    INTERVENTION = "intervention"
+    NOTICE = "notice"
+
+
+class StopReason(Enum):
+    """Why the model stopped."""
+
+    END = "end"
+    TOOL_CALLS = "tool_calls"
+    LENGTH = "length"
+    REFUSED = "refused"
+
+
+@value
+class UserMessage(Value):
+    """Something said to the model."""
+
+    parts: tuple[Part, ...]
+    """What was said."""
+    origin: Origin = Origin.PROMPT
+    """Who said it: a person, or the session for one of its plugins."""
+
+    @property
+    def text(self) -> str:
+        """The text of it."""
+        return text_of(self.parts)
+
+
+@value
+class AssistantMessage(Value):
+    """Something the model said."""
+
+    parts: tuple[Said, ...] = ()
+    """Text and thoughts, in order."""
+    calls: tuple[ToolCall, ...] = ()
+    """The tools it asked for, in order."""
+    model: str = ""
+    """Which model said it."""
+    stop: StopReason = StopReason.END
+    """Why it stopped."""
+    usage: Usage = NOTHING_USED
+    """What the response used."""
+    interrupted: bool = False
+    """Whether it was cut: the text is what had come by then."""
+
+    @property
+    def text(self) -> str:
+        """The text of it, without thoughts."""
+        return text_of(self.parts)
+
+
+@value
+class ToolMessage(Value):
+    """The one result of one call."""
+
+    call_id: str
+    """Which call."""
+    name: str
+    """Which tool."""
+    parts: tuple[Part, ...]
+    """What the model sees."""
+    is_error: bool = False
+    """Whether the call failed, was refused or was stopped."""
+    details: JsonObject | None = None
+    """For programs; the model never sees it."""
+
+    @property
+    def text(self) -> str:
+        """The text of it."""
+        return text_of(self.parts)
+
+
+Message: TypeAlias = UserMessage | AssistantMessage | ToolMessage
+
+IMAGE_SIZE = 6_000
+"""What an image counts for in `size_of`, in characters."""
+
+
+def size_of(message: Message) -> int:
+    """Return about how many characters *message* is for the model."""
+    size = 0
+    for part in message.parts:
+        match part:
+            case Text(text=text):
+                size += len(text)
+            case Image():
+                size += IMAGE_SIZE
+            case Data(data=data):
+                size += len(canonical(data))
+            case _:
+                size += len(part.text)
+    if isinstance(message, AssistantMessage):
+        size += sum(len(call.name) + len(canonical(call.args)) for call in message.calls)
+    return size
+
+
+class History(Sequence[Message]):
+    """An append-only log and a length: a frozen sequence that grows in constant time.
+
+    Faces that share a log see only their own length. The face that is as long as the log appends in place; any other
+    one copies first, so nobody sees another's messages.
+    """
+
+    __slots__ = ("_length", "_log", "_sizes")
+
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
+        self._log = list(messages)
+        self._length = len(self._log)
+        total = 0
+        self._sizes = [total := total + size_of(message) for message in self._log]
+
+    @property
+    def size(self) -> int:
+        """About how many characters the messages are for the model."""
+        return self._sizes[self._length - 1] if self._length else 0
+
+    def and_(self, *messages: Message) -> History:
+        """Return this history with *messages* behind it."""
+        grown = History.__new__(History)
+        if len(self._log) == self._length:
+            log, sizes = self._log, self._sizes
+        else:
+            log, sizes = self._log[: self._length], self._sizes[: self._length]
+        total = sizes[-1] if sizes else 0
+        for message in messages:
+            log.append(message)
+            sizes.append(total := total + size_of(message))
+        grown._log, grown._sizes, grown._length = log, sizes, len(log)  # noqa: SLF001  # another face of the same log
+        return grown
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Message, ...]: ...
+    def __getitem__(self, index: int | slice) -> Message | tuple[Message, ...]:
+        if isinstance(index, slice):
+            return tuple(self._log[i] for i in range(*index.indices(self._length)))
+        if not -self._length <= index < self._length:
+            raise IndexError(index)
+        return self._log[index if index >= 0 else self._length + index]
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self._log[: self._length])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, History):
+            return NotImplemented
+        return self._length == other._length and (self._log is other._log or list(self) == list(other))
+
+    def __hash__(self) -> int:
+        return hash(self._length)
+
+    def __repr__(self) -> str:
+        return f"History({list(self)!r})"
+
+
+EMPTY_HISTORY = History()

@@ -1,0 +1,116 @@
+"""What is asked of a model and what comes back, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import TypeAlias
+
+from agentrail.values.content import Said, ToolCall
+from agentrail.values.json import EMPTY, JsonObject
+from agentrail.values.messages import Message, StopReason
+from agentrail.values.tools import ToolSpec
+from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.value import Value, value
+
+
+@value
+class ModelRequest(Value):
+    """One request to a model."""
+
+    model: str
+    """Which model."""
+    messages: Sequence[Message]
+    """The conversation so far."""
+    system: str = ""
+    """The system prompt."""
+    sections: tuple[tuple[str, str], ...] = ()
+    """Named sections behind the system prompt, in the order they were set."""
+    tools: tuple[ToolSpec, ...] = ()
+    """The tools the model may call."""
+    may_call: bool = True
+    """False: tools are shown, but must not be called (the last round of a turn)."""
+    options: JsonObject = EMPTY
+    """Options of the provider."""
+    session_id: str = ""
+    """Whose request it is."""
+    request_id: str = ""
+    """Unique in the session; attempts are requests of their own."""
+
+
+@value
+class TextChunk(Value):
+    """A piece of text came."""
+
+    text: str
+    """The piece."""
+
+
+@value
+class ThinkingChunk(Value):
+    """A piece of a thought came."""
+
+    text: str
+    """The piece."""
+
+
+@value
+class UsageChunk(Value):
+    """The provider said what was used so far."""
+
+    usage: Usage
+    """The sum so far, of this response."""
+
+
+Chunk: TypeAlias = TextChunk | ThinkingChunk | UsageChunk
+
+
+@value
+class Response(Value):
+    """A whole response."""
+
+    parts: tuple[Said, ...] = ()
+    """Text and thoughts, in order."""
+    calls: tuple[ToolCall, ...] = ()
+    """The tools it asks for, with the provider's ids."""
+    stop: StopReason = StopReason.END
+    """Why the model stopped."""
+    usage: Usage = NOTHING_USED
+    """What it used."""
+
+
+@value
+class Partial(Value):
+    """What had come of a response when it was cut."""
+
+    text: str = ""
+    """The text so far."""
+    thinking: str = ""
+    """The thoughts so far."""
+    usage: Usage = NOTHING_USED
+    """What was used so far, estimated where the provider had not said."""
+
+
+NOTHING_YET = Partial()
+
+
+class FailureKind(Enum):
+    """What can be done about a request that failed."""
+
+    TRANSIENT = "transient"
+    PERMANENT = "permanent"
+    OVERFLOW = "overflow"
+
+
+@value
+class Failure(Value):
+    """A request to a model failed."""
+
+    kind: FailureKind
+    """What can be done about it."""
+    error: str
+    """The class of the error."""
+    message: str
+    """What the provider said."""
+    retry_after: float | None = None
+    """Seconds the provider asks us to wait."""

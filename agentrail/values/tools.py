@@ -1,0 +1,131 @@
+"""What a tool is and what it answers, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import TypeAlias
+
+from agentrail.values.content import Part, as_parts, text_of
+from agentrail.values.json import EMPTY, JsonObject
+from agentrail.values.value import Value, value
+
+
+class EffectClass(Enum):
+    """What running a tool again would mean."""
+
+    PURE = "pure"
+    IDEMPOTENT = "idempotent"
+    CHECKABLE = "checkable"
+    UNSAFE = "unsafe"
+
+
+@value
+class ToolSpec(Value):
+    """Everything about a tool but its code."""
+
+    name: str
+    """What the model calls it."""
+    description: str
+    """What the model reads about it."""
+    parameters: JsonObject = EMPTY
+    """The JSON Schema of its arguments."""
+    timeout: float = 60.0
+    """Seconds it may run."""
+    immune: bool = False
+    """Whether steering and a default abort leave it alone."""
+    parallel: bool = True
+    """Whether it may run beside other calls."""
+    effect: EffectClass = EffectClass.UNSAFE
+    """What running it again would mean."""
+    subject: str | None = None
+    """Which argument names what it is about."""
+    requires: frozenset[str] = frozenset()
+    """What it touches, such as `files`, `shell`, `network`."""
+    max_result_chars: int = 30_000
+    """How much text of a result the model sees."""
+
+
+@value
+class Ok(Value):
+    """The tool did it."""
+
+    content: tuple[Part, ...]
+    """What the model sees."""
+    details: JsonObject | None = None
+    """For programs; the model never sees it."""
+
+
+@value
+class Err(Value):
+    """The tool could not do it; the model may correct itself."""
+
+    content: tuple[Part, ...]
+    """What the model sees."""
+    details: JsonObject | None = None
+    """For programs; the model never sees it."""
+
+
+@value
+class Todo(Value):
+    """One thing to do."""
+
+    text: str
+    """What is to be done."""
+    status: str = "pending"
+    """`pending`, `in_progress` or `done`."""
+
+
+@value
+class SetTodos(Value):
+    """The session's list of things to do becomes this one."""
+
+    todos: tuple[Todo, ...]
+    """The whole list."""
+
+
+@value
+class AskUser(Value):
+    """The person is asked; the call waits for the answer."""
+
+    question: str
+    """What is asked."""
+    options: tuple[str, ...] = ()
+    """Answers to choose from; empty: free text."""
+
+
+@value
+class CompactNow(Value):
+    """The context is compacted before the next request."""
+
+    reason: str = "asked by the model"
+    """Why."""
+
+
+ToolEffect: TypeAlias = SetTodos | AskUser | CompactNow
+
+
+@value
+class Effect(Value):
+    """The tool wants the session to do something; the model sees a short fixed text."""
+
+    effect: ToolEffect
+    """What the session is to do."""
+
+
+ToolResult: TypeAlias = Ok | Err | Effect
+
+
+def ok(content: str | Sequence[Part], details: JsonObject | None = None) -> Ok:
+    """Return `Ok` with text or parts."""
+    return Ok(as_parts(content), details)
+
+
+def err(content: str | Sequence[Part], details: JsonObject | None = None) -> Err:
+    """Return `Err` with text or parts."""
+    return Err(as_parts(content), details)
+
+
+def result_text(result: Ok | Err) -> str:
+    """Return the text of *result*."""
+    return text_of(result.content)

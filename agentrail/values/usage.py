@@ -1,0 +1,60 @@
+"""Tokens and money, and how to add them."""
+
+from __future__ import annotations
+
+from agentrail.values.value import Value, value
+
+
+@value
+class Usage(Value):
+    """What a response, a turn or a session has used."""
+
+    input_tokens: int = 0
+    """Tokens read by the model, cached ones included."""
+    output_tokens: int = 0
+    """Tokens written by the model, reasoning included."""
+    cached_tokens: int = 0
+    """How many of the input tokens came from the provider's cache."""
+    reasoning_tokens: int = 0
+    """How many of the output tokens were reasoning."""
+    cost_usd: float | None = None
+    """What it cost; `None` where a price is unknown, never 0 for that."""
+    estimated: bool = False
+    """Whether any part was counted by us because the provider did not say."""
+
+    @property
+    def total_tokens(self) -> int:
+        """Input and output together."""
+        return self.input_tokens + self.output_tokens
+
+    def plus(self, other: Usage) -> Usage:
+        """Add *other*; an unknown cost on either side makes the sum unknown."""
+        if self is NOTHING_USED:
+            return other
+        if other is NOTHING_USED:
+            return self
+        known = self.cost_usd is not None and other.cost_usd is not None
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+            (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
+            self.estimated or other.estimated,
+        )
+
+    def minus(self, earlier: Usage) -> Usage:
+        """Return what was used since *earlier*, a former sum of the same session."""
+        known = self.cost_usd is not None and earlier.cost_usd is not None
+        cost = self.cost_usd if earlier is NOTHING_USED else None
+        return Usage(
+            self.input_tokens - earlier.input_tokens,
+            self.output_tokens - earlier.output_tokens,
+            self.cached_tokens - earlier.cached_tokens,
+            self.reasoning_tokens - earlier.reasoning_tokens,
+            (self.cost_usd or 0.0) - (earlier.cost_usd or 0.0) if known else cost,
+            self.estimated,
+        )
+
+
+NOTHING_USED = Usage()

@@ -1,0 +1,60 @@
+"""How a value is made: frozen, slotted, compared and shown by its fields.
+
+`value` is `attrs.define` with the three methods that every class would get a copy of (`==`, `hash`, `repr`) written once
+in `Value`: generating them costs more at import than all the rest of a class.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, TypeVar, cast
+
+import attrs
+from typing_extensions import Self, dataclass_transform
+
+T = TypeVar("T")
+
+
+class Value:
+    """Equal by fields, hashable by fields, shown by the fields that differ from their default."""
+
+    __slots__ = ()
+    __attrs_attrs__: ClassVar[tuple[attrs.Attribute[object], ...]] = ()
+    __fields__: ClassVar[tuple[str, ...]] = ()
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__fields__)
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, *(getattr(self, name) for name in self.__fields__)))
+
+    def __repr__(self) -> str:
+        shown = (
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in self.__attrs_attrs__
+            if field.default is attrs.NOTHING or getattr(self, field.name) != field.default
+        )
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def but(self, **changes: object) -> Self:
+        """Return a copy with *changes*; a field that does not exist is a `TypeError`."""
+        copy = object.__new__(type(self))
+        put = object.__setattr__
+        for name in self.__fields__:
+            put(copy, name, changes.pop(name) if name in changes else getattr(self, name))
+        if changes:
+            raise TypeError(f"{type(self).__name__} has no field {', '.join(changes)}")
+        return copy
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(attrs.field,))
+def value(cls: type[T]) -> type[T]:
+    """Make *cls*, a subclass of `Value`, a frozen value."""
+    made = attrs.define(cls, frozen=True, eq=False, repr=False, weakref_slot=False)
+    names = tuple(field.name for field in cast("type[Value]", made).__attrs_attrs__)
+    cast("type[Value]", made).__fields__ = names
+    return made
+
