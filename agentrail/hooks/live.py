@@ -39,6 +39,10 @@ class Live:
         """Take *plugin*'s code, for when a row names it."""
         self._plugins[key, revision] = plugin
 
+    def plugin(self, seat: Seat) -> AnyPlugin:
+        """Return the plugin of *seat*."""
+        return self._plugins[seat.key, seat.revision]
+
     def tool(self, name: str, revision: int, validator: Validator) -> None:
         """Take the *validator* of a tool."""
         self._validators[name, revision] = validator

@@ -1,1 +1,1 @@
-"""To be filled."""
+"""The Trio shell: tasks, time and mailboxes around the machine. It gets ports only."""

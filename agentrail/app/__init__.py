@@ -1,0 +1,1 @@
+"""Who is wired to whom: the supervisor, the registry of models, the specification of a session."""

@@ -1,0 +1,80 @@
+"""What to run: a session's model, tools, plugins and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from agentrail.core.options import Options
+from agentrail.errors import BadSpec
+from agentrail.hooks.plugin import Attachable
+from agentrail.ports.model import Model
+from agentrail.ports.tool import Service
+from agentrail.values.json import EMPTY, Json
+from agentrail.values.value import value
+
+
+@value
+class SessionSpec(Options):
+    """What to run. Everything but the model has a default; the figures are those of `Options`."""
+
+    model: str | Model = attrs.field(default="", kw_only=True)
+    """The model: a name such as `demo` or `anthropic:…`, or a `Model` object."""
+    tools: Sequence[object] = attrs.field(default=(), kw_only=True)
+    """Tools: decorated async functions, or objects with `spec` and `execute`."""
+    plugins: Sequence[Attachable] = attrs.field(default=(), kw_only=True)
+    """Plugins; one of each class, unless given a key."""
+    system: str = attrs.field(default="", kw_only=True)
+    """The system prompt."""
+    working_dir: str = attrs.field(default=".", kw_only=True)
+    """Where the tools work."""
+    user_data: Mapping[str, Json] = attrs.field(default=EMPTY, kw_only=True)
+    """Anything of yours: plugins and tools see it, plugin events carry it."""
+    prompt_mode: str = attrs.field(default="full", kw_only=True)
+    """How much of a system prompt it has: `full`, `task`, `minimal` or `none`."""
+    model_options: Mapping[str, Json] = attrs.field(default=EMPTY, kw_only=True)
+    """Options for the model's provider."""
+    services: Mapping[str, Service] = attrs.field(factory=dict, kw_only=True)
+    """Async functions that plugins may call by `Ask(CallService(…))`."""
+
+    @property
+    def options(self) -> Options:
+        """The figures alone."""
+        return Options(**{name: getattr(self, name) for name in Options.__fields__})
+
+    def check(self) -> None:
+        """Raise `BadSpec` for what cannot be run."""
+        if not self.model:
+            raise BadSpec("model", 'is missing; use model="demo" to try things out without a key')
+        if isinstance(self.model, str) and not self.model.strip():
+            raise BadSpec("model", "is blank")
+        for name, least in AT_LEAST.items():
+            if getattr(self, name) < least:
+                raise BadSpec(name, f"is {getattr(self, name)}; it must be at least {least}")
+        if self.on_prompt_while_held not in ("supersede", "queue"):
+            raise BadSpec("on_prompt_while_held", f"is {self.on_prompt_while_held!r}; use 'supersede' or 'queue'")
+
+
+AT_LEAST: Mapping[str, float] = {
+    "max_turns": 1,
+    "max_prompt_queue": 0,
+    "max_steering_queue": 0,
+    "max_interventions": 0,
+    "stall_timeout": 0.001,
+    "stall_limit": 1,
+    "max_retries": 0,
+    "retry_base": 0,
+    "retry_cap": 0,
+    "tool_max_retries": 0,
+    "max_parallel_tools": 1,
+    "tool_grace": 0,
+    "repeat_pattern": 2,
+    "file_loop_warn": 1,
+    "file_loop_abort": 1,
+    "compact_at": 0,
+    "compact_to": 0,
+    "event_buffer_size": 0,
+    "shutdown": 0,
+}
+"""The least that makes sense of each figure."""

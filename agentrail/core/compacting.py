@@ -1,0 +1,57 @@
+"""A shorter context without asking anybody: the oldest whole rounds go, and a line says so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentrail.values.content import Text
+from agentrail.values.messages import Message, Origin, ToolMessage, UserMessage, size_of
+
+
+def rounds(messages: Sequence[Message]) -> list[list[Message]]:
+    """Split *messages* into rounds: a response with the results of its calls is never split."""
+    found: list[list[Message]] = []
+    for message in messages:
+        if isinstance(message, ToolMessage) and found:
+            found[-1].append(message)
+        else:
+            found.append([message])
+    return found
+
+
+def drop_oldest_rounds(messages: Sequence[Message], keep: int) -> tuple[tuple[Message, ...], int, str]:
+    """Return what is left in about *keep* characters, how many messages went, and a note.
+
+    The last user message with text and everything behind it always stay: they are what the model is working on.
+    """
+    groups = rounds(messages)
+    sizes = [sum(size_of(message) for message in group) for group in groups]
+    total = sum(sizes)
+    last_prompt = max(
+        (place for place, group in enumerate(groups) if _is_prompt(group[0])),
+        default=len(groups) - 1,
+    )
+    first = 0
+    while first < last_prompt and total > keep:
+        total -= sizes[first]
+        first += 1
+    first = _after_results_of_nobody(groups, first)
+    gone = sum(len(group) for group in groups[:first])
+    if not gone:
+        return tuple(messages), 0, "nothing could be dropped: the newest prompt and what followed it must stay"
+    note = f"{gone} older messages were dropped to make room"
+    notice = UserMessage((Text(f"[{note}]"),), Origin.NOTICE)
+    return (notice, *(message for group in groups[first:] for message in group)), gone, note
+
+
+def _is_prompt(message: Message) -> bool:
+    return isinstance(message, UserMessage) and message.origin is Origin.PROMPT
+
+
+def _after_results_of_nobody(groups: list[list[Message]], first: int) -> int:
+    """Move on past results whose calls are not there."""
+    while first < len(groups) and isinstance(groups[first][0], ToolMessage):
+        first += 1
+    return first
+
+

@@ -1,0 +1,94 @@
+"""Carrying out what plugins ask for: a model, a tool, a file, a service."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+
+import trio
+
+from agentrail.core.inputs import AnyInput, AskSettled
+from agentrail.hooks.asks import AskAnswer, AskRequest, CallModel, CallService, Failed, Ok, ReadFile, RunTool
+from agentrail.ports.model import Model
+from agentrail.ports.tool import Service, Tool, ToolContext
+from agentrail.runtime.calls import execute
+from agentrail.values.content import Text, text_of
+from agentrail.values.json import freeze, thaw
+from agentrail.values.messages import UserMessage
+from agentrail.values.stream import Chunk, ModelRequest
+from agentrail.values.tools import Err, result_text
+from agentrail.values.tools import Ok as ToolOk
+from agentrail.values.usage import NOTHING_USED, Usage
+
+log = logging.getLogger("agentrail.ask")
+
+ReadText = Callable[[str], Awaitable[str]]
+
+
+class World:
+    """What a session's plugins can reach through `Ask`."""
+
+    __slots__ = ("model", "read_text", "services", "tool")
+
+    def __init__(
+        self,
+        model: Callable[[str], Model],
+        tool: Callable[[str], Tool],
+        read_text: ReadText,
+        services: Mapping[str, Service],
+    ) -> None:
+        self.model = model
+        self.tool = tool
+        self.read_text = read_text
+        self.services = services
+
+
+class RunningAsk:
+    """A plugin's question that is being answered."""
+
+    __slots__ = ("ask_id", "scope")
+
+    def __init__(self, ask_id: str) -> None:
+        self.ask_id = ask_id
+        self.scope = trio.CancelScope()
+
+    async def run(
+        self, request: AskRequest, model: str, world: World, ctx: ToolContext, post: Callable[[AnyInput], None]
+    ) -> None:
+        """Do it, and post the one answer."""
+        settled: tuple[AskAnswer, Usage] = (Failed("cancelled"), NOTHING_USED)
+        try:
+            with self.scope:
+                settled = await _answer(request, model, world, ctx)
+        except Exception as error:  # noqa: BLE001 - whatever fails is the plugin's answer
+            log.warning("ask %s failed", self.ask_id, exc_info=True)
+            settled = (Failed(f"{type(error).__name__}: {error}"), NOTHING_USED)
+        finally:
+            post(AskSettled(self.ask_id, *settled))
+
+
+async def _answer(request: AskRequest, model: str, world: World, ctx: ToolContext) -> tuple[AskAnswer, Usage]:
+    match request:
+        case CallModel():
+            name = request.model or model
+            asked = ModelRequest(name, (UserMessage((Text(request.prompt),)),), request.system, may_call=False)
+            response = await world.model(name).stream(asked, _unheard)
+            return Ok(text_of(response.parts)), response.usage
+        case RunTool():
+            result = await execute(world.tool(request.name), request.args, ctx)
+            if isinstance(result, ToolOk):
+                return Ok(result_text(result)), NOTHING_USED
+            said = result_text(result) if isinstance(result, Err) else "a tool with an effect cannot be asked for"
+            return Failed(said), NOTHING_USED
+        case ReadFile():
+            return Ok(await world.read_text(request.path)), NOTHING_USED
+        case CallService():
+            service = world.services.get(request.name)
+            if service is None:
+                known = ", ".join(sorted(world.services)) or "none"
+                return Failed(f"there is no service `{request.name}` (there are: {known})"), NOTHING_USED
+            return Ok(freeze(await service(freeze(thaw(request.payload))))), NOTHING_USED
+
+
+def _unheard(_: Chunk) -> None:
+    """Nobody listens to a judge while it thinks."""

@@ -1,0 +1,290 @@
+"""Events to subscribers who may be slow: in order, with a declared policy for those who fall behind."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from types import TracebackType
+from typing import Final
+
+import trio
+from typing_extensions import Self
+
+from agentrail.errors import SubscriberTooSlow
+from agentrail.ports.journal import Record
+from agentrail.values.events.envelope import Cursor, Envelope, Event
+from agentrail.values.events.life import AgentAbort, AgentEnd
+from agentrail.values.events.plugins import Gap
+from agentrail.values.events.response import MessageDelta, ThinkingDelta
+
+POLICIES: Final = ("coalesce", "drop", "disconnect")
+"""What becomes of a subscriber who falls behind: its deltas are merged and durable events read again from the journal;
+events are left out and the gap is marked; or it is disconnected and told where to go on."""
+
+CAPACITY: Final = 1024
+"""Events that may wait for one subscriber."""
+
+PAGE: Final = 100
+_TURN_ENDS = (AgentEnd, AgentAbort)
+_DELTAS = (MessageDelta, ThinkingDelta)
+
+ReadRecords = Callable[[int, int], Awaitable[Sequence[Record]]]
+
+
+class Bus:
+    """The events of one session."""
+
+    __slots__ = ("_buffer", "_buffer_size", "_last", "_n", "_subscriptions", "dropped", "read", "session_id")
+
+    def __init__(self, session_id: str, buffer_size: int, read: ReadRecords) -> None:
+        self.session_id = session_id
+        self.read = read
+        self.dropped: Cursor | None = None
+        self._buffer: list[Envelope] = []
+        self._buffer_size = buffer_size
+        self._last: Envelope | None = None
+        self._n = 0
+        self._subscriptions: tuple[Subscription, ...] = ()
+
+    @property
+    def cursor(self) -> Cursor:
+        """Behind the last event that was published."""
+        return Cursor(self._last.seq if self._last is not None else 0, self._n)
+
+    def publish(self, envelopes: Sequence[Envelope]) -> None:
+        """Give durable events to everybody, in order."""
+        if not envelopes:
+            return
+        self._last = envelopes[-1]
+        self._n = 0
+        for subscription in self._subscriptions:
+            for envelope in envelopes:
+                subscription.offer(envelope)
+        if self._buffer and any(isinstance(envelope.event, _TURN_ENDS) for envelope in envelopes):
+            self.dropped = self._buffer[-1].cursor
+            self._buffer = []
+
+    def whisper(self, event: Event, at: int) -> None:
+        """Give an ephemeral event to everybody, behind the last durable one."""
+        self._n += 1
+        last = self._last
+        if last is None:
+            envelope = Envelope(self.session_id, 0, self._n, at, 0, 0, event)
+        else:
+            envelope = Envelope(self.session_id, last.seq, self._n, at, last.turn, last.round, event, last.path)
+        if self._buffer_size:
+            self._buffer.append(envelope)
+            if len(self._buffer) > self._buffer_size:
+                self.dropped = self._buffer[0].cursor
+                del self._buffer[0]
+        else:
+            self.dropped = envelope.cursor
+        for subscription in self._subscriptions:
+            subscription.offer(envelope)
+
+    def buffered(self, since: Cursor) -> list[Envelope]:
+        """Return the ephemeral events behind *since* that are still there."""
+        return [envelope for envelope in self._buffer if envelope.cursor > since]
+
+    def join(self, subscription: Subscription) -> None:
+        """Let *subscription* hear everything from now on."""
+        self._subscriptions = (*self._subscriptions, subscription)
+
+    def leave(self, subscription: Subscription) -> None:
+        """Let *subscription* hear nothing more."""
+        self._subscriptions = tuple(other for other in self._subscriptions if other is not subscription)
+
+    def close(self) -> None:
+        """Tell everybody that nothing more comes."""
+        for subscription in self._subscriptions:
+            subscription.end()
+        self._buffer = []
+
+
+class Subscription:
+    """One subscriber's view of a session: `async with` it, then `async for` over it."""
+
+    __slots__ = (
+        "_bus",
+        "_capacity",
+        "_ended",
+        "_lost_to",
+        "_policy",
+        "_position",
+        "_queue",
+        "_read_to",
+        "_record",
+        "_replay",
+        "_replay_to",
+        "_since",
+        "_task",
+        "_too_slow",
+        "_types",
+        "_whispers",
+    )
+
+    def __init__(  # noqa: PLR0913 - what a subscriber may choose
+        self,
+        bus: Bus,
+        *,
+        since: Cursor | None,
+        types: tuple[type[Event], ...] | None,
+        policy: str,
+        capacity: int,
+        ended: bool,
+    ) -> None:
+        self._bus = bus
+        self._since = since
+        self._types = types
+        self._policy = policy
+        self._capacity = capacity
+        self._queue: list[Envelope] = []
+        self._replay: list[Envelope] = []
+        self._whispers: list[Envelope] = []
+        self._replay_to = Cursor(0)
+        self._position = Cursor(0)
+        self._read_to = Cursor(0)
+        self._record = 0
+        self._lost_to: Cursor | None = None
+        self._too_slow = False
+        self._ended = ended
+        self._task: trio.lowlevel.Task | None = None
+
+    async def __aenter__(self) -> Self:
+        """Begin to listen."""
+        self._position = self._bus.cursor
+        if self._since is not None:
+            self._go_back(self._since)
+        if not self._ended:
+            self._bus.join(self)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Listen no more."""
+        self._bus.leave(self)
+
+    def _go_back(self, since: Cursor) -> None:
+        """Have everything behind *since* read again, and say what cannot be."""
+        now = self._bus.cursor
+        dropped = self._bus.dropped
+        if dropped is not None and since < dropped:
+            self._replay.append(self._gap(since, dropped))
+        self._whispers = self._bus.buffered(since)
+        self._position = self._read_to = since
+        self._replay_to = now
+
+    def _gap(self, start: Cursor, end: Cursor) -> Envelope:
+        gap = Gap(start.seq, start.n, end.seq, end.n)
+        return Envelope(self._bus.session_id, start.seq, start.n, 0, 0, 0, gap)
+
+    # From the bus
+
+    def offer(self, envelope: Envelope) -> None:
+        """Take an event, or do what the policy says if too many wait."""
+        if self._types is not None and not isinstance(envelope.event, self._types):
+            return
+        if self._too_slow:
+            return
+        if self._lost_to is not None:
+            self._lost_to = envelope.cursor
+            return
+        queue = self._queue
+        if len(queue) >= self._capacity and not self._merged(envelope):
+            self._fall_behind(envelope)
+            return
+        if len(queue) < self._capacity:
+            queue.append(envelope)
+        task, self._task = self._task, None
+        if task is not None:
+            trio.lowlevel.reschedule(task)
+
+    def _merged(self, envelope: Envelope) -> bool:
+        """Merge a delta into the one that waits last, if both are of one kind and the policy allows it."""
+        last = self._queue[-1]
+        event = envelope.event
+        if self._policy != "coalesce" or type(last.event) is not type(event) or last.seq != envelope.seq:
+            return False
+        if not isinstance(event, _DELTAS) or not isinstance(last.event, _DELTAS):
+            return False
+        self._queue[-1] = envelope.but(event=event.but(delta=last.event.delta + event.delta))
+        return True
+
+    def _fall_behind(self, envelope: Envelope) -> None:
+        if self._policy == "disconnect":
+            self._too_slow = True
+        else:
+            self._lost_to = envelope.cursor
+
+    def end(self) -> None:
+        """Nothing more comes."""
+        self._ended = True
+        task, self._task = self._task, None
+        if task is not None:
+            trio.lowlevel.reschedule(task)
+
+    # To the subscriber
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Envelope:
+        while True:
+            if self._replay:
+                return self._out(self._replay.pop(0))
+            if self._read_to < self._replay_to:
+                await self._read_on()
+                continue
+            if self._queue:
+                return self._out(self._queue.pop(0))
+            if self._lost_to is not None:
+                self._catch_up(self._lost_to)
+                continue
+            if self._too_slow:
+                raise SubscriberTooSlow(self._position.seq, self._position.n)
+            if self._ended:
+                raise StopAsyncIteration
+            self._task = trio.lowlevel.current_task()
+            await trio.lowlevel.wait_task_rescheduled(self._leave)
+
+    def _out(self, envelope: Envelope) -> Envelope:
+        if not isinstance(envelope.event, Gap):
+            self._position = envelope.cursor
+        return envelope
+
+    def _catch_up(self, lost_to: Cursor) -> None:
+        """Everything that waited is out: mark what was left out, or have it read again."""
+        self._lost_to = None
+        if self._policy == "coalesce":
+            self._whispers = []
+            self._read_to = self._position
+            self._replay_to = self._bus.cursor
+            self._replay.append(self._gap(self._position, self._replay_to))
+        else:
+            self._replay.append(self._gap(self._position, lost_to))
+            self._position = lost_to
+
+    async def _read_on(self) -> None:
+        """Read the next durable events from the journal, with the buffered deltas in their places."""
+        records = await self._bus.read(self._record, PAGE)
+        for record in records:
+            self._record = record.number
+            for envelope in record.events:
+                if self._read_to.seq < envelope.seq <= self._replay_to.seq:
+                    self._replay.extend(self._whispers_before(envelope.seq))
+                    if self._types is None or isinstance(envelope.event, self._types):
+                        self._replay.append(envelope)
+                    self._read_to = envelope.cursor
+        if not records or self._read_to.seq >= self._replay_to.seq:
+            self._replay.extend(self._whispers_before(None))
+            self._read_to = self._replay_to
+
+    def _whispers_before(self, seq: int | None) -> list[Envelope]:
+        """Take the buffered deltas that come before durable number *seq*; `None`: all."""
+        out = [w for w in self._whispers if seq is None or w.seq < seq]
+        self._whispers = self._whispers[len(out) :]
+        return out if self._types is None else [w for w in out if isinstance(w.event, self._types)]
+
+    def _leave(self, _: object) -> trio.lowlevel.Abort:
+        self._task = None
+        return trio.lowlevel.Abort.SUCCEEDED

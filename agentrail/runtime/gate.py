@@ -1,0 +1,62 @@
+"""The run gate: of the sessions that have only a user's message to handle, a few may run per pass of the scheduler.
+
+Trio runs every ready task once per pass. A thousand prompts in one pass would make a thousand sessions ready, and an abort
+would wait behind all of them. Control and results never come through here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import trio
+
+WIDTH = 8
+"""Sessions admitted per pass."""
+
+
+class Gate:
+    """Admits waiting sessions, a few per pass."""
+
+    __slots__ = ("_admitted", "_parked", "_task", "_waiting", "_width")
+
+    def __init__(self, width: float = WIDTH) -> None:
+        self._width = width
+        self._admitted = 0
+        self._waiting: list[Callable[[], None]] = []
+        self._task: trio.lowlevel.Task | None = None
+        self._parked = False
+
+    def enter(self, admit: Callable[[], None]) -> None:
+        """Call *admit*, now or in one of the next passes."""
+        if self._width is math.inf:
+            admit()
+            return
+        if self._admitted < self._width and not self._waiting:
+            self._admitted += 1
+            admit()
+        else:
+            self._waiting.append(admit)
+        if self._parked and self._task is not None:
+            self._parked = False
+            trio.lowlevel.reschedule(self._task)
+
+    async def run(self) -> None:
+        """Open the gate once per pass as long as anybody comes."""
+        self._task = trio.lowlevel.current_task()
+        while True:
+            self._admitted = 0
+            if self._waiting:
+                width = int(self._width)
+                now, self._waiting = self._waiting[:width], self._waiting[width:]
+                self._admitted = len(now)
+                for admit in now:
+                    admit()
+                await trio.lowlevel.checkpoint()
+            else:
+                self._parked = True
+                await trio.lowlevel.wait_task_rescheduled(self._leave)
+
+    def _leave(self, _: object) -> trio.lowlevel.Abort:
+        self._parked = False
+        return trio.lowlevel.Abort.SUCCEEDED

@@ -1,0 +1,358 @@
+"""The handle: the only way to talk to a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import TypeAlias
+
+import attrs
+from typing_extensions import Self
+
+from agentrail.core.answers import Accepted, Answer, Refused
+from agentrail.core.inputs import (
+    AbortSent,
+    AnyInput,
+    ApproveSent,
+    AttachPluginSent,
+    ChangeToolsSent,
+    CompactSent,
+    DetachPluginSent,
+    PromptSent,
+    RejectSent,
+    RespondSent,
+    SteerSent,
+    StopSent,
+    SwitchModelSent,
+    UpdatePluginSent,
+    WithdrawSent,
+)
+from agentrail.core.state import Prompt, State
+from agentrail.errors import AgentrailError, BadOptions, UnknownPlugin
+from agentrail.hooks.plugin import AnyPlugin, Attachable
+from agentrail.hooks.seats import Seat, seat_for, unkeyed
+from agentrail.ports.model import Model
+from agentrail.ports.tool import Tool
+from agentrail.runtime.bus import CAPACITY, POLICIES, Subscription
+from agentrail.runtime.mailbox import Letter
+from agentrail.runtime.session import Session
+from agentrail.runtime.slot import Slot
+from agentrail.runtime.status import SessionDown, Status, status_of
+from agentrail.runtime.waiting import Outcome, Reply
+from agentrail.values.content import Part, as_parts
+from agentrail.values.events.envelope import Cursor, Event
+from agentrail.values.json import EMPTY, Json, JsonObject, freeze_object
+from agentrail.values.messages import Message
+from agentrail.values.value import Value
+
+Said: TypeAlias = str | Iterable[Part]
+AsTool: TypeAlias = Callable[[object], Tool]
+ModelNames: TypeAlias = Callable[[Session, "str | Model"], str]
+Prepare: TypeAlias = Callable[[], object]
+
+PART_OVERHEAD = 64
+
+
+class SessionHandle:
+    """Talk to one session: every call returns when it is durable and accepted, or raises why it was refused."""
+
+    __slots__ = ("_as_tool", "_models", "_session")
+
+    def __init__(self, session: Session, as_tool: AsTool, models: ModelNames) -> None:
+        self._session = session
+        self._as_tool = as_tool
+        self._models = models
+
+    def __repr__(self) -> str:
+        return f"<SessionHandle {self.id!r} {self._session.state.phase.value}>"
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self._session.state.session_id
+
+    # Talking
+
+    async def prompt(self, text: Said, *, command: str | None = None) -> Accepted:
+        """Say something: it starts a turn, or waits for the open one to end."""
+        return _accepted(await self._user(PromptSent(as_parts(text)), command))
+
+    async def prompt_nowait(self, text: Said, *, command: str | None = None) -> Accepted:
+        """Do as `prompt`, but raise `MailboxFull` instead of waiting for room in the mailbox."""
+        letter, slot = self._letter(PromptSent(as_parts(text)), command)
+        self._session.mailbox.post_user_nowait(letter)
+        return _accepted(_raised(await slot.wait()))
+
+    async def ask(self, text: Said, *, command: str | None = None) -> Reply:
+        """Say something and return how its turn ended, or that it rests with held calls."""
+        letter, slot = self._letter(PromptSent(as_parts(text)), command)
+        turn: Slot[Outcome] = Slot()
+        letter.watch = self._session.waiters.watch(turn)
+        await self._session.mailbox.post_user(letter)
+        _raised(await slot.wait())
+        outcome = await turn.wait()
+        if isinstance(outcome, AgentrailError):
+            raise _fresh(outcome)
+        return outcome
+
+    async def steer(self, text: str, *, when: str = "gap", command: str | None = None) -> Accepted:
+        """Say something to the open turn: before its next request, or at once with `when="now"`."""
+        if when not in ("gap", "now"):
+            raise ValueError(f"steer(when={when!r}): use 'gap' or 'now'")  # noqa: TRY003
+        return _accepted(await self._result(SteerSent(text, when), command))
+
+    async def abort(
+        self,
+        reason: str | None = None,
+        *,
+        kill_tools: str = "killable",
+        clear_queue: bool = False,
+        command: str | None = None,
+    ) -> None:
+        """Stop what is going on: what was cancelled is out of the turn at once."""
+        if kill_tools not in ("killable", "all", "none"):
+            raise ValueError(f"abort(kill_tools={kill_tools!r}): use 'killable', 'all' or 'none'")  # noqa: TRY003
+        letter, slot = self._letter(AbortSent(reason, kill_tools, clear_queue), command)
+        self._session.abort_now(kill_tools)
+        self._session.mailbox.post_control(letter)
+        _raised(await slot.wait())
+
+    async def stop(self, reason: str = "stopped", *, command: str | None = None) -> None:
+        """End the session for good."""
+        letter, slot = self._letter(StopSent(reason), command)
+        self._session.abort_now("all")
+        self._session.mailbox.post_control(letter)
+        _raised(await slot.wait())
+
+    async def compact(self, reason: str | None = None, *, command: str | None = None) -> None:
+        """Make the context shorter: now, or before the next request."""
+        await self._user(CompactSent(reason), command)
+
+    # Deciding
+
+    async def approve(
+        self,
+        approval_id: str,
+        args: Mapping[str, Json] | None = None,
+        *,
+        always: bool = False,
+        auto_resume: bool = True,
+        command: str | None = None,
+    ) -> None:
+        """Let a held call run, with edited *args* if given; *always*: and all of its family from now on."""
+        edited = None if args is None else freeze_object(args)
+        await self._result(ApproveSent(approval_id, edited, always, auto_resume), command)
+
+    async def reject(
+        self,
+        approval_id: str,
+        reason: str | None = None,
+        *,
+        auto_resume: bool = False,
+        command: str | None = None,
+    ) -> None:
+        """Give a held call an error result with the *reason*."""
+        await self._result(RejectSent(approval_id, reason, auto_resume), command)
+
+    async def respond(self, ref: str, answer: str, *, command: str | None = None) -> None:
+        """Answer a question of the agent."""
+        await self._result(RespondSent(ref, answer), command)
+
+    # Changing
+
+    async def switch_model(
+        self, model: str | Model, *, command: str | None = None, **provider_options: Json
+    ) -> None:
+        """Use another model: from the next prompt on, or from the next turn if one is open."""
+        name = self._models(self._session, model)
+        await self._user(SwitchModelSent(name, freeze_object(provider_options)), command)
+
+    async def attach_tools(self, *tools: object, command: str | None = None) -> None:
+        """Attach tools, all or none."""
+        await self._change_tools(tools, (), replace=False, command=command)
+
+    async def detach_tools(self, *names: str, command: str | None = None) -> None:
+        """Detach tools, all or none."""
+        await self._change_tools((), names, replace=False, command=command)
+
+    async def replace_tools(self, *tools: object, command: str | None = None) -> None:
+        """Attach tools, in the place of those of the same names."""
+        await self._change_tools(tools, (), replace=True, command=command)
+
+    async def _change_tools(
+        self, tools: tuple[object, ...], detach: tuple[str, ...], *, replace: bool, command: str | None
+    ) -> None:
+        outfit = self._session.outfit
+        made = tuple(self._as_tool(tool) for tool in tools)
+        revision = outfit.next_revision()
+        validators = tuple(outfit.validator(tool) for tool in made)
+
+        def prepare() -> None:
+            for tool, validator in zip(made, validators, strict=True):
+                outfit.tools[tool.spec.name, revision] = tool
+                outfit.judge.tool(tool.spec.name, revision, validator)
+
+        given = ChangeToolsSent(tuple(tool.spec for tool in made), detach, replace, revision)
+        await self._user(given, command, prepare=prepare)
+
+    async def update_plugin(
+        self, plugin: str | type[AnyPlugin], /, *, command: str | None = None, **options: object
+    ) -> None:
+        """Give a plugin new options, as soon as no turn is open."""
+        key = plugin if isinstance(plugin, str) else plugin.__name__
+        attached = self._attached(key)
+        try:
+            new = attrs.evolve(attached, **options)  # type: ignore[type-var]  # not attrs: TypeError, answered below
+        except (TypeError, ValueError, AgentrailError) as error:
+            raise BadOptions(key, str(error)) from error
+        seat = self._seat(key, new)
+        given = UpdatePluginSent(seat, _plain_options(options))
+        await self._user(given, command, prepare=lambda: self._session.outfit.judge.seat(key, seat.revision, new))
+
+    async def attach_plugin(self, plugin: Attachable, *, command: str | None = None) -> None:
+        """Let a plugin join, as soon as no turn is open."""
+        key, bare = unkeyed(plugin)
+        seat = self._seat(key, bare)
+        given = AttachPluginSent(seat)
+        await self._user(given, command, prepare=lambda: self._session.outfit.judge.seat(key, seat.revision, bare))
+
+    async def detach_plugin(self, plugin: str | type[AnyPlugin], *, command: str | None = None) -> None:
+        """Let a plugin leave, as soon as no turn is open."""
+        await self._user(DetachPluginSent(plugin if isinstance(plugin, str) else plugin.__name__), command)
+
+    def _seat(self, key: str, plugin: AnyPlugin) -> Seat:
+        return seat_for(key, plugin, self._session.outfit.next_revision())
+
+    def _attached(self, key: str) -> AnyPlugin:
+        """Return the plugin as it is attached now, or will be."""
+        state = self._session.state
+        joining = [change.seat for change in state.changes if change.kind == "attach" and change.seat is not None]
+        for seat in (*state.seats, *joining):
+            if seat.key == key:
+                return self._session.outfit.judge.plugin(seat)
+        raise UnknownPlugin.among(key, (seat.key for seat in state.seats))
+
+    async def withdraw(self, ref: str, *, command: str | None = None) -> None:
+        """Take a queued prompt back."""
+        await self._user(WithdrawSent(ref), command)
+
+    # Looking
+
+    def status(self) -> Status:
+        """Return what the session is doing, as of its last durable step."""
+        return status_of(self._session.state)
+
+    def messages(self) -> tuple[Message, ...]:
+        """Return the conversation, as of the last durable step."""
+        return tuple(self._session.state.history)
+
+    def inspect(self) -> State:
+        """Return the whole state as data, as of the last durable step."""
+        return self._session.state
+
+    def queued(self) -> tuple[Prompt, ...]:
+        """Return the prompts that wait."""
+        return self._session.state.queue
+
+    def subscribe(
+        self,
+        since: Cursor | tuple[int, int] | int | None = None,
+        types: Iterable[type[Event]] | None = None,
+        policy: str = "coalesce",
+        capacity: int = CAPACITY,
+    ) -> Subscription:
+        """Return the events: those behind *since* as far as they are kept, then live ones."""
+        if policy not in POLICIES:
+            raise ValueError(f"subscribe(policy={policy!r}): use one of {', '.join(POLICIES)}")  # noqa: TRY003
+        start = Cursor(since) if isinstance(since, int) else None if since is None else Cursor(*since)
+        session = self._session
+        return Subscription(
+            session.bus,
+            since=start,
+            types=None if types is None else tuple(types),
+            policy=policy,
+            capacity=max(1, capacity),
+            ended=session.reason is not None,
+        )
+
+    def monitor(self) -> Monitor:
+        """Return a monitor: `async with` it, and it tells when the session is gone for good."""
+        return Monitor(self._session)
+
+    # Posting
+
+    def _letter(self, given: AnyInput, command: str | None) -> tuple[Letter, Slot[Answer]]:
+        slot: Slot[Answer] = Slot()
+        return Letter(given, command=command, slot=slot, size=_size(given)), slot
+
+    async def _user(self, given: AnyInput, command: str | None, *, prepare: Prepare | None = None) -> Answer:
+        letter, slot = self._letter(given, command)
+        letter.prepare = prepare
+        await self._session.mailbox.post_user(letter)
+        return _raised(await slot.wait())
+
+    async def _result(self, given: AnyInput, command: str | None) -> Answer:
+        letter, slot = self._letter(given, command)
+        self._session.mailbox.post_result(letter)
+        return _raised(await slot.wait())
+
+
+class Monitor:
+    """Tells once that a session is gone for good, also if it already was."""
+
+    __slots__ = ("_session", "_slot")
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._slot: Slot[str] = Slot()
+
+    async def __aenter__(self) -> Self:
+        """Begin to watch."""
+        if self._session.reason is not None:
+            self._slot.settle(self._session.reason)
+        else:
+            self._session.down.append(self._slot)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Watch no more."""
+        if self._slot in self._session.down:
+            self._session.down.remove(self._slot)
+
+    async def wait(self) -> SessionDown:
+        """Return when the session is gone for good."""
+        return SessionDown(self._session.state.session_id, await self._slot.wait())
+
+
+def _raised(answer: Answer) -> Answer:
+    if isinstance(answer, Refused):
+        raise _fresh(answer.error)
+    return answer
+
+
+def _fresh(error: AgentrailError) -> AgentrailError:
+    """Return the error anew, so that each caller has a traceback of its own."""
+    return type(error)(*error.args)
+
+
+def _accepted(answer: Answer) -> Accepted:
+    if not isinstance(answer, Accepted):
+        raise TypeError(f"a prompt was answered with {answer!r}")  # noqa: TRY003 - a bug of ours, never a caller's
+    return answer
+
+
+def _size(given: Value) -> int:
+    """Return about how many bytes an input holds."""
+    if isinstance(given, PromptSent):
+        return sum(PART_OVERHEAD + len(getattr(part, "text", "") or str(getattr(part, "data", ""))) for part in given.parts)
+    return PART_OVERHEAD
+
+
+def _plain_options(options: Mapping[str, object]) -> JsonObject:
+    try:
+        return freeze_object(options)
+    except AgentrailError:
+        return EMPTY
+

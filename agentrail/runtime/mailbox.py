@@ -1,0 +1,224 @@
+"""A session's mailbox: three lanes, read in order of urgency; the user's lane is bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import trio
+
+from agentrail.core.answers import Answer
+from agentrail.core.inputs import AnyInput
+from agentrail.errors import MailboxFull
+from agentrail.runtime.gate import Gate
+from agentrail.runtime.slot import Slot
+
+MAX_MESSAGES = 64
+MAX_BYTES = 1024 * 1024
+PATIENCE = 64
+"""After so many more urgent messages, one of the user is served."""
+
+
+class Letter:
+    """An input on its way, and who waits for the answer."""
+
+    __slots__ = ("command", "given", "number", "prepare", "size", "slots", "watch")
+
+    def __init__(
+        self,
+        given: AnyInput,
+        *,
+        command: str | None = None,
+        slot: Slot[Answer] | None = None,
+        prepare: Callable[[], None] | None = None,
+        size: int = 0,
+    ) -> None:
+        self.given = given
+        self.command = command
+        self.slots = () if slot is None else (slot,)
+        self.prepare = prepare
+        self.size = size
+        self.number = 0
+        self.watch: Callable[[str], None] | None = None
+
+    def settle(self, answer: Answer) -> None:
+        """Tell everybody who waits."""
+        for slot in self.slots:
+            slot.settle(answer)
+
+
+class Mailbox:
+    """Three lanes and one reader."""
+
+    __slots__ = (
+        "_admitted",
+        "_at_gate",
+        "_bytes",
+        "_control",
+        "_gate",
+        "_number",
+        "_reader",
+        "_results",
+        "_session",
+        "_urgent",
+        "_user",
+        "_waiting_for_room",
+        "closed",
+    )
+
+    def __init__(self, session: str, gate: Gate) -> None:
+        self._session = session
+        self._gate = gate
+        self._control: list[Letter] = []
+        self._results: list[Letter] = []
+        self._user: list[Letter] = []
+        self._bytes = 0
+        self._number = 0
+        self._urgent = 0
+        self._admitted = False
+        self._at_gate = False
+        self._reader: trio.lowlevel.Task | None = None
+        self._waiting_for_room: list[Slot[None]] = []
+        self.closed: Answer | None = None
+
+    @property
+    def lengths(self) -> tuple[int, int, int]:
+        """How many letters wait: control, results, user."""
+        return len(self._control), len(self._results), len(self._user)
+
+    # Posting
+
+    def post_control(self, letter: Letter) -> Letter:
+        """Post what must be handled before anything else; an equal letter that waits already serves for both."""
+        for waiting in () if self.closed is not None else self._control:
+            if waiting.given == letter.given:
+                waiting.slots += letter.slots
+                return waiting
+        self._post(self._control, letter)
+        return letter
+
+    def post_result(self, letter: Letter) -> None:
+        """Post a result of the session's own work, or an answer that it waits for."""
+        self._post(self._results, letter)
+
+    def post_user_nowait(self, letter: Letter) -> None:
+        """Post a user's message, or raise `MailboxFull`."""
+        if self.closed is not None:
+            letter.settle(self.closed)
+            return
+        if not self._has_room(letter.size):
+            raise MailboxFull(self._session, len(self._user), self._bytes)
+        self._bytes += letter.size
+        self._number += 1
+        letter.number = self._number
+        self._user.append(letter)
+        if self._reader is not None:
+            self._ask_gate()
+
+    async def post_user(self, letter: Letter) -> None:
+        """Post a user's message as soon as there is room."""
+        while self.closed is None and (self._waiting_for_room or not self._has_room(letter.size)):
+            slot: Slot[None] = Slot()
+            self._waiting_for_room.append(slot)
+            try:
+                await slot.wait()
+            except BaseException:
+                if slot.settled:
+                    self._make_room()
+                else:
+                    self._waiting_for_room.remove(slot)
+                raise
+            if self._has_room(letter.size):
+                break
+        self.post_user_nowait(letter)
+        self._make_room()
+
+    def _has_room(self, size: int) -> bool:
+        if not self._user:
+            return True
+        return len(self._user) < MAX_MESSAGES and self._bytes + size <= MAX_BYTES
+
+    def _make_room(self) -> None:
+        if self._waiting_for_room and len(self._user) < MAX_MESSAGES and self._bytes < MAX_BYTES:
+            self._waiting_for_room.pop(0).settle(None)
+
+    def _post(self, lane: list[Letter], letter: Letter) -> None:
+        if self.closed is not None:
+            letter.settle(self.closed)
+            return
+        self._number += 1
+        letter.number = self._number
+        lane.append(letter)
+        self._wake()
+
+    # Reading
+
+    async def receive(self) -> Letter:
+        """Return the next letter; there is no await between taking it and returning."""
+        while True:
+            letter = self._take()
+            if letter is not None:
+                return letter
+            if self._user:
+                self._ask_gate()
+                if self._admitted:
+                    continue
+            self._reader = trio.lowlevel.current_task()
+            await trio.lowlevel.wait_task_rescheduled(self._leave)
+
+    def _take(self) -> Letter | None:
+        user_is_due = self._urgent >= PATIENCE and self._user
+        if not user_is_due:
+            if self._control:
+                self._urgent += 1
+                return self._control.pop(0)
+            if self._results:
+                self._urgent += 1
+                return self._results.pop(0)
+        if self._user and (self._admitted or user_is_due):
+            self._admitted = False
+            self._urgent = 0
+            letter = self._user.pop(0)
+            self._bytes -= letter.size
+            self._make_room()
+            return letter
+        return None
+
+    def _ask_gate(self) -> None:
+        if not self._at_gate and not self._admitted:
+            self._at_gate = True
+            self._gate.enter(self._admit)
+
+    def _admit(self) -> None:
+        self._at_gate = False
+        self._admitted = True
+        self._wake()
+
+    def _wake(self) -> None:
+        task, self._reader = self._reader, None
+        if task is not None:
+            trio.lowlevel.reschedule(task)
+
+    def _leave(self, _: object) -> trio.lowlevel.Abort:
+        self._reader = None
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    # Emptying
+
+    def take_back(self, before: int, kind: type[object]) -> list[Letter]:
+        """Take out the user's letters of one *kind* that came before a number."""
+        taken = [letter for letter in self._user if letter.number < before and isinstance(letter.given, kind)]
+        self._user = [letter for letter in self._user if letter not in taken]
+        self._bytes -= sum(letter.size for letter in taken)
+        self._make_room()
+        return taken
+
+    def close(self, answer: Answer) -> None:
+        """Give *answer* to everything that waits and to everything that still comes."""
+        self.closed = answer
+        left = [*self._control, *self._results, *self._user]
+        self._control, self._results, self._user, self._bytes = [], [], [], 0
+        for letter in left:
+            letter.settle(answer)
+        waiting, self._waiting_for_room = self._waiting_for_room, []
+        for slot in waiting:
+            slot.settle(None)

@@ -1,0 +1,301 @@
+"""Carrying out effects: plain functions that start things and return."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import trio
+
+from agentrail.core import effects
+from agentrail.core.calls import CallStatus
+from agentrail.core.effects import AnyEffect
+from agentrail.core.inputs import AnyInput, CompactionEnded, CompactionFailed, StreamCut, TimerFired, ToolRaised
+from agentrail.core.state import State
+from agentrail.errors import AgentrailError, UnknownTool
+from agentrail.ports.model import Model
+from agentrail.ports.tool import Tool, ToolContext
+from agentrail.runtime.asks import RunningAsk, World
+from agentrail.runtime.bus import Bus
+from agentrail.runtime.calls import RunningCall
+from agentrail.runtime.parts import House, Outfit
+from agentrail.runtime.slot import Slot
+from agentrail.runtime.streams import Stream
+from agentrail.values.events.envelope import Event
+from agentrail.values.events.tools import ToolExecutionUpdate
+from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial
+
+log = logging.getLogger("agentrail.plugin")
+
+LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+class Performer:
+    """What a session has going on in the world."""
+
+    __slots__ = (
+        "_asks",
+        "_bus",
+        "_calls",
+        "_compaction",
+        "_house",
+        "_outfit",
+        "_post",
+        "_session_id",
+        "_stream",
+        "closed",
+        "started",
+        "state",
+    )
+
+    def __init__(
+        self, session_id: str, house: House, outfit: Outfit, bus: Bus, post: Callable[[AnyInput], None]
+    ) -> None:
+        self._session_id = session_id
+        self._house = house
+        self._outfit = outfit
+        self._bus = bus
+        self._post = post
+        self._stream: Stream | None = None
+        self._calls: dict[str, RunningCall] = {}
+        self._asks: dict[str, RunningAsk] = {}
+        self._compaction: trio.CancelScope | None = None
+        self.state: State | None = None
+        self.started: Slot[AgentrailError | None] = Slot()
+        self.closed = False
+
+    def perform(self, effect: AnyEffect) -> None:
+        """Start, or stop, what *effect* says."""
+        _PERFORM[type(effect)](self, effect)
+
+    def stop_early(self, wanted: Sequence[AnyEffect]) -> None:
+        """Stop what is to be stopped before the record of it is written: stopping never waits."""
+        for effect in wanted:
+            if type(effect) in _STOPS:
+                self.perform(effect)
+
+    def partial(self) -> Partial | None:
+        """Return what has come of the stream that is out."""
+        return None if self._stream is None else self._stream.partial()
+
+    def stop_now(self, state: State, kill_tools: str) -> None:
+        """Cancel the stream and the killable calls, before the machine has heard of it."""
+        if self._stream is not None:
+            self._stream.cut()
+        if kill_tools == "none" or state.batch is None:
+            return
+        for call in state.batch.calls:
+            running = self._calls.get(call.call_id)
+            if running is not None and call.status is CallStatus.RUNNING and not (running.immune and kill_tools != "all"):
+                running.scope.cancel()
+
+    def still_running(self) -> tuple[RunningCall, ...]:
+        """Return the calls whose tasks have not ended."""
+        return tuple(self._calls.values())
+
+    def close(self) -> None:
+        """End everything that is going on."""
+        self.closed = True
+        if self._stream is not None:
+            self._stream.cut()
+        for call in self._calls.values():
+            call.scope.cancel()
+        for ask in self._asks.values():
+            ask.scope.cancel()
+        if self._compaction is not None:
+            self._compaction.cancel()
+
+    def _whisper(self, event: Event) -> None:
+        self._bus.whisper(event, self._house.clock.now_ms())
+
+    def model(self, name: str) -> Model:
+        """Return the model called *name*; `UnknownModel` if there is none."""
+        own = self._outfit.models.get(name)
+        return self._house.model(name) if own is None else own
+
+    # The model
+
+    def start_request(self, effect: effects.StartRequest) -> None:
+        """Send a request in a task of its own."""
+        stream = self._stream = Stream(effect.request)
+        request_id = effect.request.request_id
+        try:
+            model = self.model(effect.request.model)
+        except AgentrailError as error:
+            failure = Failure(FailureKind.PERMANENT, type(error).__name__, str(error))
+            self._post(StreamCut(request_id, NOTHING_YET, failure))
+            return
+        self._house.nursery.start_soon(stream.run, model, self._whisper, self._post)
+        self._watch(stream, effect.stall_timeout)
+
+    def _watch(self, stream: Stream, timeout: float) -> None:
+        """Look at *stream* when it may have stalled, and again as long as it is out."""
+        key = (self._session_id, "stall")
+
+        def look() -> None:
+            if self._stream is not stream or stream.closed:
+                return
+            now = trio.current_time()
+            if now >= stream.last + timeout:
+                self._post(stream.stalled(now))
+                stream.last = now
+            self._house.timers.set(key, stream.last + timeout, look)
+
+        self._house.timers.set(key, stream.last + timeout, look)
+
+    def open_stream(self, effect: effects.OpenStream) -> None:
+        """Let the deltas out."""
+        if self._stream is not None and self._stream.request.request_id == effect.request_id:
+            self._stream.open(self._whisper)
+
+    def cancel_request(self, effect: effects.CancelRequest) -> None:
+        """Cut the stream."""
+        if self._stream is not None and self._stream.request.request_id == effect.request_id:
+            self._stream.cut()
+
+    # Tools
+
+    def start_call(self, effect: effects.StartCall) -> None:
+        """Run a tool in a task of its own."""
+        tool = self._outfit.tools.get((effect.name, effect.revision))
+        if tool is None:
+            self._post(ToolRaised(effect.call_id, effect.attempt, f"UnknownTool: `{effect.name}` has no code here"))
+            return
+        call = RunningCall(effect.call_id, effect.attempt, effect.name, immune=tool.spec.immune)
+        self._calls[effect.call_id] = call
+        self._house.calls.add(call)
+        ctx = self._context(effect.call_id, effect.key)
+
+        def post(given: AnyInput) -> None:
+            self._house.calls.remove(call)
+            if self._calls.get(call.call_id) is call:
+                del self._calls[call.call_id]
+            self._post(given)
+
+        self._house.nursery.start_soon(call.run, tool, effect.args, ctx, post)
+
+    def _context(self, call_id: str, key: str) -> ToolContext:
+        state = self.state
+
+        def report(update: str) -> None:
+            call = self._calls.get(call_id)
+            if call is not None and not call.scope.cancel_called:
+                self._whisper(ToolExecutionUpdate(call_id, update))
+
+        if state is None:
+            return ToolContext(self._session_id, call_id, key)
+        return ToolContext(
+            self._session_id,
+            call_id,
+            key,
+            state.setup.working_dir,
+            state.model if state.turn is None else state.turn.model,
+            state.todos,
+            state.setup.user_data,
+            state.turns,
+            state.usage.total_tokens,
+            state.usage.cost_usd,
+            report,
+        )
+
+    def cancel_calls(self, effect: effects.CancelCalls) -> None:
+        """Cancel calls; how they end is posted by their own tasks."""
+        for call_id in effect.call_ids:
+            call = self._calls.get(call_id)
+            if call is not None:
+                call.scope.cancel()
+
+    def _tool(self, name: str) -> Tool:
+        attached = None if self.state is None else self.state.tools.get(name)
+        if attached is None:
+            raise UnknownTool.among(name, () if self.state is None else self.state.tools)
+        return self._outfit.tools[name, attached.revision]
+
+    # Time, questions, compaction
+
+    def set_timer(self, effect: effects.SetTimer) -> None:
+        """Post when a time has come."""
+        at = self._house.clock.trio_time(effect.at)
+        self._house.timers.set((self._session_id, effect.timer), at, lambda: self._post(TimerFired(effect.timer)))
+
+    def clear_timer(self, effect: effects.ClearTimer) -> None:
+        """Forget a timer."""
+        self._house.timers.clear((self._session_id, effect.timer))
+
+    def carry_out(self, effect: effects.CarryOut) -> None:
+        """Do what a plugin asked for in a task of its own."""
+        ask = self._asks[effect.ask_id] = RunningAsk(effect.ask_id)
+        world = World(self.model, self._tool, self._outfit.read_text, self._outfit.services)
+        ctx = self._context(effect.ask_id, f"{self._session_id}/{effect.ask_id}")
+
+        def post(given: AnyInput) -> None:
+            self._asks.pop(ask.ask_id, None)
+            self._post(given)
+
+        self._house.nursery.start_soon(ask.run, effect.request, effect.model, world, ctx, post)
+
+    def cancel_ask(self, effect: effects.CancelAsk) -> None:
+        """Give up a plugin's question."""
+        ask = self._asks.get(effect.ask_id)
+        if ask is not None:
+            ask.scope.cancel()
+
+    def start_compaction(self, effect: effects.StartCompaction) -> None:
+        """Make the context shorter in a task of its own."""
+        scope = self._compaction = trio.CancelScope()
+        self._house.nursery.start_soon(self._compact, effect, scope)
+
+    async def _compact(self, effect: effects.StartCompaction, scope: trio.CancelScope) -> None:
+        closing: AnyInput = CompactionFailed(effect.compaction_id, "cancelled")
+        try:
+            with scope:
+                done = await self._house.compactor(effect.messages, effect.keep)
+                closing = CompactionEnded(effect.compaction_id, done.messages, done.removed, done.note)
+        except Exception as error:  # noqa: BLE001 - a compactor may raise anything; the session goes on without
+            log.exception("compaction failed")
+            closing = CompactionFailed(effect.compaction_id, f"{type(error).__name__}: {error}")
+        finally:
+            self._post(closing)
+
+    def cancel_compaction(self, _: effects.CancelCompaction) -> None:
+        """Give up the compaction."""
+        if self._compaction is not None:
+            self._compaction.cancel()
+
+    # The rest
+
+    def report_start(self, effect: effects.ReportStart) -> None:
+        """Tell whoever spawned the session."""
+        self.started.settle(effect.error)
+
+    def write_log(self, effect: effects.WriteLog) -> None:
+        """Write a line with the standard logging."""
+        fields = {"session_id": self._session_id, "fields": dict(effect.fields)}
+        log.log(LEVELS.get(effect.level, logging.INFO), "%s", effect.message, extra=fields)
+
+    def close_session(self, _: effects.CloseSession) -> None:
+        """End everything; the loop ends by itself."""
+        self.close()
+
+
+_PERFORM: Final[Mapping[type[object], Callable[..., None]]] = {
+    effects.ReportStart: Performer.report_start,
+    effects.StartRequest: Performer.start_request,
+    effects.OpenStream: Performer.open_stream,
+    effects.CancelRequest: Performer.cancel_request,
+    effects.StartCall: Performer.start_call,
+    effects.CancelCalls: Performer.cancel_calls,
+    effects.SetTimer: Performer.set_timer,
+    effects.ClearTimer: Performer.clear_timer,
+    effects.CarryOut: Performer.carry_out,
+    effects.CancelAsk: Performer.cancel_ask,
+    effects.StartCompaction: Performer.start_compaction,
+    effects.CancelCompaction: Performer.cancel_compaction,
+    effects.WriteLog: Performer.write_log,
+    effects.CloseSession: Performer.close_session,
+}
+"""One function per effect."""
+
+_STOPS: Final = frozenset({effects.CancelRequest, effects.CancelCalls, effects.CancelAsk, effects.CancelCompaction})
+"""Effects that only stop something: doing one twice does no harm."""

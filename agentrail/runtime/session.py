@@ -1,0 +1,281 @@
+"""The actor: one task, two awaits (receive, commit), and the only one who changes the session's state."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from agentrail.core.answers import Accepted, Answer, Refused
+from agentrail.core.inputs import (
+    AbortSent,
+    AnyInput,
+    Arrival,
+    HooksWereSlow,
+    PromptSent,
+    SteerSent,
+    StopSent,
+    StreamBegan,
+    StreamStalled,
+)
+from agentrail.core.state import Phase, State
+from agentrail.core.step import Step, step
+from agentrail.errors import (
+    AgentrailError,
+    CommandConflict,
+    IllegalInput,
+    JournalFull,
+    PromptDropped,
+    SessionCrashed,
+    SessionNotAlive,
+)
+from agentrail.ports.journal import Claim, Record
+from agentrail.runtime.bus import Bus
+from agentrail.runtime.mailbox import Letter, Mailbox
+from agentrail.runtime.parts import House, Outfit
+from agentrail.runtime.performing import Performer
+from agentrail.runtime.slot import Slot
+from agentrail.runtime.waiting import Waiters
+from agentrail.values.content import text_of
+from agentrail.values.events.life import AbortPending
+
+log = logging.getLogger("agentrail.session")
+
+SLOW_HOOKS = 0.05
+"""Seconds that the hooks of one step may take before it is reported."""
+
+LATE_COMMIT = 0.05
+"""Seconds after which an abort that is not durable yet is announced."""
+
+KEPT_ANSWERS = 1000
+"""Answers to command ids that are kept at hand."""
+
+FULL_PAUSE = 1.0
+"""Seconds between attempts to write a record that the journal had no space for."""
+
+CARRIES_PARTIAL = (AbortSent, SteerSent, StopSent, StreamStalled)
+
+
+class Session:
+    """The live side of one session."""
+
+    __slots__ = (
+        "_answers",
+        "_began",
+        "_claim",
+        "_head",
+        "_opening",
+        "bus",
+        "down",
+        "house",
+        "mailbox",
+        "outfit",
+        "performer",
+        "reason",
+        "state",
+        "stuck",
+        "waiters",
+    )
+
+    def __init__(self, state: State, claim: Claim, house: House, outfit: Outfit) -> None:
+        self.state = state
+        self.house = house
+        self.outfit = outfit
+        self.mailbox = Mailbox(state.session_id, house.gate)
+        self.bus = Bus(state.session_id, state.setup.options.event_buffer_size, self._read)
+        self.performer = Performer(self.state.session_id, house, outfit, self.bus, self.post)
+        self.waiters = Waiters()
+        self.down: list[Slot[str]] = []
+        self.reason: str | None = None
+        self.stuck: JournalFull | None = None
+        self._opening: State | None = state
+        self._claim = claim
+        self._head = claim.head
+        self._began: str | None = None
+        self._answers: dict[str, tuple[AnyInput, Answer]] = {}
+
+    async def _read(self, after: int, limit: int) -> tuple[Record, ...]:
+        return await self.house.journal.read(self.state.session_id, after, limit)
+
+    # The loop
+
+    def post(self, given: AnyInput) -> None:
+        """Post a result of the session's own work."""
+        self.mailbox.post_result(Letter(given))
+
+    async def run(self) -> None:
+        """Own the session until it ends."""
+        while self.state.phase is not Phase.ENDED:
+            letter = await self.mailbox.receive()
+            await self._handle(letter)
+
+    async def _handle(self, letter: Letter) -> None:
+        known = await self._known(letter)
+        if known is not None:
+            letter.settle(known)
+            return
+        given = self._completed(letter)
+        if letter.prepare is not None:
+            letter.prepare()
+        arrival = Arrival(given, self.house.clock.now_ms(), self.house.random.random())
+        began = time.perf_counter()
+        try:
+            outcome = step(self.state, arrival, self.outfit.judge)
+        except IllegalInput as error:
+            letter.settle(Refused(error))
+            return
+        if self.state.seats and time.perf_counter() - began > SLOW_HOOKS:
+            self._report_slow(time.perf_counter() - began)
+        self.performer.stop_early(outcome.effects)
+        if isinstance(given, StreamBegan):
+            self._began = given.request_id
+        elif outcome.changes(self.state) and not self._never_was(outcome):
+            await self._commit(arrival, outcome, letter.command)
+        self.state = outcome.state
+        self._show(outcome, letter)
+
+    def _never_was(self, outcome: Step) -> bool:
+        """Whether the very first step ended the session: its id stays free."""
+        return self._head == 0 and outcome.state.phase is Phase.ENDED
+
+    def _show(self, outcome: Step, letter: Letter) -> None:
+        """Publish, perform, answer: everything is durable now."""
+        self.performer.state = outcome.state
+        self.bus.publish(outcome.events)
+        for effect in outcome.effects:
+            self.performer.perform(effect)
+        answer = outcome.answer
+        if answer is not None:
+            if letter.command is not None:
+                self._remember(letter.command, letter.given, answer)
+            if letter.watch is not None and isinstance(answer, Accepted):
+                letter.watch(answer.ref)
+            letter.settle(answer)
+        if self.waiters:
+            self.waiters.notice(outcome)
+
+    def _completed(self, letter: Letter) -> AnyInput:
+        """Return the input with what only the shell knows: what had come of the stream, and what else is dropped."""
+        given = letter.given
+        if not isinstance(given, CARRIES_PARTIAL):
+            return given
+        if isinstance(given, AbortSent) and given.clear_queue:
+            dropped = self.mailbox.take_back(letter.number, PromptSent)
+            for other in dropped:
+                other.settle(Refused(PromptDropped(other.command or "", "the queue was cleared by an abort")))
+            texts = tuple(text_of(d.given.parts) for d in dropped if isinstance(d.given, PromptSent))
+            given = given.but(dropped=texts)
+        partial = self.performer.partial()
+        return given if partial is None else given.but(partial=partial)
+
+    def _report_slow(self, elapsed: float) -> None:
+        plugins = tuple(seat.key for seat in self.state.seats)
+        log.warning("session %s: the hooks of a step took %d ms", self.state.session_id, elapsed * 1000)
+        self.post(HooksWereSlow(plugins, int(elapsed * 1000)))
+
+    # The journal
+
+    async def _commit(self, arrival: Arrival, outcome: Step, command: str | None) -> None:
+        record = Record(
+            self.state.session_id,
+            self._head + 1,
+            arrival,
+            outcome.rulings,
+            outcome.events,
+            outcome.state.timers,
+            self._began,
+            command,
+            outcome.answer,
+            self._opening,
+        )
+        while True:
+            try:
+                self._head = await self.house.journal.append(self._claim, self._head, (record,))
+            except JournalFull as full:
+                self._wait_for_space(full)
+                await self._pause()
+            else:
+                break
+        self.stuck = None
+        self._began = None
+        self._opening = None
+
+    def _wait_for_space(self, full: JournalFull) -> None:
+        if self.stuck is None:
+            log.error("session %s: %s", self.state.session_id, full)
+        self.stuck = full
+
+    async def _pause(self) -> None:
+        slot: Slot[None] = Slot()
+        key = (self.state.session_id, "journal")
+        self.house.timers.set(key, self.house.clock.after(FULL_PAUSE), lambda: slot.settle(None))
+        await slot.wait()
+
+    async def _known(self, letter: Letter) -> Answer | None:
+        """Return the answer to a command that was carried out before, or the refusal of a conflicting one."""
+        command = letter.command
+        if command is None:
+            return None
+        known = self._answers.get(command)
+        if known is None:
+            stored = await self.house.journal.answer(self.state.session_id, command)
+            known = None if stored is None else (stored.input, stored.answer)
+        if known is None:
+            return None
+        return known[1] if _same(known[0], letter.given) else Refused(CommandConflict(command))
+
+    def _remember(self, command: str, given: AnyInput, answer: Answer) -> None:
+        self._answers[command] = (given, answer)
+        if len(self._answers) > KEPT_ANSWERS:
+            del self._answers[next(iter(self._answers))]
+
+    # From the handle
+
+    def abort_now(self, kill_tools: str) -> None:
+        """Stop what an abort stops, at once; the step, the record and the event follow."""
+        if self.state.phase is Phase.ENDED:
+            return
+        self.performer.stop_now(self.state, kill_tools)
+        seq = self.bus.cursor.seq
+        self.house.timers.set(
+            (self.state.session_id, "abort"), self.house.clock.after(LATE_COMMIT), lambda: self._announce(seq)
+        )
+
+    def _announce(self, seq: int) -> None:
+        """Say that an abort is still being written, if it is."""
+        if self.bus.cursor.seq == seq and self.state.phase is not Phase.ENDED:
+            self.bus.whisper(AbortPending(), self.house.clock.now_ms())
+
+    # The end
+
+    def finish(self, error: Exception | None) -> None:
+        """Clean up behind the loop, however it ended, and tell everybody who waits."""
+        session_id = self.state.session_id
+        gone: AgentrailError
+        if error is not None:
+            self.reason = f"crashed: {type(error).__name__}: {error}"
+            gone = SessionCrashed(session_id, f"{type(error).__name__}: {error}")
+        else:
+            self.reason = self.state.stopping or "stopped"
+            gone = SessionNotAlive(session_id, self.reason)
+        self.performer.close()
+        self.house.timers.clear_all(session_id)
+        self.mailbox.close(Refused(gone))
+        self.waiters.close(gone)
+        self.bus.close()
+        waiting, self.down = self.down, []
+        for slot in waiting:
+            slot.settle(self.reason)
+
+
+def _same(first: AnyInput, again: AnyInput) -> bool:
+    """Whether two inputs are one command: what the shell adds does not count."""
+    return _bare(first) == _bare(again)
+
+
+def _bare(given: AnyInput) -> AnyInput:
+    if isinstance(given, AbortSent):
+        return given.but(partial=AbortSent().partial, dropped=())
+    if isinstance(given, SteerSent | StopSent):
+        return given.but(partial=StopSent().partial)
+    return given
+

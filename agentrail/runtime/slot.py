@@ -1,0 +1,46 @@
+"""A place for one answer: settling it never raises and never blocks, whatever became of whoever waits."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+import trio
+
+T = TypeVar("T")
+
+
+class Slot(Generic[T]):
+    """Takes one value; one task may wait for it."""
+
+    __slots__ = ("_settled", "_task", "_value")
+
+    def __init__(self) -> None:
+        self._task: trio.lowlevel.Task | None = None
+        self._settled = False
+        self._value: T | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether the value is there."""
+        return self._settled
+
+    def settle(self, value: T) -> None:
+        """Give the value; only the first one counts."""
+        if self._settled:
+            return
+        self._settled = True
+        self._value = value
+        task, self._task = self._task, None
+        if task is not None:
+            trio.lowlevel.reschedule(task)
+
+    async def wait(self) -> T:
+        """Return the value when it is there."""
+        if not self._settled:
+            self._task = trio.lowlevel.current_task()
+            await trio.lowlevel.wait_task_rescheduled(self._leave)
+        return self._value  # type: ignore[return-value]  # settled, so it is a T
+
+    def _leave(self, _: object) -> trio.lowlevel.Abort:
+        self._task = None
+        return trio.lowlevel.Abort.SUCCEEDED

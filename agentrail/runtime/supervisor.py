@@ -1,0 +1,137 @@
+"""A nursery of sessions: who is there, how they start, and how they are all gone at the end."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import trio
+
+from agentrail.core.inputs import SessionOpened, StopSent
+from agentrail.core.state import State
+from agentrail.errors import BadId, SessionCrashed, SessionExists, SupervisorClosed, UnknownSession
+from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.mailbox import Letter
+from agentrail.runtime.parts import House, Outfit
+from agentrail.runtime.session import Session
+
+log = logging.getLogger("agentrail.supervisor")
+
+MAX_ID = 128
+OWNER = "supervisor"
+STRAGGLER_AFTER = 1.0
+"""Seconds after which tools that outlive their sessions are named in the log."""
+
+
+class Child:
+    """A session under supervision."""
+
+    __slots__ = ("gone", "handle", "scope", "session")
+
+    def __init__(self, session: Session, handle: SessionHandle) -> None:
+        self.session = session
+        self.handle = handle
+        self.scope = trio.CancelScope(shield=True)
+        self.gone = trio.Event()
+
+
+class Sessions:
+    """The sessions of one supervisor: `one_for_one`, so that one's crash is nobody else's."""
+
+    def __init__(self, house: House, wrap: Callable[[Session], SessionHandle]) -> None:
+        self.house = house
+        self._wrap = wrap
+        self._children: dict[str, Child] = {}
+        self._closing = False
+
+    def handle(self, session_id: str) -> SessionHandle:
+        """Return the handle of a session."""
+        child = self._children.get(session_id)
+        if child is None:
+            raise UnknownSession(session_id)
+        return child.handle
+
+    def handles(self) -> tuple[SessionHandle, ...]:
+        """Return the handles of all sessions, in the order they were started."""
+        return tuple(child.handle for child in self._children.values())
+
+    async def start(self, state: State, outfit: Outfit) -> SessionHandle:
+        """Start a session; if it does not start, nothing of it is left, and the reason is raised."""
+        session_id = state.session_id
+        if self._closing:
+            raise SupervisorClosed(session_id)
+        if not _follows_grammar(session_id):
+            raise BadId(session_id)
+        if session_id in self._children:
+            raise SessionExists(session_id)
+        claim = await self.house.journal.claim(session_id, OWNER)
+        if claim.head or session_id in self._children:
+            raise SessionExists(session_id)
+        session = Session(state, claim, self.house, outfit)
+        child = self._children[session_id] = Child(session, self._wrap(session))
+        session.mailbox.post_control(Letter(SessionOpened()))
+        self.house.nursery.start_soon(self._run, child)
+        try:
+            error = await session.performer.started.wait()
+        except trio.Cancelled:
+            child.scope.cancel()
+            raise
+        if error is not None:
+            with trio.CancelScope(shield=True):
+                await child.gone.wait()
+            raise type(error)(*error.args)
+        return child.handle
+
+    async def _run(self, child: Child) -> None:
+        """Run a session to its end; nothing of it reaches the nursery but what ends the process."""
+        session = child.session
+        error: Exception | None = None
+        try:
+            with child.scope:
+                await session.run()
+            if child.scope.cancelled_caught:
+                session.reason = "cancelled"
+        except Exception as crash:  # a crash is contained here, reported, and seen by monitors
+            log.exception("session %s crashed", session.state.session_id)
+            error = crash
+        finally:
+            self._children.pop(session.state.session_id, None)
+            session.finish(error)
+            crashed = SessionCrashed(session.state.session_id, session.reason or "cancelled")
+            session.performer.started.settle(crashed)
+            child.gone.set()
+
+    # The end
+
+    async def close(self) -> None:
+        """Stop all sessions, the youngest first, each within its own time limit."""
+        self._closing = True
+        for child in reversed(list(self._children.values())):
+            await self._stop(child)
+        await self._see_off_calls()
+
+    async def _stop(self, child: Child) -> None:
+        session = child.session
+        session.abort_now("all")
+        session.mailbox.post_control(Letter(StopSent("the supervisor stopped")))
+        with trio.move_on_after(session.state.setup.options.shutdown):
+            await child.gone.wait()
+        if not child.gone.is_set():
+            log.warning("session %s did not stop in time and is cancelled", session.state.session_id)
+            child.scope.cancel()
+            await child.gone.wait()
+
+    async def _see_off_calls(self) -> None:
+        """Wait a moment for cancelled tools; name those that outlive it."""
+        calls = self.house.calls
+        with trio.move_on_after(STRAGGLER_AFTER):
+            await calls.wait_empty()
+        if calls.names():
+            log.warning("tools that ignore their cancellation are waited for: %s", ", ".join(calls.names()))
+        self.house.nursery.cancel_scope.cancel()
+
+
+def _follows_grammar(session_id: str) -> bool:
+    bare = session_id.replace(".", "a").replace("_", "a").replace("-", "a")
+    return 0 < len(session_id) <= MAX_ID and session_id.isascii() and bare.isalnum() and session_id[0].isalnum()
+

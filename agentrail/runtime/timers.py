@@ -1,0 +1,73 @@
+"""All timers of a supervisor in one task: a heap, and one sleep until the earliest."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+
+import trio
+
+Key = tuple[str, str]
+
+
+class Timers:
+    """Calls plain functions at times of Trio's clock."""
+
+    __slots__ = ("_counter", "_heap", "_live", "_parked", "_task", "_until")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, Key]] = []
+        self._live: dict[Key, tuple[int, Callable[[], None]]] = {}
+        self._counter = 0
+        self._until = math.inf
+        self._task: trio.lowlevel.Task | None = None
+        self._parked = False
+
+    def set(self, key: Key, at: float, fire: Callable[[], None]) -> None:
+        """Call *fire* at a time; it replaces a timer with the same key."""
+        self._counter += 1
+        self._live[key] = (self._counter, fire)
+        heapq.heappush(self._heap, (at, self._counter, key))
+        if at < self._until and self._parked and self._task is not None:
+            self._parked = False
+            trio.lowlevel.reschedule(self._task)
+
+    def clear(self, key: Key) -> None:
+        """Forget a timer, if it is set."""
+        self._live.pop(key, None)
+
+    def clear_all(self, owner: str) -> None:
+        """Forget all timers whose key begins with *owner*."""
+        for key in [key for key in self._live if key[0] == owner]:
+            del self._live[key]
+
+    async def run(self) -> None:
+        """Fire what is due, for ever."""
+        self._task = trio.lowlevel.current_task()
+        while True:
+            now = trio.current_time()
+            while self._heap and self._heap[0][0] <= now:
+                _, number, key = heapq.heappop(self._heap)
+                live = self._live.get(key)
+                if live is not None and live[0] == number:
+                    del self._live[key]
+                    live[1]()
+            self._drop_dead()
+            self._until = self._heap[0][0] if self._heap else math.inf
+            self._parked = True
+            with trio.CancelScope(deadline=self._until):
+                await trio.lowlevel.wait_task_rescheduled(self._leave)
+
+    def _drop_dead(self) -> None:
+        """Drop cleared timers from the front, so that nobody is woken for them."""
+        while self._heap:
+            _, number, key = self._heap[0]
+            live = self._live.get(key)
+            if live is not None and live[0] == number:
+                return
+            heapq.heappop(self._heap)
+
+    def _leave(self, _: object) -> trio.lowlevel.Abort:
+        self._parked = False
+        return trio.lowlevel.Abort.SUCCEEDED

@@ -1,0 +1,154 @@
+"""Callers that wait for the end of a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from agentrail.core.calls import Call
+from agentrail.core.step import Step
+from agentrail.errors import AgentrailError, PromptDropped, PromptRejected, TurnAborted
+from agentrail.runtime.slot import Slot
+from agentrail.values.events.envelope import Event
+from agentrail.values.events.life import AgentAbort, AgentEnd
+from agentrail.values.events.life import PromptDropped as PromptDroppedEvent
+from agentrail.values.events.life import PromptRejected as PromptRejectedEvent
+from agentrail.values.events.life import PromptWithdrawn
+from agentrail.values.json import JsonObject
+from agentrail.values.messages import AssistantMessage, Message
+from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.value import Value, value
+
+
+@value
+class HeldCall(Value):
+    """A call that waits for a person."""
+
+    id: str
+    """What `approve`, `reject` or `respond` takes."""
+    kind: str
+    """`approval` or `question`."""
+    call_id: str
+    """Which call."""
+    tool: str
+    """Which tool."""
+    args: JsonObject
+    """With which arguments."""
+    hint: str
+    """What the person should know, or what is asked."""
+    options: tuple[str, ...] = ()
+    """Answers to choose from."""
+    expires_at: int | None = None
+    """Until when; `None`: for ever."""
+    family: str | None = None
+    """What "always" would mean."""
+
+
+@value
+class Reply(Value):
+    """How a turn ended, for whoever asked."""
+
+    ref: str
+    """The prompt it answered."""
+    stop_reason: str
+    """`end`, `max_turns`, `left`, `superseded`, `length`, `refused`; or `held`: it rests."""
+    messages: tuple[Message, ...] = ()
+    """What the turn has added to the history."""
+    usage: Usage = NOTHING_USED
+    """What the turn has used."""
+    held: tuple[HeldCall, ...] = ()
+    """The calls that wait for a person."""
+
+    @property
+    def text(self) -> str:
+        """The last thing the model said."""
+        said = [message.text for message in self.messages if isinstance(message, AssistantMessage)]
+        return said[-1] if said else ""
+
+
+Outcome: TypeAlias = Reply | AgentrailError
+
+
+def held_call(call: Call) -> HeldCall:
+    """Return what a person sees of a call that waits for them."""
+    if call.hold is not None:
+        hold = call.hold
+        return HeldCall(
+            hold.approval_id,
+            "approval",
+            call.call_id,
+            call.name,
+            hold.args,
+            hold.hint,
+            expires_at=hold.expires_at,
+            family=hold.family,
+        )
+    ref, text, options = ("", "", ()) if call.question is None else _asked(call)
+    return HeldCall(ref, "question", call.call_id, call.name, call.args, text, options)
+
+
+def _asked(call: Call) -> tuple[str, str, tuple[str, ...]]:
+    question = call.question
+    return ("", "", ()) if question is None else (question.ref, question.question, question.options)
+
+
+class Waiters:
+    """Who waits for the turn of which prompt."""
+
+    __slots__ = ("_slots",)
+
+    def __init__(self) -> None:
+        self._slots: dict[str, list[Slot[Outcome]]] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._slots)
+
+    def watch(self, slot: Slot[Outcome]) -> Callable[[str], None]:
+        """Return what makes *slot* wait for a prompt once its ref is known."""
+
+        def watch(ref: str) -> None:
+            if self._slots is None:
+                self._slots = {}
+            self._slots.setdefault(ref, []).append(slot)
+
+        return watch
+
+    def notice(self, outcome: Step) -> None:
+        """Tell those whose turn ended, was never begun, or came to rest."""
+        for envelope in outcome.events:
+            told = _told(envelope.event)
+            if told is not None:
+                self._settle(*told)
+        state = outcome.state
+        if state.resting and state.turn is not None:
+            held = tuple(held_call(call) for call in state.waiting_calls)
+            turn = state.turn
+            messages = state.history[turn.mark :]
+            self._settle(turn.ref, Reply(turn.ref, "held", messages, state.usage.minus(turn.used), held))
+
+    def close(self, error: AgentrailError) -> None:
+        """Tell everybody that no turn will end any more."""
+        slots, self._slots = self._slots or {}, None
+        for waiting in slots.values():
+            for slot in waiting:
+                slot.settle(error)
+
+    def _settle(self, ref: str, outcome: Outcome) -> None:
+        for slot in (self._slots or {}).pop(ref, ()):
+            slot.settle(outcome)
+
+
+def _told(event: Event) -> tuple[str, Outcome] | None:
+    match event:
+        case AgentEnd(ref=ref):
+            return ref, Reply(ref, event.stop_reason, event.messages, event.usage)
+        case AgentAbort(ref=str(ref)):
+            return ref, TurnAborted(ref, event.reason, event.detail or "no reason given")
+        case PromptRejectedEvent(ref=ref):
+            return ref, PromptRejected(ref, event.reason)
+        case PromptDroppedEvent(ref=ref):
+            return ref, PromptDropped(ref, "the queue was cleared")
+        case PromptWithdrawn(ref=ref):
+            return ref, PromptDropped(ref, "it was withdrawn")
+        case _:
+            return None
