@@ -10,9 +10,10 @@ from agentrail.core.effects import CarryOut
 from agentrail.core.inputs import AskSettled
 from agentrail.core.state import Due, Suspension
 from agentrail.core.work import Work
-from agentrail.hooks.asks import AskAnswer, Failed, Ok, TimedOut
+from agentrail.hooks.asks import AskAnswer, AskRequest, Failed, Ok, RunTool, TimedOut
 from agentrail.hooks.judge import NO_CONSENT, Consent
-from agentrail.hooks.records import Hook
+from agentrail.hooks.plugin import Priority
+from agentrail.hooks.records import BeforeTool, Hook
 from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Place, Ruling, Verdict
 from agentrail.values.events.plugins import AskAnswered, AskStarted
 
@@ -93,16 +94,11 @@ def _run(w: Work, due: Due) -> None:
 
 def _rule(w: Work, hook: Hook, ref: str, place: Place, gathered: Gathered, consent: Consent) -> None:  # noqa: PLR0913
     s = w.s
-    row = s.row if hook.moment != "before_plugin_opts_update" else s.row.but(but_for=ref)
+    row = s.row
+    if hook.moment == "before_plugin_opts_update":
+        row = row.but(among=frozenset(seat.key for seat in s.seats if seat.key != ref))
     decided = w.judge.rule(hook, row, w.context, place, gathered, consent)
-    w.rulings.append(decided)
-    if decided.states:
-        states = list(s.plugin_states)
-        for seat, new in decided.states:
-            states[seat] = new
-        s.plugin_states = tuple(states)
-    if decided.errors:
-        w.emit(*decided.errors)
+    w.take(decided)
     if decided.verdict is Verdict.ASK and decided.pause is not None and s.stopping is None:
         _suspend(w, hook, ref, decided)
         return
@@ -120,9 +116,35 @@ def _suspend(w: Work, hook: Hook, ref: str, decided: Ruling) -> None:
     ask_id = w.make_id("ask")
     s.suspended = (*s.suspended, Suspension(ask_id, hook, ref, decided.by, pause, decided.gathered))
     w.emit(AskStarted(ask_id, decided.by, hook.moment, type(pause.request).__name__))
-    w.ask(CarryOut(ask_id, decided.by, pause.request, w.context().model))
+    request: AskRequest | Failed = pause.request
+    if isinstance(request, RunTool):
+        request = _screened(w, decided.by, request, ask_id)
+    if isinstance(request, Failed):
+        answer(w, ask_id, request)
+        return
+    w.ask(CarryOut(ask_id, decided.by, request, w.context().model))
     if pause.deadline is not None:
         w.set_timer(f"ask:{ask_id}", w.at + int(pause.deadline * 1000))
+
+
+def _screened(w: Work, asker: str, request: RunTool, ask_id: str) -> RunTool | Failed:
+    """Have the plugins of the security band rule on a tool that another plugin wants to run; a hold is a no."""
+    s = w.s
+    attached = s.tools.get(request.name)
+    if attached is None:
+        return Failed(f"there is no tool `{request.name}`")
+    guards = frozenset(seat.key for seat in s.seats if seat.priority < Priority.CORE and seat.key != asker)
+    hook = BeforeTool(request.name, request.args, ask_id)
+    consent = Consent(always=s.approved_always)
+    decided = w.judge.rule(hook, s.row.but(among=guards), w.context, START, NOTHING_GATHERED, consent)
+    w.take(decided)
+    w.emit(*decided.gathered.emits)
+    if decided.verdict not in (Verdict.PASS, Verdict.SKIP):
+        return Failed(f"{decided.by} does not let it run: {decided.reason}")
+    args = request.args if decided.gathered.args is None else decided.gathered.args
+    fits = w.judge.check(request.name, attached.revision, args)
+    w.rulings.append(fits)
+    return RunTool(request.name, args) if fits.verdict is Verdict.PASS else Failed(fits.reason)
 
 
 STATUS: Final[Mapping[type[AskAnswer], str]] = {Ok: "ok", Failed: "failed", TimedOut: "timed_out"}

@@ -116,12 +116,7 @@ def _learn(w: Work) -> None:
         return
     deaf = frozenset(key for key, failures in s.deafness if failures >= MAX_DEAFNESS)
     ruling = w.judge.learn(tuple(w.events), s.row, w.context, deaf)
-    w.rulings.append(ruling)
-    if ruling.states:
-        states = list(s.plugin_states)
-        for seat, new in ruling.states:
-            states[seat] = new
-        s.plugin_states = tuple(states)
+    w.take(ruling)
     for level, message, fields in ruling.logs:
         w.ask(WriteLog(level, message, fields))
     if ruling.errors:
@@ -130,7 +125,6 @@ def _learn(w: Work) -> None:
             if isinstance(error, PluginError):
                 failures[error.plugin] = failures.get(error.plugin, 0) + 1
         s.deafness = tuple(failures.items())
-        w.emit(*ruling.errors)
     if ruling.critical and s.turn is not None and s.turn.ended is None:
         ending.abort_turn(w, "critical", f"{ruling.by}: {ruling.reason}")
         drain(w)

@@ -42,8 +42,8 @@ class Row(Value):
     """Who they are, in the order they are asked."""
     states: tuple[object, ...]
     """What each remembers."""
-    but_for: str | None = None
-    """Who is not asked, because the question is about it."""
+    among: frozenset[str] | None = None
+    """Who is asked, if not all are."""
 
 
 class Judge(Protocol):

@@ -70,8 +70,8 @@ class Live:
         entries = self._entries(row.seats).get(hook.moment)
         if entries is None:
             return UNRULED[hook.moment]
-        if row.but_for is not None:
-            entries = tuple(entry for entry in entries if entry.seat.key != row.but_for)
+        if row.among is not None:
+            entries = tuple(entry for entry in entries if entry.seat.key in row.among)
         pipeline = Pipeline(hook, row.states, context(), gathered, consent, self._storable)
         return pipeline.run(entries, place)
 

@@ -113,6 +113,26 @@ def size_of(message: Message) -> int:
     return size
 
 
+def why_unfit(messages: Iterable[Message], *, open_end: bool = False) -> str | None:
+    """Say why no provider would take *messages*, if so: each call is followed by its result, in the order of the calls.
+
+    With *open_end*, the calls of the last message may lack theirs.
+    """
+    wanted: list[str] = []
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            if not wanted or wanted[0] != message.call_id:
+                return f"the result of {message.call_id} has no call before it"
+            del wanted[0]
+        elif wanted:
+            return f"the call {wanted[0]} has no result behind it"
+        elif isinstance(message, AssistantMessage):
+            wanted = [call.call_id for call in message.calls]
+    if wanted and not open_end:
+        return f"the call {wanted[0]} has no result behind it"
+    return None
+
+
 class History(Sequence[Message]):
     """An append-only log and a length: a frozen sequence that grows in constant time.
 
