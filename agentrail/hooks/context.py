@@ -33,6 +33,8 @@ class Context(Value):
     """What the session has used."""
     turn_usage: Usage = NOTHING_USED
     """What the open turn has used."""
+    price_known: bool = False
+    """Whether the price of the model is known, so that costs can be counted."""
     budget_left: float | None = None
     """Money left, where a limit is inherited; `None`: no limit."""
     todos: tuple[Todo, ...] = ()

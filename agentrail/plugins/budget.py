@@ -1,0 +1,140 @@
+"""A limit on what a session may use."""
+
+from __future__ import annotations
+
+from attrs import evolve, frozen
+
+from agentrail.errors import PluginRefused
+from agentrail.hooks.actions import Abort, BlockTool, Continue
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin, Priority
+from agentrail.hooks.records import AfterTurn, BeforeRequest, BeforeTool
+from agentrail.values.json import freeze
+from agentrail.values.messages import History, size_of
+
+CHARS_PER_TOKEN = 4
+"""How many characters a token is taken for before the provider has counted."""
+
+
+@frozen
+class Spent:
+    """What a budget has counted."""
+
+    rounds: int = 0
+    """Requests of the session."""
+    turn_rounds: int = 0
+    """Requests of the open turn."""
+    calls: int = 0
+    """Calls of the session."""
+    turn_calls: frozenset[str] = frozenset()
+    """The calls of the open turn."""
+    warned: frozenset[str] = frozenset()
+    """The limits that were warned of; each once."""
+
+
+@frozen
+class BudgetGuard(Plugin[Spent]):
+    """Stop a session that has used what it may: tokens, money, rounds, calls; per session and per turn.
+
+    Before each request it reserves what the request will read; so a limit on tokens is passed by no more than what one
+    response writes. `max_usd` needs a model whose price is known: without one the session does not start.
+    """
+
+    max_tokens: int | None = None
+    """Tokens of the session."""
+    max_turn_tokens: int | None = None
+    """Tokens of one turn."""
+    max_usd: float | None = None
+    """Money of the session."""
+    max_rounds: int | None = None
+    """Requests of the session."""
+    max_turn_rounds: int | None = None
+    """Requests of one turn."""
+    max_calls: int | None = None
+    """Calls of the session."""
+    max_turn_calls: int | None = None
+    """Calls of one turn."""
+    warn_at: float = 0.8
+    """Part of a limit at which it warns."""
+    unknown_price: str = "refuse"
+    """What to do about `max_usd` and a model of unknown price: `refuse`, or `allow` and count nothing."""
+
+    priority = Priority.CORE + 20
+    critical = True
+
+    def init(self, ctx: Context) -> Spent:
+        """Begin with nothing spent."""
+        problem = self._unpriced(ctx)
+        if problem is not None:
+            raise PluginRefused(problem)
+        return Spent()
+
+    def on_options(self, new: object, state: Spent) -> Spent:
+        """Keep what was spent; warn again where the limits are new."""
+        return evolve(state, warned=frozenset())
+
+    def _unpriced(self, ctx: Context) -> str | None:
+        if self.max_usd is None or ctx.price_known or self.unknown_price == "allow":
+            return None
+        return (
+            f"the price of `{ctx.model}` is not known, so max_usd={self.max_usd} cannot be kept; "
+            'limit tokens instead, or say unknown_price="allow"'
+        )
+
+    def before_request(self, hook: BeforeRequest, state: Spent, ctx: Context) -> Continue[Spent] | Abort[Spent]:
+        """Count the request, and reserve what it will read."""
+        problem = self._unpriced(ctx)
+        if problem is not None:
+            return Abort(problem)
+        messages = hook.messages
+        size = messages.size if isinstance(messages, History) else sum(size_of(message) for message in messages)
+        reserved = size // CHARS_PER_TOKEN
+        new = evolve(state, rounds=state.rounds + 1, turn_rounds=state.turn_rounds + 1)
+        uses: list[tuple[str, float | None, float]] = [
+            ("max_tokens", self.max_tokens, ctx.usage.total_tokens + reserved),
+            ("max_turn_tokens", self.max_turn_tokens, ctx.turn_usage.total_tokens + reserved),
+            ("max_rounds", self.max_rounds, new.rounds),
+            ("max_turn_rounds", self.max_turn_rounds, new.turn_rounds),
+        ]
+        for name, limit, used in uses:
+            if limit is not None and used > limit:
+                return Abort(f"{name}={limit} is used up: this request would make it {used:g}", state)
+        if self.max_usd is not None and ctx.cost_usd is not None and ctx.cost_usd >= self.max_usd:
+            return Abort(f"max_usd={self.max_usd} is used up: ${ctx.cost_usd:.4f} were spent", state)
+        return self._warned(new, [*uses, ("max_usd", self.max_usd, ctx.cost_usd or 0.0)])
+
+    def before_tool(self, hook: BeforeTool, state: Spent, ctx: Context) -> Continue[Spent] | BlockTool[Spent]:
+        """Count the call, once, however often it is asked about."""
+        if hook.call_id in state.turn_calls:
+            return Continue(state)
+        calls = state.turn_calls | {hook.call_id}
+        new = evolve(state, calls=state.calls + 1, turn_calls=calls)
+        uses: list[tuple[str, float | None, float]] = [
+            ("max_calls", self.max_calls, new.calls),
+            ("max_turn_calls", self.max_turn_calls, len(calls)),
+        ]
+        for name, limit, used in uses:
+            if limit is not None and used > limit:
+                return BlockTool(f"{name}={limit} is used up")
+        return self._warned(new, uses)
+
+    def after_turn(self, hook: AfterTurn, state: Spent, ctx: Context) -> Continue[Spent]:
+        """Forget what was counted for the turn."""
+        if not state.turn_rounds and not state.turn_calls:
+            return Continue(state)
+        warned = frozenset(name for name in state.warned if "turn" not in name)
+        return Continue(evolve(state, turn_rounds=0, turn_calls=frozenset(), warned=warned))
+
+    def _warned(self, state: Spent, uses: list[tuple[str, float | None, float]]) -> Continue[Spent]:
+        """Go on; emit a warning for each limit that is nearly used up, once."""
+        near = [
+            (name, limit, used)
+            for name, limit, used in uses
+            if limit is not None and used >= limit * self.warn_at and name not in state.warned
+        ]
+        if not near:
+            return Continue(state)
+        action = Continue(evolve(state, warned=state.warned | {name for name, _, _ in near}))
+        for name, limit, used in near:
+            action = action.emitting("budget_warning", freeze({"limit": name, "max": limit, "used": used}))
+        return action

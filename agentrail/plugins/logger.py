@@ -1,0 +1,58 @@
+"""One structured line per event."""
+
+from __future__ import annotations
+
+import re
+
+from attrs import frozen
+
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Log, Plugin, Priority
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.json import Json, freeze_object
+
+HOW_GRAVE = {
+    "agent_abort": "warning",
+    "stream_error": "error",
+    "plugin_error": "error",
+    "tool_abandoned": "warning",
+    "tool_blocked": "warning",
+    "loop_detected": "warning",
+}
+"""Events that are more than information."""
+
+
+@frozen
+class EventLogger(Plugin[None]):
+    """Write one structured line per durable event with the standard `logging`, as `agentrail.plugin`.
+
+    Texts are cut to *texts* characters; with 0 no text of the conversation reaches the log.
+    """
+
+    level: str = "info"
+    """How grave events are that are not grave by themselves."""
+    only: frozenset[str] = frozenset()
+    """Names of events to write; empty: all."""
+    texts: int = 80
+    """Characters of a text that are written."""
+
+    priority = Priority.OWN
+
+    def on_event(self, event: Envelope, state: None, ctx: Context) -> Log[None] | None:
+        """Turn an event into a line."""
+        name = snake_case(type(event.event).__name__)
+        if self.only and name not in self.only:
+            return None
+        fields: dict[str, Json] = {"event": name, "seq": event.seq, "turn": event.turn, "round": event.round, "at": event.at}
+        for field in event.event.__fields__:
+            found = getattr(event.event, field)
+            if isinstance(found, bool | int | float):
+                fields[field] = found
+            elif isinstance(found, str) and self.texts:
+                fields[field] = found if len(found) <= self.texts else f"{found[: self.texts]}…"
+        return Log(HOW_GRAVE.get(name, self.level), name, freeze_object(fields), None)
+
+
+def snake_case(name: str) -> str:
+    """Return the name that a class of events goes by in logs and on the wire."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
