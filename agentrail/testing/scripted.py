@@ -1,0 +1,202 @@
+"""A model that answers from a script: each element answers one request, chunk by chunk, on Trio's clock."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import TypeAlias, final
+
+import trio
+
+from agentrail.errors import ContextOverflow, PermanentModelError, TransientModelError
+from agentrail.ports.model import EmitChunk
+from agentrail.values.content import Said, Text, Thinking, ToolCall
+from agentrail.values.json import Json, freeze_object
+from agentrail.values.messages import StopReason
+from agentrail.values.stream import Chunk, ModelRequest, Response, TextChunk, ThinkingChunk
+from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.value import Value, value
+
+_WORD = re.compile(r"\s*\S+\s*")
+
+
+@final
+class ScriptRanOut(PermanentModelError):
+    """A request came for which the script has no element."""
+
+    def __init__(self, model: str, elements: int, request: int) -> None:
+        super().__init__(
+            f"the script of `{model}` has {elements} elements and this is request {request}; "
+            "add an element, or use `repeat_last=True`"
+        )
+
+
+@value
+class Saying(Value):
+    """Some chunks, and a whole response."""
+
+    chunks: tuple[Chunk, ...]
+    """What is streamed."""
+    response: Response
+    """What is returned behind it."""
+    delay: float | None = 0.0
+    """Seconds before each chunk; 0 only lets others run, `None` not even that."""
+
+
+@value
+class Failing(Value):
+    """Some chunks, and an error."""
+
+    chunks: tuple[Chunk, ...]
+    """What is streamed."""
+    error: Exception
+    """What is raised behind it."""
+    delay: float | None = 0.0
+    """Seconds before each chunk."""
+
+
+@value
+class Stalling(Value):
+    """Some chunks, and then nothing, for ever."""
+
+    chunks: tuple[Chunk, ...]
+    """What is streamed."""
+    delay: float | None = 0.0
+    """Seconds before each chunk."""
+
+
+Scripted: TypeAlias = Saying | Failing | Stalling
+Element: TypeAlias = "str | Scripted | Callable[[ModelRequest], Element]"
+"""What answers one request: a text, something made below, or a function of the request that returns one of these."""
+
+
+def call(name: str, args: Mapping[str, Json] | None = None, *, id: str = "") -> ToolCall:  # noqa: A002 - what it is
+    """Make a call for `say(calls=[…])`; *id* is the provider's."""
+    return ToolCall("", name, freeze_object(args or {}), id)
+
+
+def say(
+    text: str = "",
+    *,
+    thinking: str = "",
+    calls: Iterable[ToolCall] = (),
+    chunks: int | Sequence[str | Chunk] | None = None,
+    delay: float | None = 0.0,
+    stop: StopReason | None = None,
+    usage: Usage = NOTHING_USED,
+) -> Saying:
+    """Answer with a thought, then a text, then calls.
+
+    The text is streamed word by word, or in so many *chunks*, or in exactly these *chunks* (which may be given in place
+    of the text). Between two chunks *delay* seconds pass; with `None` all come at once, and nobody else runs.
+    """
+    if not isinstance(chunks, int | None):
+        text = text or "".join(chunk if isinstance(chunk, str) else _text_in(chunk) for chunk in chunks)
+    said: tuple[Said, ...] = ((Thinking(thinking),) if thinking else ()) + ((Text(text),) if text else ())
+    asked = tuple(calls)
+    why = stop or (StopReason.TOOL_CALLS if asked else StopReason.END)
+    return Saying(_chunks(text, thinking, chunks), Response(said, asked, why, usage), delay)
+
+
+def fail(error: Exception, *, after: int = 0, text: str = "", delay: float | None = 0.0) -> Failing:
+    """Raise *error*: before the first chunk, or *after* so many chunks (of *text*, if given)."""
+    return Failing(_beginning(text, after), error, delay)
+
+
+def transient(message: str = "try again later", *, retry_after: float | None = None, after: int = 0) -> Failing:
+    """Fail in a way that may work the next time."""
+    return fail(TransientModelError(message, retry_after), after=after)
+
+
+def permanent(message: str = "this will never work", *, after: int = 0) -> Failing:
+    """Fail in a way that will not work the next time either."""
+    return fail(PermanentModelError(message), after=after)
+
+
+def overflow(message: str = "the conversation is too long", *, after: int = 0) -> Failing:
+    """Say that the conversation is longer than the model can read."""
+    return fail(ContextOverflow(message), after=after)
+
+
+def stall(*, after: int = 0, text: str = "", delay: float | None = 0.0) -> Stalling:
+    """Say nothing more *after* so many chunks (of *text*, if given), and never end."""
+    return Stalling(_beginning(text, after), delay)
+
+
+@final
+class ScriptedModel:
+    """Answers from *script*, one element per request; attempts and plugins' questions are requests too.
+
+    When the script has run out, a request fails for good and says so; with *repeat_last*, the last element answers all
+    further ones. `requests` holds what was asked, in order.
+    """
+
+    __slots__ = ("_repeat_last", "_script", "name", "requests")
+
+    def __init__(self, script: Iterable[Element] = (), *, repeat_last: bool = False, name: str = "scripted") -> None:
+        self._script = tuple(script)
+        self._repeat_last = repeat_last
+        self.name = name
+        self.requests: list[ModelRequest] = []
+
+    def __repr__(self) -> str:
+        return f"<ScriptedModel {self.name!r}: {len(self.requests)} of {len(self._script)} elements asked for>"
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        """Answer *request* by the next element."""
+        self.requests.append(request)
+        scripted = self._next(request)
+        if scripted.delay is None or not scripted.chunks:
+            await trio.lowlevel.checkpoint()
+        for chunk in scripted.chunks:
+            if scripted.delay is not None:
+                await trio.sleep(scripted.delay)
+            emit(chunk)
+        match scripted:
+            case Saying():
+                return scripted.response
+            case Failing():
+                raise scripted.error
+            case Stalling():
+                return await trio.sleep_forever()
+
+    def _next(self, request: ModelRequest) -> Scripted:
+        place = len(self.requests) - 1
+        if self._repeat_last and self._script:
+            place = min(place, len(self._script) - 1)
+        if place >= len(self._script):
+            raise ScriptRanOut(self.name, len(self._script), place + 1)
+        element = self._script[place]
+        while callable(element):
+            element = element(request)
+        return say(element) if isinstance(element, str) else element
+
+
+def _chunks(text: str, thinking: str, chunks: int | Sequence[str | Chunk] | None) -> tuple[Chunk, ...]:
+    thoughts: tuple[Chunk, ...] = tuple(map(ThinkingChunk, _words(thinking)))
+    if chunks is None:
+        return (*thoughts, *map(TextChunk, _words(text)))
+    if isinstance(chunks, int):
+        return (*thoughts, *map(TextChunk, _pieces(text, chunks)))
+    return (*thoughts, *(TextChunk(chunk) if isinstance(chunk, str) else chunk for chunk in chunks))
+
+
+def _words(text: str) -> list[str]:
+    """Cut *text* into words; joined, they are the text again."""
+    return _WORD.findall(text) or ([text] if text else [])
+
+
+def _pieces(text: str, count: int) -> list[str]:
+    """Cut *text* into *count* pieces of about the same length, fewer if it is too short."""
+    cuts = [len(text) * place // count for place in range(count + 1)]
+    return [text[start:end] for start, end in pairwise(cuts) if end > start]
+
+
+def _text_in(chunk: Chunk) -> str:
+    return chunk.text if isinstance(chunk, TextChunk) else ""
+
+
+def _beginning(text: str, after: int) -> tuple[Chunk, ...]:
+    words = _words(text) if text else [f"word{place} " for place in range(after)]
+    return tuple(map(TextChunk, words[:after]))
