@@ -22,7 +22,7 @@ _WORD = re.compile(r"\s*\S+\s*")
 
 
 @final
-class ScriptRanOut(PermanentModelError):
+class ScriptError(PermanentModelError):
     """A request came for which the script has no element."""
 
     def __init__(self, model: str, elements: int, request: int) -> None:
@@ -166,7 +166,7 @@ class ScriptedModel:
         if self._repeat_last and self._script:
             place = min(place, len(self._script) - 1)
         if place >= len(self._script):
-            raise ScriptRanOut(self.name, len(self._script), place + 1)
+            raise ScriptError(self.name, len(self._script), place + 1)
         element = self._script[place]
         while callable(element):
             element = element(request)
