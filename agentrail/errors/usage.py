@@ -16,6 +16,33 @@ class NotJson(UsageError):
         super().__init__(at, found)
 
 
+class BadText(UsageError):
+    """A text is not JSON that we read."""
+
+    wording = "cannot read this text as JSON: {0}"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+
+
+class BadData(UsageError):
+    """JSON does not hold the value that is wanted."""
+
+    wording = "cannot read a `{0}`: {1} {2}"
+
+    def __init__(self, wanted: str, at: str, problem: str) -> None:
+        super().__init__(wanted, at, problem)
+
+
+class BadValue(UsageError):
+    """A value cannot be written as JSON that would be read back as the same value."""
+
+    wording = "cannot write a `{0}`: {1} {2}"
+
+    def __init__(self, given: str, at: str, problem: str) -> None:
+        super().__init__(given, at, problem)
+
+
 class BadSpec(UsageError):
     """A `SessionSpec` cannot be run."""
 
