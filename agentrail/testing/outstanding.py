@@ -1,0 +1,182 @@
+"""What a session has asked of the world and the world has not answered yet."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+import attrs
+
+from agentrail.core.effects import (
+    AnyEffect,
+    CancelAsk,
+    CancelCalls,
+    CancelCompaction,
+    CancelRequest,
+    CarryOut,
+    ClearTimer,
+    CloseSession,
+    OpenStream,
+    ReportStart,
+    SetTimer,
+    StartCall,
+    StartCompaction,
+    StartRequest,
+    WriteLog,
+)
+from agentrail.values.stream import ModelRequest
+
+MOST_LATE = 4
+"""How many cancelled requests, asks and compactions are kept to answer too late."""
+
+
+class InvariantBrokenError(AssertionError):
+    """A session did what no session may do."""
+
+
+def demand(holds: bool, what: str) -> None:
+    """Raise `InvariantBrokenError` unless something *holds*."""
+    if not holds:
+        raise InvariantBrokenError(what)
+
+
+@attrs.define
+class RequestOut:
+    """A request that is out."""
+
+    request: ModelRequest
+    began: bool = False
+    opened: bool = False
+    cancelled: bool = False
+
+
+@attrs.define
+class CallOut:
+    """A call that runs."""
+
+    start: StartCall
+    cancelled: bool = False
+
+
+@attrs.define
+class AskOut:
+    """What a plugin has asked for."""
+
+    wanted: CarryOut
+    cancelled: bool = False
+
+
+@attrs.define
+class CompactionOut:
+    """A compaction that runs."""
+
+    start: StartCompaction
+    cancelled: bool = False
+
+
+@attrs.define
+class Outstanding:
+    """Everything that runs, waits or is about to fire; cancelled work stays, because it may still answer."""
+
+    requests: dict[str, RequestOut] = attrs.Factory(dict)
+    calls: dict[str, CallOut] = attrs.Factory(dict)
+    asks: dict[str, AskOut] = attrs.Factory(dict)
+    compactions: dict[str, CompactionOut] = attrs.Factory(dict)
+    timers: dict[str, int] = attrs.Factory(dict)
+    fired_late: list[str] = attrs.Factory(list)
+    reports: list[ReportStart] = attrs.Factory(list)
+    closed: bool = False
+
+    def perform(self, effect: AnyEffect, now: int) -> None:
+        """Take note of *effect*; one that makes no sense breaks an invariant."""
+        match effect:
+            case StartRequest() | StartCall() | CarryOut() | StartCompaction():
+                self._start(effect)
+            case CancelRequest(request_id=name):
+                _cancel(self.requests, name, self.live_requests)
+            case CancelAsk(ask_id=name):
+                _cancel(self.asks, name, self.live_asks)
+            case CancelCompaction(compaction_id=name):
+                _cancel(self.compactions, name, self.live_compactions)
+            case CancelCalls(call_ids=call_ids):
+                self._cancel_calls(call_ids)
+            case SetTimer() | ClearTimer():
+                self._keep_time(effect, now)
+            case OpenStream(request_id=request_id):
+                demand(request_id in self.live_requests, f"{effect} opens nothing")
+                out = self.requests[request_id]
+                demand(out.began and not out.opened, f"{effect} comes too early or twice")
+                out.opened = True
+            case ReportStart():
+                demand(not self.reports, "the start was reported twice")
+                self.reports.append(effect)
+            case CloseSession():
+                demand(not self.closed, "the session was closed twice")
+                self.closed = True
+            case WriteLog():
+                pass
+            case _:
+                assert_never(effect)
+
+    def _start(self, effect: StartRequest | StartCall | CarryOut | StartCompaction) -> None:
+        match effect:
+            case StartRequest(request=request):
+                demand(not self.live_requests, "a second request is out")
+                self.requests[request.request_id] = RequestOut(request)
+            case StartCall(call_id=call_id):
+                demand(call_id not in self.calls, f"{effect} starts a call that runs")
+                self.calls[call_id] = CallOut(effect)
+            case CarryOut(ask_id=ask_id):
+                demand(ask_id not in self.asks, f"{effect} is asked for twice")
+                self.asks[ask_id] = AskOut(effect)
+            case StartCompaction(compaction_id=compaction_id):
+                demand(not self.live_compactions, "a second compaction runs")
+                self.compactions[compaction_id] = CompactionOut(effect)
+            case _:
+                assert_never(effect)
+
+    def _cancel_calls(self, call_ids: tuple[str, ...]) -> None:
+        for call_id in call_ids:
+            out = self.calls.get(call_id)
+            demand(out is not None and not out.cancelled, f"the call {call_id} is cancelled and does not run")
+            if out is not None:
+                out.cancelled = True
+
+    def _keep_time(self, effect: SetTimer | ClearTimer, now: int) -> None:
+        name = effect.timer
+        due = self.timers.pop(name, None)
+        if due is not None and due <= now + 1:
+            self.fired_late = [*self.fired_late[1 - MOST_LATE :], name]
+        if isinstance(effect, SetTimer):
+            self.timers[name] = effect.at
+        else:
+            demand(due is not None, f"{effect} clears nothing")
+
+    @property
+    def live_requests(self) -> list[str]:
+        """The requests that nobody has cancelled."""
+        return [name for name, out in self.requests.items() if not out.cancelled]
+
+    @property
+    def live_calls(self) -> list[str]:
+        """The calls that nobody has cancelled."""
+        return [name for name, out in self.calls.items() if not out.cancelled]
+
+    @property
+    def live_asks(self) -> list[str]:
+        """The asks that nobody has cancelled."""
+        return [name for name, out in self.asks.items() if not out.cancelled]
+
+    @property
+    def live_compactions(self) -> list[str]:
+        """The compactions that nobody has cancelled."""
+        return [name for name, out in self.compactions.items() if not out.cancelled]
+
+
+def _cancel(
+    those: dict[str, RequestOut] | dict[str, AskOut] | dict[str, CompactionOut], name: str, live: list[str]
+) -> None:
+    demand(name in live, f"{name} is cancelled and is not out")
+    those[name].cancelled = True
+    late = [other for other, out in those.items() if out.cancelled]
+    for other in late[:-MOST_LATE]:
+        del those[other]

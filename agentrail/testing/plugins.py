@@ -1,0 +1,332 @@
+"""Plugins that probe a session: each does one thing, honest or not, and does it the same way every time.
+
+Their options say everything they will ever answer, so they are as pure as the contract asks, and a run with them can be
+replayed and shrunk. `Recorder` belongs into every session under test: it counts what must happen exactly once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from attrs import frozen
+
+from agentrail.hooks.actions import (
+    Abort,
+    Action,
+    Ask,
+    BlockTool,
+    Continue,
+    Emit,
+    HoldTool,
+    Intervene,
+    ReplaceMessages,
+    ReplaceToolArgs,
+    ReplaceToolResult,
+    SetSection,
+    Skip,
+    SwitchModel,
+)
+from agentrail.hooks.asks import AskRequest, CallModel, CallService, ReadFile, RunTool
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Log, Plugin
+from agentrail.hooks.records import HOOK_NAMES, AfterTurn, BeforeCompact, BeforeRequest, BeforeTool, Hook
+from agentrail.values.content import Text, ToolCall
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.life import AgentEnd
+from agentrail.values.json import JsonObject
+from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage
+from agentrail.values.tools import err, ok
+
+Answer = Callable[[Hook, int], object]
+
+
+@frozen
+class Recorder(Plugin[tuple[str, ...]]):
+    """Remembers how each turn ended, when its `after_turn` runs."""
+
+    priority = -1
+
+    def init(self, ctx: Context) -> tuple[str, ...]:  # noqa: ARG002 - the shape of the hook
+        """Begin with no turn."""
+        return ()
+
+    def after_turn(self, hook: AfterTurn, state: tuple[str, ...], ctx: Context) -> Continue[tuple[str, ...]]:  # noqa: ARG002
+        """Note the outcome."""
+        return Continue((*state, hook.outcome))
+
+
+# Any legal answer, from a script
+
+
+REQUESTS: Final[tuple[AskRequest, ...]] = (
+    CallService("lookup"),
+    CallModel("is this right?"),
+    ReadFile("notes.md"),
+    RunTool("read", {"path": "a"}),
+)
+TIMEOUTS: Final = (120.0, None, 0.5)
+FAMILIES: Final = (None, "family")
+
+
+def _other_messages(hook: Hook, turn: int) -> tuple[Message, ...]:
+    messages = tuple(hook.messages) if isinstance(hook, BeforeRequest | BeforeCompact) else ()
+    return (*messages, UserMessage((Text(f"by the way {turn}"),), Origin.INTERVENTION))
+
+
+def _other_args(hook: Hook, turn: int) -> JsonObject:
+    args = dict(hook.args) if isinstance(hook, BeforeTool) else {}
+    return {**args, "path": 7 if turn % 4 == 3 else f"other{turn % 3}"}  # noqa: PLR2004 - now and then one that misfits
+
+
+ANSWERS: Final[Mapping[str, Callable[[Hook, int], Action[int]]]] = MappingProxyType(
+    {
+        "continue": lambda _, turn: Continue(turn + 1),
+        "intervene": lambda _, turn: Intervene(f"remark {turn}", turn + 1),
+        "abort": lambda _, turn: Abort("no", turn + 1),
+        "skip": lambda _, turn: Skip(turn + 1),
+        "block_tool": lambda _, turn: BlockTool("not this one", turn + 1),
+        "replace_tool_args": lambda hook, turn: ReplaceToolArgs(_other_args(hook, turn), turn + 1),
+        "emit": lambda _, turn: Emit("noted", {"turn": turn}, state=turn + 1),
+        "switch_model": lambda _, turn: SwitchModel(f"model{turn % 3}", turn + 1),
+        "replace_messages": lambda hook, turn: ReplaceMessages(_other_messages(hook, turn), turn + 1),
+        "replace_tool_result": lambda _, turn: ReplaceToolResult(ok("kept short") if turn % 2 else err("no"), turn + 1),
+        "hold_tool": lambda _, turn: HoldTool("please look", turn + 1, TIMEOUTS[turn % 3], FAMILIES[turn % 2]),
+        "set_section": lambda _, turn: SetSection("mood", None if turn % 3 else "calm", turn + 1),
+        "ask": lambda _, turn: Ask(REQUESTS[turn % 4], turn + 1, 0.5 if turn % 2 else 10.0),
+    }
+)
+"""One answer of each kind; its details follow from how often the plugin has answered before."""
+
+ONCE_MORE: Final = 5
+"""Every so many answers, a plugin that has just been told what it asked for asks again."""
+
+
+class Answering(Plugin[int]):
+    """Answers every hook by `answer`; its state counts its answers. Subclass it and override `answer`."""
+
+    __slots__ = ()
+
+    def init(self, ctx: Context) -> int:  # noqa: ARG002 - the shape of the hook
+        """Begin to count."""
+        return 0
+
+    def answer(self, hook: Hook, state: int) -> object:  # noqa: ARG002 - for subclasses
+        """Say what to answer."""
+        return Continue(state)
+
+
+def _answers(self: Answering, hook: Hook, state: int, ctx: Context) -> object:  # noqa: ARG001 - the shape of a hook
+    return self.answer(hook, state)
+
+
+for _name in HOOK_NAMES:
+    setattr(Answering, _name, _answers)
+
+
+@frozen
+class Scripted(Answering):
+    """Gives, at each hook, the kinds of answers that its script names, over and over."""
+
+    script: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+
+    def answer(self, hook: Hook, state: int) -> object:
+        """Give the next answer of the script."""
+        line = self.script.get(hook.moment)
+        if line is None:
+            return Continue(state)
+        kind = line[state % len(line)]
+        if kind == "ask" and hook.answer is not None and state % ONCE_MORE:
+            return Continue(state + 1)
+        return ANSWERS[kind](hook, state)
+
+
+@frozen
+class CriticalScripted(Scripted):
+    """The same, and the door stays shut if it breaks."""
+
+    critical = True
+    priority = 50
+
+
+# Honest plugins with one purpose
+
+
+@frozen
+class Asker(Answering):
+    """Asks at one hook, goes on with whatever it is told, and so keeps that hook waiting."""
+
+    hook: str = "before_tool"
+    request: AskRequest = REQUESTS[0]
+    deadline: float = 10.0
+
+    def answer(self, hook: Hook, state: int) -> object:
+        """Ask, once per run of the hook."""
+        if hook.moment != self.hook or hook.answer is not None:
+            return Continue(state)
+        return Ask(self.request, state + 1, self.deadline)
+
+
+@frozen
+class Holder(Plugin[None]):
+    """Holds every call to some tools; `None`: to all."""
+
+    priority = 20
+
+    tools: frozenset[str] | None = None
+    timeout: float | None = 120.0
+    family: str | None = None
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | HoldTool[None]:  # noqa: ARG002
+        """Hold it."""
+        if self.tools is not None and hook.name not in self.tools:
+            return Continue(state)
+        return HoldTool("may it run?", timeout=self.timeout, family=self.family)
+
+
+@frozen
+class ArgsReplacer(Plugin[None]):
+    """Gives every call other arguments."""
+
+    args: Mapping[str, str | int] = MappingProxyType({"path": "replaced"})
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> ReplaceToolArgs[None]:  # noqa: ARG002
+        """Replace them."""
+        return ReplaceToolArgs({**hook.args, **self.args})
+
+
+@frozen
+class Guard(Plugin[None]):
+    """Blocks calls on one path, whoever put it there."""
+
+    critical = True
+    priority = 10
+
+    path: str = "secret"
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | BlockTool[None]:  # noqa: ARG002
+        """Block it if it is on that path."""
+        return BlockTool("hands off") if hook.args.get("path") == self.path else Continue(state)
+
+
+# Plugins that break
+
+
+@frozen
+class Raiser(Answering):
+    """Raises at one hook."""
+
+    hook: str = "before_tool"
+
+    def answer(self, hook: Hook, state: int) -> object:
+        """Raise."""
+        if hook.moment == self.hook:
+            raise ValueError(self.hook)
+        return Continue(state)
+
+
+@frozen
+class CriticalRaiser(Raiser):
+    """The same, and the door stays shut."""
+
+    critical = True
+    priority = 60
+
+
+class Unstorable:
+    """A state that cannot be stored."""
+
+
+def can_store(state: object) -> str | None:
+    """Say why *state* cannot be stored, if it cannot: a cheap stand-in for the codec."""
+    return "an `Unstorable` is no value" if isinstance(state, Unstorable) else None
+
+
+LIES: Final[tuple[Answer, ...]] = (
+    lambda _hook, _turn: None,
+    lambda _hook, _turn: "continue",
+    lambda _hook, _turn: Continue,
+    lambda _hook, _turn: Continue(Unstorable()),
+    lambda hook, turn: BlockTool("x", turn) if hook.moment != "before_tool" else Intervene("x", turn),
+    lambda _hook, _turn: HoldTool("x", timeout="soon"),  # type: ignore[arg-type]  # a lie
+    lambda _hook, _turn: HoldTool("x", timeout=float("nan")),
+    lambda _hook, _turn: HoldTool("x", family=["a"]),  # type: ignore[arg-type]  # a lie
+    lambda _hook, _turn: ReplaceToolArgs(None),  # type: ignore[arg-type]  # a lie
+    lambda _hook, _turn: ReplaceToolArgs({"path": object()}),  # type: ignore[dict-item]  # a lie
+    lambda _hook, _turn: ReplaceMessages(None),  # type: ignore[arg-type]  # a lie
+    lambda _hook, _turn: ReplaceMessages(("hello",)),  # type: ignore[arg-type]  # a lie
+    lambda _hook, _turn: ReplaceMessages((AssistantMessage(calls=(ToolCall("x1", "read"),)),)),
+    lambda _hook, _turn: ReplaceToolResult("fine"),  # type: ignore[arg-type]  # a lie
+    lambda _hook, _turn: Intervene(5),  # type: ignore[arg-type]  # a lie
+    lambda _hook, _turn: Abort(None),  # type: ignore[arg-type]  # a lie
+    lambda _hook, _turn: BlockTool(None),  # type: ignore[arg-type]  # a lie
+    lambda _hook, _turn: SwitchModel(None),  # type: ignore[arg-type]  # a lie
+    lambda _hook, _turn: SwitchModel("m", provider_options=None),  # type: ignore[arg-type]  # a lie
+    lambda _hook, _turn: SetSection("mood", 5),  # type: ignore[arg-type]  # a lie
+    lambda _hook, _turn: Ask("the oracle"),  # type: ignore[arg-type]  # a lie
+    lambda _hook, _turn: Ask(CallService("x"), deadline=-1.0),
+    lambda _hook, _turn: Emit(5),  # type: ignore[arg-type]  # a lie
+    lambda _hook, _turn: Emit((("one",),)),  # type: ignore[arg-type]  # a lie
+    lambda _hook, _turn: Emit("x", object()),  # type: ignore[arg-type]  # a lie
+    lambda _hook, _turn: Emit(AgentEnd("p1", "end", (), 0)),  # type: ignore[arg-type]  # a lie
+    lambda _hook, _turn: Continue(emits=("x",)),  # type: ignore[arg-type]  # a lie
+    lambda _hook, _turn: Continue(emits=None),  # type: ignore[arg-type]  # a lie
+)
+"""Answers that no plugin may give, whatever its types say."""
+
+
+@frozen
+class Liar(Answering):
+    """Answers one hook with something that is no answer."""
+
+    hook: str = "before_tool"
+    lie: int = 0
+
+    def answer(self, hook: Hook, state: int) -> object:
+        """Lie."""
+        return LIES[self.lie](hook, state) if hook.moment == self.hook else Continue(state)
+
+
+@frozen
+class CriticalLiar(Liar):
+    """The same, and the door stays shut."""
+
+    critical = True
+    priority = 70
+
+
+@frozen
+class Listener(Plugin[int]):
+    """Hears every event; logs some, and breaks at some."""
+
+    raises_at: int = 0
+    logs_at: int = 0
+
+    def init(self, ctx: Context) -> int:  # noqa: ARG002 - the shape of the hook
+        """Begin to count."""
+        return 0
+
+    def on_event(self, event: Envelope, state: int, ctx: Context) -> int | Log[int]:  # noqa: ARG002
+        """Count it."""
+        if self.raises_at and event.seq % self.raises_at == 0:
+            raise ValueError(event.seq)
+        if self.logs_at and event.seq % self.logs_at == 0:
+            return Log("info", "heard", {"seq": event.seq}, state + 1)
+        return state + 1
+
+
+@frozen
+class CriticalListener(Listener):
+    """The same, and the turn is aborted when it breaks."""
+
+    critical = True
+    priority = 80
+
+
+class Refuser(Plugin[None]):
+    """Refuses to begin, and new options."""
+
+    def init(self, ctx: Context) -> None:
+        """Refuse."""
+        raise ValueError(ctx.session_id)

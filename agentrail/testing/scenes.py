@@ -1,0 +1,154 @@
+"""What a generated session is made of: its tools, its plugins and its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from attrs import frozen
+
+from agentrail.core.options import Options
+from agentrail.hooks.matrix import MATRIX
+from agentrail.hooks.plugin import Attachable, Keyed
+from agentrail.hooks.records import HOOK_NAMES
+from agentrail.testing.choose import Choose
+from agentrail.testing.plugins import (
+    LIES,
+    REQUESTS,
+    ArgsReplacer,
+    Asker,
+    CriticalLiar,
+    CriticalListener,
+    CriticalRaiser,
+    CriticalScripted,
+    Guard,
+    Holder,
+    Liar,
+    Listener,
+    Raiser,
+    Recorder,
+    Refuser,
+    Scripted,
+)
+from agentrail.values.json import JsonObject
+from agentrail.values.tools import EffectClass, ToolSpec
+
+HOOKS_IN_ORDER: Final = tuple(sorted(HOOK_NAMES))
+CAN_ASK: Final = tuple(name for name in HOOKS_IN_ORDER if any(action.kind == "ask" for action in MATRIX[name]))
+
+TOOLS: Final = (
+    ToolSpec("read", "reads", effect=EffectClass.PURE, subject="path", timeout=5.0),
+    ToolSpec("write", "writes", subject="path", requires=frozenset({"files"}), max_result_chars=20),
+    ToolSpec("fix", "fixes", effect=EffectClass.IDEMPOTENT, timeout=0.2),
+    ToolSpec("keep", "goes on", immune=True, requires=frozenset({"shell"}), timeout=3.0),
+    ToolSpec("solo", "runs alone", parallel=False, effect=EffectClass.CHECKABLE),
+    ToolSpec("talk", "asks the person", immune=True, effect=EffectClass.PURE),
+)
+"""One tool of each temper; all of them want a `path`."""
+
+
+def fits(args: JsonObject) -> str | None:
+    """Say why *args* fit none of `TOOLS`, if they do not."""
+    return None if type(args.get("path")) is str else "$.path: is not text"
+
+
+DEFAULTS: Final = Options()
+
+
+@frozen
+class Scene:
+    """Everything that a session is spawned with."""
+
+    options: Options = DEFAULTS
+    tools: tuple[ToolSpec, ...] = TOOLS
+    plugins: tuple[Attachable, ...] = ()
+    model: str = "model0"
+
+
+def draw_options(choose: Choose) -> Options:
+    """Draw small figures, so that every limit is met."""
+    return Options(
+        max_turns=choose.pick((8, 3, 2, 1)),
+        max_turn_seconds=choose.pick((None, None, 20.0, 0.5)),
+        max_prompt_queue=choose.pick((3, 1)),
+        max_steering_queue=choose.pick((2, 1)),
+        max_interventions=choose.pick((1, 2)),
+        on_prompt_while_held=choose.pick(("supersede", "queue")),
+        stall_limit=choose.pick((2, 1)),
+        max_retries=choose.pick((2, 1, 0)),
+        retry_cap=choose.pick((60.0, 0.1)),
+        tool_max_retries=choose.pick((1, 2, 0)),
+        max_parallel_tools=choose.pick((3, 2, 1)),
+        repeat_pattern=2,
+        file_loop_warn=choose.pick((3, 2)),
+        file_loop_abort=choose.pick((4, 9)),
+        context_window=choose.pick((None, None, 100)),
+        compact_to=choose.pick((0.5, 0.1)),
+    )
+
+
+def draw_script(choose: Choose) -> dict[str, tuple[str, ...]]:
+    """Draw answers for some hooks; most of them let things go on."""
+    lines: dict[str, tuple[str, ...]] = {}
+    for hook in choose.some(HOOKS_IN_ORDER, 30):
+        kinds = sorted(action.kind for action in MATRIX[hook])
+        lines[hook] = tuple(
+            "continue" if choose.percent(40) else choose.pick(kinds) for _ in range(choose.number(1, 3))
+        )
+    return lines
+
+
+def draw_plugin(choose: Choose, key: str) -> Keyed:
+    """Draw one plugin of any kind."""
+    hook = choose.pick(HOOKS_IN_ORDER)
+    kind = choose.weighted(
+        (
+            (6, "scripted"),
+            (2, "critical"),
+            (2, "asker"),
+            (3, "holder"),
+            (1, "args"),
+            (1, "guard"),
+            (2, "breaks"),
+            (2, "hears"),
+        )
+    )
+    match kind:
+        case "scripted":
+            return Keyed(key, Scripted(draw_script(choose)))
+        case "critical":
+            return Keyed(key, CriticalScripted(draw_script(choose)))
+        case "asker":
+            return Keyed(key, Asker(choose.pick(CAN_ASK), choose.pick(REQUESTS), choose.pick((10.0, 0.1))))
+        case "holder":
+            tools = choose.pick((None, frozenset({"read", "talk"}), frozenset({"write", "keep"})))
+            return Keyed(key, Holder(tools, choose.pick((None, 120.0, 1.0)), choose.pick((None, "family"))))
+        case "args":
+            return Keyed(key, ArgsReplacer(choose.pick(({"path": "secret"}, {"path": "open"}, {"path": 7}))))
+        case "guard":
+            return Keyed(key, Guard())
+        case "breaks":
+            lie = choose.below(len(LIES))
+            return Keyed(
+                key, choose.pick((Raiser(hook), CriticalRaiser(hook), Liar(hook, lie), CriticalLiar(hook, lie)))
+            )
+        case _:
+            raises, logs = choose.pick((0, 7, 3)), choose.pick((0, 5))
+            return Keyed(key, choose.pick((Listener(raises, logs), CriticalListener(9 * raises, logs))))
+
+
+def draw_plugins(choose: Choose, most: int = 3) -> tuple[Attachable, ...]:
+    """Draw a row of plugins; the recorder is always there."""
+    keys = ("A", "B", "C", "D")[: choose.number(0, most)]
+    return (Recorder(), *(draw_plugin(choose, key) for key in keys))
+
+
+def draw_tools(choose: Choose) -> tuple[ToolSpec, ...]:
+    """Draw a set of tools."""
+    return TOOLS if choose.percent(80) else choose.some(TOOLS, 50)
+
+
+def draw_scene(choose: Choose, also: Sequence[Attachable] = ()) -> Scene:
+    """Draw a whole session; *also* are plugins under test, which it has beside the drawn ones."""
+    refuser: tuple[Attachable, ...] = (Refuser(),) if choose.below(60) == 1 else ()
+    return Scene(draw_options(choose), draw_tools(choose), (*draw_plugins(choose), *also, *refuser))
