@@ -47,7 +47,8 @@ def __getattr__(name: str) -> object:
     """Import a public name from its home when it is first wanted."""
     home = _HOMES.get(name)
     if home is None:
-        raise AttributeError(f"module `agentrail` has no `{name}`; it has {', '.join(_HOMES)}")  # noqa: TRY003
+        message = f"module `agentrail` has no `{name}`; it has {', '.join(_HOMES)}"
+        raise AttributeError(message)
     found: object = getattr(import_module(home), name)
     globals()[name] = found
     return found

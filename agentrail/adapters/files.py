@@ -6,6 +6,8 @@ from pathlib import Path
 
 import trio
 
+from agentrail.errors import NotReadable
+
 MAX_BYTES = 1024 * 1024
 
 
@@ -23,11 +25,11 @@ class TextFiles:
         root = Path(self._root).resolve()
         found = (root / path).resolve()
         if not found.is_relative_to(root):
-            raise PermissionError(f"`{path}` is outside of the working directory")  # noqa: TRY003
+            raise NotReadable(path, "it is outside of the working directory")
         if not found.is_file():
-            raise FileNotFoundError(f"there is no file `{path}` in the working directory")  # noqa: TRY003
+            raise NotReadable(path, "there is no such file in the working directory")
         with found.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
-            raise ValueError(f"`{path}` is larger than {MAX_BYTES} bytes")  # noqa: TRY003
+            raise NotReadable(path, f"it is larger than {MAX_BYTES} bytes")
         return content.decode()

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import attrs
 
 from agentrail.core.options import Options
-from agentrail.errors import BadSpec
+from agentrail.errors import BadChoice, BadSpec
 from agentrail.hooks.plugin import Attachable
 from agentrail.ports.model import Model
 from agentrail.ports.tool import Service
 from agentrail.values.json import EMPTY, Json
 from agentrail.values.value import value
+
+_NO_SERVICES: Mapping[str, Service] = MappingProxyType({})
 
 
 @value
@@ -35,7 +38,7 @@ class SessionSpec(Options):
     """How much of a system prompt it has: `full`, `task`, `minimal` or `none`."""
     model_options: Mapping[str, Json] = attrs.field(default=EMPTY, kw_only=True)
     """Options for the model's provider."""
-    services: Mapping[str, Service] = attrs.field(factory=dict, kw_only=True)
+    services: Mapping[str, Service] = attrs.field(default=_NO_SERVICES, kw_only=True)
     """Async functions that plugins may call by `Ask(CallService(…))`."""
 
     @property
@@ -46,15 +49,19 @@ class SessionSpec(Options):
     def check(self) -> None:
         """Raise `BadSpec` for what cannot be run."""
         if not self.model:
-            raise BadSpec("model", 'is missing; use model="demo" to try things out without a key')
+            raise BadSpec("model", MISSING)
         if isinstance(self.model, str) and not self.model.strip():
-            raise BadSpec("model", "is blank")
+            raise BadSpec("model", MISSING)
         for name, least in AT_LEAST.items():
             if getattr(self, name) < least:
                 raise BadSpec(name, f"is {getattr(self, name)}; it must be at least {least}")
-        if self.on_prompt_while_held not in ("supersede", "queue"):
-            raise BadSpec("on_prompt_while_held", f"is {self.on_prompt_while_held!r}; use 'supersede' or 'queue'")
+        if self.on_prompt_while_held not in ON_PROMPT_WHILE_HELD:
+            raise BadChoice.among("on_prompt_while_held", self.on_prompt_while_held, ON_PROMPT_WHILE_HELD)
 
+
+MISSING = 'is missing; use model="demo" to try things out without a key'
+
+ON_PROMPT_WHILE_HELD = ("supersede", "queue")
 
 AT_LEAST: Mapping[str, float] = {
     "max_turns": 1,

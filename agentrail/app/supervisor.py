@@ -162,5 +162,3 @@ def _storable(state: object) -> str | None:
 async def _compact(messages: Sequence[Message], keep: int) -> Compacted:
     await trio.lowlevel.checkpoint()
     return Compacted(*drop_oldest_rounds(messages, keep))
-
-

@@ -92,7 +92,7 @@ def _run(w: Work, due: Due) -> None:
     _rule(w, hook, due.ref, place, gathered, consent)
 
 
-def _rule(w: Work, hook: Hook, ref: str, place: Place, gathered: Gathered, consent: Consent) -> None:  # noqa: PLR0913
+def _rule(w: Work, hook: Hook, ref: str, place: Place, gathered: Gathered, consent: Consent) -> None:
     s = w.s
     row = s.row
     if hook.moment == "before_plugin_opts_update":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from agentrail.core.answers import DONE
 from agentrail.core.inputs import (
     AttachPluginSent,
@@ -18,6 +20,9 @@ from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.hooks.seats import Seat
 from agentrail.values.events.plugins import PluginAttached, PluginDetached, PluginOptsUpdated
 from agentrail.values.events.tools import ToolAttached, ToolDetached, ToolsUpdated
+
+REPORTS: Final = {"update": PluginOptsUpdated, "attach": PluginAttached, "detach": PluginDetached}
+"""How the outcome of each kind of change is reported."""
 
 
 def on_switch_model(w: Work, sent: SwitchModelSent) -> None:
@@ -77,6 +82,14 @@ def _queue(w: Work, change: Change) -> None:
     s.changes = (*last_wins, change)
     if s.phase is Phase.IDLE and s.turn is None:
         w.next("settle")
+
+
+def drop_changes(w: Work) -> None:
+    """Report the changes that will never apply, because the session ends."""
+    waiting, w.s.changes = w.s.changes, ()
+    for change in waiting:
+        made = REPORTS[change.kind]
+        w.emit(made(change.key, success=False, error="the session has ended"))
 
 
 def _keys_to_be(w: Work) -> list[str]:

@@ -53,5 +53,3 @@ def _after_results_of_nobody(groups: list[list[Message]], first: int) -> int:
     while first < len(groups) and isinstance(groups[first][0], ToolMessage):
         first += 1
     return first
-
-

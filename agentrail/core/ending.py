@@ -11,6 +11,7 @@ from agentrail.core.batch import (
     kill_lingering,
     results_of,
 )
+from agentrail.core.changing import drop_changes
 from agentrail.core.effects import CancelCompaction, CancelRequest, CloseSession, ReportStart
 from agentrail.core.inputs import AbortSent, StopSent
 from agentrail.core.state import Phase, Prompt, Turn
@@ -84,7 +85,7 @@ def end_turn(w: Work, stop: str) -> None:
     _closing(w, turn.but(ended="finished", stop=stop))
 
 
-def abort_turn(  # noqa: PLR0913 - an abort, whole
+def abort_turn(
     w: Work,
     reason: str,
     detail: str | None = None,
@@ -100,8 +101,9 @@ def abort_turn(  # noqa: PLR0913 - an abort, whole
     for suspension in s.suspended:
         drop_suspension(w, suspension)
     if turn is None or over:
-        w.emit(AgentAbort(None, reason, detail))
         cancel_compaction(w)
+        _drop_steering(w)
+        w.emit(AgentAbort(None, reason, detail))
         _refuse_what_was_taken(w, detail or reason)
         if over:
             w.next("turn_over")
@@ -223,13 +225,15 @@ def begin_session_end(w: Work, _: str) -> Hook:
 
 def finish_session_end(w: Work, _ref: str, _hook: Hook, _ruling: Ruling) -> None:
     """Close a session whose `session_end` has run."""
-    drop_queue(w)
     end_session(w, w.s.stopping or "stopped")
 
 
 def end_session(w: Work, reason: str) -> None:
-    """End the session; nothing comes behind this."""
+    """End the session; what still waits is dropped, and nothing comes behind this."""
     s = w.s
+    _drop_steering(w)
+    drop_queue(w)
+    drop_changes(w)
     for timer, _ in s.timers:
         w.clear_timer(timer)
     s.phase = Phase.ENDED

@@ -74,7 +74,7 @@ def _approved(call: Call, hold: Hold, edited: JsonObject | None) -> Call:
     )
 
 
-def resolve(  # noqa: PLR0913 - a decision, whole
+def resolve(
     w: Work,
     call: Call,
     hold: Hold,

@@ -13,7 +13,7 @@ from agentrail.hooks.ruling import Ruling
 from agentrail.values.events.envelope import Envelope
 
 
-def redo(  # noqa: PLR0913 - a record, whole
+def redo(
     state: State,
     arrival: Arrival,
     rulings: Sequence[Ruling],

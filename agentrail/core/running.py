@@ -316,7 +316,10 @@ def tell_of(w: Work, stray: Stray, result: ToolResult) -> None:
     )
     how = "has failed" if is_error else "has ended"
     text = text_of(told.content)[:NOTICE_CHARS]
-    w.s.notices = (*w.s.notices, f"The call {stray.call_id} of `{stray.name}`, which went on in the background, {how}: {text}")
+    w.s.notices = (
+        *w.s.notices,
+        f"The call {stray.call_id} of `{stray.name}`, which went on in the background, {how}: {text}",
+    )
 
 
 def on_grace(w: Work) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, cast
 
 from agentrail.core.calls import WAITS_FOR_PERSON, Batch, Call, CallStatus, Stray
 from agentrail.core.options import Options
@@ -18,7 +18,7 @@ from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.messages import EMPTY_HISTORY, History
 from agentrail.values.tools import Todo, ToolSpec
 from agentrail.values.usage import NOTHING_USED, Usage
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value, draftable, value
 
 
 class Phase(Enum):
@@ -198,7 +198,7 @@ class Attached(Value):
 NO_TOOLS: Final[Mapping[str, Attached]] = MappingProxyType({})
 
 
-@value
+@draftable
 class State(Value):
     """A session between two inputs."""
 
@@ -279,8 +279,8 @@ exec(  # noqa: S102 - the copy is written out once from the list of fields: a lo
 
 def drafted(state: State) -> Draft:
     """Return a draft of *state*."""
-    draft: Draft = _copy_namespace["copy"](state, object.__new__, Draft)  # type: ignore[operator]  # just made
-    return draft
+    copy = cast("Callable[[State, object, type[Draft]], Draft]", _copy_namespace["copy"])
+    return copy(state, object.__new__, Draft)
 
 
 def finished(draft: Draft) -> State:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Final
 
 from agentrail.core import changing, ending, holding, inputs, prompting, requesting, running, steering, streaming
 from agentrail.core.agenda import drain, on_settled
@@ -20,6 +21,9 @@ from agentrail.hooks.ruling import Ruling
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.plugins import PluginError, PluginSlow
 from agentrail.values.value import Value, value
+
+Handler = Callable[..., None]
+"""Takes the step in the making and the input that its place in the table names."""
 
 MAX_DEAFNESS: Final = 3
 """Failures of `on_event` after which a plugin hears no more events until the next turn."""
@@ -51,35 +55,37 @@ def _on_slow(w: Work, slow: HooksWereSlow) -> None:
     w.emit(PluginSlow(slow.plugins, slow.elapsed_ms))
 
 
-HANDLERS: Final[Mapping[type[Value], Callable[[Work, Any], None]]] = {
-    inputs.SessionOpened: prompting.on_opened,
-    inputs.PromptSent: prompting.on_prompt,
-    inputs.SteerSent: steering.on_steer,
-    inputs.AbortSent: ending.on_abort,
-    inputs.ApproveSent: holding.on_approve,
-    inputs.RejectSent: holding.on_reject,
-    inputs.RespondSent: holding.on_respond,
-    inputs.SwitchModelSent: changing.on_switch_model,
-    inputs.ChangeToolsSent: changing.on_change_tools,
-    inputs.UpdatePluginSent: changing.on_update_plugin,
-    inputs.AttachPluginSent: changing.on_attach_plugin,
-    inputs.DetachPluginSent: changing.on_detach_plugin,
-    inputs.CompactSent: requesting.on_compact,
-    inputs.WithdrawSent: prompting.on_withdraw,
-    inputs.StopSent: ending.on_stop,
-    inputs.StreamBegan: streaming.on_began,
-    inputs.StreamEnded: streaming.on_ended,
-    inputs.StreamCut: streaming.on_cut,
-    inputs.StreamStalled: streaming.on_stalled,
-    inputs.ToolReturned: running.on_returned,
-    inputs.ToolRaised: running.on_raised,
-    inputs.ToolStopped: running.on_stopped,
-    inputs.TimerFired: on_timer,
-    inputs.AskSettled: on_settled,
-    inputs.CompactionEnded: requesting.on_compaction_ended,
-    inputs.CompactionFailed: requesting.on_compaction_failed,
-    inputs.HooksWereSlow: _on_slow,
-}
+HANDLERS: Final = MappingProxyType[type[Value], Handler](
+    {
+        inputs.SessionOpened: prompting.on_opened,
+        inputs.PromptSent: prompting.on_prompt,
+        inputs.SteerSent: steering.on_steer,
+        inputs.AbortSent: ending.on_abort,
+        inputs.ApproveSent: holding.on_approve,
+        inputs.RejectSent: holding.on_reject,
+        inputs.RespondSent: holding.on_respond,
+        inputs.SwitchModelSent: changing.on_switch_model,
+        inputs.ChangeToolsSent: changing.on_change_tools,
+        inputs.UpdatePluginSent: changing.on_update_plugin,
+        inputs.AttachPluginSent: changing.on_attach_plugin,
+        inputs.DetachPluginSent: changing.on_detach_plugin,
+        inputs.CompactSent: requesting.on_compact,
+        inputs.WithdrawSent: prompting.on_withdraw,
+        inputs.StopSent: ending.on_stop,
+        inputs.StreamBegan: streaming.on_began,
+        inputs.StreamEnded: streaming.on_ended,
+        inputs.StreamCut: streaming.on_cut,
+        inputs.StreamStalled: streaming.on_stalled,
+        inputs.ToolReturned: running.on_returned,
+        inputs.ToolRaised: running.on_raised,
+        inputs.ToolStopped: running.on_stopped,
+        inputs.TimerFired: on_timer,
+        inputs.AskSettled: on_settled,
+        inputs.CompactionEnded: requesting.on_compaction_ended,
+        inputs.CompactionFailed: requesting.on_compaction_failed,
+        inputs.HooksWereSlow: _on_slow,
+    }
+)
 """One function per input; an input that is not here has no legal row in the table."""
 
 

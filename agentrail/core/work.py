@@ -20,7 +20,20 @@ from agentrail.values.usage import NOTHING_USED, Usage
 class Work:
     """What the functions of the machine work on; it never leaves the step."""
 
-    __slots__ = ("answer", "at", "effects", "events", "judge", "learned", "partial", "random", "rulings", "s", "steer_now", "steered")
+    __slots__ = (
+        "answer",
+        "at",
+        "effects",
+        "events",
+        "judge",
+        "learned",
+        "partial",
+        "random",
+        "rulings",
+        "s",
+        "steer_now",
+        "steered",
+    )
 
     def __init__(self, draft: Draft, judge: Judge, at: int, random: float) -> None:
         self.s = draft

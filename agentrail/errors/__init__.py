@@ -21,6 +21,7 @@ from agentrail.errors.outside import (
     JournalError,
     JournalFull,
     ModelError,
+    NotReadable,
     PermanentModelError,
     SessionCrashed,
     SubscriberTooSlow,
@@ -40,6 +41,7 @@ from agentrail.errors.refused import (
 )
 from agentrail.errors.usage import (
     BadArguments,
+    BadChoice,
     BadData,
     BadId,
     BadOptions,
@@ -69,6 +71,7 @@ from agentrail.errors.usage import (
 __all__ = [
     "AgentrailError",
     "BadArguments",
+    "BadChoice",
     "BadData",
     "BadId",
     "BadOptions",
@@ -93,6 +96,7 @@ __all__ = [
     "ModelError",
     "NoFamily",
     "NotJson",
+    "NotReadable",
     "OutsideError",
     "PermanentModelError",
     "PluginExists",

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 
 def listed(names: Iterable[str]) -> str:
+    """Return *names* as an error message shows them."""
     return ", ".join(f"`{name}`" for name in names) or "none"
 
 
@@ -26,7 +27,7 @@ class AgentrailError(Exception):
         return self.wording.format(*self.args)
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.args == other.args  # type: ignore[attr-defined]  # of one type
+        return isinstance(other, AgentrailError) and type(self) is type(other) and self.args == other.args
 
     def __hash__(self) -> int:
         return hash((type(self).__name__, len(self.args)))

@@ -17,7 +17,9 @@ class BrokenPlugin(BrokenContractError):
 class StateNotStorable(BrokenContractError):
     """The state of a plugin cannot be stored."""
 
-    wording = "the state of plugin `{0}` cannot be stored: {1}; keep frozen attrs classes of plain values, up to {2} bytes"
+    wording = (
+        "the state of plugin `{0}` cannot be stored: {1}; keep frozen attrs classes of plain values, up to {2} bytes"
+    )
 
     def __init__(self, plugin: str, problem: str, limit: int) -> None:
         super().__init__(plugin, problem, limit)

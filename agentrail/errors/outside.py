@@ -41,6 +41,15 @@ class ToolError(OutsideError):
         super().__init__(message)
 
 
+class NotReadable(OutsideError):
+    """A file cannot be read."""
+
+    wording = "cannot read `{0}`: {1}"
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(path, problem)
+
+
 class SessionCrashed(OutsideError):
     """The session ended by an error of its own."""
 

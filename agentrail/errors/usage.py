@@ -10,7 +10,9 @@ from agentrail.errors.branches import UsageError, listed
 class NotJson(UsageError):
     """A value was given where only JSON can be kept."""
 
-    wording = "{0} is {1}, which JSON cannot hold; use text, finite numbers, booleans, None, lists and text-keyed objects"
+    wording = (
+        "{0} is {1}, which JSON cannot hold; use text, finite numbers, booleans, None, lists and text-keyed objects"
+    )
 
     def __init__(self, at: str, found: str) -> None:
         super().__init__(at, found)
@@ -50,6 +52,20 @@ class BadSpec(UsageError):
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(field, problem)
+
+
+class BadChoice(UsageError):
+    """An argument takes one of a few words."""
+
+    wording = "{0}={1!r} is not a choice; use one of {2}"
+
+    def __init__(self, argument: str, found: object, choices: str) -> None:
+        super().__init__(argument, found, choices)
+
+    @classmethod
+    def among(cls, argument: str, found: object, choices: Iterable[str]) -> BadChoice:
+        """Make one that lists the *choices*."""
+        return cls(argument, found, listed(choices))
 
 
 class BadId(UsageError):
@@ -121,7 +137,7 @@ class UnknownApproval(UsageError):
 
 
 class NoFamily(UsageError):
-    """"Always" has no meaning for this call."""
+    """The word `always` has no meaning for this call."""
 
     wording = "cannot always approve `{0}`: the plugin that holds it named no family; approve it once"
 

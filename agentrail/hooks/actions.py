@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import ClassVar, Final, Generic, TypeAlias
+from typing import ClassVar, Final, Generic, Never, Self, TypeAlias
 
 import attrs
-from typing_extensions import Never, Self, TypeVar
+from typing_extensions import TypeVar
 
 from agentrail.hooks.asks import AskRequest
 from agentrail.values.events.envelope import Event

@@ -1,7 +1,7 @@
 """Who decides: the one thing a step needs that is not data.
 
-Live, the plugins are asked; at recovery, recorded rulings are read; at a back-test, other plugins are asked. The machine
-cannot tell them apart.
+Live, the plugins are asked; at recovery, recorded rulings are read; at a back-test, other plugins are asked. The
+machine cannot tell them apart.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Row(Value):
 class Judge(Protocol):
     """Rules on hooks and on arguments."""
 
-    def rule(  # noqa: PLR0913 - one question, whole
+    def rule(
         self,
         hook: Hook,
         row: Row,
@@ -61,7 +61,9 @@ class Judge(Protocol):
         """Ask the plugins of *row*, from *place* on."""
         ...
 
-    def learn(self, events: Sequence[Envelope], row: Row, context: Callable[[], Context], deaf: frozenset[str]) -> Ruling:
+    def learn(
+        self, events: Sequence[Envelope], row: Row, context: Callable[[], Context], deaf: frozenset[str]
+    ) -> Ruling:
         """Show *events* to the plugins that listen, but for the *deaf*."""
         ...
 
@@ -95,7 +97,7 @@ class Recorded:
             raise ReplayDiffers(self._session, self._number, f"its rulings: `{wanted}` is asked, {found} is recorded")
         return ruling
 
-    def rule(  # noqa: PLR0913 - the shape of `Judge.rule`
+    def rule(
         self,
         hook: Hook,
         row: Row,  # noqa: ARG002 - what was asked is in the record

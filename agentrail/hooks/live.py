@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
-from agentrail.errors import PluginRefused
+from agentrail.errors import BrokenPlugin, PluginRefused
 from agentrail.hooks.actions import Action
 from agentrail.hooks.context import Context
 from agentrail.hooks.judge import NO_CONSENT, Consent, Row
 from agentrail.hooks.pipeline import Entry, Method, Pipeline, Storable
 from agentrail.hooks.plugin import ON_EVENT, AnyPlugin, Log, Plugin
 from agentrail.hooks.records import Hook
-from agentrail.hooks.ruling import FITS, NOTHING_GATHERED, START, UNRULED, Gathered, Place, Ruling, Verdict, check_failed
+from agentrail.hooks.ruling import (
+    FITS,
+    NOTHING_GATHERED,
+    START,
+    UNRULED,
+    Gathered,
+    Place,
+    Ruling,
+    Verdict,
+    check_failed,
+)
 from agentrail.hooks.seats import Seat
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.plugins import PluginError
@@ -57,7 +67,7 @@ class Live:
             self._for, self._row = seats, {hook: tuple(entries) for hook, entries in row.items()}
         return self._row
 
-    def rule(  # noqa: PLR0913 - the shape of `Judge.rule`
+    def rule(
         self,
         hook: Hook,
         row: Row,
@@ -75,7 +85,9 @@ class Live:
         pipeline = Pipeline(hook, row.states, context(), gathered, consent, self._storable)
         return pipeline.run(entries, place)
 
-    def learn(self, events: Sequence[Envelope], row: Row, context: Callable[[], Context], deaf: frozenset[str]) -> Ruling:
+    def learn(
+        self, events: Sequence[Envelope], row: Row, context: Callable[[], Context], deaf: frozenset[str]
+    ) -> Ruling:
         """Show *events* to the plugins that listen, but for the *deaf*."""
         ctx = context()
         states: dict[int, object] = {}
@@ -89,20 +101,10 @@ class Live:
             before = state = row.states[entry.place]
             for envelope in events:
                 try:
-                    heard = listener.on_event(envelope, state, ctx)
-                    if isinstance(heard, Log):
-                        logs.append((heard.level, heard.message, freeze_object(heard.fields)))
-                        heard = heard.state
-                    if isinstance(heard, Action):
-                        raise TypeError(f"it returned the action `{heard.kind}`; on_event returns the state")  # noqa: TRY004, TRY301
-                    problem = None if heard is state else self._storable(heard)
-                    if problem is not None:
-                        raise TypeError(f"its state cannot be stored: {problem}")  # noqa: TRY301
+                    state = self._heard(listener, envelope, state, ctx, logs)
                 except Exception as error:  # noqa: BLE001 - a plugin may raise anything; it is reported
                     errors.append(PluginError(entry.seat.key, ON_EVENT, f"{type(error).__name__}: {error}"))
                     broke_critical = entry.seat.key if entry.seat.critical else broke_critical
-                    continue
-                state = heard
             if state is not before:
                 states[entry.place] = state
         return Ruling(
@@ -115,6 +117,27 @@ class Live:
             errors=tuple(errors),
             logs=tuple(logs),
         )
+
+    def _heard(
+        self,
+        listener: Plugin[object],
+        envelope: Envelope,
+        state: object,
+        ctx: Context,
+        logs: list[tuple[str, str, JsonObject]],
+    ) -> object:
+        """Return the state of a plugin that was shown one event."""
+        heard: object = listener.on_event(envelope, state, ctx)
+        if isinstance(heard, Log):
+            line = cast("Log[object]", heard)
+            logs.append((line.level, line.message, freeze_object(line.fields)))
+            heard = line.state
+        if isinstance(heard, Action):
+            raise BrokenPlugin(listener.key, ON_EVENT, f"it returned `{heard.kind}` where its state is wanted")
+        problem = None if heard is state else self._storable(heard)
+        if problem is not None:
+            raise BrokenPlugin(listener.key, ON_EVENT, f"its state cannot be stored: {problem}")
+        return heard
 
     def init(self, seat: Seat, context: Callable[[], Context]) -> Ruling:
         """Ask a new plugin for its first state."""

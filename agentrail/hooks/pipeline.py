@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, cast
 
 from agentrail.errors import BrokenPlugin, NotJson
 from agentrail.hooks.actions import (
@@ -32,7 +32,7 @@ from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Switch, Verdi
 from agentrail.hooks.seats import Seat
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import PluginError, PluginEvent
-from agentrail.values.json import Json, freeze, freeze_object
+from agentrail.values.json import FrozenObject, Json, freeze, freeze_object
 from agentrail.values.value import Value, value
 
 MAX_ASKS: Final = 8
@@ -77,7 +77,7 @@ class Entry(Value):
 class Pipeline:
     """One run of one hook, from a place in the row to its end or its next pause."""
 
-    def __init__(  # noqa: PLR0913 - one question, whole
+    def __init__(
         self,
         hook: Hook,
         states: tuple[object, ...],
@@ -103,13 +103,13 @@ class Pipeline:
             if stopped is not None and stopped.verdict is not Verdict.SKIP:
                 return stopped
             if stopped is None and not self._must_ask_again(entries):
-                return self._ruling(Verdict.PASS)
+                return self.ruling(Verdict.PASS)
             if stopped is not None and not self._must_ask_again(entries):
                 return stopped
             place = Place(final=True)
         self.final = True
         guards = tuple(entry for entry in entries if entry.seat.critical and entry.place < self.gathered.replaced_at)
-        return self._ask(guards, place) or self._ruling(Verdict.PASS)
+        return self._ask(guards, place) or self.ruling(Verdict.PASS)
 
     def _must_ask_again(self, entries: tuple[Entry, ...]) -> bool:
         behind = self.gathered.replaced_at
@@ -123,12 +123,14 @@ class Pipeline:
             hook = self._shown(place if asked_again else None)
             before = self.states[entry.place]
             try:
-                answer = entry.method(hook, before, self.ctx)
+                answer: object = entry.method(hook, before, self.ctx)
             except Exception as error:  # noqa: BLE001 - a plugin may raise anything; it is reported, never hidden
                 stopped = self._broken(entry, _described(error))
             else:
-                if type(answer) is Continue and not answer.emits and (answer.state is UNCHANGED or answer.state is before):
-                    continue
+                if type(answer) is Continue:
+                    went_on = cast("Continue[object]", answer)
+                    if not went_on.emits and (went_on.state is UNCHANGED or went_on.state is before):
+                        continue
                 stopped = self._take(entry, answer)
             if stopped is not None:
                 return stopped
@@ -145,9 +147,12 @@ class Pipeline:
         return hook.but(asked=place.asked, answer=place.answer)
 
     def _take(self, entry: Entry, answer: object) -> Ruling | None:
-        if type(answer) not in MATRIX[self.hook.moment] or not isinstance(answer, Action):
+        if type(answer) not in MATRIX[self.hook.moment]:
             return self._broken(entry, f"it answered {_named(answer)}, which `{self.hook.moment}` does not accept")
-        new = getattr(answer, "state", UNCHANGED)
+        return self._carry_out(entry, cast("Action[object]", answer))
+
+    def _carry_out(self, entry: Entry, answer: Action[object]) -> Ruling | None:
+        new: object = getattr(answer, "state", UNCHANGED)
         try:
             if new is not UNCHANGED and new is not self.states[entry.place]:
                 problem = self.storable(new)
@@ -184,9 +189,12 @@ class Pipeline:
         verdict = WHEN_CRITICAL_BREAKS[moment] if entry.seat.critical else Verdict.PASS
         if verdict is Verdict.PASS:
             return None
-        return self._ruling(verdict, entry, f"critical plugin `{entry.seat.key}` broke: {problem}", critical=True)
+        return self.ruling(verdict, entry, f"critical plugin `{entry.seat.key}` broke: {problem}", critical=True)
 
-    def _ruling(self, verdict: Verdict, entry: Entry | None = None, reason: str = "", *, critical: bool = False) -> Ruling:
+    def ruling(
+        self, verdict: Verdict, entry: Entry | None = None, reason: str = "", *, critical: bool = False
+    ) -> Ruling:
+        """Return the ruling with which the run ends; an abort and a block drop what was accumulated, but emissions."""
         kept = self.gathered
         if verdict is Verdict.ABORT or verdict is Verdict.BLOCK or (critical and verdict is Verdict.SKIP):
             kept = Gathered(emits=kept.emits)
@@ -201,8 +209,9 @@ class Pipeline:
             tuple(self.errors),
         )
 
-    def _paused(self, entry: Entry, verdict: Verdict, pause: Pause) -> Ruling:
-        return self._ruling(verdict, entry, pause.hint).but(pause=pause)
+    def paused(self, entry: Entry, verdict: Verdict, pause: Pause) -> Ruling:
+        """Return the ruling with which the run stops on its way."""
+        return self.ruling(verdict, entry, pause.hint).but(pause=pause)
 
 
 def _intervene(run: Pipeline, _: Entry, answer: Intervene[object]) -> None:
@@ -210,20 +219,20 @@ def _intervene(run: Pipeline, _: Entry, answer: Intervene[object]) -> None:
 
 
 def _abort(run: Pipeline, entry: Entry, answer: Abort[object]) -> Ruling:
-    return run._ruling(Verdict.ABORT, entry, answer.reason)
+    return run.ruling(Verdict.ABORT, entry, answer.reason)
 
 
 def _skip(run: Pipeline, entry: Entry, _: Skip[object]) -> Ruling | None:
-    return None if run.final else run._ruling(Verdict.SKIP, entry)
+    return None if run.final else run.ruling(Verdict.SKIP, entry)
 
 
 def _block(run: Pipeline, entry: Entry, answer: BlockTool[object]) -> Ruling:
-    return run._ruling(Verdict.BLOCK, entry, answer.reason)
+    return run.ruling(Verdict.BLOCK, entry, answer.reason)
 
 
 def _replace_args(run: Pipeline, entry: Entry, answer: ReplaceToolArgs[object]) -> Ruling | None:
     if run.final:
-        return run._ruling(Verdict.BLOCK, entry, "its arguments were replaced again after the guards had ruled on them")
+        return run.ruling(Verdict.BLOCK, entry, "its arguments were replaced again after the guards had ruled on them")
     args = freeze_object(answer.args)
     if not isinstance(run.hook, BeforeTool) or args == run.hook.args:
         return None
@@ -262,7 +271,7 @@ def _hold(run: Pipeline, entry: Entry, answer: HoldTool[object]) -> Ruling | Non
             return None
     behind = Place(entry.place + 1, run.final)
     pause = Pause(behind, None, answer.timeout, answer.hint, answer.family)
-    return run._paused(entry, Verdict.HOLD, pause)
+    return run.paused(entry, Verdict.HOLD, pause)
 
 
 def _pause_for_ask(run: Pipeline, entry: Entry, answer: Ask[object]) -> Ruling:
@@ -274,7 +283,7 @@ def _pause_for_ask(run: Pipeline, entry: Entry, answer: Ask[object]) -> Ruling:
     if asks[key] > MAX_ASKS:
         raise BrokenPlugin(key, run.hook.moment, f"it asked more than {MAX_ASKS} times")
     run.gathered = run.gathered.but(asks=tuple(asks.items()))
-    return run._paused(entry, Verdict.ASK, Pause(Place(entry.place), answer.request, answer.deadline))
+    return run.paused(entry, Verdict.ASK, Pause(Place(entry.place), answer.request, answer.deadline))
 
 
 def _nothing(_run: Pipeline, _entry: Entry, _answer: Action[object]) -> None:
@@ -315,11 +324,12 @@ def _with_replaced(hook: Hook, gathered: Gathered) -> Hook:
 
 
 def _with_user_data(payload: object, ctx: Context) -> Json:
-    if not isinstance(payload, Mapping):
-        return freeze(payload)
-    if NO_USER_DATA in payload:
-        return freeze({key: item for key, item in payload.items() if key != NO_USER_DATA})
-    return freeze({"user_data": ctx.user_data, **payload})
+    frozen = freeze(payload)
+    if not isinstance(frozen, FrozenObject):
+        return frozen
+    if NO_USER_DATA in frozen:
+        return FrozenObject({key: item for key, item in frozen.items() if key != NO_USER_DATA})
+    return FrozenObject({"user_data": ctx.user_data, **frozen})
 
 
 def _described(error: Exception) -> str:

@@ -94,7 +94,9 @@ class AnyPlugin:
         super().__init_subclass__(**options)
         for name in vars(cls):
             if name.startswith(_HOOK_LIKE) and name not in HOOK_NAMES and name not in _NOT_HOOKS:
-                raise BadPlugin(cls.__name__, f"there is no hook `{name}`; the hooks are {', '.join(sorted(HOOK_NAMES))}")
+                raise BadPlugin(
+                    cls.__name__, f"there is no hook `{name}`; the hooks are {', '.join(sorted(HOOK_NAMES))}"
+                )
 
     @property
     def key(self) -> str:
@@ -184,14 +186,7 @@ class Plugin(AnyPlugin, Generic[S]):
     def after_tool(
         self, hook: AfterTool, state: S, ctx: Context
     ) -> (
-        Continue[S]
-        | Intervene[S]
-        | Abort[S]
-        | Emit[S]
-        | SwitchModel[S]
-        | ReplaceToolResult[S]
-        | SetSection[S]
-        | Ask[S]
+        Continue[S] | Intervene[S] | Abort[S] | Emit[S] | SwitchModel[S] | ReplaceToolResult[S] | SetSection[S] | Ask[S]
     ):
         """A call has its result and the model has not seen it."""
         return Continue(state)

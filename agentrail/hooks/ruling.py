@@ -17,7 +17,7 @@ from agentrail.values.value import Value, value
 class Verdict(Enum):
     """How a pipeline ended, or why it stopped on the way."""
 
-    PASS = "pass"
+    PASS = "pass"  # noqa: S105 - not a password
     ABORT = "abort"
     SKIP = "skip"
     BLOCK = "block"

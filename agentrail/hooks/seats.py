@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import attrs
 
 from agentrail.errors import NotJson, PluginExists
@@ -55,7 +57,7 @@ def seat_for(key: str, plugin: AnyPlugin, revision: int = 0) -> Seat:
 def options_of(plugin: AnyPlugin) -> JsonObject:
     """Return the options of *plugin* that JSON can hold."""
     kept: dict[str, object] = {}
-    for field in getattr(type(plugin), "__attrs_attrs__", ()):
+    for field in cast("tuple[attrs.Attribute[object], ...]", getattr(type(plugin), "__attrs_attrs__", ())):
         found = _plain(getattr(plugin, field.name))
         if found is not None:
             kept[field.alias or field.name] = found[0]
@@ -64,8 +66,8 @@ def options_of(plugin: AnyPlugin) -> JsonObject:
 
 
 def _plain(found: object) -> tuple[object] | None:
-    if isinstance(found, frozenset | set):
-        found = sorted(found, key=str)
+    if isinstance(found, frozenset):
+        found = sorted(cast("frozenset[object]", found), key=str)
     if attrs.has(type(found)):
         return None
     try:

@@ -43,7 +43,13 @@ class EventLogger(Plugin[None]):
         name = snake_case(type(event.event).__name__)
         if self.only and name not in self.only:
             return None
-        fields: dict[str, Json] = {"event": name, "seq": event.seq, "turn": event.turn, "round": event.round, "at": event.at}
+        fields: dict[str, Json] = {
+            "event": name,
+            "seq": event.seq,
+            "turn": event.turn,
+            "round": event.round,
+            "at": event.at,
+        }
         for field in event.event.__fields__:
             found = getattr(event.event, field)
             if isinstance(found, bool | int | float):

@@ -76,8 +76,8 @@ class Journal(Protocol):
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write *records* behind record *expected*, all or none, and return the new head.
 
-        Raises `Fenced` if somebody else has claimed the session since, `JournalFull` if nothing was written and it may be
-        tried again, `CommitUnknown` if whether it was written is not known.
+        Raises `Fenced` if somebody else has claimed the session since, `JournalFull` if nothing was written and it may
+        be tried again, `CommitUnknown` if whether it was written is not known.
         """
         ...
 

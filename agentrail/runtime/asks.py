@@ -60,7 +60,7 @@ class RunningAsk:
         try:
             with self.scope:
                 settled = await _answer(request, model, world, ctx)
-        except Exception as error:  # noqa: BLE001 - whatever fails is the plugin's answer
+        except Exception as error:
             log.warning("ask %s failed", self.ask_id, exc_info=True)
             settled = (Failed(f"{type(error).__name__}: {error}"), NOTHING_USED)
         finally:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
-from typing import Final
+from typing import Final, Self
 
 import trio
-from typing_extensions import Self
 
 from agentrail.errors import SubscriberTooSlow
 from agentrail.ports.journal import Record
@@ -122,7 +121,7 @@ class Subscription:
         "_whispers",
     )
 
-    def __init__(  # noqa: PLR0913 - what a subscriber may choose
+    def __init__(
         self,
         bus: Bus,
         *,

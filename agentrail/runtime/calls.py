@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import cast
 
 import trio
 
@@ -19,12 +20,13 @@ log = logging.getLogger("agentrail.tool")
 async def execute(tool: Tool, args: JsonObject, ctx: ToolContext) -> ToolResult:
     """Run *tool*; a `ToolError` is its own `Err`, anything that is no result is a crash of the call."""
     try:
-        result: object = await tool.execute(args, ctx)
+        result = cast("object", await tool.execute(args, ctx))
     except ToolError as error:
         return err(str(error))
     if isinstance(result, Ok | Err | Effect):
         return result
-    raise TypeError(f"the tool returned a `{type(result).__name__}` where Ok, Err or Effect is wanted")
+    message = f"the tool returned a `{type(result).__name__}` where Ok, Err or Effect is wanted"
+    raise TypeError(message)
 
 
 class RunningCall:
@@ -45,7 +47,7 @@ class RunningCall:
         try:
             with self.scope:
                 closing = ToolReturned(self.call_id, self.attempt, await execute(tool, args, ctx))
-        except Exception as error:  # noqa: BLE001 - a tool may raise anything; the model is told
+        except Exception as error:
             log.warning("tool `%s` raised in call %s", self.name, self.call_id, exc_info=True)
             closing = ToolRaised(self.call_id, self.attempt, f"{type(error).__name__}: {error}")
         finally:

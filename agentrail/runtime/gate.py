@@ -1,7 +1,7 @@
 """The run gate: of the sessions that have only a user's message to handle, a few may run per pass of the scheduler.
 
-Trio runs every ready task once per pass. A thousand prompts in one pass would make a thousand sessions ready, and an abort
-would wait behind all of them. Control and results never come through here.
+Trio runs every ready task once per pass. A thousand prompts in one pass would make a thousand sessions ready, and an
+abort would wait behind all of them. Control and results never come through here.
 """
 
 from __future__ import annotations

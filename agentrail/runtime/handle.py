@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 import attrs
-from typing_extensions import Self
 
 from agentrail.core.answers import Accepted, Answer, Refused
 from agentrail.core.inputs import (
@@ -28,7 +27,7 @@ from agentrail.core.inputs import (
     WithdrawSent,
 )
 from agentrail.core.state import Prompt, State
-from agentrail.errors import AgentrailError, BadOptions, UnknownPlugin
+from agentrail.errors import AgentrailError, BadChoice, BadOptions, BrokenContractError, UnknownPlugin
 from agentrail.hooks.plugin import AnyPlugin, Attachable
 from agentrail.hooks.seats import Seat, seat_for, unkeyed
 from agentrail.ports.model import Model
@@ -48,7 +47,10 @@ from agentrail.values.value import Value
 Said: TypeAlias = str | Iterable[Part]
 AsTool: TypeAlias = Callable[[object], Tool]
 ModelNames: TypeAlias = Callable[[Session, "str | Model"], str]
-Prepare: TypeAlias = Callable[[], object]
+Prepare: TypeAlias = Callable[[], None]
+
+WHEN = ("gap", "now")
+KILL_TOOLS = ("killable", "all", "none")
 
 PART_OVERHEAD = 64
 
@@ -97,8 +99,8 @@ class SessionHandle:
 
     async def steer(self, text: str, *, when: str = "gap", command: str | None = None) -> Accepted:
         """Say something to the open turn: before its next request, or at once with `when="now"`."""
-        if when not in ("gap", "now"):
-            raise ValueError(f"steer(when={when!r}): use 'gap' or 'now'")  # noqa: TRY003
+        if when not in WHEN:
+            raise BadChoice.among("when", when, WHEN)
         return _accepted(await self._result(SteerSent(text, when), command))
 
     async def abort(
@@ -110,8 +112,8 @@ class SessionHandle:
         command: str | None = None,
     ) -> None:
         """Stop what is going on: what was cancelled is out of the turn at once."""
-        if kill_tools not in ("killable", "all", "none"):
-            raise ValueError(f"abort(kill_tools={kill_tools!r}): use 'killable', 'all' or 'none'")  # noqa: TRY003
+        if kill_tools not in KILL_TOOLS:
+            raise BadChoice.among("kill_tools", kill_tools, KILL_TOOLS)
         letter, slot = self._letter(AbortSent(reason, kill_tools, clear_queue), command)
         self._session.abort_now(kill_tools)
         self._session.mailbox.post_control(letter)
@@ -160,9 +162,7 @@ class SessionHandle:
 
     # Changing
 
-    async def switch_model(
-        self, model: str | Model, *, command: str | None = None, **provider_options: Json
-    ) -> None:
+    async def switch_model(self, model: str | Model, *, command: str | None = None, **provider_options: Json) -> None:
         """Use another model: from the next prompt on, or from the next turn if one is open."""
         name = self._models(self._session, model)
         await self._user(SwitchModelSent(name, freeze_object(provider_options)), command)
@@ -202,7 +202,7 @@ class SessionHandle:
         key = plugin if isinstance(plugin, str) else plugin.__name__
         attached = self._attached(key)
         try:
-            new = attrs.evolve(attached, **options)  # type: ignore[type-var]  # not attrs: TypeError, answered below
+            new = attrs.evolve(attached, **options)  # type: ignore[misc]  # not attrs: TypeError, answered below
         except (TypeError, ValueError, AgentrailError) as error:
             raise BadOptions(key, str(error)) from error
         seat = self._seat(key, new)
@@ -263,7 +263,7 @@ class SessionHandle:
     ) -> Subscription:
         """Return the events: those behind *since* as far as they are kept, then live ones."""
         if policy not in POLICIES:
-            raise ValueError(f"subscribe(policy={policy!r}): use one of {', '.join(POLICIES)}")  # noqa: TRY003
+            raise BadChoice.among("policy", policy, POLICIES)
         start = Cursor(since) if isinstance(since, int) else None if since is None else Cursor(*since)
         session = self._session
         return Subscription(
@@ -339,14 +339,16 @@ def _fresh(error: AgentrailError) -> AgentrailError:
 
 def _accepted(answer: Answer) -> Accepted:
     if not isinstance(answer, Accepted):
-        raise TypeError(f"a prompt was answered with {answer!r}")  # noqa: TRY003 - a bug of ours, never a caller's
+        raise BrokenContractError(f"a prompt was answered with {answer!r}")  # noqa: EM102 - a bug of ours, never a caller's
     return answer
 
 
 def _size(given: Value) -> int:
     """Return about how many bytes an input holds."""
     if isinstance(given, PromptSent):
-        return sum(PART_OVERHEAD + len(getattr(part, "text", "") or str(getattr(part, "data", ""))) for part in given.parts)
+        return sum(
+            PART_OVERHEAD + len(getattr(part, "text", "") or str(getattr(part, "data", ""))) for part in given.parts
+        )
     return PART_OVERHEAD
 
 
@@ -355,4 +357,3 @@ def _plain_options(options: Mapping[str, object]) -> JsonObject:
         return freeze_object(options)
     except AgentrailError:
         return EMPTY
-

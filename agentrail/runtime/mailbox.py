@@ -34,7 +34,7 @@ class Letter:
     ) -> None:
         self.given = given
         self.command = command
-        self.slots = () if slot is None else (slot,)
+        self.slots: tuple[Slot[Answer], ...] = () if slot is None else (slot,)
         self.prepare = prepare
         self.size = size
         self.number = 0

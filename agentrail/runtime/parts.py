@@ -23,7 +23,7 @@ class House:
 
     __slots__ = ("calls", "clock", "compactor", "gate", "journal", "model", "nursery", "random", "timers")
 
-    def __init__(  # noqa: PLR0913 - the parts, each once
+    def __init__(
         self,
         *,
         nursery: trio.Nursery,

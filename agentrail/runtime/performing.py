@@ -87,7 +87,11 @@ class Performer:
             return
         for call in state.batch.calls:
             running = self._calls.get(call.call_id)
-            if running is not None and call.status is CallStatus.RUNNING and not (running.immune and kill_tools != "all"):
+            if (
+                running is not None
+                and call.status is CallStatus.RUNNING
+                and not (running.immune and kill_tools != "all")
+            ):
                 running.scope.cancel()
 
     def still_running(self) -> tuple[RunningCall, ...]:
@@ -252,7 +256,7 @@ class Performer:
             with scope:
                 done = await self._house.compactor(effect.messages, effect.keep)
                 closing = CompactionEnded(effect.compaction_id, done.messages, done.removed, done.note)
-        except Exception as error:  # noqa: BLE001 - a compactor may raise anything; the session goes on without
+        except Exception as error:
             log.exception("compaction failed")
             closing = CompactionFailed(effect.compaction_id, f"{type(error).__name__}: {error}")
         finally:

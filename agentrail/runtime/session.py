@@ -278,4 +278,3 @@ def _bare(given: AnyInput) -> AnyInput:
     if isinstance(given, SteerSent | StopSent):
         return given.but(partial=StopSent().partial)
     return given
-

@@ -20,7 +20,7 @@ log = logging.getLogger("agentrail.model")
 CHARS_PER_TOKEN = 4
 """How many characters a token is taken for where the provider has not counted."""
 
-KINDS = (
+KINDS: tuple[tuple[type[ModelError], FailureKind], ...] = (
     (ContextOverflow, FailureKind.OVERFLOW),
     (TransientModelError, FailureKind.TRANSIENT),
     (PermanentModelError, FailureKind.PERMANENT),
@@ -70,9 +70,9 @@ class Stream:
             if self.closed:
                 return
             self.last = trio.current_time()
-            if type(chunk) is TextChunk:
+            if isinstance(chunk, TextChunk):
                 self._text.append(chunk.text)
-            elif type(chunk) is ThinkingChunk:
+            elif isinstance(chunk, ThinkingChunk):
                 if not self._thinking and self._open:
                     whisper(ThinkingStart())
                 self._thinking.append(chunk.text)
@@ -95,7 +95,7 @@ class Stream:
         except ModelError as error:
             kind = next(kind for cls, kind in KINDS if isinstance(error, cls))
             failure = Failure(kind, type(error).__name__, str(error), error.retry_after)
-        except Exception as error:  # noqa: BLE001 - a model adapter may raise anything; the turn ends with it
+        except Exception as error:
             log.exception("model `%s` raised", self.request.model)
             failure = Failure(FailureKind.PERMANENT, type(error).__name__, f"{type(error).__name__}: {error}")
         finally:

@@ -134,4 +134,3 @@ class Sessions:
 def _follows_grammar(session_id: str) -> bool:
     bare = session_id.replace(".", "a").replace("_", "a").replace("-", "a")
     return 0 < len(session_id) <= MAX_ID and session_id.isascii() and bare.isalnum() and session_id[0].isalnum()
-

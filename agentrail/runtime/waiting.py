@@ -10,10 +10,9 @@ from agentrail.core.step import Step
 from agentrail.errors import AgentrailError, PromptDropped, PromptRejected, TurnAborted
 from agentrail.runtime.slot import Slot
 from agentrail.values.events.envelope import Event
-from agentrail.values.events.life import AgentAbort, AgentEnd
+from agentrail.values.events.life import AgentAbort, AgentEnd, PromptWithdrawn
 from agentrail.values.events.life import PromptDropped as PromptDroppedEvent
 from agentrail.values.events.life import PromptRejected as PromptRejectedEvent
-from agentrail.values.events.life import PromptWithdrawn
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import AssistantMessage, Message
 from agentrail.values.usage import NOTHING_USED, Usage

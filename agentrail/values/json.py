@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias, cast
 
 from agentrail.errors import NotJson
 
@@ -13,10 +13,13 @@ Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | int | float | boo
 JsonObject: TypeAlias = "Mapping[str, Json]"
 
 MAX_DEPTH = 64
+INT_MIN = -(2**63)
+INT_MAX = 2**64 - 1
 
 
 def _refuse(*_: object, **__: object) -> NoReturn:
-    raise TypeError("this JSON is frozen: build a new value instead of changing it")
+    message = "this JSON is frozen: build a new value instead of changing it"
+    raise TypeError(message)
 
 
 class FrozenObject(dict[str, Json]):
@@ -24,7 +27,7 @@ class FrozenObject(dict[str, Json]):
 
     __slots__ = ()
     __setitem__ = __delitem__ = _refuse
-    clear = pop = popitem = setdefault = update = __ior__ = _refuse  # type: ignore[assignment]  # all refuse alike
+    clear = pop = popitem = setdefault = update = __ior__ = _refuse
 
     def __hash__(self) -> int:  # type: ignore[override]  # a frozen mapping may be a key
         return hash(tuple(sorted(self)))
@@ -38,23 +41,34 @@ def freeze(found: object, at: str = "$", depth: int = 0) -> Json:
     kind = type(found)
     if kind is str:
         return _text(found, at)  # type: ignore[arg-type]  # its type was just tested
-    if found is None or kind is bool or kind is int:
+    if found is None or kind is bool:
+        return found  # type: ignore[return-value]  # its type was just tested
+    if kind is int:
+        if not INT_MIN <= found <= INT_MAX:  # type: ignore[operator]  # its type was just tested
+            raise NotJson(at, "a whole number that does not fit 64 bits")
         return found  # type: ignore[return-value]  # its type was just tested
     if isinstance(found, float):
         if not math.isfinite(found):
             raise NotJson(at, f"the number {found}")
         return found
-    if depth >= MAX_DEPTH:
-        raise NotJson(at, f"more than {MAX_DEPTH} levels")
     if kind is FrozenObject:
         return found  # type: ignore[return-value]  # frozen when it was made
+    return _freeze_container(found, at, depth + 1)
+
+
+def _freeze_container(found: object, at: str, depth: int) -> Json:
+    if depth > MAX_DEPTH:
+        raise NotJson(at, f"more than {MAX_DEPTH} levels")
     if isinstance(found, Mapping):
-        return FrozenObject({_key(key, at): freeze(item, f"{at}.{key}", depth + 1) for key, item in found.items()})
+        pairs = cast("Mapping[object, object]", found).items()
+        return FrozenObject({_key(key, at): freeze(item, f"{at}.{key}", depth) for key, item in pairs})
     if isinstance(found, list | tuple):
-        return tuple(freeze(item, f"{at}[{index}]", depth + 1) for index, item in enumerate(found))
+        items = cast("Sequence[object]", found)
+        return tuple(freeze(item, f"{at}[{index}]", depth) for index, item in enumerate(items))
+    name = type(found).__name__
     if isinstance(found, str | int):
-        raise NotJson(at, f"a `{kind.__name__}`, a subclass that would come back as its base")
-    raise NotJson(at, f"a `{kind.__name__}`")
+        raise NotJson(at, f"a `{name}`, a subclass that would come back as its base")
+    raise NotJson(at, f"a `{name}`")
 
 
 def freeze_object(found: object) -> JsonObject:

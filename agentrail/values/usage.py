@@ -27,11 +27,17 @@ class Usage(Value):
         """Input and output together."""
         return self.input_tokens + self.output_tokens
 
+    @property
+    def is_nothing(self) -> bool:
+        """Whether nothing was used, so that there is no cost to know."""
+        counted = self.input_tokens or self.output_tokens or self.cached_tokens or self.reasoning_tokens
+        return not counted and self.cost_usd is None and not self.estimated
+
     def plus(self, other: Usage) -> Usage:
         """Add *other*; an unknown cost on either side makes the sum unknown."""
-        if self is NOTHING_USED:
+        if self.is_nothing:
             return other
-        if other is NOTHING_USED:
+        if other.is_nothing:
             return self
         known = self.cost_usd is not None and other.cost_usd is not None
         return Usage(
@@ -46,7 +52,7 @@ class Usage(Value):
     def minus(self, earlier: Usage) -> Usage:
         """Return what was used since *earlier*, a former sum of the same session."""
         known = self.cost_usd is not None and earlier.cost_usd is not None
-        cost = self.cost_usd if earlier is NOTHING_USED else None
+        cost = self.cost_usd if earlier.is_nothing else None
         return Usage(
             self.input_tokens - earlier.input_tokens,
             self.output_tokens - earlier.output_tokens,

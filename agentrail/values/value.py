@@ -1,15 +1,15 @@
 """How a value is made: frozen, slotted, compared and shown by its fields.
 
-`value` is `attrs.define` with the three methods that every class would get a copy of (`==`, `hash`, `repr`) written once
-in `Value`: generating them costs more at import than all the rest of a class.
+`value` is `attrs.define` with the three methods that every class would get a copy of (`==`, `hash`, `repr`) written
+once in `Value`: generating them costs more at import than all the rest of a class.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, TypeVar, cast
+from typing import ClassVar, Self, TypeVar, cast
 
 import attrs
-from typing_extensions import Self, dataclass_transform
+from typing_extensions import dataclass_transform
 
 T = TypeVar("T")
 
@@ -46,7 +46,8 @@ class Value:
         for name in self.__fields__:
             put(copy, name, changes.pop(name) if name in changes else getattr(self, name))
         if changes:
-            raise TypeError(f"{type(self).__name__} has no field {', '.join(changes)}")
+            message = f"{type(self).__name__} has no field {', '.join(changes)}"
+            raise TypeError(message)
         return copy
 
 
@@ -58,3 +59,8 @@ def value(cls: type[T]) -> type[T]:
     cast("type[Value]", made).__fields__ = names
     return made
 
+
+@dataclass_transform(field_specifiers=(attrs.field,))
+def draftable(cls: type[T]) -> type[T]:
+    """Make *cls* a frozen value that has a draft: checkers let its fields be set, because the draft's may be."""
+    return value(cls)

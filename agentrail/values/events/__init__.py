@@ -4,12 +4,6 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias, get_args
 
-from agentrail.values.events.envelope import (
-    Cursor,
-    Envelope,
-    Ephemeral,
-    Event,
-)
 from agentrail.values.events.context import (
     BeforeCompact,
     CompactEnd,
@@ -20,6 +14,12 @@ from agentrail.values.events.context import (
     PlanGenerated,
     PlanStepCompleted,
     SecurityAudit,
+)
+from agentrail.values.events.envelope import (
+    Cursor,
+    Envelope,
+    Ephemeral,
+    Event,
 )
 from agentrail.values.events.life import (
     AbortPending,
@@ -84,15 +84,15 @@ from agentrail.values.events.response import (
 from agentrail.values.events.tools import (
     LargeResultOffloaded,
     LoopDetected,
-    SubAgentEvent,
     SubagentEnd,
+    SubAgentEvent,
     SubagentStart,
     TodoChange,
     ToolAbandoned,
     ToolAttached,
     ToolBlocked,
-    ToolCallUnknown,
     ToolCalls,
+    ToolCallUnknown,
     ToolDetached,
     ToolExecutionEnd,
     ToolExecutionMetrics,
@@ -100,8 +100,8 @@ from agentrail.values.events.tools import (
     ToolExecutionUpdate,
     ToolKilled,
     ToolSkippedForSteering,
-    ToolUnknown,
     ToolsUpdated,
+    ToolUnknown,
 )
 
 AnyEvent: TypeAlias = (
@@ -193,6 +193,7 @@ EVENTS: Final[tuple[type[Event], ...]] = get_args(AnyEvent)
 """All event classes, in the order of the catalogue."""
 
 __all__ = [
+    "EVENTS",
     "AbortPending",
     "AgentAbort",
     "AgentEnd",
@@ -210,7 +211,6 @@ __all__ = [
     "ContentPolicyViolated",
     "ContextOverflow",
     "Cursor",
-    "EVENTS",
     "Envelope",
     "Ephemeral",
     "Event",
