@@ -1,0 +1,75 @@
+"""Short words to drive a session of the pure machine to where a test begins."""
+
+from __future__ import annotations
+
+from agentrail.core.inputs import AnyInput, PromptSent, StreamBegan, StreamEnded
+from agentrail.core.options import Options
+from agentrail.core.state import Phase, State
+from agentrail.core.step import Step
+from agentrail.hooks.plugin import Attachable
+from agentrail.testing.plugins import Recorder
+from agentrail.testing.scenes import TOOLS, Scene
+from agentrail.testing.world import World
+from agentrail.values.content import Text, ToolCall
+from agentrail.values.events.envelope import Event
+from agentrail.values.json import FrozenObject
+from agentrail.values.messages import StopReason, ToolMessage
+from agentrail.values.stream import Response
+from agentrail.values.tools import ToolSpec
+
+
+def session(*plugins: Attachable, options: Options | None = None, tools: tuple[ToolSpec, ...] = TOOLS) -> World:
+    """Return a session that has been opened; the recorder is its first plugin."""
+    world = World(Scene(options or Options(), tools, (Recorder(), *plugins)))
+    world.open()
+    return world
+
+
+def hello(text: str = "hello") -> PromptSent:
+    return PromptSent((Text(text),))
+
+
+def call(name: str, path: str | int = "a") -> ToolCall:
+    return ToolCall("", name, FrozenObject({"path": path}))
+
+
+def answer(world: World, *calls: ToolCall, text: str = "") -> Step:
+    """Let the request that is out end with *text* and *calls*."""
+    (request_id,) = world.out.live_requests
+    parts = (Text(text),) if text else ()
+    stop = StopReason.TOOL_CALLS if calls else StopReason.END
+    return world.apply(StreamEnded(request_id, Response(parts, calls, stop)))
+
+
+def begin(world: World) -> Step:
+    """Let the first chunk come."""
+    (request_id,) = world.out.live_requests
+    return world.apply(StreamBegan(request_id))
+
+
+def asked(world: World, *calls: ToolCall) -> Step:
+    """Prompt the session, and let the model answer with *calls*."""
+    world.apply(hello())
+    return answer(world, *calls)
+
+
+def events(step: Step) -> list[Event]:
+    return [envelope.event for envelope in step.events]
+
+
+def names(step: Step) -> list[str]:
+    """Return the kinds of the events of *step*, in order."""
+    return [type(envelope.event).__name__ for envelope in step.events]
+
+
+def results(state: State) -> list[str]:
+    """Return the texts of all results in the history."""
+    return [message.text for message in state.history if isinstance(message, ToolMessage)]
+
+
+def apply_all(world: World, *given: AnyInput) -> list[Step]:
+    return [world.apply(one) for one in given]
+
+
+def ends(world: World) -> bool:
+    return world.state.phase is Phase.ENDED

@@ -1,0 +1,72 @@
+from agentrail.core.effects import CloseSession, ReportStart
+from agentrail.core.inputs import AbortSent, SteerSent, StopSent, UpdatePluginSent
+from agentrail.core.options import Options
+from agentrail.core.state import Phase
+from agentrail.errors import SessionRefused
+from agentrail.testing.plugins import Asker, Scripted
+from agentrail.values.events import (
+    AgentAbort,
+    AskAnswered,
+    Event,
+    PluginOptsUpdated,
+    PromptDropped,
+    PromptRejected,
+    SessionEnded,
+    SteeringReceived,
+)
+from agentrail.values.json import FrozenObject
+from tests.core.driving import events, hello, session
+
+
+def test_a_session_that_does_not_start_drops_what_was_said_to_it() -> None:
+    world = session(Asker("session_start"))
+    world.apply(hello("do it"))
+    world.apply(SteerSent("quickly"))
+    before = world.state
+    stopped = world.apply(AbortSent("never mind"))
+    error = SessionRefused("s", "an abort", "never mind")
+    happened: list[Event] = [
+        AskAnswered("ask1", "Asker", "dropped"),
+        SteeringReceived("s3", "quickly", "dropped"),
+        AgentAbort(None, "user", "never mind"),
+        PromptDropped("p2", "do it"),
+        SessionEnded(str(error)),
+    ]
+    assert events(stopped) == happened
+    assert stopped.effects[-2:] == (ReportStart(error), CloseSession(str(error)))
+    assert stopped.state == before.but(
+        seq=before.seq + 5,
+        phase=Phase.ENDED,
+        opening=False,
+        queue=(),
+        steering=(),
+        suspended=(),
+        timers=(),
+        stopping=str(error),
+    )
+
+
+def test_an_abort_drops_steering_also_before_a_turn_has_started() -> None:
+    world = session(Asker("before_prompt"))
+    world.apply(hello())
+    world.apply(SteerSent("quickly"))
+    aborted = world.apply(AbortSent())
+    assert events(aborted) == [
+        AskAnswered("ask2", "Asker", "dropped"),
+        SteeringReceived("s3", "quickly", "dropped"),
+        AgentAbort(None, "user"),
+        PromptRejected("p1", "user"),
+    ]
+    assert aborted.state.phase is Phase.IDLE
+
+
+def test_changes_of_plugins_that_never_apply_are_reported() -> None:
+    world = session(Scripted({}), options=Options())
+    world.apply(hello())
+    new = world.teach("Scripted", Scripted({"before_tool": ("continue",)}))
+    world.apply(UpdatePluginSent(new, FrozenObject({"script": "other"})))
+    stopped = world.apply(StopSent())
+    assert events(stopped)[-2:] == [
+        PluginOptsUpdated("Scripted", success=False, error="the session has ended"),
+        SessionEnded("stopped"),
+    ]
