@@ -1,0 +1,108 @@
+"""Answers: what the demo says to a request, whole, before it is cut into chunks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from agentrail.adapters.models.demo.arguments import Fitted, fit
+from agentrail.adapters.models.demo.kinds import ABILITIES, Ability
+from agentrail.adapters.models.demo.thread import thread_of
+from agentrail.adapters.models.demo.wording import listed, quoted, shortened
+from agentrail.values.content import Data, Said, Text, Thinking, ToolCall
+from agentrail.values.json import canonical
+from agentrail.values.messages import History, StopReason, ToolMessage, size_of
+from agentrail.values.stream import ModelRequest, Response
+from agentrail.values.tools import ToolSpec
+from agentrail.values.usage import Usage
+
+MAX_RESULT = 300
+"""How many characters of a result are quoted."""
+
+_NOT_ALLOWED = re.compile(
+    r"\b(?:not (?:allowed|permitted|approved)|denied|refused|rejected|blocked|forbidden|may not)\b", re.IGNORECASE
+)
+_WHO = "I am the built-in demo model: there is no real language model behind me, only a table of phrases"
+_NOTHING_LEFT = "This demo has nothing left to do; ask for something else."
+
+
+def answer(request: ModelRequest) -> Response:
+    """Return the answer to *request*; equal requests get equal answers."""
+    thread = thread_of(request.messages)
+    said = [_report(result) for result in thread.results]
+    if not said and not any(step.kind for step in thread.steps):
+        return _response(request, _NOTHING_LEFT if thread.begun else introduction(request.tools))
+    for step in thread.steps:
+        if step.kind is None:
+            said.append(f"I skip “{shortened(step.text, 60)}”, which this demo does not understand.")
+            continue
+        ability, fitted = ABILITIES[step.kind], fit(step.kind, step.slots, request.tools)
+        if fitted is None:
+            said.append(_excuse(ability, request.tools))
+        elif not request.may_call:
+            said.append(f"I would {_announced(ability, fitted)} with `{fitted.tool}`, but I may not call tools now.")
+        else:
+            said.append(f"{'Next, I' if said else 'I'} will {_announced(ability, fitted)}.")
+            thought = f"I am asked to {ability.does}, and `{fitted.tool}` does that."
+            call = ToolCall("", fitted.tool, fitted.args, thread.next_id)
+            return _response(request, " ".join(said), thought, call)
+    return _response(request, " ".join(said))
+
+
+def introduction(tools: Sequence[ToolSpec]) -> str:
+    """Return the sentence that says what the demo is, and what it can do with *tools*."""
+    fits = [(ability, fit(kind, {}, tools)) for kind, ability in ABILITIES.items()]
+    can = [(ability, fitted.tool) for ability, fitted in fits if fitted is not None]
+    if not can:
+        could = listed([ability.does for ability in ABILITIES.values()])
+        return f"{_WHO}; I was given no tool that I know, but with the right ones I could {could}."
+    does = listed([f"{ability.does} (`{tool}`)" for ability, tool in can])
+    return f"{_WHO}; with the tools I was given I can {does}, so try “{can[0][0].phrase}”."
+
+
+def _report(result: ToolMessage) -> str:
+    said = "\n".join(
+        part.text if isinstance(part, Text) else canonical(part.data) if isinstance(part, Data) else "(an image)"
+        for part in result.parts
+    )
+    quote = f"“{shortened(said, MAX_RESULT)}”" if said.strip() else "nothing"
+    if not result.is_error:
+        return f"`{result.name}` answered: {quote}."
+    return f"`{result.name}` {'was not allowed' if _NOT_ALLOWED.search(said) else 'failed'}: {quote}."
+
+
+def _excuse(ability: Ability, tools: Sequence[ToolSpec]) -> str:
+    have = f"all I was given is {listed([f'`{spec.name}`' for spec in tools])}" if tools else "I was given no tools"
+    return f"I understand that I should {ability.does}, but I have no tool for that: {have}."
+
+
+def _announced(ability: Ability, fitted: Fitted) -> str:
+    mentions = [
+        slot.says.format(quoted(str(fitted.shown[slot.name]))) for slot in ability.slots if slot.name in fitted.shown
+    ]
+    return " ".join([ability.announces, *mentions])
+
+
+def _response(request: ModelRequest, text: str, thought: str = "", call: ToolCall | None = None) -> Response:
+    parts: tuple[Said, ...] = (Thinking(thought), Text(text)) if thought else (Text(text),)
+    calls = () if call is None else (call,)
+    written = len(text) + len(thought) + sum(len(one.name) + len(canonical(one.args)) for one in calls)
+    return Response(
+        parts,
+        calls,
+        StopReason.TOOL_CALLS if calls else StopReason.END,
+        Usage(_tokens(_read(request)), _tokens(written), reasoning_tokens=_tokens(len(thought)), estimated=True),
+    )
+
+
+def _read(request: ModelRequest) -> int:
+    """Return how many characters *request* has."""
+    messages = request.messages
+    history = messages.size if isinstance(messages, History) else sum(map(size_of, messages))
+    sections = sum(len(name) + len(text) for name, text in request.sections)
+    tools = sum(len(spec.name) + len(spec.description) + len(canonical(spec.parameters)) for spec in request.tools)
+    return history + len(request.system) + sections + tools
+
+
+def _tokens(characters: int) -> int:
+    return -(-characters // 4)

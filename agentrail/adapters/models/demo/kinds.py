@@ -1,0 +1,133 @@
+"""What the demo can do: each kind of tool, the names it may be given under, and how to speak of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+from agentrail.values.value import Value, value
+
+
+class Kind(Enum):
+    """A kind of tool that the demo knows phrases for."""
+
+    LIST = "list"
+    READ = "read"
+    WRITE = "write"
+    EDIT = "edit"
+    SEARCH = "search"
+    RUN = "run"
+    REMEMBER = "remember"
+
+
+@value
+class Slot(Value):
+    """Something a phrase may name and a tool may take."""
+
+    name: str
+    """What the templates and `PARAMETERS` call it."""
+    says: str
+    """How an announcement mentions it."""
+    default: str = ""
+    """What a tool gets that requires it when the phrase did not name it."""
+
+
+@value
+class Ability(Value):
+    """What a kind means."""
+
+    tools: tuple[str, ...]
+    """The names such a tool may be given under, the favourite first."""
+    does: str
+    """What it does, for "I can …"."""
+    announces: str
+    """How an announcement begins, for "I will …"."""
+    slots: tuple[Slot, ...]
+    """What it needs to know, in the order of an announcement."""
+    phrase: str
+    """A phrase to try."""
+
+
+ABILITIES: Mapping[Kind, Ability] = {
+    Kind.LIST: Ability(
+        ("list_dir", "list_files", "ls", "glob"),
+        "list files",
+        "list the files",
+        (Slot("path", "in {}", "."), Slot("glob", "that match {}", "*")),
+        "list the files in docs",
+    ),
+    Kind.READ: Ability(
+        ("read_file", "cat"),
+        "read files",
+        "read",
+        (Slot("path", "{}", "README.md"),),
+        "read README.md",
+    ),
+    Kind.WRITE: Ability(
+        ("write_file",),
+        "write files",
+        "write",
+        (Slot("text", "{}"), Slot("path", "to {}", "notes.txt")),
+        "write hello to notes.txt",
+    ),
+    Kind.EDIT: Ability(
+        ("edit_file",),
+        "edit files",
+        "replace",
+        (Slot("old", "{}"), Slot("new", "with {}"), Slot("path", "in {}", "notes.txt")),
+        "replace hello with bye in notes.txt",
+    ),
+    Kind.SEARCH: Ability(
+        ("grep", "search"),
+        "search files",
+        "search for",
+        (Slot("pattern", "{}"), Slot("path", "in {}", "."), Slot("glob", "among {}", "*")),
+        "search for TODO in src",
+    ),
+    Kind.RUN: Ability(
+        ("shell", "run", "bash", "execute"),
+        "run commands",
+        "run",
+        (Slot("command", "{}", "pwd"),),
+        "run ls",
+    ),
+    Kind.REMEMBER: Ability(
+        ("remember", "save_memory", "note"),
+        "remember facts",
+        "remember",
+        (Slot("fact", "{}"),),
+        "remember that I like tea",
+    ),
+}
+
+PARAMETERS: Mapping[str, tuple[str, ...]] = {
+    "path": (
+        *("path", "filepath", "filename", "file", "dir", "directory", "folder", "dirpath", "dirname", "root"),
+        *("paths", "files", "target", "location", "where"),
+    ),
+    "text": ("content", "contents", "text", "body", "data", "filetext", "filecontent"),
+    "pattern": (
+        "pattern",
+        "query",
+        "regex",
+        "regexp",
+        "search",
+        "term",
+        "needle",
+        "expression",
+        "keyword",
+        "text",
+        "q",
+    ),
+    "glob": ("glob", "include", "filter", "filepattern", "fileglob", "pattern"),
+    "command": ("command", "cmd", "commandline", "script", "code", "input", "args"),
+    "fact": ("fact", "text", "note", "memory", "content", "value", "message"),
+    "old": ("oldstring", "oldstr", "oldtext", "old", "find", "search", "before"),
+    "new": ("newstring", "newstr", "newtext", "new", "replacement", "replace", "after"),
+}
+"""The parameters that take a slot, the likeliest first, in lower case and without `_`."""
+
+
+def kind_of(tool: str) -> Kind | None:
+    """Return the kind of the tool called *tool*, if it is one of ours."""
+    return next((kind for kind, ability in ABILITIES.items() if tool in ability.tools), None)
