@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -10,9 +10,9 @@ from agentrail.core import changing, ending, holding, inputs, prompting, request
 from agentrail.core.agenda import drain, on_settled
 from agentrail.core.answers import Answer
 from agentrail.core.effects import AnyEffect, WriteLog
-from agentrail.core.inputs import Arrival, HooksWereSlow
-from agentrail.core.state import State, drafted, finished
-from agentrail.core.table import TABLE, Rule
+from agentrail.core.inputs import AbortSent, Arrival, HooksWereSlow
+from agentrail.core.state import Phase, State, drafted, finished
+from agentrail.core.table import TABLE
 from agentrail.core.timing import on_timer
 from agentrail.core.work import Work
 from agentrail.errors import IllegalInput, LeftItsRow
@@ -20,14 +20,11 @@ from agentrail.hooks.judge import Judge
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.plugins import PluginError, PluginSlow
+from agentrail.values.json import freeze_object
 from agentrail.values.value import Value, value
 
 Handler = Callable[..., None]
 """Takes the step in the making and the input that its place in the table names."""
-
-MAX_DEAFNESS: Final = 3
-"""Failures of `on_event` after which a plugin hears no more events until the next turn."""
-
 
 @value
 class Step(Value):
@@ -95,36 +92,51 @@ def step(state: State, arrival: Arrival, judge: Judge) -> Step:
     rule = TABLE[state.phase][type(given)]
     if not rule.to:
         raise IllegalInput(state.phase.value, type(given).__name__, rule.why)
+    if state.phase is Phase.ENDED:
+        return Step(state)
     w = Work(drafted(state), judge, arrival.at, arrival.random)
     HANDLERS[type(given)](w, given)
     drain(w)
+    _audit(state.phase, type(given), w.s.phase, w.effects)
     _learn(w)
-    outcome = Step(finished(w.s), tuple(w.effects), tuple(w.events), tuple(w.rulings), w.answer)
-    _audit(rule, state, type(given), outcome)
-    return outcome
+    return Step(finished(w.s), tuple(w.effects), tuple(w.events), tuple(w.rulings), w.answer)
 
 
-def _audit(rule: Rule, state: State, given: type[Value], outcome: Step) -> None:
+def _audit(phase: Phase, given: type[Value], to: Phase, effects: Sequence[AnyEffect]) -> None:
     """Refuse a step that did what its row does not allow; this stays on in production."""
-    if outcome.state.phase not in rule.to:
-        raise LeftItsRow(state.phase.value, given.__name__, f"it went to `{outcome.state.phase.value}`")
-    for effect in outcome.effects:
+    rule = TABLE[phase][given]
+    if to not in rule.to:
+        raise LeftItsRow(phase.value, given.__name__, f"it went to `{to.value}`")
+    for effect in effects:
         if type(effect) not in rule.may:
-            raise LeftItsRow(state.phase.value, given.__name__, f"it asked for `{type(effect).__name__}`")
+            raise LeftItsRow(phase.value, given.__name__, f"it asked for `{type(effect).__name__}`")
+
+
+def _log_errors(w: Work, ruling: Ruling) -> None:
+    """Write down who broke at the last events: nothing comes behind the end, no event either."""
+    for error in ruling.errors:
+        if isinstance(error, PluginError):
+            fields = freeze_object({"plugin": error.plugin, "hook": error.hook, "error": error.error})
+            w.ask(WriteLog("error", "a plugin broke when the session had ended", fields))
 
 
 def _learn(w: Work) -> None:
-    """Show the events of the step to the plugins that listen; what that causes is never shown to them."""
+    """Show the events of the step to the plugins that listen; what that causes is never shown to them.
+
+    A critical plugin that breaks here aborts the open turn, and that goes as the row of an abort allows.
+    """
     s = w.s
     if not w.events or len(s.plugin_states) != len(s.seats):
         return
     if not any("on_event" in seat.hooks for seat in s.seats):
         return
-    deaf = frozenset(key for key, failures in s.deafness if failures >= MAX_DEAFNESS)
-    ruling = w.judge.learn(tuple(w.events), s.row, w.context, deaf)
-    w.take(ruling)
+    ruling = w.judge.learn(tuple(w.events), s.row, w.context, dict(s.deafness))
+    w.take(ruling, report=s.phase is not Phase.ENDED)
     for level, message, fields in ruling.logs:
         w.ask(WriteLog(level, message, fields))
+    if s.phase is Phase.ENDED:
+        _log_errors(w, ruling)
+        return
     if ruling.errors:
         failures = dict(s.deafness)
         for error in ruling.errors:
@@ -132,5 +144,7 @@ def _learn(w: Work) -> None:
                 failures[error.plugin] = failures.get(error.plugin, 0) + 1
         s.deafness = tuple(failures.items())
     if ruling.critical and s.turn is not None and s.turn.ended is None:
+        phase, done = s.phase, len(w.effects)
         ending.abort_turn(w, "critical", f"{ruling.by}: {ruling.reason}")
         drain(w)
+        _audit(phase, AbortSent, s.phase, w.effects[done:])

@@ -116,15 +116,15 @@ class Work:
         s.model, s.model_options = model, options
         return True
 
-    def take(self, ruling: Ruling) -> None:
-        """Record *ruling*, keep the plugin states that it changed, and report who broke."""
+    def take(self, ruling: Ruling, *, report: bool = True) -> None:
+        """Record *ruling*, keep the plugin states that it changed, and *report* who broke."""
         self.rulings.append(ruling)
         if ruling.states:
             states = list(self.s.plugin_states)
             for seat, new in ruling.states:
                 states[seat] = new
             self.s.plugin_states = tuple(states)
-        if ruling.errors:
+        if report and ruling.errors:
             self.emit(*ruling.errors)
 
     def apply(self, ruling: Ruling) -> None:

@@ -6,7 +6,7 @@ machine cannot tell them apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from agentrail.errors import ReplayDiffers
@@ -62,9 +62,9 @@ class Judge(Protocol):
         ...
 
     def learn(
-        self, events: Sequence[Envelope], row: Row, context: Callable[[], Context], deaf: frozenset[str]
+        self, events: Sequence[Envelope], row: Row, context: Callable[[], Context], failures: Mapping[str, int]
     ) -> Ruling:
-        """Show *events* to the plugins that listen, but for the *deaf*."""
+        """Show *events* to the plugins that listen; *failures* is how often each has failed in this turn."""
         ...
 
     def init(self, seat: Seat, context: Callable[[], Context]) -> Ruling:
@@ -114,7 +114,7 @@ class Recorded:
         events: Sequence[Envelope],  # noqa: ARG002 - what was shown is in the record
         row: Row,  # noqa: ARG002
         context: Callable[[], Context],  # noqa: ARG002
-        deaf: frozenset[str],  # noqa: ARG002
+        failures: Mapping[str, int],  # noqa: ARG002
     ) -> Ruling:
         """Return what was learned then."""
         return self._next("on_event")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
+from typing import Final, cast
 
 from agentrail.errors import BrokenPlugin, PluginRefused
 from agentrail.hooks.actions import Action
@@ -29,6 +29,9 @@ from agentrail.values.events.plugins import PluginError
 from agentrail.values.json import JsonObject, freeze_object
 
 Validator = Callable[[JsonObject], str | None]
+
+MAX_FAILURES: Final = 3
+"""Failures of `on_event` after which a plugin hears no more events until the next turn."""
 
 _Row = Mapping[str, tuple[Entry, ...]]
 
@@ -86,24 +89,26 @@ class Live:
         return pipeline.run(entries, place)
 
     def learn(
-        self, events: Sequence[Envelope], row: Row, context: Callable[[], Context], deaf: frozenset[str]
+        self, events: Sequence[Envelope], row: Row, context: Callable[[], Context], failures: Mapping[str, int]
     ) -> Ruling:
-        """Show *events* to the plugins that listen, but for the *deaf*."""
+        """Show *events* to the plugins that listen, until one has failed too often."""
         ctx = context()
         states: dict[int, object] = {}
         errors: list[Event] = []
         logs: list[tuple[str, str, JsonObject]] = []
         broke_critical = None
         for entry in self._entries(row.seats).get(ON_EVENT, ()):
-            if entry.seat.key in deaf:
-                continue
+            failed = failures.get(entry.seat.key, 0)
             listener = cast("Plugin[object]", self._plugins[entry.seat.key, entry.seat.revision])
             before = state = row.states[entry.place]
             for envelope in events:
+                if failed >= MAX_FAILURES:
+                    break
                 try:
                     state = self._heard(listener, envelope, state, ctx, logs)
                 except Exception as error:  # noqa: BLE001 - a plugin may raise anything; it is reported
                     errors.append(PluginError(entry.seat.key, ON_EVENT, f"{type(error).__name__}: {error}"))
+                    failed += 1
                     broke_critical = entry.seat.key if entry.seat.critical else broke_critical
             if state is not before:
                 states[entry.place] = state

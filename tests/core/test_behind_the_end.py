@@ -1,0 +1,41 @@
+from agentrail.core.effects import CloseSession, WriteLog
+from agentrail.core.inputs import HooksWereSlow, StopSent, ToolStopped
+from agentrail.core.step import Step
+from agentrail.testing.plugins import CriticalListener, Listener
+from agentrail.values.events import PluginError, SessionEnded
+from tests.core.driving import answer, asked, call, ends, events, hello, session
+
+
+def test_what_comes_behind_the_end_changes_nothing() -> None:
+    world = session()
+    asked(world, call("write"))
+    world.apply(StopSent())
+    assert ends(world)
+    for late in (ToolStopped("c3", 1), HooksWereSlow(("Recorder",), 80)):
+        ended = world.state
+        assert world.apply(late) == Step(ended)
+
+
+def test_a_listener_that_breaks_at_the_end_is_logged_because_no_event_may_follow() -> None:
+    world = session(Listener(raises_at=1))
+    stopped = world.apply(StopSent())
+    assert events(stopped) == [SessionEnded("stopped")]
+    error = {"plugin": "Listener", "hook": "on_event", "error": "ValueError: 3"}
+    assert stopped.effects == (
+        CloseSession("stopped"),
+        WriteLog("error", "a plugin broke when the session had ended", error),
+    )
+
+
+def test_a_listener_is_off_after_three_failures_also_within_one_step() -> None:
+    world = session(Listener(raises_at=1))
+    steps = [world.apply(hello()), answer(world, text="well")]
+    failures = [event for step in steps for event in events(step) if isinstance(event, PluginError)]
+    assert [failure.error for failure in failures] == ["ValueError: 3", "ValueError: 4", "ValueError: 5"]
+
+
+def test_a_critical_listener_that_breaks_aborts_the_turn_as_an_abort_would() -> None:
+    world = session(CriticalListener(raises_at=4))
+    prompted = world.apply(hello())
+    assert [type(effect).__name__ for effect in prompted.effects] == ["StartRequest", "CancelRequest"]
+    assert world.ledger.outcomes == ["aborted"]
