@@ -16,7 +16,7 @@ from agentrail.values.content import Text
 from agentrail.values.events.context import BeforeCompact as BeforeCompactEvent
 from agentrail.values.events.context import CompactEnd, CompactStart, Intervention
 from agentrail.values.events.response import ModelEffective, RequestStart
-from agentrail.values.messages import History, Message, Origin, UserMessage
+from agentrail.values.messages import History, Message, Origin, UserMessage, why_unfit
 from agentrail.values.stream import ModelRequest
 
 CHARS_PER_TOKEN = 4
@@ -186,6 +186,12 @@ def on_compaction_ended(w: Work, ended: CompactionEnded) -> None:
     """Go on with the shorter context."""
     s = w.s
     if s.compaction is None or s.compaction.compaction_id != ended.compaction_id:
+        return
+    unfit = why_unfit(ended.messages)
+    if unfit is not None:
+        problem = f"no provider would take what is left: {unfit}"
+        w.emit(CompactEnd(0, problem))
+        _after_compaction(w, problem, shorter=False)
         return
     if s.turn is not None:
         own = len(s.history) - s.turn.mark

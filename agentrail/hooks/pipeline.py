@@ -30,6 +30,7 @@ from agentrail.hooks.matrix import MATRIX
 from agentrail.hooks.records import AfterTool, BeforeCompact, BeforeRequest, BeforeTool, Hook
 from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Switch, Verdict
 from agentrail.hooks.seats import Seat
+from agentrail.hooks.wellformed import frozen_request, why_malformed
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import PluginError, PluginEvent
 from agentrail.values.json import FrozenObject, Json, freeze, freeze_object
@@ -154,6 +155,9 @@ class Pipeline:
     def _carry_out(self, entry: Entry, answer: Action[object]) -> Ruling | None:
         new: object = getattr(answer, "state", UNCHANGED)
         try:
+            malformed = why_malformed(answer)
+            if malformed is not None:
+                return self._broken(entry, malformed)
             if new is not UNCHANGED and new is not self.states[entry.place]:
                 problem = self.storable(new)
                 if problem is not None:
@@ -163,6 +167,8 @@ class Pipeline:
             stopped = effect(self, entry, answer) if effect is not None else None
         except (NotJson, BrokenPlugin) as error:
             return self._broken(entry, str(error))
+        except Exception as error:  # noqa: BLE001 - what a plugin hands over may raise when it is read
+            return self._broken(entry, _described(error))
         if new is not UNCHANGED and new is not self.states[entry.place]:
             self.states[entry.place] = self.changed[entry.place] = new
         if emits:
@@ -283,7 +289,7 @@ def _pause_for_ask(run: Pipeline, entry: Entry, answer: Ask[object]) -> Ruling:
     if asks[key] > MAX_ASKS:
         raise BrokenPlugin(key, run.hook.moment, f"it asked more than {MAX_ASKS} times")
     run.gathered = run.gathered.but(asks=tuple(asks.items()))
-    return run.paused(entry, Verdict.ASK, Pause(Place(entry.place), answer.request, answer.deadline))
+    return run.paused(entry, Verdict.ASK, Pause(Place(entry.place), frozen_request(answer.request), answer.deadline))
 
 
 def _nothing(_run: Pipeline, _entry: Entry, _answer: Action[object]) -> None:

@@ -219,9 +219,10 @@ def _idle(after: State) -> None:
         return
     demand(not after.due and not after.suspended, f"{after.phase} with something due: {after.due} {after.suspended}")
     demand(after.request is None and after.compaction is None, f"{after.phase} with something running")
-    demand(not after.steering and after.taking is None, f"{after.phase} with something waiting")
+    demand(after.taking is None, f"{after.phase} with a prompt in hand")
     if after.turn is None:
-        demand(not after.queue and after.batch is None and not after.changes, f"{after.phase} and not settled")
+        waits = after.queue or after.steering or after.changes
+        demand(not waits and after.batch is None, f"{after.phase} and not settled")
     else:
         demand(after.phase is Phase.IDLE and after.batch is not None, "a turn rests for nothing")
         waiting = [call for call in after.batch.calls if not call.done] if after.batch is not None else []

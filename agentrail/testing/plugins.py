@@ -32,11 +32,11 @@ from agentrail.hooks.asks import AskRequest, CallModel, CallService, ReadFile, R
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Log, Plugin
 from agentrail.hooks.records import HOOK_NAMES, AfterTurn, BeforeCompact, BeforeRequest, BeforeTool, Hook
-from agentrail.values.content import Text, ToolCall
+from agentrail.values.content import Text
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import AgentEnd
 from agentrail.values.json import JsonObject
-from agentrail.values.messages import AssistantMessage, Message, Origin, UserMessage
+from agentrail.values.messages import Message, Origin, UserMessage
 from agentrail.values.tools import err, ok
 
 Answer = Callable[[Hook, int], object]
@@ -256,7 +256,6 @@ LIES: Final[tuple[Answer, ...]] = (
     lambda _hook, _turn: ReplaceToolArgs({"path": object()}),  # type: ignore[dict-item]  # a lie
     lambda _hook, _turn: ReplaceMessages(None),  # type: ignore[arg-type]  # a lie
     lambda _hook, _turn: ReplaceMessages(("hello",)),  # type: ignore[arg-type]  # a lie
-    lambda _hook, _turn: ReplaceMessages((AssistantMessage(calls=(ToolCall("x1", "read"),)),)),
     lambda _hook, _turn: ReplaceToolResult("fine"),  # type: ignore[arg-type]  # a lie
     lambda _hook, _turn: Intervene(5),  # type: ignore[arg-type]  # a lie
     lambda _hook, _turn: Abort(None),  # type: ignore[arg-type]  # a lie
@@ -271,7 +270,7 @@ LIES: Final[tuple[Answer, ...]] = (
     lambda _hook, _turn: Emit("x", object()),  # type: ignore[arg-type]  # a lie
     lambda _hook, _turn: Emit(AgentEnd("p1", "end", (), 0)),  # type: ignore[arg-type]  # a lie
     lambda _hook, _turn: Continue(emits=("x",)),  # type: ignore[arg-type]  # a lie
-    lambda _hook, _turn: Continue(emits=None),  # type: ignore[arg-type]  # a lie
+    lambda _hook, turn: Continue(turn, emits=5),  # type: ignore[arg-type]  # a lie
 )
 """Answers that no plugin may give, whatever its types say."""
 

@@ -1,0 +1,150 @@
+"""Whether an action is what its types say: a plugin that no type checker has seen may put anything into it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from agentrail.hooks.actions import (
+    Abort,
+    Action,
+    Ask,
+    BlockTool,
+    Emission,
+    Emit,
+    HoldTool,
+    Intervene,
+    ReplaceMessages,
+    ReplaceToolResult,
+    SetSection,
+    SwitchModel,
+)
+from agentrail.hooks.asks import AskRequest, CallModel, CallService, ReadFile, RunTool
+from agentrail.values.content import Data, Image, Text
+from agentrail.values.events.context import (
+    ContentPolicyViolated,
+    MemoryFlushed,
+    PlanGenerated,
+    PlanStepCompleted,
+    SecurityAudit,
+)
+from agentrail.values.events.plugins import PluginEvent
+from agentrail.values.events.tools import LargeResultOffloaded
+from agentrail.values.json import freeze, freeze_object
+from agentrail.values.messages import AssistantMessage, ToolMessage, UserMessage
+from agentrail.values.tools import Err, Ok
+
+REPORTABLE: Final = frozenset(
+    {
+        ContentPolicyViolated,
+        LargeResultOffloaded,
+        MemoryFlushed,
+        PlanGenerated,
+        PlanStepCompleted,
+        PluginEvent,
+        SecurityAudit,
+    }
+)
+"""The events of the catalogue that are plugins' to report; all others say what the session itself did."""
+
+
+def _is_text(found: object) -> bool:
+    return isinstance(freeze(found), str)
+
+
+def _is_text_or_none(found: object) -> bool:
+    return found is None or _is_text(found)
+
+
+def _is_seconds(found: object) -> bool:
+    return type(found) in (int, float) and math.isfinite(found) and found >= 0  # type: ignore[arg-type, operator]  # of these types
+
+
+def _is_seconds_or_none(found: object) -> bool:
+    return found is None or _is_seconds(found)
+
+
+def _are_messages(found: object) -> bool:
+    kinds = (UserMessage, AssistantMessage, ToolMessage)
+    return isinstance(found, Sequence) and all(type(one) in kinds for one in found)
+
+
+def _is_result(found: object) -> bool:
+    if not isinstance(found, Ok | Err):
+        return False
+    parts: object = found.content
+    return isinstance(parts, tuple) and all(type(part) in (Text, Image, Data) for part in parts)
+
+
+def _is_object(found: object) -> bool:
+    freeze_object(found)
+    return True
+
+
+def _is_request(found: object) -> bool:
+    match found:
+        case CallModel(prompt=prompt, model=model, system=system):
+            return _is_text(prompt) and _is_text_or_none(model) and _is_text(system)
+        case RunTool(name=name, args=args):
+            return _is_text(name) and _is_object(args)
+        case ReadFile(path=path):
+            return _is_text(path)
+        case CallService(name=name, payload=payload):
+            freeze(payload)
+            return _is_text(name)
+        case _:
+            return False
+
+
+def frozen_request(request: AskRequest) -> AskRequest:
+    """Return *request* with its JSON frozen, so that what is kept of it never changes."""
+    match request:
+        case RunTool(name=name, args=args):
+            return RunTool(name, freeze_object(args))
+        case CallService(name=name, payload=payload):
+            return CallService(name, freeze(payload))
+        case _:
+            return request
+
+
+_WANTED: Final[Mapping[type[object], Mapping[str, Callable[[object], bool]]]] = MappingProxyType(
+    {
+        Intervene: {"text": _is_text},
+        Abort: {"reason": _is_text},
+        BlockTool: {"reason": _is_text},
+        SwitchModel: {"model": _is_text, "provider_options": _is_object},
+        ReplaceMessages: {"messages": _are_messages},
+        ReplaceToolResult: {"result": _is_result},
+        HoldTool: {"hint": _is_text, "timeout": _is_seconds_or_none, "family": _is_text_or_none},
+        SetSection: {"key": _is_text, "text": _is_text_or_none},
+        Ask: {"request": _is_request, "deadline": _is_seconds},
+    }
+)
+"""The fields that the machine reads, by action; arguments are frozen where they are threaded."""
+
+
+def why_malformed(answer: Action[object]) -> str | None:
+    """Say which field of *answer* is not what its type says, if one is; what JSON cannot hold raises `NotJson`."""
+    for field, fits in _WANTED.get(type(answer), {}).items():
+        found: object = getattr(answer, field)
+        if not fits(found):
+            return f"its `{answer.kind}` has {found!r:.80} for `{field}`"
+    emits: object = answer.emits
+    if not isinstance(emits, tuple) or not all(_is_emission(emitted) for emitted in emits):
+        return f"it emits {emits!r:.80}, which is neither an emission nor an event of its own to report"
+    if isinstance(answer, Emit) and not _is_emit(answer.name):
+        return f"it emits {answer.name!r:.80}, which is neither a name nor pairs nor an event of its own to report"
+    return None
+
+
+def _is_emission(found: object) -> bool:
+    return _is_text(found.name) if isinstance(found, Emission) else type(found) in REPORTABLE
+
+
+def _is_emit(found: object) -> bool:
+    if isinstance(found, str) or type(found) in REPORTABLE:
+        return True
+    pairs = isinstance(found, Sequence) and all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in found)  # noqa: PLR2004 - a pair
+    return pairs and isinstance(found, Sequence) and all(_is_text(name) for name, _ in found)
