@@ -12,7 +12,7 @@ from agentrail.core.work import Work
 from agentrail.errors import BadArguments, NoFamily, ToolChanged, UnknownApproval
 from agentrail.hooks.ruling import START, Gathered
 from agentrail.values.events.people import ApprovalResolved, ToolApprovedAlways, UserResponded
-from agentrail.values.json import JsonObject
+from agentrail.values.json import JsonObject, is_same
 from agentrail.values.tools import ok
 
 
@@ -33,7 +33,7 @@ def on_approve(w: Work, sent: ApproveSent) -> None:
     if attached is None or attached.revision != call.revision:
         w.refuse(ToolChanged(sent.approval_id, call.name))
         return
-    edited = sent.args if sent.args is not None and sent.args != hold.args else None
+    edited = sent.args if sent.args is not None and not is_same(sent.args, hold.args) else None
     if edited is not None:
         problem = unfit(w, call, edited)
         if problem is not None:

@@ -12,7 +12,7 @@ from agentrail.hooks.records import BeforeTool, Hook
 from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Pause, Place, Ruling, Verdict
 from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.events.tools import LoopDetected, ToolBlocked, ToolCallUnknown
-from agentrail.values.json import JsonObject
+from agentrail.values.json import JsonObject, is_same
 
 
 def begin_before_tool(w: Work, call_id: str) -> Hook | None:
@@ -27,7 +27,7 @@ def begin_before_tool(w: Work, call_id: str) -> Hook | None:
             return None
         call = ready
     args = call.args if call.gathered.args is None else call.gathered.args
-    return BeforeTool(call.name, args, call_id, approved=call.approved is not None and args == call.approved)
+    return BeforeTool(call.name, args, call_id, approved=call.approved is not None and is_same(args, call.approved))
 
 
 def where_before_tool(w: Work, call_id: str) -> tuple[Place, Consent, Gathered]:
@@ -124,17 +124,21 @@ def finish_before_tool(w: Work, call_id: str, hook: Hook, ruling: Ruling) -> Non
         by = ruling.by or ""
         w.emit(ToolBlocked(call.call_id, call.name, ruling.reason, by))
         give_error(w, call, f"blocked by {by}: {ruling.reason}")
+    elif (problem := unfit(w, call, args) if not is_same(args, call.args) else None) is not None:
+        if ruling.verdict is Verdict.HOLD:
+            w.emit(*ruling.gathered.emits)
+        give_error(w, call, problem)
     elif ruling.verdict is Verdict.HOLD and ruling.pause is not None:
         hold(w, call.but(args=args), ruling, ruling.pause)
-    elif (problem := unfit(w, call, args) if args != call.args else None) is not None:
-        give_error(w, call, problem)
-    elif call.approved is not None and args != call.approved:
+    elif call.approved is not None and not is_same(args, call.approved):
         changed = ", ".join(ruling.gathered.replaced_by)
         pause = Pause(Place(len(w.s.seats), final=True), None, None, f"{changed} changed the arguments after approval")
-        hold(w, call.but(args=args), ruling.but(by=changed), pause)
+        gathered = ruling.gathered.but(emits=())  # they were said when the pipeline ended
+        hold(w, call.but(args=args), ruling.but(by=changed, gathered=gathered), pause)
     else:
-        put(w, call.but(args=args, status=CallStatus.READY, gathered=call.gathered.but(args=None)))
-    w.next("advance_batch")
+        put(w, call.but(args=args, status=CallStatus.READY))
+    if not (w.s.due and w.s.due[0].what == "before_tool"):
+        w.next("advance_batch")
 
 
 def hold(w: Work, call: Call, ruling: Ruling, pause: Pause) -> None:

@@ -33,7 +33,7 @@ from agentrail.hooks.seats import Seat
 from agentrail.hooks.wellformed import frozen_request, why_malformed
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import PluginError, PluginEvent
-from agentrail.values.json import FrozenObject, Json, freeze, freeze_object
+from agentrail.values.json import FrozenObject, Json, freeze, freeze_object, is_same
 from agentrail.values.value import Value, value
 
 MAX_ASKS: Final = 8
@@ -140,7 +140,7 @@ class Pipeline:
     def _shown(self, place: Place | None) -> Hook:
         hook = self.hook
         if isinstance(hook, BeforeTool):
-            approved = self.consent.approved is not None and hook.args == self.consent.approved
+            approved = self.consent.approved is not None and is_same(hook.args, self.consent.approved)
             if approved is not hook.approved or self.final is not hook.final:
                 self.hook = hook = hook.but(approved=approved, final=self.final)
         if place is None:
@@ -240,7 +240,7 @@ def _replace_args(run: Pipeline, entry: Entry, answer: ReplaceToolArgs[object]) 
     if run.final:
         return run.ruling(Verdict.BLOCK, entry, "its arguments were replaced again after the guards had ruled on them")
     args = freeze_object(answer.args)
-    if not isinstance(run.hook, BeforeTool) or args == run.hook.args:
+    if not isinstance(run.hook, BeforeTool) or is_same(args, run.hook.args):
         return None
     run.gathered = run.gathered.but(
         args=args, replaced_by=(*run.gathered.replaced_by, entry.seat.key), replaced_at=entry.place
@@ -272,7 +272,8 @@ def _set_section(run: Pipeline, _: Entry, answer: SetSection[object]) -> None:
 def _hold(run: Pipeline, entry: Entry, answer: HoldTool[object]) -> Ruling | None:
     hook = run.hook
     if isinstance(hook, BeforeTool):
-        consented = entry.seat.key in run.consent.holders and hook.args == run.consent.approved
+        approved = run.consent.approved is not None and is_same(hook.args, run.consent.approved)
+        consented = entry.seat.key in run.consent.holders and approved
         if consented or (answer.family is not None and (hook.name, answer.family) in run.consent.always):
             return None
     behind = Place(entry.place + 1, run.final)

@@ -93,6 +93,11 @@ def canonical(frozen: Json) -> str:
     return json.dumps(frozen, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
+def is_same(one: Json, other: Json) -> bool:
+    """Whether *one* and *other* are one text as JSON: for Python, 1, 1.0 and True are equal."""
+    return one is other or (one == other and canonical(one) == canonical(other))
+
+
 def _key(key: object, at: str) -> str:
     if type(key) is not str:
         raise NotJson(at, f"the key {key!r}, which is not text")
