@@ -136,7 +136,8 @@ def skip_for_steering(w: Work) -> None:
             release(w, call, "superseded", "superseded by a new message of the user")
         elif call.status in NOT_STARTED or call.status is CallStatus.FAILED:
             w.emit(ToolSkippedForSteering(call.call_id, call.name))
-            give_error(w, call, "skipped, because the user has said something new; it did not run to its end")
+            ran = f"it had failed and was to run again; {doubt(call.spec)}" if call.started_at else "it did not run"
+            give_error(w, call, f"skipped, because the user has said something new; {ran}")
         elif call.status is CallStatus.RUNNING and not (call.spec is not None and call.spec.immune):
             w.emit(ToolSkippedForSteering(call.call_id, call.name))
             strays.append(stray_of(call, w.at))
@@ -165,6 +166,7 @@ def kill(w: Work, kill_tools: str, why: str) -> None:
             w.emit(ToolKilled(call.call_id, call.name, why))
             if call.status is CallStatus.RUNNING:
                 strays.append(stray_of(call, w.at))
+            if call.started_at:
                 give_error(w, call, f"stopped: {why}; {doubt(call.spec)}")
             else:
                 give_error(w, call, f"aborted before it ran: {why}")

@@ -65,8 +65,10 @@ def close_batch(w: Work) -> None:
     """Put the results of the batch into the history, in the order of the calls."""
     batch, w.s.batch = w.s.batch, None
     if batch is not None:
+        lingering = {stray.call_id for stray in w.s.lingering}
         for call in batch.calls:
-            w.clear_timer(call_timer(call.call_id))
+            if call.call_id not in lingering:
+                w.clear_timer(call_timer(call.call_id))
             if call.hold is not None:
                 w.clear_timer(hold_timer(call.hold.approval_id))
         w.say(*results_of(batch))

@@ -38,7 +38,7 @@ def on_opened(w: Work, _: SessionOpened) -> None:
         ruling = w.judge.init(seat, w.context)
         w.rulings.append(ruling)
         if ruling.verdict is not Verdict.PASS:
-            broken = ruling.reason.startswith("its state")
+            broken = ruling.critical and ruling.reason.startswith("its state")
             fail_start(
                 w,
                 StateNotStorable(seat.key, ruling.reason, STATE_LIMIT)

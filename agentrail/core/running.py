@@ -103,8 +103,10 @@ def _start_ready(w: Work, batch: Batch) -> None:
             return
         if writers and touches_files(call.spec):
             continue
-        if call.name not in s.tools:
-            give_error(w, call, f"the tool `{call.name}` was detached before the call ran")
+        attached = s.tools.get(call.name)
+        if attached is None or attached.revision != call.revision:
+            done = "detached" if attached is None else "redefined"
+            give_error(w, call, f"the tool `{call.name}` was {done} before the call ran")
             continue
         _start(w, call)
         running += 1
@@ -349,3 +351,5 @@ def on_call_timer(w: Work, call_id: str) -> None:
         s.lingering = tuple(stray for stray in s.lingering if stray is not lingered)
         tell_of(w, lingered, err("it ran too long and was stopped"))
         quarantine(w, (lingered,))
+        if s.phase is Phase.EXECUTING_TOOLS:
+            w.next("advance_batch")

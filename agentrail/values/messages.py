@@ -156,7 +156,8 @@ class History(Sequence[Message]):
     def and_(self, *messages: Message) -> History:
         """Return this history with *messages* behind it."""
         grown = History.__new__(History)
-        if len(self._log) == self._length:
+        # The empty face is shared by all sessions: it must not keep the log of the first one alive.
+        if self._length and len(self._log) == self._length:
             log, sizes = self._log, self._sizes
         else:
             log, sizes = self._log[: self._length], self._sizes[: self._length]

@@ -1,0 +1,74 @@
+from agentrail.core.effects import CancelCalls, ReportStart, SetTimer
+from agentrail.core.inputs import AbortSent, SteerSent, TimerFired, ToolRaised
+from agentrail.core.options import Options
+from agentrail.errors import PluginRefused
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
+from agentrail.testing.plugins import Asker
+from agentrail.values.content import Text
+from agentrail.values.events import ToolExecutionEnd
+from agentrail.values.messages import EMPTY_HISTORY, Origin, UserMessage
+from tests.core.driving import asked, call, events, hello, results, session
+
+
+def test_a_call_that_goes_on_in_the_background_keeps_its_time_limit() -> None:
+    world = session()
+    asked(world, call("keep"))
+    world.apply(AbortSent())
+    assert [stray.call_id for stray in world.state.lingering] == ["c3"]
+    assert "call:c3" in world.out.timers
+    late = world.apply(TimerFired("call:c3"))
+    assert [event.late for event in events(late) if isinstance(event, ToolExecutionEnd)] == [True]
+    assert late.effects == (CancelCalls(("c3",)), SetTimer("grace", world.now + 250))
+    world.apply(hello())
+    notice = world.state.history[-1]
+    assert isinstance(notice, UserMessage)
+    assert notice.origin is Origin.NOTICE
+    assert "it ran too long and was stopped" in notice.text
+
+
+def test_a_slot_that_a_background_call_gives_back_is_used_at_once() -> None:
+    world = session(options=Options(max_parallel_tools=1))
+    asked(world, call("keep"))
+    world.apply(AbortSent())
+    asked(world, call("read"))
+    assert world.out.live_calls == ["c3"]
+    world.apply(TimerFired("call:c3"))
+    assert world.out.live_calls == ["c6"]
+
+
+def test_the_result_of_a_call_that_had_failed_does_not_say_that_it_never_ran() -> None:
+    world = session(Asker("on_tool_error"))
+    asked(world, call("read"), call("nowhere"))
+    world.apply(ToolRaised("c3", 1, "Oops"))
+    world.apply(AbortSent("enough"))
+    assert results(world.state)[0] == "stopped: enough; it only reads, so it can be called again"
+
+    world = session(Asker("on_tool_error"))
+    asked(world, call("read"), call("nowhere"))
+    world.apply(ToolRaised("c3", 1, "Oops"))
+    world.apply(SteerSent("rather that"))
+    said = "skipped, because the user has said something new; it had failed and was to run again; "
+    assert results(world.state)[0] == said + "it only reads, so it can be called again"
+
+
+WORDS = "its state is not for this session"
+
+
+class Polite(Plugin[None]):
+    """Refuses with words that a broken state would have."""
+
+    def init(self, ctx: Context) -> None:
+        raise PluginRefused(WORDS)
+
+
+def test_a_plugin_that_refuses_is_not_taken_for_one_that_broke() -> None:
+    world = session(Polite())
+    error = PluginRefused(WORDS, "Polite")
+    assert world.out.reports == [ReportStart(error)]
+
+
+def test_the_empty_history_that_all_sessions_share_keeps_nothing() -> None:
+    grown = EMPTY_HISTORY.and_(UserMessage((Text("hello"),)))
+    assert len(grown) == 1
+    assert EMPTY_HISTORY._log == []  # noqa: SLF001 - what it keeps alive has no other face

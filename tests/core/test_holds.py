@@ -1,0 +1,83 @@
+from agentrail.core.effects import StartCall
+from agentrail.core.inputs import ApproveSent, ChangeToolsSent, RejectSent, ToolReturned
+from agentrail.hooks.actions import HoldTool, ReplaceToolArgs
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
+from agentrail.hooks.records import BeforeTool
+from agentrail.testing.plugins import Holder
+from agentrail.testing.scenes import TOOLS
+from agentrail.values.content import ToolCall
+from agentrail.values.events import ApprovalRequired, PluginEvent
+from agentrail.values.json import FrozenObject, canonical
+from agentrail.values.tools import ok
+from tests.core.driving import asked, call, events, names, results, session
+
+
+class Early(Plugin[None]):
+    """Replaces the path before anybody holds the call."""
+
+    priority = 5
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> ReplaceToolArgs[None]:
+        return ReplaceToolArgs({**hook.args, "path": 7})
+
+
+class Telling(Plugin[None]):
+    """Replaces the path behind whoever holds the call, and says so."""
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> ReplaceToolArgs[None]:
+        return ReplaceToolArgs({**hook.args, "path": "told"}).emitting("told")
+
+
+def test_replaced_arguments_that_do_not_fit_are_not_put_before_a_person() -> None:
+    world = session(Early(), Holder())
+    step = asked(world, call("keep"))
+    assert not any(isinstance(event, ApprovalRequired) for event in events(step))
+    assert results(step.state) == ["the arguments do not fit `keep`: $.path: is not text"]
+
+
+def test_arguments_replaced_after_approval_are_asked_about_and_the_replacer_is_heard_once() -> None:
+    world = session(Holder(), Telling())
+    asked(world, call("write"))
+    (first,) = world.state.waiting_calls
+    assert first.hold is not None
+    again = world.apply(ApproveSent(first.hold.approval_id))
+    assert names(again) == ["ApprovalResolved", "PluginEvent", "ApprovalRequired"]
+    (second,) = world.state.waiting_calls
+    assert second.hold is not None
+    assert (second.hold.plugin, second.hold.args) == ("Telling", {"path": "told"})
+    approved = world.apply(ApproveSent(second.hold.approval_id))
+    assert not any(isinstance(event, PluginEvent) for event in events(approved))
+    assert [effect.args for effect in approved.effects if isinstance(effect, StartCall)] == [{"path": "told"}]
+
+
+def test_what_was_approved_runs_byte_for_byte_also_where_python_sees_no_difference() -> None:
+    world = session(Holder())
+    asked(world, ToolCall("", "write", FrozenObject({"path": "a", "times": 1})))
+    (held,) = world.state.waiting_calls
+    assert held.hold is not None
+    approved = world.apply(ApproveSent(held.hold.approval_id, FrozenObject({"path": "a", "times": True})))
+    (start,) = (effect for effect in approved.effects if isinstance(effect, StartCall))
+    assert canonical(start.args) == '{"path":"a","times":true}'
+
+
+def test_a_call_whose_tool_was_redefined_while_it_waited_for_its_turn_does_not_run() -> None:
+    world = session()
+    asked(world, call("solo", "a"), call("solo", "b"))
+    world.apply(ChangeToolsSent(attach=(TOOLS[4],), replace=True, revision=1))
+    assert list(world.out.calls) == ["c3"]
+    done = world.apply(ToolReturned("c3", 1, ok("done")))
+    assert results(done.state) == ["done", "the tool `solo` was redefined before the call ran"]
+
+
+def test_a_rejected_call_says_what_its_plugins_emitted() -> None:
+    class Loud(Plugin[None]):
+        def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> HoldTool[None]:
+            return HoldTool("please look").emitting("held", hook.name)
+
+    world = session(Loud())
+    asked(world, call("write"))
+    (held,) = world.state.waiting_calls
+    assert held.hold is not None
+    rejected = world.apply(RejectSent(held.hold.approval_id, "no"))
+    assert names(rejected) == ["ApprovalResolved", "PluginEvent", "AgentEnd"]
