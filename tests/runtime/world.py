@@ -1,0 +1,163 @@
+"""A supervisor with scripted models, whose sessions are rebuilt from their records when the test is over."""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import trio
+import trio.testing
+from attrs import define, field
+
+from agentrail.app.spec import SessionSpec
+from agentrail.app.supervisor import Supervisor, open_supervisor
+from agentrail.core.inputs import Arrival, StreamBegan
+from agentrail.core.rebuilding import redo
+from agentrail.core.state import Phase, State
+from agentrail.core.step import step
+from agentrail.hooks.judge import Recorded
+from agentrail.ports.journal import Journal
+from agentrail.ports.model import Model
+from agentrail.runtime.handle import SessionHandle
+from agentrail.testing import ScriptedModel
+from agentrail.testing.scripted import Element
+from agentrail.values.events.envelope import Envelope, Event
+from agentrail.values.events.response import MessageDelta
+from tests.runtime.journals import TestJournal
+
+E = TypeVar("E", bound=Event)
+
+
+@define
+class Heard:
+    """What one subscriber has got so far."""
+
+    envelopes: list[Envelope] = field(factory=list)
+
+    @property
+    def events(self) -> list[Event]:
+        return [envelope.event for envelope in self.envelopes]
+
+    @property
+    def durable(self) -> list[Envelope]:
+        return [envelope for envelope in self.envelopes if envelope.event.durable]
+
+    @property
+    def names(self) -> list[str]:
+        """The durable events, by the names of their classes."""
+        return [type(envelope.event).__name__ for envelope in self.durable]
+
+    def of(self, kind: type[E]) -> list[E]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def only(self, kind: type[E]) -> E:
+        (found,) = self.of(kind)
+        return found
+
+    def at(self, kind: type[Event]) -> list[int]:
+        return [envelope.at for envelope in self.envelopes if isinstance(envelope.event, kind)]
+
+    @property
+    def said(self) -> str:
+        """All text that was streamed."""
+        return "".join(delta.delta for delta in self.of(MessageDelta))
+
+
+@define
+class World:
+    """A supervisor under test."""
+
+    supervisor: Supervisor
+    journal: Journal
+    nursery: trio.Nursery
+    spawned: list[tuple[SessionHandle, Heard]] = field(factory=list)
+
+    async def spawn(self, script: Iterable[Element] | Model = (), id: str | None = None, **spec: object) -> SessionHandle:  # noqa: A002
+        model = ScriptedModel(script) if isinstance(script, Iterable) else script
+        handle = await self.supervisor.spawn(spec_of(model, **spec), id)
+        heard = Heard()
+        self.spawned.append((handle, heard))
+        await self.nursery.start(_listen, handle, heard)
+        return handle
+
+    def heard(self, handle: SessionHandle) -> Heard:
+        return next(heard for known, heard in self.spawned if known is handle)
+
+
+def spec_of(model: Model | str, **spec: object) -> SessionSpec:
+    return SessionSpec(model=model, **spec)  # type: ignore[arg-type]  # a test may give any field
+
+
+async def _listen(
+    handle: SessionHandle, heard: Heard, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    async with handle.subscribe(since=0) as events:
+        task_status.started()
+        async for envelope in events:
+            heard.envelopes.append(envelope)
+
+
+@asynccontextmanager
+async def open_world(journal: Journal | None = None, *, stop: bool = True, gate_width: float = 8) -> AsyncIterator[World]:
+    """Open a supervisor; at the end, every session is held against its records."""
+    used = TestJournal() if journal is None else journal
+    async with trio.open_nursery() as nursery:
+        async with open_supervisor(journal=used, seed=1, gate_width=gate_width) as supervisor:
+            world = World(supervisor, used, nursery)
+            yield world
+            await settle()
+            for handle, _ in world.spawned:
+                await check_records(used, handle)
+        await settle()
+        for handle, heard in world.spawned:
+            await check_records(used, handle)
+            await check_heard(used, handle, heard)
+        nursery.cancel_scope.cancel()
+
+
+async def rebuilt(journal: Journal, session_id: str) -> State:
+    """Return the session as its records tell."""
+    records = await journal.read(session_id, 0, 1_000_000)
+    assert records[0].opening is not None
+    state = records[0].opening
+    for number, record in enumerate(records, 1):
+        assert record.number == number
+        state = redo(state, record.arrival, record.rulings, record.events, record.began, number)
+        assert state.timers == record.timers
+    return state
+
+
+async def check_records(journal: Journal, handle: SessionHandle) -> None:
+    """The records of a session lead to its live state."""
+    live = handle.inspect()
+    state = await rebuilt(journal, handle.id)
+    if live.phase is Phase.STREAMING and state.phase is Phase.RUNNING and live.request is not None:
+        state = step(state, Arrival(StreamBegan(live.request.request_id), 0), Recorded(())).state
+    for name in State.__fields__:
+        assert getattr(state, name) == getattr(live, name), name
+    assert state == live
+
+
+async def check_heard(journal: Journal, handle: SessionHandle, heard: Heard) -> None:
+    """What was published is what is durable; no ephemeral event overtakes a durable one."""
+    records = await journal.read(handle.id, 0, 1_000_000)
+    stored = [envelope for record in records for envelope in record.events]
+    assert [envelope.seq for envelope in stored] == list(range(1, len(stored) + 1))
+    assert heard.durable == stored
+    cursors = [envelope.cursor for envelope in heard.envelopes]
+    assert cursors == sorted(set(cursors))
+
+
+async def settle() -> None:
+    """Let everything that needs no time happen."""
+    await trio.testing.wait_all_tasks_blocked(0.0)
+
+
+async def until(holds: Callable[[], object], seconds: float = 100.0) -> None:
+    """Wait, in virtual time, until something *holds*."""
+    with trio.fail_after(seconds):
+        while not holds():
+            await trio.sleep(0.001)
+
+
+async def records_of(journal: Journal, session_id: str) -> Sequence[object]:
+    return await journal.read(session_id, 0, 1_000_000)
