@@ -43,7 +43,8 @@ GREP = a_tool("grep", "pattern", pattern="string", path="string", glob="string",
 GLOB = a_tool("glob", "pattern", pattern="string", path="string")
 SHELL = a_tool("shell", "command", command="string", timeout="number", background="boolean")
 REMEMBER = a_tool("remember", "fact", fact="string")
-TOOLS = (LIST_DIR, READ_FILE, WRITE_FILE, EDIT_FILE, GREP, GLOB, SHELL, REMEMBER)
+COUNT = a_tool("count", "to", to="string")
+TOOLS = (LIST_DIR, READ_FILE, WRITE_FILE, EDIT_FILE, GREP, GLOB, SHELL, REMEMBER, COUNT)
 
 
 def user(text: str, origin: Origin = Origin.PROMPT) -> UserMessage:
@@ -169,6 +170,7 @@ def test_what_only_looks_like_a_request_is_none(text: str) -> None:
         ("search for x in *.py", GREP, {"pattern": "x", "glob": "*.py"}),
         ("run ls", a_tool("bash", "cmd", "why", cmd="string", why="string"), {"cmd": "ls", "why": "demo"}),
         ("run ls", a_tool("run", "n", "b", cmd="string", n="integer", b="boolean"), {"cmd": "ls", "n": 1, "b": False}),
+        ("count to 20", a_tool("count", "to", to="integer"), {"to": 20}),
         ("remember x", a_tool("note", "text", "tags", text="string", tags="array"), {"text": "x", "tags": []}),
     ],
 )  # fmt: skip
@@ -435,7 +437,7 @@ def test_the_introduction_without_tools_says_what_it_could_do() -> None:
     assert introduction([a_tool("weather")]) == introduction([]) == (
         "I am the built-in demo model: there is no real language model behind me, only a table of phrases; "
         "I was given no tool that I know, but with the right ones I could list files, read files, write files, "
-        "edit files, search files, run commands and remember facts."
+        "edit files, search files, run commands, remember facts and count."
     )  # fmt: skip
 
 

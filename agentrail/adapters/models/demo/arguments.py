@@ -48,11 +48,18 @@ def _fit(ability: Ability, slots: JsonObject, spec: ToolSpec) -> Fitted:
         if place is None or not (slot.name in slots or place in required):
             continue
         shown[slot.name] = slots.get(slot.name, slot.default)
-        args[place] = (shown[slot.name],) if _schema(properties, place).get("type") == "array" else shown[slot.name]
+        args[place] = _as(_schema(properties, place).get("type"), shown[slot.name])
     for name in required:
         if name in properties and name not in args:
             args[name] = _plain(_schema(properties, name))
     return Fitted(spec.name, freeze_object(args), freeze_object(shown), len(slots.keys() - shown.keys()))
+
+
+def _as(kind: Json, slot: Json) -> Json:
+    """Return *slot* as the type that a schema calls *kind*, where that is one of those that a slot can be."""
+    if kind == "array":
+        return (slot,)
+    return int(slot) if kind == "integer" and isinstance(slot, str) and slot.isdecimal() else slot
 
 
 def _places(ability: Ability, properties: Mapping[str, Json]) -> dict[str, str]:

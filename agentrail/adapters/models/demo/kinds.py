@@ -18,6 +18,7 @@ class Kind(Enum):
     SEARCH = "search"
     RUN = "run"
     REMEMBER = "remember"
+    COUNT = "count"
 
 
 @value
@@ -98,6 +99,13 @@ ABILITIES: Mapping[Kind, Ability] = {
         (Slot("fact", "{}"),),
         "remember that I like tea",
     ),
+    Kind.COUNT: Ability(
+        ("count", "count_to"),
+        "count",
+        "count",
+        (Slot("number", "to {}", "10"),),
+        "count to 20",
+    ),
 }
 
 PARAMETERS: Mapping[str, tuple[str, ...]] = {
@@ -122,6 +130,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "glob": ("glob", "include", "filter", "filepattern", "fileglob", "pattern"),
     "command": ("command", "cmd", "commandline", "script", "code", "input", "args"),
     "fact": ("fact", "text", "note", "memory", "content", "value", "message"),
+    "number": ("to", "upto", "number", "n", "limit", "last", "end", "max", "times"),
     "old": ("oldstring", "oldstr", "oldtext", "old", "find", "search", "before"),
     "new": ("newstring", "newstr", "newtext", "new", "replacement", "replace", "after"),
 }

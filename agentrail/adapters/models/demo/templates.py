@@ -47,6 +47,7 @@ SLOTS: Mapping[str, str] = {
         r"|git\s+(?:status|diff|log|branch|show)(?:\s+-.*)?|python3?\s+(?:-.+|\S+\.py.*)))"
     ),
     "fact": r"(?P<fact>.+)",
+    "number": r"(?P<number>\d{1,4})",
     "old": rf"{_A_TEXT}(?P<old>.+?)",
     "new": rf"{_A_TEXT}(?P<new>.+)",
 }

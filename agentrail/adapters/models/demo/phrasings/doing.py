@@ -1,4 +1,4 @@
-"""How people ask to run commands and to remember facts."""
+"""How people ask to run commands, to remember facts and to count."""
 
 from __future__ import annotations
 
@@ -94,4 +94,25 @@ REMEMBER = (
         "For future reference: deploys are on Tuesday.",
         fact="deploys are on Tuesday",
     ),
+)
+
+COUNT = (
+    said("count to {number}", "Count to 20.", number="20"),
+    said("count up to {number}", "Count up to 10.", number="10"),
+    said("count from one|1 to {number}", "Count from 1 to 12.", number="12"),
+    said("count from one|1 up to {number}", "Count from one up to 7.", number="7"),
+    said("count until|till {number}", "Count until 15.", number="15"),
+    said("count all the way to {number}", "Count all the way to 100.", number="100"),
+    said("count all the way up to {number}", "Count all the way up to 50.", number="50"),
+    said("count as far as {number}", "Count as far as 30.", number="30"),
+    said("count slowly to|until {number}", "Count slowly to 8.", number="8"),
+    said("slowly count to|until {number}", "Slowly count to 9.", number="9"),
+    said("count to {number} slowly|aloud|loudly", "Count to 11 slowly.", number="11"),
+    said("count {number} seconds", "Count 25 seconds.", number="25"),
+    said("count the first {number} numbers", "Count the first 14 numbers.", number="14"),
+    said("count off {number} numbers|seconds", "Count off 16 seconds.", number="16"),
+    said("start counting to|until {number}", "Start counting to 18.", number="18"),
+    said("start counting up to {number}", "Start counting up to 19.", number="19"),
+    said("keep counting to|until|till {number}", "Keep counting until 40.", number="40"),
+    said("do a count to|of {number}", "Do a count to 5.", number="5"),
 )

@@ -16,5 +16,6 @@ PHRASINGS: Mapping[Kind, tuple[Phrasing, ...]] = {
     Kind.LIST: looking.LIST,
     Kind.RUN: doing.RUN,
     Kind.SEARCH: looking.SEARCH,
+    Kind.COUNT: doing.COUNT,
 }
 """The phrasings of each kind; kinds and phrasings in the order in which they are tried."""
