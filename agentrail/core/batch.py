@@ -44,7 +44,10 @@ def find(w: Work, call_id: str) -> Call | None:
 
 def limited(parts: tuple[Part, ...], most: int) -> tuple[Part, ...]:
     """Return *parts* with at most *most* characters of text, and a note where some were cut."""
-    total = sum(len(part.text) for part in parts if isinstance(part, Text))
+    total = 0
+    for part in parts:
+        if isinstance(part, Text):
+            total += len(part.text)
     if total <= most:
         return parts
     left = most
@@ -67,8 +70,9 @@ def give_result(
         return
     if call.spec is not None:
         parts = limited(parts, call.spec.max_result_chars)
-    notes = tuple(Text(f"\n[{note}]") for note in call.notes)
-    result = ToolMessage(call.call_id, call.name, (*parts, *notes), is_error, details)
+    if call.notes:
+        parts = (*parts, *(Text(f"\n[{note}]") for note in call.notes))
+    result = ToolMessage(call.call_id, call.name, parts, is_error, details)
     put(w, call.but(status=CallStatus.DONE, result=result, hold=None, question=None, answer=None))
 
 

@@ -25,6 +25,8 @@ class CallStatus(Enum):
     RETURNED = "returned"
     DONE = "done"
 
+    __hash__ = object.__hash__
+
 
 @value
 class Hold(Value):
@@ -135,7 +137,9 @@ class Batch(Value):
 
     def put(self, changed: Call) -> Batch:
         """Return the batch with *changed* in its place."""
-        return self.but(calls=tuple(changed if call.call_id == changed.call_id else call for call in self.calls))
+        calls = self.calls
+        place = next(place for place, call in enumerate(calls) if call.call_id == changed.call_id)
+        return Batch((*calls[:place], changed, *calls[place + 1 :]), self.decisions, self.texts)
 
 
 @value

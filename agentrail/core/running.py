@@ -61,14 +61,17 @@ def advance_batch(w: Work, _: str) -> None:
     batch = s.batch
     if batch is None or (s.turn is not None and s.turn.ended is not None):
         return
-    if any(call.status is CallStatus.NEW for call in batch.calls):
+    statuses = [call.status for call in batch.calls]
+    if CallStatus.NEW in statuses:
         return
     s.phase = Phase.EXECUTING_TOOLS
-    _start_ready(w, batch)
-    open_calls = tuple(call for call in s.batch.calls if not call.done) if s.batch is not None else ()
-    if not open_calls:
+    if CallStatus.READY in statuses:
+        _start_ready(w, batch)
+        statuses = [call.status for call in s.batch.calls] if s.batch is not None else []
+    left = [status for status in statuses if status is not CallStatus.DONE]
+    if not left:
         w.next("after_tool_batch")
-    elif all(call.status in WAITS_FOR_PERSON for call in open_calls):
+    elif all(status in WAITS_FOR_PERSON for status in left):
         _rest(w)
 
 
@@ -94,8 +97,7 @@ def _start_ready(w: Work, batch: Batch) -> None:
     s = w.s
     running = s.running_calls()
     alone = any(c.status is CallStatus.RUNNING and c.spec is not None and not c.spec.parallel for c in batch.calls)
-    grace = int(s.setup.options.tool_grace * 1000)
-    writers = any(stray.writes and not stray.reported and w.at < stray.since + grace for stray in s.quarantined)
+    writers = any(stray.writes and not stray.reported for stray in s.quarantined)
     for call in batch.calls:
         if call.status is not CallStatus.READY or call.spec is None:
             continue

@@ -86,15 +86,25 @@ class Work:
 
     def set_timer(self, timer: str, at: int) -> None:
         """Fire *timer* at a time; it replaces one of the same name."""
-        self.s.timers = (*(kept for kept in self.s.timers if kept[0] != timer), (timer, at))
+        place = self._place(timer)
+        timers = self.s.timers
+        self.s.timers = (
+            (*timers, (timer, at)) if place is None else (*timers[:place], *timers[place + 1 :], (timer, at))
+        )
         self.effects.append(SetTimer(timer, at))
 
     def clear_timer(self, timer: str) -> None:
         """Forget *timer*, if it is set."""
-        kept = tuple(other for other in self.s.timers if other[0] != timer)
-        if len(kept) != len(self.s.timers):
-            self.s.timers = kept
+        place = self._place(timer)
+        if place is not None:
+            self.s.timers = (*self.s.timers[:place], *self.s.timers[place + 1 :])
             self.effects.append(ClearTimer(timer))
+
+    def _place(self, timer: str) -> int | None:
+        for place, other in enumerate(self.s.timers):
+            if other[0] == timer:
+                return place
+        return None
 
     # The conversation
 

@@ -108,12 +108,14 @@ class Subscription:
         "_ended",
         "_lost_to",
         "_policy",
-        "_position",
+        "_last_out",
+        "_start",
         "_queue",
         "_read_to",
         "_record",
         "_replay",
         "_replay_to",
+        "_room",
         "_since",
         "_task",
         "_too_slow",
@@ -136,11 +138,13 @@ class Subscription:
         self._types = types
         self._policy = policy
         self._capacity = capacity
+        self._room = capacity if types is None else 0
         self._queue: list[Envelope] = []
         self._replay: list[Envelope] = []
         self._whispers: list[Envelope] = []
         self._replay_to = Cursor(0)
-        self._position = Cursor(0)
+        self._start = Cursor(0)
+        self._last_out: Envelope | None = None
         self._read_to = Cursor(0)
         self._record = 0
         self._lost_to: Cursor | None = None
@@ -150,7 +154,7 @@ class Subscription:
 
     async def __aenter__(self) -> Self:
         """Begin to listen."""
-        self._position = self._bus.cursor
+        self._start = self._bus.cursor
         if self._since is not None:
             self._go_back(self._since)
         if not self._ended:
@@ -170,7 +174,7 @@ class Subscription:
         if dropped is not None and since < dropped:
             self._replay.append(self._gap(since, dropped))
         self._whispers = self._bus.buffered(since)
-        self._position = self._read_to = since
+        self._start = self._read_to = since
         self._replay_to = now
 
     def _gap(self, start: Cursor, end: Cursor) -> Envelope:
@@ -181,22 +185,36 @@ class Subscription:
 
     def offer(self, envelope: Envelope) -> None:
         """Take an event, or do what the policy says if too many wait."""
+        queue = self._queue
+        if len(queue) < self._room:
+            queue.append(envelope)
+        elif not self._squeezed_in(envelope):
+            return
+        task = self._task
+        if task is not None:
+            self._task = None
+            trio.lowlevel.reschedule(task)
+
+    def _squeezed_in(self, envelope: Envelope) -> bool:
+        """Take an event that needs a second look: there may be no room, or it may not be wanted."""
         if self._types is not None and not isinstance(envelope.event, self._types):
-            return
+            return False
         if self._too_slow:
-            return
+            return False
         if self._lost_to is not None:
             self._lost_to = envelope.cursor
-            return
-        queue = self._queue
-        if len(queue) >= self._capacity and not self._merged(envelope):
-            self._fall_behind(envelope)
-            return
-        if len(queue) < self._capacity:
-            queue.append(envelope)
-        task, self._task = self._task, None
-        if task is not None:
-            trio.lowlevel.reschedule(task)
+            return False
+        if len(self._queue) < self._capacity:
+            self._queue.append(envelope)
+            return True
+        if self._merged(envelope):
+            return True
+        self._room = 0
+        if self._policy == "disconnect":
+            self._too_slow = True
+        else:
+            self._lost_to = envelope.cursor
+        return True
 
     def _merged(self, envelope: Envelope) -> bool:
         """Merge a delta into the one that waits last, if both are of one kind and the policy allows it."""
@@ -208,12 +226,6 @@ class Subscription:
             return False
         self._queue[-1] = envelope.but(event=event.but(delta=last.event.delta + event.delta))
         return True
-
-    def _fall_behind(self, envelope: Envelope) -> None:
-        if self._policy == "disconnect":
-            self._too_slow = True
-        else:
-            self._lost_to = envelope.cursor
 
     def end(self) -> None:
         """Nothing more comes."""
@@ -235,7 +247,8 @@ class Subscription:
                 await self._read_on()
                 continue
             if self._queue:
-                return self._out(self._queue.pop(0))
+                self._last_out = envelope = self._queue.pop(0)
+                return envelope
             if self._lost_to is not None:
                 self._catch_up(self._lost_to)
                 continue
@@ -247,13 +260,20 @@ class Subscription:
             await trio.lowlevel.wait_task_rescheduled(self._leave)
 
     def _out(self, envelope: Envelope) -> Envelope:
+        """Return what was read again; a gap is no place in the stream."""
         if not isinstance(envelope.event, Gap):
-            self._position = envelope.cursor
+            self._last_out = envelope
         return envelope
+
+    @property
+    def _position(self) -> Cursor:
+        """Behind what the subscriber has got."""
+        return self._start if self._last_out is None else max(self._start, self._last_out.cursor)
 
     def _catch_up(self, lost_to: Cursor) -> None:
         """Everything that waited is out: mark what was left out, or have it read again."""
         self._lost_to = None
+        self._room = self._capacity if self._types is None else 0
         if self._policy == "coalesce":
             self._whispers = []
             self._read_to = self._position
@@ -261,7 +281,7 @@ class Subscription:
             self._replay.append(self._gap(self._position, self._replay_to))
         else:
             self._replay.append(self._gap(self._position, lost_to))
-            self._position = lost_to
+            self._start = lost_to
 
     async def _read_on(self) -> None:
         """Read the next durable events from the journal, with the buffered deltas in their places."""

@@ -77,7 +77,7 @@ class Mailbox:
         self._admitted = False
         self._at_gate = False
         self._reader: trio.lowlevel.Task | None = None
-        self._waiting_for_room: list[Slot[None]] = []
+        self._waiting_for_room: list[tuple[Letter, Slot[None]]] = []
         self.closed: Answer | None = None
 
     @property
@@ -88,10 +88,15 @@ class Mailbox:
     # Posting
 
     def post_control(self, letter: Letter) -> Letter:
-        """Post what must be handled before anything else; an equal letter that waits already serves for both."""
+        """Post what must be handled before anything else; an equal letter that waits already serves for both.
+
+        A letter with a command id of its own is kept apart: its answer has to be found by that id.
+        """
         for waiting in () if self.closed is not None else self._control:
-            if waiting.given == letter.given:
+            if waiting.given == letter.given and letter.command in (None, waiting.command):
                 waiting.slots += letter.slots
+                self._number += 1
+                waiting.number = self._number
                 return waiting
         self._post(self._control, letter)
         return letter
@@ -105,8 +110,26 @@ class Mailbox:
         if self.closed is not None:
             letter.settle(self.closed)
             return
-        if not self._has_room(letter.size):
+        if self._waiting_for_room or not self._has_room(letter.size):
             raise MailboxFull(self._session, len(self._user), self._bytes)
+        self._put(letter)
+
+    async def post_user(self, letter: Letter) -> None:
+        """Post a user's message as soon as there is room; those who wait get it in the order they came."""
+        if self.closed is not None or (self._has_room(letter.size) and not self._waiting_for_room):
+            self.post_user_nowait(letter)
+            return
+        slot: Slot[None] = Slot()
+        place = (letter, slot)
+        self._waiting_for_room.append(place)
+        try:
+            await slot.wait()
+        except trio.Cancelled:
+            self._waiting_for_room.remove(place)
+            self._make_room()
+            raise
+
+    def _put(self, letter: Letter) -> None:
         self._bytes += letter.size
         self._number += 1
         letter.number = self._number
@@ -114,32 +137,17 @@ class Mailbox:
         if self._reader is not None:
             self._ask_gate()
 
-    async def post_user(self, letter: Letter) -> None:
-        """Post a user's message as soon as there is room."""
-        while self.closed is None and (self._waiting_for_room or not self._has_room(letter.size)):
-            slot: Slot[None] = Slot()
-            self._waiting_for_room.append(slot)
-            try:
-                await slot.wait()
-            except BaseException:
-                if slot.settled:
-                    self._make_room()
-                else:
-                    self._waiting_for_room.remove(slot)
-                raise
-            if self._has_room(letter.size):
-                break
-        self.post_user_nowait(letter)
-        self._make_room()
-
     def _has_room(self, size: int) -> bool:
         if not self._user:
             return True
         return len(self._user) < MAX_MESSAGES and self._bytes + size <= MAX_BYTES
 
     def _make_room(self) -> None:
-        if self._waiting_for_room and len(self._user) < MAX_MESSAGES and self._bytes < MAX_BYTES:
-            self._waiting_for_room.pop(0).settle(None)
+        """Let in those who wait, as far as there is room for the first of them."""
+        while self._waiting_for_room and self._has_room(self._waiting_for_room[0][0].size):
+            letter, slot = self._waiting_for_room.pop(0)
+            self._put(letter)
+            slot.settle(None)
 
     def _post(self, lane: list[Letter], letter: Letter) -> None:
         if self.closed is not None:
@@ -168,12 +176,10 @@ class Mailbox:
     def _take(self) -> Letter | None:
         user_is_due = self._urgent >= PATIENCE and self._user
         if not user_is_due:
-            if self._control:
-                self._urgent += 1
-                return self._control.pop(0)
-            if self._results:
-                self._urgent += 1
-                return self._results.pop(0)
+            urgent = self._control or self._results
+            if urgent:
+                self._urgent = self._urgent + 1 if self._user else 0
+                return urgent.pop(0)
         if self._user and (self._admitted or user_is_due):
             self._admitted = False
             self._urgent = 0
@@ -220,5 +226,6 @@ class Mailbox:
         for letter in left:
             letter.settle(answer)
         waiting, self._waiting_for_room = self._waiting_for_room, []
-        for slot in waiting:
+        for letter, slot in waiting:
+            letter.settle(answer)
             slot.settle(None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import trio
@@ -75,7 +76,7 @@ class Performer:
             if type(effect) in _STOPS:
                 self.perform(effect)
 
-    def partial(self) -> Partial | None:
+    def partial_response(self) -> Partial | None:
         """Return what has come of the stream that is out."""
         return None if self._stream is None else self._stream.partial()
 
@@ -122,7 +123,7 @@ class Performer:
 
     def start_request(self, effect: effects.StartRequest) -> None:
         """Send a request in a task of its own."""
-        stream = self._stream = Stream(effect.request)
+        stream = self._stream = Stream(effect.request, self._house.clock, self._bus.whisper, self._post)
         request_id = effect.request.request_id
         try:
             model = self.model(effect.request.model)
@@ -130,28 +131,28 @@ class Performer:
             failure = Failure(FailureKind.PERMANENT, type(error).__name__, str(error))
             self._post(StreamCut(request_id, NOTHING_YET, failure))
             return
-        self._house.nursery.start_soon(stream.run, model, self._whisper, self._post)
+        self._house.nursery.start_soon(stream.run, model)
         self._watch(stream, effect.stall_timeout)
 
     def _watch(self, stream: Stream, timeout: float) -> None:
-        """Look at *stream* when it may have stalled, and again as long as it is out."""
-        key = (self._session_id, "stall")
+        """Look at *stream* when it may have stalled."""
+        look = partial(self._look, stream, timeout)
+        self._house.timers.set((self._session_id, "stall"), stream.last + timeout, look)
 
-        def look() -> None:
-            if self._stream is not stream or stream.closed:
-                return
-            now = trio.current_time()
-            if now >= stream.last + timeout:
-                self._post(stream.stalled(now))
-                stream.last = now
-            self._house.timers.set(key, stream.last + timeout, look)
-
-        self._house.timers.set(key, stream.last + timeout, look)
+    def _look(self, stream: Stream, timeout: float) -> None:
+        """Report *stream* if it has stalled, and look again as long as it is out."""
+        if self._stream is not stream or stream.closed or stream.ended:
+            return
+        now = self._house.clock.now()
+        if now >= stream.last + timeout:
+            self._post(stream.stalled(now))
+            stream.last = now
+        self._watch(stream, timeout)
 
     def open_stream(self, effect: effects.OpenStream) -> None:
         """Let the deltas out."""
         if self._stream is not None and self._stream.request.request_id == effect.request_id:
-            self._stream.open(self._whisper)
+            self._stream.open()
 
     def cancel_request(self, effect: effects.CancelRequest) -> None:
         """Cut the stream."""

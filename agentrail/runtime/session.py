@@ -109,10 +109,11 @@ class Session:
             await self._handle(letter)
 
     async def _handle(self, letter: Letter) -> None:
-        known = await self._known(letter)
-        if known is not None:
-            letter.settle(known)
-            return
+        if letter.command is not None:
+            known = await self._known(letter.command, letter.given)
+            if known is not None:
+                letter.settle(known)
+                return
         given = self._completed(letter)
         if letter.prepare is not None:
             letter.prepare()
@@ -164,7 +165,7 @@ class Session:
                 other.settle(Refused(PromptDropped(other.command or "", "the queue was cleared by an abort")))
             texts = tuple(text_of(d.given.parts) for d in dropped if isinstance(d.given, PromptSent))
             given = given.but(dropped=texts)
-        partial = self.performer.partial()
+        partial = self.performer.partial_response()
         return given if partial is None else given.but(partial=partial)
 
     def _report_slow(self, elapsed: float) -> None:
@@ -210,18 +211,15 @@ class Session:
         self.house.timers.set(key, self.house.clock.after(FULL_PAUSE), lambda: slot.settle(None))
         await slot.wait()
 
-    async def _known(self, letter: Letter) -> Answer | None:
+    async def _known(self, command: str, given: AnyInput) -> Answer | None:
         """Return the answer to a command that was carried out before, or the refusal of a conflicting one."""
-        command = letter.command
-        if command is None:
-            return None
         known = self._answers.get(command)
         if known is None:
             stored = await self.house.journal.answer(self.state.session_id, command)
             known = None if stored is None else (stored.input, stored.answer)
         if known is None:
             return None
-        return known[1] if _same(known[0], letter.given) else Refused(CommandConflict(command))
+        return known[1] if _same(known[0], given) else Refused(CommandConflict(command))
 
     def _remember(self, command: str, given: AnyInput, answer: Answer) -> None:
         self._answers[command] = (given, answer)

@@ -10,10 +10,14 @@ import trio
 from agentrail.core.inputs import AnyInput, StreamBegan, StreamCut, StreamEnded, StreamStalled
 from agentrail.errors import ContextOverflow, ModelError, PermanentModelError, TransientModelError
 from agentrail.ports.model import Model
+from agentrail.runtime.clock import Clock
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.response import MessageDelta, MessageStart, ThinkingDelta, ThinkingStart
 from agentrail.values.stream import Chunk, Failure, FailureKind, ModelRequest, Partial, TextChunk, ThinkingChunk
 from agentrail.values.usage import NOTHING_USED, Usage
+
+Whisper = Callable[[Event, int], None]
+Post = Callable[[AnyInput], None]
 
 log = logging.getLogger("agentrail.model")
 
@@ -32,14 +36,35 @@ KINDS: tuple[tuple[type[ModelError], FailureKind], ...] = (
 class Stream:
     """A request that is out: what has come of it, and whether anybody may hear it yet."""
 
-    __slots__ = ("_began", "_held_back", "_open", "_text", "_thinking", "_usage", "closed", "last", "request", "scope")
+    __slots__ = (
+        "_clock",
+        "_began",
+        "_held_back",
+        "_open",
+        "_post",
+        "_text",
+        "_thinking",
+        "_thought",
+        "_usage",
+        "_whisper",
+        "closed",
+        "ended",
+        "last",
+        "request",
+        "scope",
+    )
 
-    def __init__(self, request: ModelRequest) -> None:
+    def __init__(self, request: ModelRequest, clock: Clock, whisper: Whisper, post: Post) -> None:
+        self._post = post
+        self._clock = clock
+        self._whisper = whisper
         self.request = request
         self.scope = trio.CancelScope()
         self.closed = False
-        self.last = trio.current_time()
+        self.ended = False
+        self.last = clock.now()
         self._began = False
+        self._thought = False
         self._open = False
         self._held_back: list[Chunk] = []
         self._text: list[str] = []
@@ -62,36 +87,54 @@ class Stream:
             usage = Usage(0, written, estimated=True) if written else NOTHING_USED
         return Partial(text, thinking, usage)
 
-    async def run(self, model: Model, whisper: Callable[[Event], None], post: Callable[[AnyInput], None]) -> None:
+    def emit(self, chunk: Chunk) -> None:
+        """Take a chunk: publish it if the stream is open, keep it until then."""
+        if self.closed:
+            return
+        self.last = now = self._clock.now()
+        if isinstance(chunk, TextChunk):
+            self._text.append(chunk.text)
+        elif isinstance(chunk, ThinkingChunk):
+            self._thinking.append(chunk.text)
+        else:
+            self._usage = chunk.usage
+            return
+        if self._open:
+            self._say(chunk, self._clock.ms(now))
+            return
+        self._held_back.append(chunk)
+        if not self._began:
+            self._began = True
+            self._post(StreamBegan(self.request.request_id))
+
+    def _say(self, chunk: Chunk, at: int) -> None:
+        if isinstance(chunk, TextChunk):
+            self._whisper(MessageDelta(chunk.text), at)
+        elif isinstance(chunk, ThinkingChunk):
+            if not self._thought:
+                self._thought = True
+                self._whisper(ThinkingStart(), at)
+            self._whisper(ThinkingDelta(chunk.text), at)
+
+    def open(self) -> None:
+        """Let the deltas out: those that came before, then each as it comes."""
+        if self._open or self.closed:
+            return
+        self._open = True
+        at = self._clock.now_ms()
+        self._whisper(MessageStart(self.request.request_id), at)
+        held_back, self._held_back = self._held_back, []
+        for chunk in held_back:
+            self._say(chunk, at)
+
+    async def run(self, model: Model) -> None:
         """Make the request; post that it began, and exactly one end."""
         request_id = self.request.request_id
-
-        def emit(chunk: Chunk) -> None:
-            if self.closed:
-                return
-            self.last = trio.current_time()
-            if isinstance(chunk, TextChunk):
-                self._text.append(chunk.text)
-            elif isinstance(chunk, ThinkingChunk):
-                if not self._thinking and self._open:
-                    whisper(ThinkingStart())
-                self._thinking.append(chunk.text)
-            else:
-                self._usage = chunk.usage
-                return
-            if self._open:
-                whisper(MessageDelta(chunk.text) if type(chunk) is TextChunk else ThinkingDelta(chunk.text))
-                return
-            self._held_back.append(chunk)
-            if not self._began:
-                self._began = True
-                post(StreamBegan(request_id))
-
         closing: AnyInput | None = None
         failure = Failure(FailureKind.TRANSIENT, "Cancelled", "the request was cancelled")
         try:
             with self.scope:
-                closing = StreamEnded(request_id, await model.stream(self.request, emit))
+                closing = StreamEnded(request_id, await model.stream(self.request, self.emit))
         except ModelError as error:
             kind = next(kind for cls, kind in KINDS if isinstance(error, cls))
             failure = Failure(kind, type(error).__name__, str(error), error.retry_after)
@@ -99,24 +142,8 @@ class Stream:
             log.exception("model `%s` raised", self.request.model)
             failure = Failure(FailureKind.PERMANENT, type(error).__name__, f"{type(error).__name__}: {error}")
         finally:
-            post(StreamCut(request_id, self.partial(), failure) if closing is None else closing)
-
-    def open(self, whisper: Callable[[Event], None]) -> None:
-        """Let the deltas out: those that came before, then each as it comes."""
-        if self._open or self.closed:
-            return
-        self._open = True
-        whisper(MessageStart(self.request.request_id))
-        thinking = False
-        held_back, self._held_back = self._held_back, []
-        for chunk in held_back:
-            if type(chunk) is TextChunk:
-                whisper(MessageDelta(chunk.text))
-            elif type(chunk) is ThinkingChunk:
-                if not thinking:
-                    thinking = True
-                    whisper(ThinkingStart())
-                whisper(ThinkingDelta(chunk.text))
+            self.ended = True
+            self._post(StreamCut(request_id, self.partial(), failure) if closing is None else closing)
 
     def stalled(self, now: float) -> StreamStalled:
         """Return the input that says that no chunk has come for a while."""

@@ -10,6 +10,9 @@ import trio
 
 Key = tuple[str, str]
 
+SLACK = 64
+"""Dead timers that may lie in the heap before it is looked through, beside as many as live."""
+
 
 class Timers:
     """Calls plain functions at times of Trio's clock."""
@@ -24,11 +27,19 @@ class Timers:
         self._task: trio.lowlevel.Task | None = None
         self._parked = False
 
+    @property
+    def size(self) -> int:
+        """How many timers are kept, dead ones included."""
+        return len(self._heap)
+
     def set(self, key: Key, at: float, fire: Callable[[], None]) -> None:
         """Call *fire* at a time; it replaces a timer with the same key."""
         self._counter += 1
         self._live[key] = (self._counter, fire)
         heapq.heappush(self._heap, (at, self._counter, key))
+        if len(self._heap) > SLACK + 2 * len(self._live):
+            self._heap = [timer for timer in self._heap if self._is_live(timer)]
+            heapq.heapify(self._heap)
         if at < self._until and self._parked and self._task is not None:
             self._parked = False
             trio.lowlevel.reschedule(self._task)
@@ -48,11 +59,9 @@ class Timers:
         while True:
             now = trio.current_time()
             while self._heap and self._heap[0][0] <= now:
-                _, number, key = heapq.heappop(self._heap)
-                live = self._live.get(key)
-                if live is not None and live[0] == number:
-                    del self._live[key]
-                    live[1]()
+                timer = heapq.heappop(self._heap)
+                if self._is_live(timer):
+                    self._live.pop(timer[2])[1]()
             self._drop_dead()
             self._until = self._heap[0][0] if self._heap else math.inf
             self._parked = True
@@ -61,12 +70,12 @@ class Timers:
 
     def _drop_dead(self) -> None:
         """Drop cleared timers from the front, so that nobody is woken for them."""
-        while self._heap:
-            _, number, key = self._heap[0]
-            live = self._live.get(key)
-            if live is not None and live[0] == number:
-                return
+        while self._heap and not self._is_live(self._heap[0]):
             heapq.heappop(self._heap)
+
+    def _is_live(self, timer: tuple[float, int, Key]) -> bool:
+        live = self._live.get(timer[2])
+        return live is not None and live[0] == timer[1]
 
     def _leave(self, _: object) -> trio.lowlevel.Abort:
         self._parked = False

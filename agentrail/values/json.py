@@ -88,6 +88,17 @@ def thaw(frozen: Json) -> object:
     return frozen
 
 
+def weight(frozen: Json) -> int:
+    """Return about how many characters *frozen* is as text, without writing it."""
+    if isinstance(frozen, str):
+        return len(frozen) + 3
+    if isinstance(frozen, Mapping):
+        return 2 + sum([len(key) + 4 + weight(item) for key, item in frozen.items()])
+    if isinstance(frozen, tuple | list):
+        return 2 + sum([1 + weight(item) for item in frozen])
+    return 6
+
+
 def canonical(frozen: Json) -> str:
     """Return the one text of *frozen*: sorted keys, no spaces."""
     return json.dumps(frozen, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

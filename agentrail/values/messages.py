@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TypeAlias, overload
 
 from agentrail.values.content import Data, Image, Part, Said, Text, ToolCall, text_of
-from agentrail.values.json import JsonObject, canonical
+from agentrail.values.json import JsonObject, weight
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Value, value
 
@@ -105,11 +105,11 @@ def size_of(message: Message) -> int:
             case Image():
                 size += IMAGE_SIZE
             case Data(data=data):
-                size += len(canonical(data))
+                size += weight(data)
             case _:
                 size += len(part.text)
     if isinstance(message, AssistantMessage):
-        size += sum(len(call.name) + len(canonical(call.args)) for call in message.calls)
+        size += sum(len(call.name) + weight(call.args) for call in message.calls)
     return size
 
 

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import TypeAlias
 
+import attrs
+
 from agentrail.values.content import Part, as_parts, text_of
-from agentrail.values.json import EMPTY, JsonObject
+from agentrail.values.json import EMPTY, JsonObject, freeze_object
 from agentrail.values.value import Value, value
 
 
@@ -28,7 +30,7 @@ class ToolSpec(Value):
     """What the model calls it."""
     description: str
     """What the model reads about it."""
-    parameters: JsonObject = EMPTY
+    parameters: JsonObject = attrs.field(default=EMPTY, converter=freeze_object)
     """The JSON Schema of its arguments."""
     timeout: float = 60.0
     """Seconds it may run."""

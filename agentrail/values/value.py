@@ -6,6 +6,7 @@ once in `Value`: generating them costs more at import than all the rest of a cla
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar, Self, TypeVar, cast
 
 import attrs
@@ -40,15 +41,27 @@ class Value:
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def but(self, **changes: object) -> Self:
-        """Return a copy with *changes*; a field that does not exist is a `TypeError`."""
-        copy = object.__new__(type(self))
-        put = object.__setattr__
-        for name in self.__fields__:
-            put(copy, name, changes.pop(name) if name in changes else getattr(self, name))
-        if changes:
-            message = f"{type(self).__name__} has no field {', '.join(changes)}"
-            raise TypeError(message)
+        """Return a copy with *changes*; a field that does not exist is an `AttributeError`."""
+        cls = type(self)
+        copy: Self = (_COPIERS.get(cls) or _copier(cls))(self)  # type: ignore[assignment]  # of this very class
+        for name, new in changes.items():
+            _put(copy, name, new)
         return copy
+
+
+_put = object.__setattr__
+_COPIERS: dict[type, Callable[[object], object]] = {}
+
+
+def _copier(cls: type[Value]) -> Callable[[object], object]:
+    """Write a function that copies values of *cls*: a loop over the fields would take four times as long."""
+    puts = {f"put_{name}": getattr(cls, name).__set__ for name in cls.__fields__}
+    lines = "".join(f"    put_{name}(copy, old.{name})\n" for name in cls.__fields__)
+    namespace: dict[str, object] = {"new": object.__new__, "cls": cls, **puts}
+    exec(f"def copier(old):\n    copy = new(cls)\n{lines}    return copy\n", namespace)  # noqa: S102 - names of fields
+    copier = cast("Callable[[object], object]", namespace["copier"])
+    _COPIERS[cls] = copier
+    return copier
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(attrs.field,))

@@ -1,0 +1,62 @@
+"""The same job on bare Trio: a session task, a model task and a subscriber; hand-made wake-ups, nothing else."""
+
+from __future__ import annotations
+
+import trio
+
+
+class Wake:
+    """A list and the one task that waits for it."""
+
+    __slots__ = ("items", "task")
+
+    def __init__(self) -> None:
+        self.items: list[object] = []
+        self.task: trio.lowlevel.Task | None = None
+
+    def put(self, item: object) -> None:
+        self.items.append(item)
+        task, self.task = self.task, None
+        if task is not None:
+            trio.lowlevel.reschedule(task)
+
+    async def take(self) -> list[object]:
+        if not self.items:
+            self.task = trio.lowlevel.current_task()
+            await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.SUCCEEDED)
+        items, self.items = self.items, []
+        return items
+
+
+async def model(box: Wake, events: Wake, chunks: int, delay: float | None, calls: int) -> None:
+    for number in range(0 if calls else chunks):
+        if delay is not None:
+            await trio.sleep(delay)
+        events.put(("delta", number))
+    box.put(("ended", calls))
+
+
+async def tool(box: Wake) -> None:
+    box.put(("result", 0))
+
+
+async def session(nursery: trio.Nursery, box: Wake, events: Wake, done: Wake, chunks: int, delay: float | None) -> None:
+    left = 0
+    while True:
+        for kind, number in await box.take():  # type: ignore[misc]  # pairs are what is put
+            if kind in ("prompt", "result"):
+                left -= kind == "result"
+                if left <= 0:
+                    nursery.start_soon(model, box, events, chunks, delay, number)
+            elif number:
+                left = number
+                for _ in range(number):
+                    nursery.start_soon(tool, box)
+            else:
+                events.put(("end", 0))
+                done.put(None)
+
+
+async def subscriber(events: Wake) -> None:
+    while True:
+        await events.take()

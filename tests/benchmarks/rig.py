@@ -1,0 +1,128 @@
+"""The job that is measured: an instant model in the process, a tool with two arguments, one subscriber."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+
+import trio
+import trio.testing
+
+from agentrail import SessionHandle, SessionSpec, open_supervisor
+from agentrail.hooks.plugin import Attachable
+from agentrail.ports.model import EmitChunk
+from agentrail.ports.tool import ToolContext
+from agentrail.values.content import Text, ToolCall
+from agentrail.values.json import JsonObject, freeze_object
+from agentrail.values.stream import ModelRequest, Response, TextChunk
+from agentrail.values.tools import Ok, ToolSpec, ok
+from tests.benchmarks import bare
+
+
+class InstantModel:
+    """Answers at once: first with *calls* calls, if any, then with *chunks* chunks."""
+
+    name = "instant"
+
+    def __init__(self, calls: int = 0, chunks: int = 20, delay: float | None = None) -> None:
+        self._chunks = tuple(TextChunk(f"word{number} ") for number in range(chunks))
+        self._answer = Response((Text("".join(chunk.text for chunk in self._chunks)),))
+        self._calls = calls
+        self._delay = delay
+        self._asked = 0
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        """Answer."""
+        if self._calls:
+            self._asked += 1
+            if self._asked % 2:
+                numbers = range(self._calls)
+                args = ({"text": "some words", "count": self._asked * 10 + number} for number in numbers)
+                return Response((), tuple(ToolCall("", "note", freeze_object(arg)) for arg in args))
+        for chunk in self._chunks:
+            if self._delay is not None:
+                await trio.sleep(self._delay)
+            emit(chunk)
+        return self._answer
+
+
+class Note:
+    """A tool with two checked arguments that does nothing."""
+
+    spec = ToolSpec(
+        "note",
+        "Note something.",
+        freeze_object(
+            {
+                "type": "object",
+                "properties": {"text": {"type": "string"}, "count": {"type": "integer"}},
+                "required": ["text", "count"],
+                "additionalProperties": False,
+            }
+        ),
+    )
+
+    async def execute(self, args: JsonObject, ctx: ToolContext) -> Ok:
+        """Do nothing."""
+        return ok("noted")
+
+
+async def listen(session: SessionHandle) -> None:
+    """Hear everything."""
+    async with session.subscribe() as events:
+        async for _ in events:
+            pass
+
+
+@asynccontextmanager
+async def listened_session(
+    *, calls: int = 0, chunks: int = 20, plugins: Sequence[Attachable] = ()
+) -> AsyncGenerator[SessionHandle, None]:
+    """Open a session with one subscriber."""
+    async with open_supervisor() as supervisor, trio.open_nursery() as nursery:
+        spec = SessionSpec(model=InstantModel(calls, chunks), tools=[Note()], plugins=plugins, repeat_pattern=1_000_000)
+        session = await supervisor.spawn(spec)
+        nursery.start_soon(listen, session)
+        await trio.testing.wait_all_tasks_blocked()
+        yield session
+        nursery.cancel_scope.cancel()
+
+
+async def cpu_per_turn(turns: int, *, calls: int = 0, chunks: int = 20, plugins: Sequence[Attachable] = ()) -> float:
+    """Return the microseconds of CPU of one turn."""
+    async with listened_session(calls=calls, chunks=chunks, plugins=plugins) as session:
+        for _ in range(turns // 5):
+            await session.ask("go on")
+        began = time.process_time()
+        for _ in range(turns):
+            await session.ask("go on")
+        return (time.process_time() - began) / turns * 1e6
+
+
+async def cpu_of_growth(turns: int, window: int) -> float:
+    """Return how much dearer the last turns of a long session are than the first."""
+    async with listened_session() as session:
+        costs: list[float] = []
+        for _ in range(turns):
+            began = time.process_time()
+            await session.ask("go on")
+            costs.append(time.process_time() - began)
+        return sorted(costs[-window:])[window // 2] / sorted(costs[:window])[window // 2]
+
+
+async def cpu_of_bare_turn(turns: int, *, calls: int = 0) -> float:
+    """Return the microseconds of CPU of one turn on bare Trio."""
+    async with trio.open_nursery() as nursery:
+        box, events, done = bare.Wake(), bare.Wake(), bare.Wake()
+        nursery.start_soon(bare.session, nursery, box, events, done, 20, None)
+        nursery.start_soon(bare.subscriber, events)
+        began = 0.0
+        for number in range(turns + turns // 5):
+            if number == turns // 5:
+                began = time.process_time()
+            box.put(("prompt", calls))
+            await done.take()
+        spent = time.process_time() - began
+        nursery.cancel_scope.cancel()
+    return spent / turns * 1e6
