@@ -1,0 +1,250 @@
+from collections.abc import AsyncIterator
+
+import pytest
+import trio
+import trio.testing
+
+from agentrail.core.answers import DONE, Answer, Refused
+from agentrail.core.inputs import AbortSent, AnyInput, PromptSent, StopSent, TimerFired, WithdrawSent
+from agentrail.errors import MailboxFull, SessionNotAlive
+from agentrail.runtime.gate import Gate
+from agentrail.runtime.mailbox import MAX_BYTES, MAX_MESSAGES, PATIENCE, Letter, Mailbox
+from agentrail.runtime.slot import Slot
+from agentrail.values.content import Text
+
+
+@pytest.fixture
+async def gate() -> AsyncIterator[Gate]:
+    async with trio.open_nursery() as nursery:
+        made = Gate()
+        nursery.start_soon(made.run)
+        yield made
+        nursery.cancel_scope.cancel()
+
+
+@pytest.fixture
+def mailbox(gate: Gate) -> Mailbox:
+    return Mailbox("s", gate)
+
+
+def prompt(text: str = "hi", size: int = 1) -> Letter:
+    return Letter(PromptSent((Text(text),)), size=size)
+
+
+def result(name: str = "t") -> Letter:
+    return Letter(TimerFired(name))
+
+
+async def take(mailbox: Mailbox, count: int) -> list[AnyInput]:
+    with trio.fail_after(5):
+        return [(await mailbox.receive()).given for _ in range(count)]
+
+
+def waiting(mailbox: Mailbox) -> int:
+    return mailbox.lengths[2]
+
+
+async def test_control_comes_before_results_and_results_before_the_user(mailbox: Mailbox) -> None:
+    mailbox.post_user_nowait(prompt("user"))
+    mailbox.post_result(result("result"))
+    mailbox.post_control(Letter(StopSent()))
+    assert await take(mailbox, 3) == [StopSent(), TimerFired("result"), PromptSent((Text("user"),))]
+
+
+async def test_each_lane_is_first_in_first_out(mailbox: Mailbox) -> None:
+    for number in range(10):
+        mailbox.post_user_nowait(prompt(f"u{number}"))
+        mailbox.post_result(result(f"r{number}"))
+    got = await take(mailbox, 20)
+    assert got == [TimerFired(f"r{n}") for n in range(10)] + [PromptSent((Text(f"u{n}"),)) for n in range(10)]
+
+
+async def test_a_reader_that_waits_is_woken_by_any_lane(mailbox: Mailbox) -> None:
+    got: list[AnyInput] = []
+
+    async def read() -> None:
+        for _ in range(3):
+            got.append((await mailbox.receive()).given)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        for letter, post in (
+            (prompt(), mailbox.post_user_nowait),
+            (result(), mailbox.post_result),
+            (Letter(StopSent()), mailbox.post_control),
+        ):
+            await trio.testing.wait_all_tasks_blocked()
+            post(letter)
+    assert got == [PromptSent((Text("hi"),)), TimerFired("t"), StopSent()]
+
+
+async def test_after_64_higher_messages_one_of_the_user_is_served(mailbox: Mailbox) -> None:
+    for number in range(3 * PATIENCE):
+        mailbox.post_result(result(str(number)))
+    for number in range(2):
+        mailbox.post_user_nowait(prompt(str(number)))
+    got = await take(mailbox, 3 * PATIENCE + 2)
+    assert [place for place, given in enumerate(got) if isinstance(given, PromptSent)] == [PATIENCE, 2 * PATIENCE + 1]
+
+
+async def test_messages_that_nobody_waited_behind_do_not_count(mailbox: Mailbox) -> None:
+    for number in range(2 * PATIENCE):
+        mailbox.post_result(result(str(number)))
+    await take(mailbox, 2 * PATIENCE)
+    mailbox.post_user_nowait(prompt())
+    mailbox.post_control(Letter(AbortSent()))
+    assert await take(mailbox, 2) == [AbortSent(), PromptSent((Text("hi"),))]
+
+
+async def test_the_65th_message_is_refused_or_waits(mailbox: Mailbox) -> None:
+    for _ in range(MAX_MESSAGES):
+        mailbox.post_user_nowait(prompt())
+    with pytest.raises(MailboxFull) as refused:
+        mailbox.post_user_nowait(prompt())
+    assert refused.value.args == ("s", MAX_MESSAGES, MAX_MESSAGES)
+    with trio.move_on_after(1) as scope:
+        await mailbox.post_user(prompt())
+    assert scope.cancelled_caught
+    assert waiting(mailbox) == MAX_MESSAGES
+
+
+async def test_bytes_are_bounded_too(mailbox: Mailbox) -> None:
+    mailbox.post_user_nowait(prompt("a", MAX_BYTES - 1))
+    mailbox.post_user_nowait(prompt("b", 1))
+    with pytest.raises(MailboxFull):
+        mailbox.post_user_nowait(prompt("c", 1))
+
+
+async def test_one_message_larger_than_the_lane_passes_when_the_lane_is_empty(mailbox: Mailbox) -> None:
+    mailbox.post_user_nowait(prompt("large", 2 * MAX_BYTES))
+    with pytest.raises(MailboxFull):
+        mailbox.post_user_nowait(prompt("small", 1))
+
+
+async def test_senders_that_wait_get_room_in_the_order_they_came(mailbox: Mailbox) -> None:
+    for _ in range(MAX_MESSAGES):
+        mailbox.post_user_nowait(prompt("first"))
+    async with trio.open_nursery() as nursery:
+        for number in range(5):
+            nursery.start_soon(mailbox.post_user, prompt(str(number)))
+            await trio.testing.wait_all_tasks_blocked()
+        got = await take(mailbox, MAX_MESSAGES + 5)
+    assert got[MAX_MESSAGES:] == [PromptSent((Text(str(n)),)) for n in range(5)]
+
+
+async def test_a_large_message_keeps_its_place_among_small_ones(mailbox: Mailbox) -> None:
+    for _ in range(3):
+        mailbox.post_user_nowait(prompt("first", MAX_BYTES // 4))
+    async with trio.open_nursery() as nursery:
+        for name, size in (("large", MAX_BYTES // 2 + 1), ("small", 1)):
+            nursery.start_soon(mailbox.post_user, prompt(name, size))
+            await trio.testing.wait_all_tasks_blocked()
+        assert waiting(mailbox) == 3
+        with pytest.raises(MailboxFull):
+            mailbox.post_user_nowait(prompt("pushy", 1))
+        got = await take(mailbox, 5)
+    assert got[3:] == [PromptSent((Text("large"),)), PromptSent((Text("small"),))]
+
+
+async def test_a_sender_that_gives_up_leaves_its_place_to_the_next(mailbox: Mailbox) -> None:
+    for _ in range(MAX_MESSAGES):
+        mailbox.post_user_nowait(prompt("first"))
+    given_up = prompt("given up")
+    async with trio.open_nursery() as nursery:
+
+        async def impatient() -> None:
+            with trio.move_on_after(1):
+                await mailbox.post_user(given_up)
+
+        nursery.start_soon(impatient)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(mailbox.post_user, prompt("patient"))
+        await trio.sleep(2)
+        got = await take(mailbox, MAX_MESSAGES + 1)
+    assert got[MAX_MESSAGES] == PromptSent((Text("patient"),))
+
+
+async def test_a_user_message_waits_at_the_gate_and_control_passes_it() -> None:
+    closed = Gate()  # nobody runs it, so that it opens for the first 8 only
+    for _ in range(8):
+        closed.enter(lambda: None)
+    mailbox = Mailbox("s", closed)
+    mailbox.post_user_nowait(prompt())
+    with trio.move_on_after(1) as scope:
+        await mailbox.receive()
+    assert scope.cancelled_caught
+    mailbox.post_control(Letter(StopSent()))
+    mailbox.post_result(result())
+    assert await take(mailbox, 2) == [StopSent(), TimerFired("t")]
+
+
+async def test_a_cancelled_reader_loses_nothing(mailbox: Mailbox) -> None:
+    with trio.move_on_after(1):
+        await mailbox.receive()
+    mailbox.post_result(result())
+    assert await take(mailbox, 1) == [TimerFired("t")]
+
+
+async def test_an_equal_control_message_that_waits_serves_for_both(mailbox: Mailbox) -> None:
+    slots: list[Slot[Answer]] = [Slot(), Slot()]
+    for slot in slots:
+        mailbox.post_control(Letter(AbortSent(), slot=slot))
+    assert mailbox.lengths[0] == 1
+    (await mailbox.receive()).settle(DONE)
+    assert [await slot.wait() for slot in slots] == [DONE, DONE]
+
+
+async def test_control_messages_with_ids_of_their_own_are_kept_apart(mailbox: Mailbox) -> None:
+    for command in (None, "a", "b", "a", None):
+        mailbox.post_control(Letter(AbortSent(), command=command))
+    got = [(await mailbox.receive()).command for _ in range(mailbox.lengths[0])]
+    assert got == [None, "a", "b"]
+
+
+async def test_taking_back_takes_one_kind_that_came_before_a_number(mailbox: Mailbox) -> None:
+    mailbox.post_user_nowait(prompt("1"))
+    mailbox.post_user_nowait(Letter(WithdrawSent("p1"), size=1))
+    mailbox.post_user_nowait(prompt("2"))
+    abort = mailbox.post_control(Letter(AbortSent(clear_queue=True)))
+    mailbox.post_user_nowait(prompt("3"))
+    taken = mailbox.take_back(abort.number, PromptSent)
+    assert [letter.given for letter in taken] == [PromptSent((Text("1"),)), PromptSent((Text("2"),))]
+    assert await take(mailbox, 3) == [AbortSent(clear_queue=True), WithdrawSent("p1"), PromptSent((Text("3"),))]
+
+
+async def test_an_abort_that_joins_another_takes_back_what_came_before_itself(mailbox: Mailbox) -> None:
+    mailbox.post_control(Letter(AbortSent(clear_queue=True)))
+    mailbox.post_user_nowait(prompt("between"))
+    abort = mailbox.post_control(Letter(AbortSent(clear_queue=True)))
+    assert len(mailbox.take_back(abort.number, PromptSent)) == 1
+
+
+async def test_taking_back_makes_room_for_those_who_wait(mailbox: Mailbox) -> None:
+    for _ in range(MAX_MESSAGES):
+        mailbox.post_user_nowait(prompt())
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(mailbox.post_user, prompt("late"))
+        await trio.testing.wait_all_tasks_blocked()
+        abort = mailbox.post_control(Letter(AbortSent(clear_queue=True)))
+        assert len(mailbox.take_back(abort.number, PromptSent)) == MAX_MESSAGES
+    assert waiting(mailbox) == 3
+
+
+async def test_closing_answers_everything_that_waits_and_everything_that_comes(mailbox: Mailbox) -> None:
+    gone = Refused(SessionNotAlive("s", "stopped"))
+    slots: list[Slot[Answer]] = [Slot() for _ in range(MAX_MESSAGES + 4)]
+    mailbox.post_control(Letter(StopSent(), slot=slots[-1]))
+    mailbox.post_result(Letter(TimerFired("t"), slot=slots[-2]))
+    for slot in slots[:MAX_MESSAGES]:
+        mailbox.post_user_nowait(Letter(PromptSent(()), slot=slot))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(mailbox.post_user, Letter(PromptSent(()), slot=slots[-3]))
+        await trio.testing.wait_all_tasks_blocked()
+        mailbox.close(gone)
+    await mailbox.post_user(Letter(PromptSent(()), slot=slots[-4]))
+    with trio.fail_after(1):
+        assert [await slot.wait() for slot in slots] == [gone] * len(slots)
+    late: Slot[Answer] = Slot()
+    mailbox.post_control(Letter(StopSent(), slot=late))
+    assert await late.wait() == gone
