@@ -113,6 +113,8 @@ def _suspend(w: Work, hook: Hook, ref: str, decided: Ruling) -> None:
     pause = decided.pause
     if pause is None or pause.request is None or decided.by is None:
         return
+    if hook.moment in OF_ONE_CALL:
+        w.next("advance_batch")  # one call that waits holds back no other
     ask_id = w.make_id("ask")
     s.suspended = (*s.suspended, Suspension(ask_id, hook, ref, decided.by, pause, decided.gathered))
     w.emit(AskStarted(ask_id, decided.by, hook.moment, type(pause.request).__name__))

@@ -187,7 +187,7 @@ def on_compaction_ended(w: Work, ended: CompactionEnded) -> None:
     s = w.s
     if s.compaction is None or s.compaction.compaction_id != ended.compaction_id:
         return
-    unfit = why_unfit(ended.messages)
+    unfit = why_unfit(ended.messages) if ended.messages or s.turn is None else "there is nothing to answer"
     if unfit is not None:
         problem = f"no provider would take what is left: {unfit}"
         w.emit(CompactEnd(0, problem))

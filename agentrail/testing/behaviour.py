@@ -14,7 +14,6 @@ from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial, 
 from agentrail.values.tools import AskUser, CompactNow, Effect, SetTodos, Todo, ToolResult, err, ok
 from agentrail.values.usage import NOTHING_USED, Usage
 
-NAMES: Final = ("read", "write", "fix", "keep", "solo", "talk", "nowhere")
 ARGS: Final[tuple[JsonObject, ...]] = tuple(
     FrozenObject(args) for args in ({"path": "a"}, {"path": "b"}, {"path": "secret"}, {"path": 3}, {})
 )
@@ -40,15 +39,15 @@ def draw_usage(choose: Choose) -> Usage:
     return Usage(10 * used, used) if used else NOTHING_USED
 
 
-def draw_call(choose: Choose) -> ToolCall:
+def draw_call(choose: Choose, names: Sequence[str]) -> ToolCall:
     """Draw a call, as a provider would give it: its ids may be empty, or twice the same."""
     args = choose.weighted(((6, ARGS[0]), (4, ARGS[1]), (1, ARGS[2]), (1, ARGS[3]), (1, ARGS[4])))
-    name = choose.weighted(tuple((1 if name == "nowhere" else 4, name) for name in NAMES))
+    name = choose.pick(names) if names and not choose.percent(5) else choose.pick(("nowhere", "read"))
     return ToolCall("", name, args, choose.pick(("", "x", "y")))
 
 
-def draw_response(choose: Choose) -> Response:
-    """Draw a whole response, odd ones included."""
+def draw_response(choose: Choose, names: Sequence[str]) -> Response:
+    """Draw a whole response, odd ones included; *names* are the tools that it may call."""
     how = choose.weighted(
         ((5, "text"), (8, "calls"), (2, "both"), (1, "nothing"), (1, "refused"), (1, "length"), (1, "thought"))
     )
@@ -58,7 +57,7 @@ def draw_response(choose: Choose) -> Response:
         thoughts = ()
     calls: tuple[ToolCall, ...] = ()
     if how in ("calls", "both") or (how in ("refused", "length") and choose.percent(50)):
-        calls = tuple(draw_call(choose) for _ in range(choose.number(1, 4)))
+        calls = tuple(draw_call(choose, names) for _ in range(choose.number(1, 4)))
     stop = StopReason.TOOL_CALLS if calls or choose.percent(10) else StopReason.END
     if how in ("refused", "length"):
         stop = StopReason.REFUSED if how == "refused" else StopReason.LENGTH

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from agentrail.core.answers import Accepted, Done
-from agentrail.core.calls import WAITS_FOR_PERSON, CallStatus
-from agentrail.core.effects import StartCall
+from agentrail.core.calls import WAITS_FOR_PERSON, CallStatus, touches_files
+from agentrail.core.effects import StartCall, StartRequest
 from agentrail.core.inputs import ApproveSent, Arrival, CompactionEnded, PromptSent, SteerSent
 from agentrail.core.running import CAN_RUN_AGAIN
 from agentrail.core.state import Phase, State
@@ -30,7 +31,7 @@ from agentrail.values.events.people import ApprovalRequired, ApprovalResolved
 from agentrail.values.events.plugins import AskAnswered, AskStarted
 from agentrail.values.events.tools import ToolBlocked
 from agentrail.values.json import canonical
-from agentrail.values.messages import AssistantMessage, why_unfit
+from agentrail.values.messages import AssistantMessage, Message, why_unfit
 from agentrail.values.tools import EffectClass
 from agentrail.values.usage import Usage
 
@@ -63,11 +64,14 @@ class Ledger:
         for effect in step.effects:
             if isinstance(effect, StartCall):
                 self._starts(effect, after)
+            elif isinstance(effect, StartRequest):
+                _fit(effect.request.messages)
         _numbers(before, step)
         _usage(before.usage, after.usage)
         _history(before, after)
         _idle(after)
         _outstanding(after, out)
+        _starts_all(after)
         self._new_calls(before, arrival, after)
         self._calls(after)
         self._turns(after)
@@ -188,6 +192,26 @@ class Ledger:
                 self.call_ids.add(call.call_id)
 
 
+def _starts_all(after: State) -> None:
+    batch = after.batch
+    if batch is None or any(call.status is CallStatus.NEW for call in batch.calls):
+        return
+    running = [call.spec for call in batch.calls if call.status is CallStatus.RUNNING and call.spec is not None]
+    busy = len(running) + len(after.lingering)
+    full = busy >= after.setup.options.max_parallel_tools or any(not spec.parallel for spec in running)
+    writers = any(stray.writes and not stray.reported for stray in after.quarantined)
+    for call in batch.calls:
+        if call.status is CallStatus.READY and call.spec is not None and not (writers and touches_files(call.spec)):
+            demand(full or (not call.spec.parallel and busy > 0), f"{call} could run and does not")
+            return
+
+
+def _fit(messages: Sequence[Message]) -> None:
+    problem = why_unfit(messages)
+    demand(problem is None, f"a request is not valid: {problem}")
+    demand(bool(messages) and not isinstance(messages[-1], AssistantMessage), "a request asks for nothing")
+
+
 def _numbers(before: State, step: Step) -> None:
     numbers = [envelope.seq for envelope in step.events]
     demand(
@@ -253,5 +277,5 @@ def _outstanding(after: State, out: Outstanding) -> None:
         demand(out.requests[after.request.request_id].opened, "it streams and the deltas are locked in")
     moving = after.phase in (Phase.RUNNING, Phase.STREAMING, Phase.EXECUTING_TOOLS)
     alive = requests or after.suspended or running or calls or any(name == "retry" for name, _ in after.timers)
-    waits = bool(after.quarantined) and after.phase is Phase.EXECUTING_TOOLS
+    waits = "grace" in out.timers and after.phase is Phase.EXECUTING_TOOLS
     demand(not moving or bool(alive) or waits, f"{after.phase} and nothing can move it")

@@ -107,7 +107,7 @@ def _of_requests(out: Outstanding) -> Iterator[Move]:
         weight = LATE if request.cancelled else BUSY
         if not request.began:
             yield Move(weight, StreamBegan, partial(_given, StreamBegan(request_id)))
-        yield Move(weight, StreamEnded, partial(_ended, request_id))
+        yield Move(weight, StreamEnded, partial(_ended, request_id, tuple(tool.name for tool in request.request.tools)))
         yield Move(max(1, weight // 3), StreamCut, partial(_cut, request_id, request.began))
         yield Move(max(1, weight // 4), StreamStalled, partial(_stalled, request_id, request.began))
 
@@ -140,8 +140,8 @@ def _compacted(start: StartCompaction, choose: Choose) -> AnyInput:
     return CompactionEnded(start.compaction_id, tuple(left), len(start.messages) - len(left), "shorter")
 
 
-def _ended(request_id: str, choose: Choose) -> AnyInput:
-    return StreamEnded(request_id, draw_response(choose))
+def _ended(request_id: str, names: tuple[str, ...], choose: Choose) -> AnyInput:
+    return StreamEnded(request_id, draw_response(choose, names))
 
 
 def _cut(request_id: str, began: bool, choose: Choose) -> AnyInput:
@@ -198,7 +198,7 @@ def _steer(out: Outstanding, choose: Choose) -> AnyInput:
 
 def _abort(out: Outstanding, choose: Choose) -> AnyInput:
     reason = choose.pick((None, "enough"))
-    kill = choose.pick(("killable", "all", "none"))
+    kill = choose.weighted(((3, "killable"), (1, "all"), (3, "none")))
     return AbortSent(reason, kill, choose.percent(30), choose.pick(((), ("late",))), _partial(out, choose))
 
 

@@ -46,6 +46,8 @@ TOOLS: Final = (
 )
 """One tool of each temper; all of them want a `path`."""
 
+ALL_NAMES: Final = tuple(spec.name for spec in TOOLS)
+
 
 def fits(args: JsonObject) -> str | None:
     """Say why *args* fit none of `TOOLS`, if they do not."""
@@ -106,7 +108,7 @@ def draw_plugin(choose: Choose, key: str) -> Keyed:
             (6, "scripted"),
             (2, "critical"),
             (2, "asker"),
-            (3, "holder"),
+            (5, "holder"),
             (1, "args"),
             (1, "guard"),
             (2, "breaks"),
@@ -144,8 +146,17 @@ def draw_plugins(choose: Choose, most: int = 3) -> tuple[Attachable, ...]:
 
 
 def draw_tools(choose: Choose) -> tuple[ToolSpec, ...]:
-    """Draw a set of tools."""
-    return TOOLS if choose.percent(80) else choose.some(TOOLS, 50)
+    """Draw a set of tools: all, some, or those that go on, that ask, or that can be tried again."""
+    names = choose.weighted(
+        (
+            (6, ALL_NAMES),
+            (1, ("keep", "write")),
+            (2, ("talk", "keep")),
+            (1, ("fix", "read")),
+            (1, choose.some(ALL_NAMES, 50)),
+        )
+    )
+    return tuple(spec for spec in TOOLS if spec.name in names)
 
 
 def draw_scene(choose: Choose, also: Sequence[Attachable] = ()) -> Scene:

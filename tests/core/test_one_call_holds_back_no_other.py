@@ -1,0 +1,34 @@
+from agentrail.core.effects import StartCall
+from agentrail.core.inputs import ToolReturned
+from agentrail.core.options import Options
+from agentrail.core.step import Step
+from agentrail.hooks.actions import Ask, Continue
+from agentrail.hooks.asks import ReadFile
+from agentrail.hooks.records import BeforeTool, Hook
+from agentrail.testing.plugins import Answering, Asker
+from agentrail.values.tools import ok
+from tests.core.driving import asked, call, session
+
+
+class SlowOnB(Answering):
+    """Looks at a file before a call on `b` may run."""
+
+    def answer(self, hook: Hook, state: int) -> object:
+        if isinstance(hook, BeforeTool) and hook.args["path"] == "b" and hook.answer is None:
+            return Ask(ReadFile("rules"))
+        return Continue(state)
+
+
+def started(step: Step) -> list[str]:
+    return [effect.call_id for effect in step.effects if isinstance(effect, StartCall)]
+
+
+def test_calls_start_when_the_last_one_is_suspended_before_it_runs() -> None:
+    world = session(SlowOnB())
+    assert started(asked(world, call("read", "a"), call("read", "b"))) == ["c3"]
+
+
+def test_a_slot_is_used_again_while_a_plugin_looks_at_the_result() -> None:
+    world = session(Asker("after_tool"), options=Options(max_parallel_tools=1))
+    asked(world, call("read", "a"), call("read", "b"))
+    assert started(world.apply(ToolReturned("c3", 1, ok("done")))) == ["c4"]
