@@ -22,6 +22,9 @@ events are left out and the gap is marked; or it is disconnected and told where 
 CAPACITY: Final = 1024
 """Events that may wait for one subscriber."""
 
+MOST_MERGED: Final = 16 * 1024
+"""Characters that a merged delta may have; after that the subscriber has fallen behind."""
+
 PAGE: Final = 100
 _TURN_ENDS = (AgentEnd, AgentAbort)
 _DELTAS = (MessageDelta, ThinkingDelta)
@@ -32,12 +35,25 @@ ReadRecords = Callable[[int, int], Awaitable[Sequence[Record]]]
 class Bus:
     """The events of one session."""
 
-    __slots__ = ("_buffer", "_buffer_size", "_last", "_n", "_subscriptions", "dropped", "read", "session_id")
+    __slots__ = (
+        "_buffer",
+        "_buffer_size",
+        "_last",
+        "_n",
+        "_subscriptions",
+        "closed",
+        "dropped",
+        "read",
+        "record",
+        "session_id",
+    )
 
     def __init__(self, session_id: str, buffer_size: int, read: ReadRecords) -> None:
         self.session_id = session_id
         self.read = read
+        self.closed = False
         self.dropped: Cursor | None = None
+        self.record = 0
         self._buffer: list[Envelope] = []
         self._buffer_size = buffer_size
         self._last: Envelope | None = None
@@ -49,8 +65,9 @@ class Bus:
         """Behind the last event that was published."""
         return Cursor(self._last.seq if self._last is not None else 0, self._n)
 
-    def publish(self, envelopes: Sequence[Envelope]) -> None:
-        """Give durable events to everybody, in order."""
+    def publish(self, envelopes: Sequence[Envelope], record: int) -> None:
+        """Give the durable events of a *record* to everybody, in order."""
+        self.record = record
         if not envelopes:
             return
         self._last = envelopes[-1]
@@ -59,8 +76,7 @@ class Bus:
             for envelope in envelopes:
                 subscription.offer(envelope)
         if self._buffer and any(isinstance(envelope.event, _TURN_ENDS) for envelope in envelopes):
-            self.dropped = self._buffer[-1].cursor
-            self._buffer = []
+            self._drop_buffer()
 
     def whisper(self, event: Event, at: int) -> None:
         """Give an ephemeral event to everybody, behind the last durable one."""
@@ -94,9 +110,15 @@ class Bus:
 
     def close(self) -> None:
         """Tell everybody that nothing more comes."""
+        self.closed = True
         for subscription in self._subscriptions:
             subscription.end()
-        self._buffer = []
+        self._drop_buffer()
+
+    def _drop_buffer(self) -> None:
+        if self._buffer:
+            self.dropped = self._buffer[-1].cursor
+            self._buffer = []
 
 
 class Subscription:
@@ -131,7 +153,6 @@ class Subscription:
         types: tuple[type[Event], ...] | None,
         policy: str,
         capacity: int,
-        ended: bool,
     ) -> None:
         self._bus = bus
         self._since = since
@@ -149,15 +170,19 @@ class Subscription:
         self._record = 0
         self._lost_to: Cursor | None = None
         self._too_slow = False
-        self._ended = ended
+        self._ended = False
         self._task: trio.lowlevel.Task | None = None
 
     async def __aenter__(self) -> Self:
         """Begin to listen."""
         self._start = self._bus.cursor
-        if self._since is not None:
+        if self._since is None:
+            self._record = self._bus.record
+        else:
             self._go_back(self._since)
-        if not self._ended:
+        if self._bus.closed:
+            self._ended = True
+        else:
             self._bus.join(self)
         return self
 
@@ -171,11 +196,20 @@ class Subscription:
         """Have everything behind *since* read again, and say what cannot be."""
         now = self._bus.cursor
         dropped = self._bus.dropped
-        if dropped is not None and since < dropped:
+        if dropped is not None and since < dropped and self._hears_deltas:
             self._replay.append(self._gap(since, dropped))
         self._whispers = self._bus.buffered(since)
         self._start = self._read_to = since
         self._replay_to = now
+
+    @property
+    def _hears_deltas(self) -> bool:
+        return self._types is None or any(not kind.durable for kind in self._types)
+
+    @property
+    def waiting(self) -> int:
+        """How many live events wait to be taken."""
+        return len(self._queue)
 
     def _gap(self, start: Cursor, end: Cursor) -> Envelope:
         gap = Gap(start.seq, start.n, end.seq, end.n)
@@ -223,6 +257,8 @@ class Subscription:
         if self._policy != "coalesce" or type(last.event) is not type(event) or last.seq != envelope.seq:
             return False
         if not isinstance(event, _DELTAS) or not isinstance(last.event, _DELTAS):
+            return False
+        if len(last.event.delta) >= MOST_MERGED:
             return False
         self._queue[-1] = envelope.but(event=event.but(delta=last.event.delta + event.delta))
         return True
@@ -275,10 +311,7 @@ class Subscription:
         self._lost_to = None
         self._room = self._capacity if self._types is None else 0
         if self._policy == "coalesce":
-            self._whispers = []
-            self._read_to = self._position
-            self._replay_to = self._bus.cursor
-            self._replay.append(self._gap(self._position, self._replay_to))
+            self._go_back(self._position)
         else:
             self._replay.append(self._gap(self._position, lost_to))
             self._start = lost_to
@@ -287,9 +320,12 @@ class Subscription:
         """Read the next durable events from the journal, with the buffered deltas in their places."""
         records = await self._bus.read(self._record, PAGE)
         for record in records:
+            if record.events and record.events[0].seq > self._replay_to.seq:
+                records = ()
+                break
             self._record = record.number
             for envelope in record.events:
-                if self._read_to.seq < envelope.seq <= self._replay_to.seq:
+                if envelope.seq > self._read_to.seq:
                     self._replay.extend(self._whispers_before(envelope.seq))
                     if self._types is None or isinstance(envelope.event, self._types):
                         self._replay.append(envelope)

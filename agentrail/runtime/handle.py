@@ -265,14 +265,12 @@ class SessionHandle:
         if policy not in POLICIES:
             raise BadChoice.among("policy", policy, POLICIES)
         start = Cursor(since) if isinstance(since, int) else None if since is None else Cursor(*since)
-        session = self._session
         return Subscription(
-            session.bus,
+            self._session.bus,
             since=start,
             types=None if types is None else tuple(types),
             policy=policy,
             capacity=max(1, capacity),
-            ended=session.reason is not None,
         )
 
     def monitor(self) -> Monitor:

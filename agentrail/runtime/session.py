@@ -141,7 +141,7 @@ class Session:
     def _show(self, outcome: Step, letter: Letter) -> None:
         """Publish, perform, answer: everything is durable now."""
         self.performer.state = outcome.state
-        self.bus.publish(outcome.events)
+        self.bus.publish(outcome.events, self._head)
         for effect in outcome.effects:
             self.performer.perform(effect)
         answer = outcome.answer
