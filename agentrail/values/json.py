@@ -51,7 +51,7 @@ def freeze(found: object, at: str = "$", depth: int = 0) -> Json:
         if not math.isfinite(found):
             raise NotJson(at, f"the number {found}")
         return found
-    if kind is FrozenObject:
+    if kind is FrozenObject and not depth:
         return found  # type: ignore[return-value]  # frozen when it was made
     return _freeze_container(found, at, depth + 1)
 
@@ -59,6 +59,9 @@ def freeze(found: object, at: str = "$", depth: int = 0) -> Json:
 def _freeze_container(found: object, at: str, depth: int) -> Json:
     if depth > MAX_DEPTH:
         raise NotJson(at, f"more than {MAX_DEPTH} levels")
+    if isinstance(found, FrozenObject):
+        _count_levels(found, at, depth)
+        return found
     if isinstance(found, Mapping):
         pairs = cast("Mapping[object, object]", found).items()
         return FrozenObject({_key(key, at): freeze(item, f"{at}.{key}", depth) for key, item in pairs})
@@ -69,6 +72,15 @@ def _freeze_container(found: object, at: str, depth: int) -> Json:
     if isinstance(found, str | int):
         raise NotJson(at, f"a `{name}`, a subclass that would come back as its base")
     raise NotJson(at, f"a `{name}`")
+
+
+def _count_levels(frozen: Json, at: str, depth: int) -> None:
+    """Refuse what was frozen before and has too many levels where it stands now, *depth* of them with its own."""
+    if depth > MAX_DEPTH:
+        raise NotJson(at, f"more than {MAX_DEPTH} levels")
+    for item in frozen.values() if isinstance(frozen, Mapping) else cast("Sequence[Json]", frozen):
+        if isinstance(item, Mapping | tuple):
+            _count_levels(item, at, depth + 1)
 
 
 def freeze_object(found: object) -> JsonObject:
