@@ -1,0 +1,57 @@
+"""Values to JSON and back: strict, versioned and pure.
+
+Nothing is imported before it is used: reading and writing values needs cattrs, asking whether a state can be stored
+does not.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentrail.codec.states import STATE_LIMIT as STATE_LIMIT
+    from agentrail.codec.states import Stored as Stored
+    from agentrail.codec.states import data_of as data_of
+    from agentrail.codec.states import encode_state as encode_state
+    from agentrail.codec.states import storable as storable
+    from agentrail.codec.text import DOCUMENT_DEPTH as DOCUMENT_DEPTH
+    from agentrail.codec.text import from_text as from_text
+    from agentrail.codec.text import to_text as to_text
+    from agentrail.codec.values import decode as decode
+    from agentrail.codec.values import decode_envelope as decode_envelope
+    from agentrail.codec.values import decode_state as decode_state
+    from agentrail.codec.values import encode as encode
+    from agentrail.codec.values import encode_envelope as encode_envelope
+    from agentrail.codec.values import readable as readable
+    from agentrail.codec.values import revive as revive
+
+_HOMES = {
+    "DOCUMENT_DEPTH": "agentrail.codec.text",
+    "STATE_LIMIT": "agentrail.codec.states",
+    "Stored": "agentrail.codec.states",
+    "data_of": "agentrail.codec.states",
+    "decode": "agentrail.codec.values",
+    "decode_envelope": "agentrail.codec.values",
+    "decode_state": "agentrail.codec.values",
+    "encode": "agentrail.codec.values",
+    "encode_envelope": "agentrail.codec.values",
+    "encode_state": "agentrail.codec.states",
+    "from_text": "agentrail.codec.text",
+    "readable": "agentrail.codec.values",
+    "revive": "agentrail.codec.values",
+    "storable": "agentrail.codec.states",
+    "to_text": "agentrail.codec.text",
+}
+
+__all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]  # the list of homes is the list of names
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name from its home when it is first wanted."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module `agentrail.codec` has no `{name}`; it has {', '.join(_HOMES)}")  # noqa: EM102, TRY003
+    found: object = getattr(import_module(home), name)
+    globals()[name] = found
+    return found

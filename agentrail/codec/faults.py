@@ -1,0 +1,20 @@
+"""Our errors as values: the class by its name, and the facts that it was made with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from agentrail import errors
+from agentrail.codec.hints import parameters_of
+from agentrail.errors import AgentrailError
+
+ERRORS: Final[Mapping[str, type[AgentrailError]]] = {
+    name: found for name, found in vars(errors).items() if isinstance(found, type) and issubclass(found, AgentrailError)
+}
+"""Every error that can be written, by name."""
+
+
+def facts_of(cls: type[AgentrailError]) -> tuple[object, ...] | None:
+    """Return the hints of the facts that *cls* takes; `None`: it takes any."""
+    return None if cls.__init__ is AgentrailError.__init__ else parameters_of(cls)

@@ -1,0 +1,147 @@
+"""What a class says of its fields, with every name resolved.
+
+Two aliases of ours, `Json` and `JsonObject`, are recursive and therefore text at run time: where an annotation names
+them, a stand-in takes their place. An annotation is resolved alone, in the module of the class that made it, so that a
+name which only a type checker sees does no harm elsewhere.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple, cast, get_type_hints
+
+import attrs
+
+from agentrail.codec.misfit import MisfitError
+from agentrail.core.state import State
+from agentrail.core.step import Step
+from agentrail.hooks.records import BeforeCompact, BeforeRequest
+from agentrail.hooks.ruling import Ruling
+from agentrail.values.json import Json, JsonObject
+from agentrail.values.messages import History
+
+
+class AnyJson:
+    """Stands for `Json` in a resolved hint."""
+
+
+class AnyJsonObject:
+    """Stands for `JsonObject` in a resolved hint."""
+
+
+class PluginState:
+    """Stands for a plugin's state: a frozen value of a class that only the plugin knows."""
+
+
+MISSING: Final = attrs.NOTHING
+"""The default of a field that has none."""
+
+
+class Field(NamedTuple):
+    """One field of a class."""
+
+    name: str
+    """What it is called, in the class and in JSON."""
+    alias: str
+    """What the class calls it when it is made."""
+    hint: object
+    """What it holds, with every name resolved."""
+    default: object
+    """What it is if nothing is said; `MISSING`: something must be said. A factory is never made."""
+
+
+CLOSER: Final[Mapping[tuple[type[object], str], object]] = {
+    (State, "plugin_states"): tuple[PluginState, ...],
+    (Ruling, "states"): tuple[tuple[int, PluginState], ...],
+    (BeforeRequest, "messages"): History,
+    (BeforeCompact, "messages"): History,
+}
+"""Fields that hold something closer than their annotation says."""
+
+LEFT_OUT: Final[Mapping[type[object], str]] = {Step: "effects"}
+"""Fields that are not written: what a step asks for is done again, or not at all."""
+
+_ALIASES: Final = ((Json, AnyJson), (JsonObject, AnyJsonObject))
+
+
+def is_class(kind: object) -> bool:
+    """Whether *kind* is a class whose instances are written field by field."""
+    if not isinstance(kind, type):
+        return False
+    return attrs.has(kind) or dataclasses.is_dataclass(kind) or _is_named_tuple(cast("type[object]", kind))
+
+
+def fields_of(cls: type[object]) -> tuple[Field, ...]:
+    """Return the fields that make an instance of *cls*, in order."""
+    left_out = LEFT_OUT.get(cls)
+    return tuple(
+        Field(name, alias, _resolved(cls, name), default) for name, alias, default in _declared(cls) if name != left_out
+    )
+
+
+def parameters_of(cls: type[object]) -> tuple[object, ...]:
+    """Return the resolved hints of what `cls` is made with."""
+    made = cls.__init__
+    return tuple(hint for name, hint in _hints(made.__annotations__, made.__module__, cls).items() if name != "return")
+
+
+def stand_in(hint: object) -> object:
+    """Return the stand-in of an alias that is text at run time, or *hint* itself."""
+    for alias, instead in _ALIASES:
+        if hint is alias:
+            return instead
+    return hint
+
+
+def _declared(cls: type[object]) -> list[tuple[str, str, object]]:
+    """List name, alias and default of each field."""
+    if attrs.has(cls):
+        return [(one.name, one.alias or one.name, one.default) for one in attrs.fields(cls) if one.init]
+    if dataclasses.is_dataclass(cls):
+        return [(one.name, one.name, _dataclass_default(one)) for one in dataclasses.fields(cls) if one.init]
+    defaults = cast("Mapping[str, object]", getattr(cls, "_field_defaults", {}))
+    names = cast("Sequence[str]", getattr(cls, "_fields", ()))
+    return [(name, name, defaults.get(name, MISSING)) for name in names]
+
+
+def _dataclass_default(field: dataclasses.Field[object]) -> object:
+    if field.default is not dataclasses.MISSING:
+        return field.default
+    return MISSING if field.default_factory is dataclasses.MISSING else attrs.Factory(field.default_factory)
+
+
+def _is_named_tuple(kind: type[object]) -> bool:
+    return issubclass(kind, tuple) and hasattr(cast("object", kind), "_fields")
+
+
+def _resolved(cls: type[object], name: str) -> object:
+    for owner in cls.__mro__:
+        closer = CLOSER.get((owner, name))
+        if closer is not None:
+            return closer
+        said = inspect.get_annotations(owner)
+        if name in said:
+            return _hints({name: said[name]}, owner.__module__, owner)[name]
+    at = f".{name}"
+    raise MisfitError(at, f"of `{cls.__qualname__}` has no type hint")
+
+
+def _hints(said: Mapping[str, object], module: str, owner: type[object]) -> dict[str, object]:
+    """Resolve what is *said* in a *module*, with the stand-ins of our aliases under whatever name they have there."""
+
+    def holder() -> None:
+        """Nothing, but for its annotations."""
+
+    holder.__annotations__ = {name: stand_in(hint) for name, hint in said.items()}
+    known = vars(sys.modules[module]) if module in sys.modules else {}
+    aliases = {name: stand_in(found) for name, found in known.items() if stand_in(found) is not found}
+    own = {"Json": AnyJson, "JsonObject": AnyJsonObject, "Mapping": Mapping, "Sequence": Sequence}
+    try:
+        return get_type_hints(holder, {**own, **known}, {owner.__name__: owner, **aliases})
+    except (NameError, AttributeError, TypeError, SyntaxError) as why:
+        at = "".join(f".{name}" for name in said)
+        problem = f"of `{owner.__qualname__}` has a type hint that cannot be resolved ({why}); import it at run time"
+        raise MisfitError(at, problem) from None

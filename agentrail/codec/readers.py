@@ -1,0 +1,367 @@
+"""JSON to values by their hints: nothing is coerced, nothing is ignored, nothing is guessed.
+
+A key that is missing means the default; a key that is not known, a value of another kind and a class that is not in its
+union are misfits. The two exceptions are for readers older than what they read: an event of an unknown class, and an
+envelope of a newer version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import Final, NamedTuple, cast
+
+from agentrail.codec.classes import Read, read_by
+from agentrail.codec.faults import ERRORS, facts_of
+from agentrail.codec.hints import MISSING, AnyJson, fields_of
+from agentrail.codec.leaves import LEAVES, Rule, wrong
+from agentrail.codec.misfit import TAG, MisfitError, shortened
+from agentrail.codec.shapes import Choice, Chosen, Instance, Items, Leaf, Row, Shape, Table, named, shape_of
+from agentrail.codec.states import ENVELOPE_VERSION, FROZENSET, MAPPINGS, SCALARS, Stored
+from agentrail.errors import AgentrailError
+from agentrail.values.events import EVENTS
+from agentrail.values.events.envelope import Envelope, Event
+from agentrail.values.events.plugins import UnknownEvent
+from agentrail.values.json import Json, JsonObject
+from agentrail.values.messages import History, Message
+
+STATE_CLASSES: Final[ContextVar[Mapping[str, object]]] = ContextVar("STATE_CLASSES")
+"""The classes of plugin states that whoever reads knows, by `module:name`."""
+
+KNOWN_EVENTS: Final = frozenset(cls.__name__ for cls in EVENTS)
+
+
+class Plan(NamedTuple):
+    """How instances of one class are read."""
+
+    read: Read
+    """Makes one of its fields."""
+    known: frozenset[str]
+    """The keys that may be there."""
+    needed: frozenset[str]
+    """The keys that must be there."""
+
+
+_plans: Final[dict[type[object], Plan]] = {}
+_facts: Final[dict[type[object], Rule]] = {}
+
+
+def reader_for(hint: object, at: str = "") -> Rule:
+    """Return what reads a value of *hint* that stands *at* its place."""
+    try:
+        return _for_shape(shape_of(hint), at)
+    except MisfitError as misfit:
+        misfit.under(at)
+        raise
+
+
+def _for_shape(shape: Shape, at: str) -> Rule:
+    match shape:
+        case Leaf.STATE:
+            return _state(at)
+        case Leaf.ERROR:
+            return _error(at)
+        case Leaf():
+            return LEAVES[shape](at)
+        case Chosen():
+            return _chosen(shape, at)
+        case Items(container=container, item=item):
+            return _items(container, reader_for(item), at)
+        case Row(items=items):
+            return _row(tuple(reader_for(item, f"[{place}]") for place, item in enumerate(items)), at)
+        case Table(item=item):
+            return _table(reader_for(item), at)
+        case Instance(cls=cls):
+            return _instance(cls, at)
+        case Choice():
+            return _choice(shape, at)
+
+
+def _object(found: object, at: str, wanted: str) -> Mapping[str, object]:
+    if type(found) is dict or type(found) in MAPPINGS:
+        return cast("Mapping[str, object]", found)
+    raise wrong(at, found, wanted)
+
+
+def _array(found: object, at: str) -> list[object]:
+    if type(found) is list or type(found) is tuple:
+        return cast("list[object]", found)
+    raise wrong(at, found, "an array")
+
+
+def _chosen(shape: Chosen, at: str) -> Rule:
+    meant = {(type(plain), plain): means for plain, means in shape.options}
+
+    def read_chosen(found: object, _: object = None) -> object:
+        if type(found) not in SCALARS:
+            raise wrong(at, found, named(shape))
+        try:
+            return meant[type(found), found]
+        except KeyError:
+            raise MisfitError(at, f"is no {named(shape).removeprefix('a ')}") from None
+
+    return read_chosen
+
+
+def _items(container: type[object], read_item: Rule, at: str) -> Rule:
+    def read_items(found: object, _: object = None) -> object:
+        items: list[object] = []
+        given = _array(found, at)
+        try:
+            for item in given:
+                items.append(read_item(item))  # noqa: PERF401 - its length says where a misfit is
+        except MisfitError as misfit:
+            misfit.under(f"{at}[{len(items)}]")
+            raise
+        if container is tuple:
+            return tuple(items)
+        if container is History:
+            return History(cast("list[Message]", items))
+        made = frozenset(items)
+        if len(made) != len(items):
+            raise MisfitError(at, "holds the same thing twice")
+        return made
+
+    return read_items
+
+
+def _row(readers: tuple[Rule, ...], at: str) -> Rule:
+    def read_row(found: object, _: object = None) -> object:
+        items = _array(found, at)
+        if len(items) != len(readers):
+            raise MisfitError(at, f"holds {len(items)} things where {len(readers)} are wanted")
+        try:
+            return tuple([read_item(item) for read_item, item in zip(readers, items, strict=True)])
+        except MisfitError as misfit:
+            misfit.under(at)
+            raise
+
+    return read_row
+
+
+def _table(read_item: Rule, at: str) -> Rule:
+    def read_table(found: object, _: object = None) -> object:
+        items: dict[str, object] = {}
+        key: object = None
+        given = _object(found, at, "an object")
+        try:
+            for key, item in given.items():
+                items[cast("str", _key(key))] = read_item(item)
+        except MisfitError as misfit:
+            misfit.under(f"{at}[{shortened(repr(key))}]")
+            raise
+        return MappingProxyType(items)
+
+    return read_table
+
+
+def _state(at: str) -> Rule:
+    def read_state(found: object, _: object = None) -> object:
+        try:
+            return _read_state(_object(found, "", "the state of a plugin"))
+        except MisfitError as misfit:
+            misfit.under(at)
+            raise
+
+    return read_state
+
+
+def _read_state(found: Mapping[str, object]) -> object:
+    """Make a state, if its class is known here; else keep it as it is written."""
+    if "data" not in found or not found.keys() <= {"class", "data"}:
+        raise MisfitError("", "has other keys than `class` and `data`")
+    data = cast("Json", _anything(found["data"]))
+    if "class" not in found:
+        return data
+    name = cast("str", _name(found["class"]))
+    if name == FROZENSET:
+        return reader_for(frozenset[AnyJson], ".data")(data)
+    wanted = STATE_CLASSES.get({}).get(name)
+    return Stored(name, data) if wanted is None else reader_for(wanted, ".data")(data)
+
+
+def _error(at: str) -> Rule:
+    def read_error(found: object, _: object = None) -> object:
+        given = _object(found, at, "an error")
+        name = given.get("error")
+        cls = ERRORS.get(name) if type(name) is str else None
+        if cls is None or set(given) != {"error", "facts"}:
+            raise MisfitError(at, "is no error of ours")
+        try:
+            facts = (_facts.get(cls) or _make_facts(cls))(given["facts"])
+        except MisfitError as misfit:
+            misfit.under(at)
+            raise
+        return cls(*cast("tuple[object, ...]", facts))
+
+    return read_error
+
+
+def _make_facts(cls: type[AgentrailError]) -> Rule:
+    """Make what reads the facts of *cls*, and keep it."""
+    hints = facts_of(cls)
+    shape = Items(tuple, AnyJson) if hints is None else Row(hints)
+    _facts[cls] = rule = _for_shape(shape, ".facts")
+    return rule
+
+
+def _instance(cls: type[object], at: str) -> Rule:
+    if cls is UnknownEvent:
+        return _unknown(at)
+    if cls is Envelope:
+        return _envelope(at)
+
+    def read_instance(found: object, _: object = None) -> object:
+        if type(found) is not dict:
+            _object(found, at, f"a `{cls.__name__}`")
+        try:
+            return _read_instance(cls, cast("Mapping[str, object]", found))
+        except MisfitError as misfit:
+            misfit.under(at)
+            raise
+
+    return read_instance
+
+
+def _read_instance(cls: type[object], found: Mapping[str, object]) -> object:
+    plan = _plans.get(cls) or _plan(cls)
+    if not found.keys() <= plan.known:
+        strangers = sorted(shortened(key) for key in found.keys() - plan.known)
+        raise MisfitError("", f"has keys that `{cls.__name__}` does not know: {', '.join(strangers)}")
+    if TAG in found and found[TAG] != cls.__name__:
+        raise MisfitError("", f"is another class where a `{cls.__name__}` is wanted")
+    if not plan.needed <= found.keys():
+        lacking = sorted(plan.needed - found.keys())
+        raise MisfitError("", f"lacks {', '.join(f'`{key}`' for key in lacking)}")
+    try:
+        return plan.read(found, cls)
+    except MisfitError:
+        raise
+    except Exception as why:
+        # What the class says may name a secret; it stays in the chain of causes.
+        raise MisfitError("", f"is refused by `{cls.__name__}` ({type(why).__name__})") from why
+
+
+def _plan(cls: type[object]) -> Plan:
+    """Find out how instances of *cls* are read, and keep it."""
+    fields = {field.name: field for field in fields_of(cls)}
+    rules = {name: reader_for(field.hint, f".{name}") for name, field in fields.items()}
+    needed = frozenset(name for name, field in fields.items() if field.default is MISSING)
+    _plans[cls] = plan = Plan(read_by(cls, fields, rules), frozenset({TAG, *rules}), needed)
+    return plan
+
+
+def _unknown(at: str) -> Rule:
+    """An event of a class that is not known here is kept as it came."""
+
+    def read_unknown(found: object, _: object = None) -> object:
+        try:
+            given = _object(found, "", "an event")
+            kind = _tag(given.get(TAG))
+            if kind == UnknownEvent.__name__:
+                return _read_instance(UnknownEvent, given)
+            if kind in KNOWN_EVENTS:
+                raise MisfitError("", "is another class where an `UnknownEvent` is wanted")  # noqa: TRY301
+            body = _anything({key: item for key, item in given.items() if key != TAG})
+        except MisfitError as misfit:
+            misfit.under(at)
+            raise
+        return UnknownEvent(cast("str", kind), cast("JsonObject", body))
+
+    return read_unknown
+
+
+def _envelope(at: str) -> Rule:
+    read_event = reader_for(Event, ".event")
+
+    def read_envelope(found: object, _: object = None) -> object:
+        try:
+            given = dict(_object(found, "", "an envelope"))
+            version = given.pop("v", None)
+            if type(version) is not int or version < ENVELOPE_VERSION:
+                raise MisfitError(".v", "is no version of an envelope")  # noqa: TRY301
+            return _read_instance(Envelope, given if version == ENVELOPE_VERSION else _foreseen(given, read_event))
+        except MisfitError as misfit:
+            misfit.under(at)
+            raise
+
+    return read_envelope
+
+
+def _foreseen(given: dict[str, object], read_event: Rule) -> dict[str, object]:
+    """Return what is known of an envelope of a newer version; an event that does not fit counts as an unknown one."""
+    known = (_plans.get(Envelope) or _plan(Envelope)).known
+    event = given.get("event")
+    try:
+        read_event(event)
+    except MisfitError:
+        body = dict(_object(event, ".event", "an event"))
+        kind = _tag(body.pop(TAG, None))
+        given["event"] = {TAG: UnknownEvent.__name__, "kind": kind, "body": body}
+    return {key: item for key, item in given.items() if key in known}
+
+
+def _choice(shape: Choice, at: str) -> Rule:
+    by_tag: dict[str, Rule] = {}
+    by_kind: dict[type[object], Rule] = {}
+    for one in shape.shapes:
+        rule = _for_shape(one, at)
+        if isinstance(one, Instance) and shape.tagged and by_tag.setdefault(one.cls.__name__, rule) is not rule:
+            raise MisfitError("", f"may be one of two classes called `{one.cls.__name__}`")
+        for kind in _kinds_of(one, tagged=shape.tagged):
+            if by_kind.setdefault(kind, rule) is not rule:
+                raise MisfitError("", f"may be {named(shape)}, which look alike in JSON")
+    if Leaf.INT not in shape.shapes and float in by_kind:
+        by_kind[int] = by_kind[float]
+    if shape.optional:
+        by_kind[type(None)] = LEAVES[Leaf.NOTHING](at)
+
+    def read_choice(found: object, _: object = None) -> object:
+        rule = None
+        kind = type(found)
+        if kind is dict or kind in MAPPINGS:
+            tag = cast("Mapping[str, object]", found).get(TAG)
+            rule = (by_tag.get(tag) if type(tag) is str else None) or by_kind.get(dict)
+        else:
+            rule = by_kind.get(kind)
+        if rule is None:
+            raise wrong(at, found, named(shape))
+        return rule(found)
+
+    return read_choice
+
+
+def _kinds_of(shape: Shape, *, tagged: bool) -> tuple[type[object], ...]:
+    """Return which types the values of *shape* have in JSON."""
+    match shape:
+        case Leaf():
+            return _LEAF_KINDS[shape]
+        case Chosen(options=options):
+            return tuple({type(plain) for plain, _ in options})
+        case Items() | Row():
+            return (list, tuple)
+        case Instance(cls=cls):
+            return () if tagged and cls is not UnknownEvent else (dict,)
+        case Table():
+            return (dict,)
+        case Choice(shapes=shapes):
+            return tuple(kind for one in shapes for kind in _kinds_of(one, tagged=tagged))
+
+
+_LEAF_KINDS: Final[Mapping[Leaf, tuple[type[object], ...]]] = {
+    Leaf.NOTHING: (type(None),),
+    Leaf.BOOL: (bool,),
+    Leaf.INT: (int,),
+    Leaf.FLOAT: (float,),
+    Leaf.TEXT: (str,),
+    Leaf.JSON: (bool, int, float, str, list, tuple, dict),
+    Leaf.OBJECT: (dict,),
+    Leaf.STATE: (dict,),
+    Leaf.ERROR: (dict,),
+}
+
+_anything: Final = LEAVES[Leaf.JSON]("")
+_name: Final = LEAVES[Leaf.TEXT]("")
+_tag: Final = LEAVES[Leaf.TEXT](f".{TAG}")
+_key: Final = LEAVES[Leaf.TEXT]("")

@@ -1,0 +1,218 @@
+"""What a type hint means for JSON: a closed set of shapes, which readers and writers are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from enum import Enum, Flag
+from types import MappingProxyType, NoneType, UnionType
+from typing import Annotated, Final, Literal, NamedTuple, NewType, TypeAlias, TypeVar, Union, cast, get_args, get_origin
+
+from agentrail.codec.hints import AnyJson, AnyJsonObject, PluginState, is_class, stand_in
+from agentrail.codec.misfit import MisfitError
+from agentrail.codec.states import SCALARS
+from agentrail.errors import AgentrailError
+from agentrail.hooks.records import HOOKS, Hook
+from agentrail.values.events import EVENTS
+from agentrail.values.events.envelope import Event
+from agentrail.values.messages import History, Message
+
+
+class Leaf(Enum):
+    """What has no parts that a hint could describe."""
+
+    NOTHING = "nothing"
+    BOOL = "a boolean"
+    INT = "a whole number"
+    FLOAT = "a number"
+    TEXT = "text"
+    JSON = "JSON"
+    OBJECT = "a JSON object"
+    STATE = "the state of a plugin"
+    ERROR = "an error"
+
+
+class Chosen(NamedTuple):
+    """One of a few values: the members of an enumeration, or literals."""
+
+    name: str
+    """What the choice is called."""
+    options: tuple[tuple[object, object], ...]
+    """Pairs of a value in JSON and what it stands for."""
+
+
+class Items(NamedTuple):
+    """Any number of things of one kind, as an array."""
+
+    container: type[object]
+    """What holds them: `tuple`, `frozenset` or `History`."""
+    item: object
+    """The hint of each."""
+
+
+class Row(NamedTuple):
+    """A fixed number of things, as an array."""
+
+    items: tuple[object, ...]
+    """The hint of each."""
+
+
+class Table(NamedTuple):
+    """Things by name, as an object."""
+
+    item: object
+    """The hint of each."""
+
+
+class Instance(NamedTuple):
+    """An instance of one class, as an object with its fields."""
+
+    cls: type[object]
+    """Which class."""
+
+
+class Choice(NamedTuple):
+    """One of several shapes."""
+
+    shapes: tuple[Shape, ...]
+    """Which ones; nothing is not among them."""
+    optional: bool
+    """Whether it may be nothing instead."""
+
+    @property
+    def tagged(self) -> bool:
+        """Whether an instance must say which class it is of."""
+        return sum(isinstance(shape, Instance | Table) or shape is Leaf.OBJECT for shape in self.shapes) > 1
+
+
+Shape: TypeAlias = Leaf | Chosen | Items | Row | Table | Instance | Choice
+
+FAMILIES: Final[Mapping[object, tuple[type[object], ...]]] = {Event: EVENTS, Hook: HOOKS}
+"""Base classes that stand for the closed set of what is derived from them."""
+
+_LEAVES: Final[Mapping[object, Leaf]] = {
+    None: Leaf.NOTHING,
+    NoneType: Leaf.NOTHING,
+    bool: Leaf.BOOL,
+    int: Leaf.INT,
+    float: Leaf.FLOAT,
+    str: Leaf.TEXT,
+    AnyJson: Leaf.JSON,
+    AnyJsonObject: Leaf.OBJECT,
+    PluginState: Leaf.STATE,
+    AgentrailError: Leaf.ERROR,
+}
+
+_ALL_OF_JSON: Final = frozenset(
+    {Leaf.OBJECT, Items(tuple, AnyJson), Leaf.TEXT, Leaf.INT, Leaf.FLOAT, Leaf.BOOL, Leaf.NOTHING}
+)
+"""What `Json` is when an annotation was evaluated before we could put a stand-in in its place."""
+
+_ARRAYS: Final[Mapping[object, type[object]]] = {
+    tuple: tuple,
+    Sequence: tuple,
+    Collection: tuple,
+    Iterable: tuple,
+    frozenset: frozenset,
+    AbstractSet: frozenset,
+}
+_OBJECTS: Final[frozenset[object]] = frozenset({Mapping, MappingProxyType})
+_CHANGING: Final[Mapping[object, str]] = {list: "tuple", set: "frozenset", dict: "Mapping"}
+
+
+def shape_of(hint: object) -> Shape:
+    """Return the shape of *hint*, which is resolved; raise `MisfitError` if no value of it could be read back."""
+    hint = _unwrapped(stand_in(hint))
+    leaf = _LEAVES.get(hint) if isinstance(hint, type | None) else None
+    if leaf is not None:
+        return leaf
+    origin = cast("object", get_origin(hint)) or hint
+    if origin is Union or origin is UnionType:
+        return _choice(shape_of(member) for member in get_args(hint))
+    if origin is Literal:
+        return _literals(get_args(hint))
+    if hint is History:
+        return Items(History, Message)
+    if hint in FAMILIES:
+        return Choice(tuple(Instance(cls) for cls in FAMILIES[hint]), optional=False)
+    if is_class(origin):
+        return Instance(cast("type[object]", origin))
+    members = _members(hint)
+    return _container(hint, origin, get_args(hint)) if members is None else members
+
+
+def named(shape: Shape) -> str:
+    """Say in a message what is wanted where *shape* is."""
+    match shape:
+        case Leaf():
+            return shape.value
+        case Chosen():
+            return f"a `{shape.name}`"
+        case Instance():
+            return f"a `{shape.cls.__name__}`"
+        case Items() | Row():
+            return "an array"
+        case Table():
+            return "an object"
+        case Choice():
+            shown = [named(one) for one in shape.shapes[:4]]
+            return " or ".join(shown) + (" …" if len(shape.shapes) > len(shown) else "")
+
+
+def _unwrapped(hint: object) -> object:
+    """Take off what says nothing about the value."""
+    while True:
+        if get_origin(hint) is Annotated:
+            hint = cast("object", getattr(hint, "__origin__", object))
+        elif isinstance(hint, NewType):
+            hint = cast("object", hint.__supertype__)
+        elif isinstance(hint, TypeVar):
+            hint = cast("object", hint.__bound__) or object
+        elif type(hint).__name__ == "TypeAliasType":  # of `typing` or of `typing_extensions`
+            hint = stand_in(cast("object", getattr(hint, "__value__", object)))
+        else:
+            return hint
+
+
+def _choice(members: Iterable[Shape]) -> Shape:
+    flat: list[Shape] = []
+    for member in members:
+        if isinstance(member, Choice):
+            flat.extend(member.shapes)
+            flat.extend([Leaf.NOTHING] if member.optional else [])
+        else:
+            flat.append(member)
+    if _ALL_OF_JSON.issubset(flat):
+        flat = [Leaf.JSON, *(shape for shape in flat if shape not in _ALL_OF_JSON)]
+    shapes = tuple(dict.fromkeys(shape for shape in flat if shape is not Leaf.NOTHING))
+    if shapes == (Leaf.JSON,):
+        return Leaf.JSON
+    optional = Leaf.NOTHING in flat
+    return Choice(shapes, optional) if optional or len(shapes) != 1 else shapes[0]
+
+
+def _members(hint: object) -> Chosen | None:
+    if not isinstance(hint, type) or not issubclass(hint, Enum):
+        return None
+    if any(type(member.value) not in SCALARS for member in hint) or issubclass(hint, Flag):
+        raise MisfitError("", f"is hinted `{hint.__name__}`, whose members have no plain value of their own")
+    return Chosen(hint.__name__, tuple((member.value, member) for member in hint))
+
+
+def _literals(values: tuple[object, ...]) -> Chosen:
+    pairs = tuple((value.value if isinstance(value, Enum) else value, value) for value in values)
+    return Chosen(f"Literal[{', '.join(repr(plain) for plain, _ in pairs)}]", pairs)
+
+
+def _container(hint: object, origin: object, inside: Sequence[object]) -> Shape:
+    container = _ARRAYS.get(origin)
+    if origin is tuple and hint is not tuple and Ellipsis not in inside:
+        return Row(tuple(inside))
+    if container is not None and inside:
+        return Items(container, inside[0])
+    if origin in _OBJECTS and inside and shape_of(inside[0]) is Leaf.TEXT:
+        return Leaf.OBJECT if shape_of(inside[1]) is Leaf.JSON else Table(inside[1])
+    shown = getattr(hint, "__name__", None) or str(hint)
+    if origin in _CHANGING:
+        raise MisfitError("", f"is hinted `{shown}`, which can change; say `{_CHANGING[origin]}`")
+    raise MisfitError("", f"is hinted `{shown}`, which cannot be read back; say closer what it holds, or `Json`")

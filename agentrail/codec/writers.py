@@ -1,0 +1,309 @@
+"""Values to JSON by their hints: one small function for each field, made once, when its class is first written.
+
+Each refuses what its hint does not allow, because what is written wrong could not be read back. Where it stands is
+baked in, so a misfit knows its path and nobody pays for that otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final, cast
+
+from agentrail.codec.classes import Written, written_by
+from agentrail.codec.faults import ERRORS, facts_of
+from agentrail.codec.hints import AnyJson, Field, fields_of, is_class
+from agentrail.codec.leaves import LEAVES, Rule, wrong
+from agentrail.codec.misfit import TAG, MisfitError, shortened
+from agentrail.codec.shapes import Choice, Chosen, Instance, Items, Leaf, Row, Shape, Table, named, shape_of
+from agentrail.codec.states import CONSTANTS, MAPPINGS, SCALARS, in_order, kept
+from agentrail.core.options import Options
+from agentrail.errors import AgentrailError
+from agentrail.hooks.ruling import NOTHING_GATHERED, START
+from agentrail.values.events import EVENTS
+from agentrail.values.events.plugins import UnknownEvent
+from agentrail.values.json import Json
+from agentrail.values.messages import History
+from agentrail.values.stream import NOTHING_YET
+from agentrail.values.usage import NOTHING_USED
+
+KNOWN_EVENTS: Final = frozenset(cls.__name__ for cls in EVENTS)
+
+_VOID: Final = (None, False, 0, 0.0, "", (), frozenset[object](), NOTHING_GATHERED, NOTHING_USED, NOTHING_YET, START)
+_IN_FULL: Final = frozenset[type[object]]({Options})
+"""Classes whose defaults are settings: they may change, and what was written must not change with them."""
+
+_made: Final[dict[type[object], Written]] = {}
+_facts: Final[dict[type[object], Rule]] = {}
+_by_type: Final[dict[type[object], Rule]] = {}
+
+
+def write(found: object, _: object = None) -> object:
+    """Write *found* by what it is; an instance of a class says which."""
+    kind = type(found)
+    writer = _by_type.get(kind)
+    if writer is None:
+        writer = _by_type[kind] = _for_type(kind)
+    return writer(found)
+
+
+def writer_for(hint: object, at: str = "") -> Rule:
+    """Return what writes a value of *hint* that stands *at* its place."""
+    try:
+        return _for_shape(shape_of(hint), at)
+    except MisfitError as misfit:
+        misfit.under(at)
+        raise
+
+
+def is_void(default: object) -> bool:
+    """Whether a *default* says nothing, so that a field which is not there means the same in every version."""
+    if isinstance(default, History | Mapping):
+        return not default
+    return any(type(default) is type(void) and default == void for void in _VOID)
+
+
+def omitted(cls: type[object], field: Field) -> bool:
+    """Whether *field* is left out while it is what it is by default."""
+    return cls not in _IN_FULL and is_void(field.default)
+
+
+def _for_type(kind: type[object]) -> Rule:
+    if kind in SCALARS or issubclass(kind, Enum):
+        return writer_for(kind)
+    if is_class(kind):
+        return _instance(kind, "", tagged=True)
+    if kind is tuple or kind is list or kind is History:
+        return _array(write, "", frozenset({kind}))
+    if kind is frozenset:
+        return _frozenset(write, "")
+    if kind is dict or kind in MAPPINGS:
+        return _table(write, "")
+    if issubclass(kind, AgentrailError):
+        return _error("")
+    raise MisfitError("", f"is a `{kind.__name__}`, which has no form in JSON")
+
+
+def _for_shape(shape: Shape, at: str) -> Rule:
+    match shape:
+        case Leaf.STATE:
+            return _state(at)
+        case Leaf.ERROR:
+            return _error(at)
+        case Leaf():
+            return LEAVES[shape](at)
+        case Chosen():
+            return _chosen(shape, at)
+        case Items(container=container, item=item):
+            if container is frozenset:
+                return _frozenset(writer_for(item), at)
+            return _array(writer_for(item), at, frozenset({container, tuple}))
+        case Row(items=items):
+            return _row(tuple(writer_for(item, f"[{place}]") for place, item in enumerate(items)), at)
+        case Table(item=item):
+            return _table(writer_for(item), at)
+        case Instance(cls=cls):
+            return _instance(cls, at)
+        case Choice():
+            return _choice(shape, at)
+
+
+def _state(at: str) -> Rule:
+    def write_state(found: object, _: object = None) -> object:
+        try:
+            return kept(found)
+        except MisfitError as misfit:
+            misfit.under(at)
+            raise
+
+    return write_state
+
+
+def _error(at: str) -> Rule:
+    def write_error(found: object, _: object = None) -> object:
+        kind = type(found)
+        if not isinstance(found, AgentrailError) or ERRORS.get(kind.__name__) is not kind:
+            raise wrong(at, found, "an error of ours")
+        try:
+            return {"error": kind.__name__, "facts": (_facts.get(kind) or _make_facts(type(found)))(found.args)}
+        except MisfitError as misfit:
+            misfit.under(at)
+            raise
+
+    return write_error
+
+
+def _make_facts(cls: type[AgentrailError]) -> Rule:
+    """Make what writes the facts of *cls*, and keep it."""
+    hints = facts_of(cls)
+    shape = Items(tuple, AnyJson) if hints is None else Row(hints)
+    _facts[cls] = rule = _for_shape(shape, ".facts")
+    return rule
+
+
+def _chosen(shape: Chosen, at: str) -> Rule:
+    written = {(type(means), means): plain for plain, means in shape.options}
+
+    def write_chosen(found: object, _: object = None) -> object:
+        try:
+            return written[type(found), found]
+        except (KeyError, TypeError):
+            raise wrong(at, found, named(shape)) from None
+
+    return write_chosen
+
+
+def _array(write_item: Rule, at: str, containers: frozenset[type[object]]) -> Rule:
+    def write_array(found: object, _: object = None) -> object:
+        if type(found) not in containers:
+            raise wrong(at, found, "a tuple")
+        written: list[object] = []
+        try:
+            for item in cast("tuple[object, ...]", found):
+                written.append(write_item(item))  # noqa: PERF401 - its length says where a misfit is
+        except MisfitError as misfit:
+            misfit.under(f"{at}[{len(written)}]")
+            raise
+        return written
+
+    return write_array
+
+
+def _frozenset(write_item: Rule, at: str) -> Rule:
+    def write_frozenset(found: object, _: object = None) -> object:
+        if type(found) is not frozenset:
+            raise wrong(at, found, "a frozenset")
+        try:
+            return in_order(cast("Json", write_item(item)) for item in cast("frozenset[object]", found))
+        except MisfitError as misfit:
+            misfit.under(f"{at}[]")
+            raise
+
+    return write_frozenset
+
+
+def _row(writers: tuple[Rule, ...], at: str) -> Rule:
+    def write_row(found: object, _: object = None) -> object:
+        if type(found) is not tuple:
+            raise wrong(at, found, "a tuple")
+        items = cast("tuple[object, ...]", found)
+        if len(items) != len(writers):
+            raise MisfitError(at, f"holds {len(items)} things where {len(writers)} are wanted")
+        try:
+            return [write_item(item) for write_item, item in zip(writers, items, strict=True)]
+        except MisfitError as misfit:
+            misfit.under(at)
+            raise
+
+    return write_row
+
+
+def _table(write_item: Rule, at: str) -> Rule:
+    def write_table(found: object, _: object = None) -> object:
+        if not isinstance(found, Mapping):
+            raise wrong(at, found, "a mapping")
+        written: dict[str, object] = {}
+        key: object = None
+        try:
+            for key, item in cast("Mapping[object, object]", found).items():
+                if type(key) is not str:
+                    raise wrong("", key, "text")
+                written[key] = write_item(item)
+        except MisfitError as misfit:
+            misfit.under(f"{at}[{shortened(repr(key))}]")
+            raise
+        return written
+
+    return write_table
+
+
+def _instance(cls: type[object], at: str, *, tagged: bool = False) -> Rule:
+    if cls is UnknownEvent:
+        return _unknown(at)
+    head: dict[str, object] = {**({TAG: cls.__name__} if tagged else {}), **CONSTANTS.get(cls, {})}
+
+    def write_instance(found: object, _: object = None) -> object:
+        if type(found) is not cls:
+            raise wrong(at, found, f"a `{cls.__name__}`")
+        try:
+            body = (_made.get(cls) or _make(cls))(found)
+        except MisfitError as misfit:
+            misfit.under(at)
+            raise
+        return {**head, **body} if head else body
+
+    return write_instance
+
+
+def _unknown(at: str) -> Rule:
+    """An event of a newer version goes on as it came, unless that would make it look like one that is known."""
+
+    def write_unknown(found: object, _: object = None) -> object:
+        if type(found) is not UnknownEvent:
+            raise wrong(at, found, "an `UnknownEvent`")
+        body = (_made.get(UnknownEvent) or _make(UnknownEvent))(found)
+        inner = cast("Mapping[str, object]", body["body"])
+        if found.kind in KNOWN_EVENTS or TAG in inner:
+            return {TAG: UnknownEvent.__name__, **body}
+        return {TAG: found.kind, **inner}
+
+    return write_unknown
+
+
+def _choice(shape: Choice, at: str) -> Rule:
+    writers: dict[type[object], Rule] = {}
+    for one in shape.shapes:
+        writer = _instance(one.cls, at, tagged=shape.tagged) if isinstance(one, Instance) else _for_shape(one, at)
+        for kind in _types_of(one):
+            writers.setdefault(kind, writer)
+    if shape.optional:
+        writers[type(None)] = LEAVES[Leaf.NOTHING](at)
+    otherwise = _error(at) if Leaf.ERROR in shape.shapes else None
+
+    def write_choice(found: object, _: object = None) -> object:
+        writer = writers.get(type(found), otherwise)
+        if writer is None:
+            raise wrong(at, found, named(shape))
+        return writer(found)
+
+    return write_choice
+
+
+def _types_of(shape: Shape) -> tuple[type[object], ...]:
+    """Return which types the values of *shape* have."""
+    match shape:
+        case Leaf():
+            return _LEAF_TYPES[shape]
+        case Chosen(options=options):
+            return tuple({type(means) for _, means in options})
+        case Items(container=container):
+            return (container, tuple) if container is History else (container,)
+        case Row():
+            return (tuple,)
+        case Table():
+            return (*MAPPINGS, dict)
+        case Instance(cls=cls):
+            return (cls,)
+        case Choice(shapes=shapes):
+            return tuple(kind for one in shapes for kind in _types_of(one))
+
+
+_LEAF_TYPES: Final[Mapping[Leaf, tuple[type[object], ...]]] = {
+    Leaf.NOTHING: (type(None),),
+    Leaf.BOOL: (bool,),
+    Leaf.INT: (int,),
+    Leaf.FLOAT: (float, int),
+    Leaf.TEXT: (str,),
+    Leaf.JSON: (*MAPPINGS, dict, tuple, list, str, int, float, bool),
+    Leaf.OBJECT: (*MAPPINGS, dict),
+    Leaf.STATE: (),
+    Leaf.ERROR: (),
+}
+
+
+def _make(cls: type[object]) -> Written:
+    """Make what writes the fields of *cls*, and keep it."""
+    fields = fields_of(cls)
+    rules = {field.name: writer_for(field.hint, f".{field.name}") for field in fields}
+    _made[cls] = made = written_by(cls, rules, {field.name for field in fields if omitted(cls, field)})
+    return made
