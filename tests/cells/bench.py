@@ -1,0 +1,289 @@
+"""A session on the bench: one input at a time, and whole steps to compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias, cast
+
+from attrs import frozen
+
+from agentrail.codec.states import storable
+from agentrail.core.answers import Answer
+from agentrail.core.calls import Call
+from agentrail.core.effects import AnyEffect, ClearTimer, SetTimer
+from agentrail.core.inputs import (
+    AnyInput,
+    Arrival,
+    PromptSent,
+    SessionOpened,
+    StreamBegan,
+    StreamEnded,
+    TimerFired,
+    ToolReturned,
+)
+from agentrail.core.options import Options
+from agentrail.core.state import Attached, Setup, State
+from agentrail.core.step import Step, step
+from agentrail.hooks.context import Context
+from agentrail.hooks.live import Live
+from agentrail.hooks.plugin import AnyPlugin, Plugin
+from agentrail.hooks.records import Hook
+from agentrail.hooks.ruling import UNRULED, Ruling
+from agentrail.hooks.seats import Seat, in_order, seat_for
+from agentrail.values.content import Text, ToolCall
+from agentrail.values.events.envelope import Envelope, Event
+from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject
+from agentrail.values.messages import StopReason
+from agentrail.values.stream import NOTHING_YET, Partial, Response
+from agentrail.values.tools import EffectClass, ToolResult, ToolSpec, ok
+from agentrail.values.value import Value
+
+NOW: Final = 1_000_000
+"""When everything happens, unless a test lets time pass."""
+
+LOOK: Final = ToolSpec("look", "reads a file", effect=EffectClass.PURE, subject="path")
+EDIT: Final = ToolSpec("edit", "changes a file", requires=frozenset({"files"}))
+KEEP: Final = ToolSpec("keep", "goes on whatever happens", immune=True)
+SOLO: Final = ToolSpec("solo", "runs alone", parallel=False, effect=EffectClass.CHECKABLE)
+STORE: Final = ToolSpec("store", "stores a value", effect=EffectClass.IDEMPOTENT)
+TOOLS: Final = (LOOK, EDIT, KEEP, SOLO, STORE)
+
+Answered: TypeAlias = object
+Answering: TypeAlias = Callable[[Hook, object, Context], Answered]
+
+
+def plug(
+    name: str = "P",
+    *,
+    critical: bool = False,
+    priority: int = 900,
+    first: object = None,
+    **answers: object,
+) -> AnyPlugin:
+    """Return a plugin that gives one answer at each named hook: an action, or a function of hook, state and context."""
+    body: dict[str, object] = {
+        "critical": critical,
+        "priority": priority,
+        "init": lambda _self, _ctx: first,
+        **{moment: _method(answer) for moment, answer in answers.items()},
+    }
+    cls: type[AnyPlugin] = type(name, (Plugin,), body)
+    return cls()
+
+
+def _method(answer: object) -> Callable[[object, Hook, object, Context], object]:
+    if callable(answer) and not isinstance(answer, type | Value):
+        return lambda _self, hook, state, ctx: cast("Answering", answer)(hook, state, ctx)
+    return lambda _self, _hook, _state, _ctx: answer
+
+
+def fits(args: JsonObject) -> str | None:
+    """The schema of every tool on the bench."""
+    return None if "bad" not in args else "$.bad: not wanted"
+
+
+@frozen
+class Now:
+    """From here on, events carry this turn and this round."""
+
+    turn: int
+    round: int
+
+
+@frozen
+class Got:
+    """One step, and the state it was given."""
+
+    before: State
+    arrival: Arrival
+    step: Step
+
+    @property
+    def events(self) -> list[Event]:
+        return [envelope.event for envelope in self.step.events]
+
+    def only(
+        self,
+        *,
+        answer: Answer | None = None,
+        effects: Sequence[AnyEffect] = (),
+        events: Sequence[Event | Now] = (),
+        rulings: Sequence[Ruling] = (),
+        ids: int = 0,
+        **changes: object,
+    ) -> None:
+        """Demand that the step did this and nothing else; *ids* is how many ids it made."""
+        before = self.before
+        said = self._numbered(events)
+        changes.setdefault("timers", self._timers(effects))
+        state = before.but(seq=before.seq + len(said), serial=before.serial + ids, **changes)
+        demand_same(Step(state, tuple(effects), said, tuple(rulings), answer), self.step)
+
+    def changed_nothing(self) -> None:
+        """Demand that nothing has come of the input."""
+        self.only()
+
+    def _numbered(self, events: Sequence[Event | Now]) -> tuple[Envelope, ...]:
+        before = self.before
+        now = Now(before.turns if before.turn is not None else 0, before.round)
+        said: list[Envelope] = []
+        for event in events:
+            if isinstance(event, Now):
+                now = event
+            else:
+                seq = before.seq + len(said) + 1
+                said.append(
+                    Envelope(before.session_id, seq, 0, self.arrival.at, now.turn, now.round, event, before.setup.path)
+                )
+        return tuple(said)
+
+    def _timers(self, effects: Sequence[AnyEffect]) -> tuple[tuple[str, int], ...]:
+        """The timers that are set behind *effects*, in the order they were set."""
+        timers = dict(self.before.timers)
+        given = self.arrival.input
+        if isinstance(given, TimerFired):
+            timers.pop(given.timer, None)
+        for effect in effects:
+            if isinstance(effect, SetTimer):
+                timers.pop(effect.timer, None)
+                timers[effect.timer] = effect.at
+            elif isinstance(effect, ClearTimer):
+                del timers[effect.timer]
+        return tuple(timers.items())
+
+
+class Bench:
+    """One session, driven by hand."""
+
+    def __init__(
+        self,
+        *plugins: AnyPlugin,
+        options: Options | None = None,
+        tools: tuple[ToolSpec, ...] = TOOLS,
+        opened: bool = True,
+        user_data: JsonObject = EMPTY,
+    ) -> None:
+        self.judge = Live(storable)
+        self.now = NOW
+        self.revision = 0
+        self.got: list[Got] = []
+        for spec in tools:
+            self.judge.tool(spec.name, 0, fits)
+        seats = tuple(self.seat(plugin) for plugin in plugins)
+        self.first = self.state = State(
+            "s",
+            Setup(options=options or Options(), user_data=user_data),
+            "m",
+            tools={spec.name: Attached(spec, 0) for spec in tools},
+            seats=tuple(seats[place] for place in in_order(seats)),
+        )
+        if opened:
+            self.send(SessionOpened())
+
+    def seat(self, plugin: AnyPlugin, revision: int = 0) -> Seat:
+        """Give the judge a plugin's code."""
+        self.judge.seat(plugin.key, revision, plugin)
+        return seat_for(plugin.key, plugin, revision)
+
+    def send(self, given: AnyInput, *, after: int = 0, random: float = 0.5) -> Got:
+        """Let *given* happen, *after* so many milliseconds."""
+        self.now += after
+        arrival = Arrival(given, self.now, random)
+        before = self.state
+        got = Got(before, arrival, step(before, arrival, self.judge))
+        self.got.append(got)
+        self.state = got.step.state
+        return got
+
+    # Words for what happens most
+
+    def prompt(self, text: str = "hello") -> Got:
+        return self.send(PromptSent((Text(text),)))
+
+    def begins(self) -> Got:
+        """The first chunk comes."""
+        return self.send(StreamBegan(self.request_id))
+
+    def answers(self, text: str = "", *calls: ToolCall, stop: StopReason | None = None) -> Got:
+        """The response that is awaited is complete."""
+        return self.send(StreamEnded(self.request_id, response(text, *calls, stop=stop)))
+
+    def returns(self, call_id: str, result: ToolResult | None = None, attempt: int = 1) -> Got:
+        """A tool answers."""
+        return self.send(ToolReturned(call_id, attempt, result if result is not None else ok("done")))
+
+    def fires(self, timer: str) -> Got:
+        """A timer comes due."""
+        due = dict(self.state.timers)[timer]
+        return self.send(TimerFired(timer), after=max(0, due - self.now))
+
+    @property
+    def request_id(self) -> str:
+        assert self.state.request is not None
+        return self.state.request.request_id
+
+    def call(self, call_id: str) -> Call:
+        """A call of the open batch."""
+        found = self.state.batch.find(call_id) if self.state.batch is not None else None
+        assert found is not None
+        return found
+
+    def cut_short(self) -> Partial:
+        """What had come of the stream."""
+        return Partial("so far") if self.state.phase.value == "streaming" else NOTHING_YET
+
+
+def call(name: str, **args: Json) -> ToolCall:
+    """A call as the model makes it."""
+    return ToolCall("", name, FrozenObject(args))
+
+
+def response(text: str = "", *calls: ToolCall, stop: StopReason | None = None) -> Response:
+    parts = (Text(text),) if text else ()
+    return Response(parts, calls, stop or (StopReason.TOOL_CALLS if calls else StopReason.END))
+
+
+def ruled(*hooks: str) -> tuple[Ruling, ...]:
+    """The rulings of hooks that no plugin answers; `check` stands for arguments that fit."""
+    return tuple(UNRULED[hook] if hook in UNRULED else Ruling(hook) for hook in hooks)
+
+
+# Comparing
+
+
+def demand_same(expected: Step, got: Step) -> None:
+    """Fail with the fields that differ."""
+    if got == expected and repr(got) == repr(expected):
+        return
+    lines = list(_differences("step", expected, got))
+    raise AssertionError("\n".join(["the step is not as expected:", *lines]))
+
+
+def _differences(at: str, expected: object, got: object) -> Sequence[str]:
+    if type(expected) is type(got) and isinstance(expected, Value) and isinstance(got, Value):
+        names = type(expected).__fields__
+        return [
+            line for name in names for line in _differences(f"{at}.{name}", vars_of(expected, name), vars_of(got, name))
+        ]
+    if isinstance(expected, tuple) and isinstance(got, tuple):
+        return list(_in_sequence(at, cast("tuple[object, ...]", expected), cast("tuple[object, ...]", got)))
+    if isinstance(expected, Mapping) and isinstance(got, Mapping) and dict(expected) == dict(got):
+        return []
+    return [] if expected == got else [f"  {at}:", f"    expected {expected!r}", f"    got      {got!r}"]
+
+
+def vars_of(found: Value, name: str) -> object:
+    value: object = getattr(found, name)
+    return value
+
+
+def _in_sequence(at: str, expected: tuple[object, ...], got: tuple[object, ...]) -> Sequence[str]:
+    lines: list[str] = []
+    for place in range(max(len(expected), len(got))):
+        if place >= len(got):
+            lines.append(f"  {at}[{place}] is missing: {expected[place]!r}")
+        elif place >= len(expected):
+            lines.append(f"  {at}[{place}] is too much: {got[place]!r}")
+        else:
+            lines.extend(_differences(f"{at}[{place}]", expected[place], got[place]))
+    return lines

@@ -1,0 +1,174 @@
+"""Sessions in each state, as short as they get there."""
+
+from __future__ import annotations
+
+from agentrail.core.effects import CancelRequest, OpenStream, SetTimer, StartCall, StartRequest
+from agentrail.core.options import Options
+from agentrail.core.state import Request, State, Turn
+from agentrail.hooks.actions import Continue, HoldTool
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.records import BeforeTool, Hook
+from agentrail.hooks.ruling import Pause, Place, Ruling, Verdict
+from agentrail.values.content import Text, ToolCall
+from agentrail.values.events import (
+    AgentStart,
+    Event,
+    PromptReceived,
+    RequestStart,
+    ToolExecutionEnd,
+    ToolExecutionMetrics,
+    ToolExecutionStart,
+)
+from agentrail.values.json import EMPTY, FrozenObject, JsonObject
+from agentrail.values.messages import AssistantMessage, Message, Origin, StopReason, ToolMessage, UserMessage
+from agentrail.values.stream import ModelRequest
+from agentrail.values.tools import Err, Ok, ok
+from agentrail.values.usage import NOTHING_USED
+from tests.cells.bench import NOW, Bench, Now, call, plug
+
+LOOKING = call("look", path="a")
+HINT = "may it?"
+
+
+def holds(*names: str, timeout: float | None = 120.0, family: str | None = None, name: str = "Holds") -> AnyPlugin:
+    """Return a plugin that holds calls to the tools of these *names*, or to all."""
+
+    def answer(hook: Hook, _state: object, _ctx: object) -> object:
+        if names and isinstance(hook, BeforeTool) and hook.name not in names:
+            return Continue()
+        return HoldTool(HINT, timeout=timeout, family=family)
+
+    return plug(name, before_tool=answer, priority=20)
+
+
+def idle(*plugins: AnyPlugin, options: Options | None = None) -> Bench:
+    """A session that has started and was not spoken to."""
+    return Bench(*plugins, options=options)
+
+
+def running(*plugins: AnyPlugin, options: Options | None = None) -> Bench:
+    """A request is out (r2, of the prompt p1) and no chunk has come."""
+    bench = idle(*plugins, options=options)
+    bench.prompt()
+    return bench
+
+
+def streaming(*plugins: AnyPlugin, options: Options | None = None) -> Bench:
+    """Chunks are coming."""
+    bench = running(*plugins, options=options)
+    bench.begins()
+    return bench
+
+
+def executing(
+    *calls: ToolCall, plugins: tuple[AnyPlugin, ...] = (), options: Options | None = None, text: str = ""
+) -> Bench:
+    """The calls of the first response run: c3, c4, ... in order; without *calls*, one to `look`."""
+    bench = streaming(*plugins, options=options)
+    bench.answers(text, *(calls or (LOOKING,)))
+    return bench
+
+
+def resting(
+    *plugins: AnyPlugin, options: Options | None = None, timeout: float | None = None, family: str | None = None
+) -> Bench:
+    """The only call, c3 to `edit`, is held as s:a4 by the plugin `Holds`, which is the first in the row."""
+    held = holds("edit", timeout=timeout, family=family)
+    bench = streaming(held, *plugins, options=options)
+    bench.answers("", call("edit", path="a"))
+    return bench
+
+
+# What is expected
+
+
+def said(text: str = "hello", origin: Origin = Origin.PROMPT) -> UserMessage:
+    return UserMessage((Text(text),), origin)
+
+
+def replied(text: str = "", *calls: ToolCall, stop: StopReason | None = None) -> AssistantMessage:
+    parts = (Text(text),) if text else ()
+    return AssistantMessage(parts, calls, "m", stop or (StopReason.TOOL_CALLS if calls else StopReason.END))
+
+
+def cut_off(text: str = "so far") -> AssistantMessage:
+    return AssistantMessage((Text(text),), model="m", interrupted=True)
+
+
+def result(call_id: str, name: str, text: str = "done", *, is_error: bool = False) -> ToolMessage:
+    return ToolMessage(call_id, name, (Text(text),), is_error)
+
+
+def failed(call_id: str, name: str, text: str) -> ToolMessage:
+    return result(call_id, name, text, is_error=True)
+
+
+def turn(ref: str = "p1", **changes: object) -> Turn:
+    """The first turn, with its first request out."""
+    return Turn(ref, NOW, 0, NOTHING_USED, "m", EMPTY, 1).but(**changes)
+
+
+def starts(ref: str, request_id: str, text: str = "hello", *, turns: int = 1, messages: int = 1) -> list[Event | Now]:
+    """What is reported of a turn that starts, up to its request."""
+    return [
+        Now(turns, 0),
+        PromptReceived(ref, text),
+        AgentStart(ref),
+        Now(turns, 1),
+        RequestStart(request_id, "m", messages, 1),
+    ]
+
+
+STARTED = ("before_prompt", "before_request")
+"""The hooks of a turn that starts."""
+
+
+def request(before: State, request_id: str, *messages: Message, **changes: object) -> StartRequest:
+    """A request with the whole history of *before*, and *messages* behind it."""
+    whole = before.history.and_(*messages)
+    specs = tuple(attached.spec for attached in before.tools.values())
+    wanted = ModelRequest("m", whole, "", (), specs, True, EMPTY, before.session_id, request_id)
+    return StartRequest(wanted.but(**changes), before.setup.options.stall_timeout)
+
+
+def out(request_id: str, stalls: int = 0) -> Request:
+    return Request(request_id, stalls)
+
+
+def open_stream(request_id: str) -> OpenStream:
+    return OpenStream(request_id)
+
+
+def cut(request_id: str) -> CancelRequest:
+    return CancelRequest(request_id)
+
+
+def start(call_id: str, name: str, args: JsonObject, attempt: int = 1, revision: int = 0) -> StartCall:
+    return StartCall(call_id, attempt, name, revision, args, f"s/{call_id}")
+
+
+def limit(call_id: str, at: int = NOW, seconds: float = 60.0) -> SetTimer:
+    """The timer of a call that starts."""
+    return SetTimer(f"call:{call_id}", at + int(seconds * 1000))
+
+
+def run(call_id: str, name: str, args: JsonObject, attempt: int = 1) -> ToolExecutionStart:
+    return ToolExecutionStart(call_id, name, args, attempt)
+
+
+def ran(call_id: str, name: str, answer: Ok | Err | None = None, *, at: int = NOW, late: bool = False) -> list[Event]:
+    """What is reported of a call that started at once and ended at *at*."""
+    answer = answer if answer is not None else ok("done")
+    return [
+        ToolExecutionEnd(call_id, name, answer.content, isinstance(answer, Err), answer.details, late),
+        ToolExecutionMetrics(call_id, name, NOW, at, at - NOW),
+    ]
+
+
+def path(of: str = "a") -> JsonObject:
+    return FrozenObject(path=of)
+
+
+def held(by: str = "Holds", *, deadline: float | None = None, family: str | None = None, behind: int = 1) -> Ruling:
+    """The ruling with which a call is held."""
+    return Ruling("before_tool", Verdict.HOLD, by, HINT, pause=Pause(Place(behind), None, deadline, HINT, family))

@@ -1,0 +1,243 @@
+"""Calls that change what a session is made of, in every state; and calls that come with later parts."""
+
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+
+from agentrail.core.answers import DONE, Refused
+from agentrail.core.inputs import (
+    AnyInput,
+    AttachPluginSent,
+    ChangeToolsSent,
+    CompactSent,
+    DetachPluginSent,
+    ForkSent,
+    PromptSent,
+    ResumeSent,
+    SessionOpened,
+    SessionReturned,
+    StopSent,
+    SuspendSent,
+    TraceSent,
+    UpdatePluginSent,
+)
+from agentrail.core.state import Attached, Change
+from agentrail.errors import IllegalInput, PluginExists, ToolExists, UnknownPlugin, UnknownTool
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.ruling import Ruling
+from agentrail.values.events import (
+    PluginAttached,
+    PluginDetached,
+    PluginOptsUpdated,
+    ToolAttached,
+    ToolDetached,
+    ToolsUpdated,
+)
+from agentrail.values.json import FrozenObject
+from agentrail.values.tools import ToolSpec
+from tests.cells.bench import LOOK, Bench, plug, ruled
+from tests.cells.registry import CALLS, cell, each_of
+from tests.cells.scenes import executing, idle, resting, running, streaming
+from tests.cells.tables import STATES
+
+IN: Final[dict[str, Callable[..., Bench]]] = {
+    "idle": idle,
+    "resting": resting,
+    "running": running,
+    "streaming": streaming,
+    "executing_tools": lambda *plugins: executing(plugins=plugins),
+}
+BUSY: Final = tuple(state for state in STATES if state != "idle")
+DIG: Final = ToolSpec("dig", "digs")
+
+
+def other(*, first: object = None) -> AnyPlugin:
+    return plug("Other", first=first)
+
+
+@cell("attach_tools", *STATES)
+def test_attached_tools_are_there_at_once() -> None:
+    for make in IN.values():
+        bench = make()
+        bench.judge.tool("dig", 7, lambda _args: None)
+        bench.send(ChangeToolsSent(attach=(DIG,), revision=7)).only(
+            answer=DONE,
+            events=[ToolAttached("dig"), ToolsUpdated(("dig",), ())],
+            tools={**bench.got[-1].before.tools, "dig": Attached(DIG, 7)},
+        )
+        bench.send(ChangeToolsSent(attach=(DIG,), revision=8)).only(answer=Refused(ToolExists("dig")))
+
+
+@cell("detach_tools", *STATES)
+def test_detached_tools_are_gone_at_once() -> None:
+    for make in IN.values():
+        bench = make()
+        left = {name: tool for name, tool in bench.state.tools.items() if name != "solo"}
+        bench.send(ChangeToolsSent(detach=("solo",), revision=1)).only(
+            answer=DONE, events=[ToolDetached("solo"), ToolsUpdated((), ("solo",))], tools=left
+        )
+        there = "`look`, `edit`, `keep`, `store`"
+        bench.send(ChangeToolsSent(detach=("solo",), revision=2)).only(answer=Refused(UnknownTool("solo", there)))
+
+
+@cell("replace_tools", *STATES)
+def test_replaced_tools_are_the_new_ones_at_once() -> None:
+    for make in IN.values():
+        bench = make()
+        new = LOOK.but(description="reads better")
+        tools = bench.state.tools
+        bench.send(ChangeToolsSent(attach=(new,), replace=True, revision=3)).only(
+            answer=DONE,
+            events=[ToolAttached("look"), ToolsUpdated(("look",), ())],
+            tools={**tools, "look": Attached(new, 3)},
+        )
+
+
+@cell("attach_tools", *STATES)
+@cell("detach_tools", *STATES)
+def test_a_change_of_tools_is_made_whole_or_not_at_all() -> None:
+    for make in IN.values():
+        bench = make()
+        bench.send(ChangeToolsSent(attach=(DIG, LOOK), detach=("solo",), revision=1)).only(
+            answer=Refused(ToolExists("look"))
+        )
+        bench.send(ChangeToolsSent(attach=(DIG,), detach=("no",), revision=1)).only(
+            answer=Refused(UnknownTool("no", "`look`, `edit`, `keep`, `solo`, `store`"))
+        )
+
+
+@cell("attach_tools", "running", "streaming", "executing_tools")
+@cell("detach_tools", "running", "streaming", "executing_tools")
+def test_changed_tools_are_offered_from_the_next_request() -> None:
+    for state in ("running", "streaming", "executing_tools"):
+        bench = IN[state]()
+        bench.send(ChangeToolsSent(attach=(DIG,), detach=("solo",), revision=1))
+        if state == "executing_tools":
+            bench.returns("c3")
+        else:
+            bench.answers("")
+        offered = bench.got[-1].step.effects[-1]
+        names = [spec.name for spec in getattr(offered, "request").tools]  # noqa: B009 - the request of its effect
+        assert names == ["look", "edit", "keep", "store", "dig"]
+
+
+@cell("update_plugin", "idle")
+def test_new_options_apply_at_once() -> None:
+    bench = idle(other())
+    new = bench.seat(other(), 1)
+    bench.send(UpdatePluginSent(new, FrozenObject(level=2))).only(
+        answer=DONE,
+        events=[PluginOptsUpdated("Other", success=True)],
+        rulings=(*ruled("before_plugin_opts_update"), Ruling("on_options", states=((0, None),))),
+        seats=(new,),
+    )
+
+
+@cell("update_plugin", *BUSY)
+def test_new_options_wait_until_no_turn_is_open() -> None:
+    for state in BUSY:
+        bench = IN[state](other())
+        new = bench.seat(other(), 1)
+        change = Change("update", "Other", new, FrozenObject(level=2))
+        bench.send(UpdatePluginSent(new, FrozenObject(level=2))).only(answer=DONE, changes=(change,))
+
+
+@cell("attach_plugin", "idle")
+def test_a_plugin_joins_at_once() -> None:
+    bench = idle()
+    seat = bench.seat(other(first=5))
+    bench.send(AttachPluginSent(seat)).only(
+        answer=DONE,
+        events=[PluginAttached("Other")],
+        rulings=(Ruling("init", states=((0, 5),)),),
+        seats=(seat,),
+        plugin_states=(5,),
+    )
+    bench.send(AttachPluginSent(seat)).only(answer=Refused(PluginExists("Other")))
+
+
+@cell("attach_plugin", *BUSY)
+def test_a_plugin_joins_when_no_turn_is_open() -> None:
+    for state in BUSY:
+        bench = IN[state]()
+        seat = bench.seat(other())
+        bench.send(AttachPluginSent(seat)).only(answer=DONE, changes=(Change("attach", "Other", seat),))
+        bench.send(AttachPluginSent(seat)).only(answer=Refused(PluginExists("Other")))
+
+
+@cell("detach_plugin", "idle")
+def test_a_plugin_leaves_at_once() -> None:
+    bench = idle(other(), plug("Second", first=2))
+    bench.send(DetachPluginSent("Other")).only(
+        answer=DONE,
+        events=[PluginDetached("Other")],
+        seats=bench.got[-1].before.seats[1:],
+        plugin_states=(2,),
+    )
+    bench.send(DetachPluginSent("Other")).only(answer=Refused(UnknownPlugin("Other", "`Second`")))
+
+
+@cell("detach_plugin", *BUSY)
+def test_a_plugin_leaves_when_no_turn_is_open() -> None:
+    for state in BUSY:
+        bench = IN[state](other())
+        bench.send(DetachPluginSent("Other")).only(answer=DONE, changes=(Change("detach", "Other"),))
+        there = "`Holds`" if state == "resting" else "none"
+        bench.send(DetachPluginSent("Other")).only(answer=Refused(UnknownPlugin("Other", there)))
+
+
+@cell("update_plugin", *STATES)
+def test_an_unknown_plugin_cannot_be_updated() -> None:
+    for state, make in IN.items():
+        bench = make()
+        there = "`Holds`" if state == "resting" else "none"
+        bench.send(UpdatePluginSent(bench.seat(other()), FrozenObject(level=2))).only(
+            answer=Refused(UnknownPlugin("Other", there))
+        )
+
+
+# Calls that come later, and calls that no state takes
+
+
+LATER: Final[dict[str, AnyInput]] = {
+    "fork": ForkSent(),
+    "suspend": SuspendSent(),
+    "resume": ResumeSent(),
+    "trace": TraceSent(),
+}
+
+
+def demand_illegal(bench: Bench, given: AnyInput) -> None:
+    with pytest.raises(IllegalInput):
+        bench.send(given)
+
+
+@each_of(CALLS, "call, state", [(call, state) for call in LATER for state in STATES])
+def test_what_stands_on_supervision_is_illegal_until_then(call: str, state: str) -> None:
+    demand_illegal(IN[state](), LATER[call])
+
+
+def test_a_session_opens_once_and_first() -> None:
+    new = Bench(opened=False)
+    demand_illegal(new, PromptSent(()))
+    demand_illegal(new, StopSent())
+    for make in IN.values():
+        demand_illegal(make(), SessionOpened())
+        demand_illegal(make(), SessionReturned())
+
+
+def test_an_ended_session_refuses_every_call_and_ignores_every_result() -> None:
+    bench = idle()
+    bench.send(StopSent())
+    demand_illegal(bench, PromptSent(()))
+    demand_illegal(bench, CompactSent())
+    demand_illegal(bench, StopSent())
+
+
+def test_the_state_that_is_given_stays_as_it_is() -> None:
+    for make in IN.values():
+        bench = make()
+        before, picture = bench.state, repr(bench.state)
+        bench.prompt("next")
+        assert repr(before) == picture

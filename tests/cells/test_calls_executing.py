@@ -1,0 +1,296 @@
+"""Each call while tools run: the model has stopped."""
+
+from agentrail.core.answers import DONE, Accepted, Refused
+from agentrail.core.batch import doubt
+from agentrail.core.calls import CallStatus, Stray
+from agentrail.core.effects import CancelCalls, ClearTimer, CloseSession, SetTimer
+from agentrail.core.inputs import (
+    AbortSent,
+    ApproveSent,
+    CompactSent,
+    RejectSent,
+    RespondSent,
+    SteerSent,
+    StopSent,
+    SwitchModelSent,
+    WithdrawSent,
+)
+from agentrail.core.state import Phase, Prompt
+from agentrail.errors import UnknownApproval, UnknownPrompt
+from agentrail.values.content import Text
+from agentrail.values.events import (
+    AgentAbort,
+    ApprovalResolved,
+    ModelSwitched,
+    PromptDropped,
+    PromptQueued,
+    PromptWithdrawn,
+    RequestStart,
+    SessionEnded,
+    SteeringApplied,
+    SteeringReceived,
+    ToolKilled,
+    ToolSkippedForSteering,
+    UserResponded,
+)
+from agentrail.values.messages import Origin, ToolMessage
+from agentrail.values.tools import AskUser, Effect, ToolSpec, ok
+from tests.cells.bench import EDIT, KEEP, NOW, Bench, Now, call, ruled
+from tests.cells.registry import cell
+from tests.cells.scenes import (
+    executing,
+    failed,
+    holds,
+    limit,
+    out,
+    path,
+    ran,
+    request,
+    result,
+    run,
+    said,
+    start,
+)
+
+STEERED = "the user has said something new"
+AWAY = "the turn was aborted; this call goes on in the background"
+
+
+def both() -> Bench:
+    """A batch of a killable call (c3) and an immune one (c4)."""
+    return executing(call("edit", path="a"), call("keep"))
+
+
+def held_beside() -> Bench:
+    """A batch of a running call (c3) and a held one (c4, as s:a5)."""
+    return executing(call("look", path="a"), call("edit", path="a"), plugins=(holds("edit", timeout=None),))
+
+
+def stopped(call_id: str, spec: ToolSpec, why: str) -> ToolMessage:
+    return failed(call_id, spec.name, f"stopped: {why}; {doubt(spec)}")
+
+
+@cell("prompt", "executing_tools")
+def test_a_prompt_is_queued() -> None:
+    executing().prompt("next").only(
+        answer=Accepted("p4", "queued", 1),
+        ids=1,
+        events=[PromptQueued("p4", "next", 1)],
+        queue=(Prompt("p4", (Text("next"),)),),
+    )
+
+
+@cell("steer", "executing_tools")
+def test_steering_cancels_the_killable_tools_and_is_merged_before_the_next_request() -> None:
+    for when in ("gap", "now"):
+        bench = executing(call("edit", path="a"))
+        before = bench.state
+        gone = failed("c3", "edit", f"stopped, because {STEERED}; {doubt(EDIT)}")
+        new = said("rather this", Origin.STEERING)
+        bench.send(SteerSent("rather this", when)).only(
+            answer=Accepted("s4", "queued", 1),
+            ids=2,
+            events=[
+                SteeringReceived("s4", "rather this", "queued"),
+                ToolSkippedForSteering("c3", "edit"),
+                Now(1, 2),
+                SteeringApplied(("s4",), 1),
+                RequestStart("r5", "m", 4, 1),
+            ],
+            effects=[
+                CancelCalls(("c3",)),
+                SetTimer("grace", NOW + 250),
+                ClearTimer("call:c3"),
+                request(before, "r5", gone, new),
+            ],
+            rulings=ruled("before_steering", "after_tool_batch", "before_request"),
+            phase=Phase.RUNNING,
+            round=2,
+            batch=None,
+            request=out("r5"),
+            history=before.history.and_(gone, new),
+            quarantined=(Stray("c3", "edit", NOW, NOW, writes=True),),
+        )
+
+
+@cell("abort", "executing_tools")
+def test_an_abort_cancels_killable_tools_and_lets_immune_ones_linger() -> None:
+    bench = both()
+    before = bench.state
+    bench.send(AbortSent("enough")).only(
+        answer=DONE,
+        events=[ToolKilled("c3", "edit", "enough"), AgentAbort("p1", "user", "enough")],
+        effects=[CancelCalls(("c3",)), SetTimer("grace", NOW + 250), ClearTimer("call:c3")],
+        rulings=ruled("after_turn"),
+        phase=Phase.IDLE,
+        round=0,
+        turn=None,
+        batch=None,
+        history=before.history.and_(stopped("c3", EDIT, "enough"), result("c4", "keep", AWAY)),
+        quarantined=(Stray("c3", "edit", NOW, NOW, writes=True),),
+        lingering=(Stray("c4", "keep", NOW, NOW),),
+    )
+
+
+@cell("abort", "executing_tools")
+def test_an_abort_of_all_cancels_immune_tools_too() -> None:
+    bench = both()
+    before = bench.state
+    bench.send(AbortSent(kill_tools="all")).only(
+        answer=DONE,
+        events=[ToolKilled("c3", "edit", "user"), ToolKilled("c4", "keep", "user"), AgentAbort("p1", "user")],
+        effects=[
+            CancelCalls(("c3", "c4")),
+            SetTimer("grace", NOW + 250),
+            ClearTimer("call:c3"),
+            ClearTimer("call:c4"),
+        ],
+        rulings=ruled("after_turn"),
+        phase=Phase.IDLE,
+        round=0,
+        turn=None,
+        batch=None,
+        history=before.history.and_(stopped("c3", EDIT, "user"), stopped("c4", KEEP, "user")),
+        quarantined=(Stray("c3", "edit", NOW, NOW, writes=True), Stray("c4", "keep", NOW, NOW)),
+    )
+
+
+@cell("abort", "executing_tools")
+def test_an_abort_of_none_lets_all_tools_finish_as_lingering() -> None:
+    bench = both()
+    before = bench.state
+    bench.send(AbortSent(kill_tools="none")).only(
+        answer=DONE,
+        events=[AgentAbort("p1", "user")],
+        rulings=ruled("after_turn"),
+        phase=Phase.IDLE,
+        round=0,
+        turn=None,
+        batch=None,
+        history=before.history.and_(result("c3", "edit", AWAY), result("c4", "keep", AWAY)),
+        lingering=(Stray("c3", "edit", NOW, NOW, writes=True), Stray("c4", "keep", NOW, NOW)),
+    )
+
+
+@cell("approve", "executing_tools")
+def test_an_approved_call_goes_on_beside_the_batch() -> None:
+    bench = held_beside()
+    before = bench.state
+    asked = bench.call("c4")
+    assert asked.hold is not None
+    assert before.batch is not None
+    on = asked.but(
+        status=CallStatus.RUNNING,
+        hold=None,
+        approved=path(),
+        holders=frozenset({"Holds"}),
+        place=asked.hold.place,
+        started_at=NOW,
+    )
+    bench.send(ApproveSent("s:a5")).only(
+        answer=DONE,
+        events=[ApprovalResolved("s:a5", "c4", "edit", "approved"), run("c4", "edit", path())],
+        effects=[limit("c4"), start("c4", "edit", path())],
+        rulings=ruled("before_tool"),
+        batch=before.batch.but(decisions=(("tool_approved", True),)).put(on),
+    )
+
+
+@cell("reject", "executing_tools")
+def test_a_rejected_call_gets_its_result_beside_the_batch() -> None:
+    bench = held_beside()
+    before = bench.state
+    over = failed("c4", "edit", "rejected by the user")
+    assert before.batch is not None
+    rejected = bench.call("c4").but(status=CallStatus.DONE, hold=None, result=over)
+    bench.send(RejectSent("s:a5")).only(
+        answer=DONE,
+        events=[ApprovalResolved("s:a5", "c4", "edit", "rejected")],
+        batch=before.batch.but(decisions=(("tool_rejected", False),)).put(rejected),
+    )
+
+
+@cell("respond", "executing_tools")
+def test_an_answer_goes_to_the_call_that_asked() -> None:
+    bench = executing(call("look", path="a"), call("keep"))
+    bench.returns("c4", Effect(AskUser("which?", ("this", "that"))))
+    before = bench.state
+    assert before.batch is not None
+    told = bench.call("c4").but(status=CallStatus.DONE, question=None, result=result("c4", "keep", "that"))
+    bench.send(RespondSent("s:q5", "that")).only(
+        answer=DONE,
+        events=[UserResponded("s:q5", "that"), *ran("c4", "keep", ok("that"))],
+        rulings=ruled("after_tool"),
+        batch=before.batch.but(decisions=(("user_respond", True),)).put(told),
+    )
+
+
+@cell("approve", "executing_tools")
+@cell("reject", "executing_tools")
+@cell("respond", "executing_tools")
+def test_what_does_not_wait_cannot_be_decided() -> None:
+    bench = held_beside()
+    bench.send(ApproveSent("s:a9")).only(answer=Refused(UnknownApproval("s:a9", "`s:a5`")))
+    bench.send(RejectSent("s:a9")).only(answer=Refused(UnknownApproval("s:a9", "`s:a5`")))
+    bench.send(RespondSent("s:a5", "yes")).only(answer=Refused(UnknownApproval("s:a5", "none")))
+
+
+@cell("switch_model", "executing_tools")
+def test_a_model_is_stored_now_and_used_from_the_next_turn() -> None:
+    bench = executing()
+    bench.send(SwitchModelSent("n")).only(
+        answer=DONE, events=[ModelSwitched("m", "n", provider_opts_changed=False)], model="n"
+    )
+    bench.returns("c3")
+    assert bench.got[-1].events[-1] == RequestStart("r4", "m", 3, 1)
+    bench.answers("that is all")
+    bench.prompt("next")
+    assert bench.got[-1].events[-1] == RequestStart("r6", "n", 5, 1)
+
+
+@cell("compact", "executing_tools")
+def test_the_context_will_be_compacted_before_the_next_request() -> None:
+    executing().send(CompactSent()).only(answer=DONE, compact_wanted="asked by a caller")
+
+
+@cell("withdraw", "executing_tools")
+def test_a_queued_prompt_is_taken_back() -> None:
+    bench = executing()
+    bench.prompt("next")
+    bench.send(WithdrawSent("p4")).only(answer=DONE, events=[PromptWithdrawn("p4", "next")], queue=())
+    bench.send(WithdrawSent("p4")).only(answer=Refused(UnknownPrompt("p4")))
+
+
+@cell("stop", "executing_tools")
+def test_a_stop_kills_all_tools_then_ends_the_session() -> None:
+    bench = both()
+    bench.prompt("next")
+    before = bench.state
+    bench.send(StopSent()).only(
+        answer=DONE,
+        events=[
+            ToolKilled("c3", "edit", "stopped"),
+            ToolKilled("c4", "keep", "stopped"),
+            AgentAbort("p1", "stopped", "stopped"),
+            Now(0, 0),
+            PromptDropped("p5", "next"),
+            SessionEnded("stopped"),
+        ],
+        effects=[
+            CancelCalls(("c3", "c4")),
+            SetTimer("grace", NOW + 250),
+            ClearTimer("call:c3"),
+            ClearTimer("call:c4"),
+            ClearTimer("grace"),
+            CloseSession("stopped"),
+        ],
+        rulings=ruled("after_turn", "session_end"),
+        phase=Phase.ENDED,
+        round=0,
+        turn=None,
+        batch=None,
+        queue=(),
+        stopping="stopped",
+        history=before.history.and_(stopped("c3", EDIT, "stopped"), stopped("c4", KEEP, "stopped")),
+        quarantined=(Stray("c3", "edit", NOW, NOW, writes=True), Stray("c4", "keep", NOW, NOW)),
+    )

@@ -1,0 +1,223 @@
+"""Each call to a session that is idle: no turn is open."""
+
+from agentrail.core.answers import DONE, Accepted, Refused
+from agentrail.core.effects import CloseSession, StartCompaction
+from agentrail.core.inputs import (
+    AbortSent,
+    ApproveSent,
+    CompactSent,
+    PromptSent,
+    RejectSent,
+    RespondSent,
+    SteerSent,
+    StopSent,
+    SwitchModelSent,
+    WithdrawSent,
+)
+from agentrail.core.state import Compaction, Phase
+from agentrail.errors import UnknownApproval, UnknownPrompt
+from agentrail.values.content import Image, Text
+from agentrail.values.events import (
+    AgentAbort,
+    BeforeCompact,
+    CompactStart,
+    ModelEffective,
+    ModelSwitched,
+    PromptDropped,
+    RequestStart,
+    SessionEnded,
+)
+from agentrail.values.json import EMPTY, FrozenObject
+from agentrail.values.messages import UserMessage
+from tests.cells.bench import ruled
+from tests.cells.registry import cell
+from tests.cells.scenes import STARTED, idle, out, replied, request, said, starts, turn
+
+
+@cell("prompt", "idle")
+def test_a_prompt_starts_a_turn() -> None:
+    got = idle().prompt("hello")
+    before = got.before
+    got.only(
+        answer=Accepted("p1", "started"),
+        ids=2,
+        events=starts("p1", "r2"),
+        effects=[request(before, "r2", said("hello"))],
+        rulings=ruled(*STARTED),
+        phase=Phase.RUNNING,
+        turns=1,
+        round=1,
+        turn=turn("p1"),
+        history=before.history.and_(said("hello")),
+        used_model=("m", EMPTY),
+        request=out("r2"),
+    )
+
+
+@cell("prompt", "idle")
+def test_a_prompt_may_be_parts() -> None:
+    parts = (Text("what is this? "), Image("image/png", "aGk="), Text("tell me"))
+    got = idle().send(PromptSent(parts))
+    before = got.before
+    got.only(
+        answer=Accepted("p1", "started"),
+        ids=2,
+        events=starts("p1", "r2", "what is this? tell me"),
+        effects=[request(before, "r2", UserMessage(parts))],
+        rulings=ruled(*STARTED),
+        phase=Phase.RUNNING,
+        turns=1,
+        round=1,
+        turn=turn("p1"),
+        history=before.history.and_(UserMessage(parts)),
+        used_model=("m", EMPTY),
+        request=out("r2"),
+    )
+
+
+@cell("steer", "idle")
+def test_steering_is_a_prompt_for_which_before_steering_does_not_run() -> None:
+    got = idle().send(SteerSent("hello"))
+    before = got.before
+    got.only(
+        answer=Accepted("p1", "started"),
+        ids=2,
+        events=starts("p1", "r2"),
+        effects=[request(before, "r2", said("hello"))],
+        rulings=ruled("before_prompt", "before_request"),
+        phase=Phase.RUNNING,
+        turns=1,
+        round=1,
+        turn=turn("p1"),
+        history=before.history.and_(said("hello")),
+        used_model=("m", EMPTY),
+        request=out("r2"),
+    )
+
+
+@cell("abort", "idle")
+def test_an_abort_stops_nothing_and_is_reported() -> None:
+    idle().send(AbortSent()).only(answer=DONE, events=[AgentAbort(None, "user")])
+    idle().send(AbortSent("enough")).only(answer=DONE, events=[AgentAbort(None, "user", "enough")])
+
+
+@cell("abort", "idle")
+def test_an_abort_reports_the_prompts_that_it_took_out_of_the_mailbox() -> None:
+    got = idle().send(AbortSent(clear_queue=True, dropped=("one", "two")))
+    got.only(
+        answer=DONE,
+        ids=2,
+        events=[PromptDropped("p1", "one"), PromptDropped("p2", "two"), AgentAbort(None, "user")],
+    )
+
+
+@cell("approve", "idle")
+def test_nothing_can_be_approved() -> None:
+    idle().send(ApproveSent("s:a1")).only(answer=Refused(UnknownApproval("s:a1", "none")))
+
+
+@cell("reject", "idle")
+def test_nothing_can_be_rejected() -> None:
+    idle().send(RejectSent("s:a1")).only(answer=Refused(UnknownApproval("s:a1", "none")))
+
+
+@cell("respond", "idle")
+def test_no_question_can_be_answered() -> None:
+    idle().send(RespondSent("s:q1", "yes")).only(answer=Refused(UnknownApproval("s:q1", "none")))
+
+
+@cell("switch_model", "idle")
+def test_the_next_prompt_uses_the_new_model() -> None:
+    bench = idle()
+    warm = FrozenObject(temperature=1)
+    bench.send(SwitchModelSent("n", warm)).only(
+        answer=DONE, events=[ModelSwitched("m", "n", provider_opts_changed=True)], model="n", model_options=warm
+    )
+    got = bench.prompt()
+    before = got.before
+    got.only(
+        answer=Accepted("p1", "started"),
+        ids=2,
+        events=[*starts("p1", "r2")[:-1], RequestStart("r2", "n", 1, 1)],
+        effects=[request(before, "r2", said(), model="n", options=warm)],
+        rulings=ruled(*STARTED),
+        phase=Phase.RUNNING,
+        turns=1,
+        round=1,
+        turn=turn("p1", model="n", options=warm),
+        history=before.history.and_(said()),
+        used_model=("n", warm),
+        request=out("r2"),
+    )
+
+
+@cell("switch_model", "idle")
+def test_the_first_request_that_uses_another_model_says_so() -> None:
+    bench = idle()
+    bench.prompt()
+    bench.answers("hi")
+    bench.send(SwitchModelSent("n")).only(
+        answer=DONE, events=[ModelSwitched("m", "n", provider_opts_changed=False)], model="n"
+    )
+    got = bench.prompt("again")
+    before = got.before
+    got.only(
+        answer=Accepted("p3", "started"),
+        ids=2,
+        events=[
+            *starts("p3", "r4", "again", turns=2)[:-1],
+            ModelEffective("n"),
+            RequestStart("r4", "n", 3, 1),
+        ],
+        effects=[request(before, "r4", said("again"), model="n")],
+        rulings=ruled(*STARTED),
+        phase=Phase.RUNNING,
+        turns=2,
+        round=1,
+        turn=turn("p3", model="n", mark=2),
+        history=before.history.and_(said("again")),
+        used_model=("n", EMPTY),
+        request=out("r4"),
+    )
+
+
+@cell("switch_model", "idle")
+def test_the_same_model_with_the_same_options_is_nothing() -> None:
+    idle().send(SwitchModelSent("m")).only(answer=DONE)
+
+
+@cell("compact", "idle")
+def test_the_context_is_compacted_at_once() -> None:
+    bench = idle()
+    bench.prompt()
+    bench.answers("hi")
+    got = bench.send(CompactSent("make room"))
+    before = got.before
+    got.only(
+        answer=DONE,
+        ids=1,
+        events=[BeforeCompact(2, "make room"), CompactStart(2)],
+        effects=[StartCompaction("k3", before.history, int(before.history.size * 0.5))],
+        rulings=ruled("before_compact"),
+        phase=Phase.RUNNING,
+        compaction=Compaction("k3", "make room", running=True),
+    )
+    assert tuple(before.history) == (said(), replied("hi"))
+
+
+@cell("withdraw", "idle")
+def test_nothing_waits_that_could_be_withdrawn() -> None:
+    idle().send(WithdrawSent("p1")).only(answer=Refused(UnknownPrompt("p1")))
+
+
+@cell("stop", "idle")
+def test_session_end_runs_and_the_session_is_over() -> None:
+    got = idle().send(StopSent("bye"))
+    got.only(
+        answer=DONE,
+        events=[SessionEnded("bye")],
+        effects=[CloseSession("bye")],
+        rulings=ruled("session_end"),
+        phase=Phase.ENDED,
+        stopping="bye",
+    )

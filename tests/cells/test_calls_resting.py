@@ -1,0 +1,259 @@
+"""Each call to a session that rests: a turn is open, and only held calls are left."""
+
+from agentrail.core.answers import DONE, Accepted, Refused
+from agentrail.core.calls import CallStatus
+from agentrail.core.effects import ClearTimer, CloseSession
+from agentrail.core.inputs import (
+    AbortSent,
+    ApproveSent,
+    CompactSent,
+    RejectSent,
+    RespondSent,
+    SteerSent,
+    StopSent,
+    SwitchModelSent,
+    WithdrawSent,
+)
+from agentrail.core.options import Options
+from agentrail.core.state import Phase, Prompt
+from agentrail.errors import Busy, QueueFull, UnknownApproval, UnknownPrompt
+from agentrail.values.content import Text
+from agentrail.values.events import (
+    AgentAbort,
+    AgentEnd,
+    ApprovalResolved,
+    ModelSwitched,
+    PromptDropped,
+    PromptQueued,
+    PromptWithdrawn,
+    SessionEnded,
+)
+from agentrail.values.usage import NOTHING_USED
+from tests.cells.bench import NOW, Bench, Now, ruled
+from tests.cells.registry import cell
+from tests.cells.scenes import STARTED, failed, limit, out, path, request, resting, run, said, start, starts, turn
+
+SUPERSEDED = failed("c3", "edit", "superseded by a new message of the user")
+
+
+def _superseded_by(got_text: str, bench: Bench, *, steer: bool) -> None:
+    before = bench.state
+    got = bench.send(SteerSent(got_text)) if steer else bench.prompt(got_text)
+    history = before.history.and_(SUPERSEDED)
+    got.only(
+        answer=Accepted("p5", "queued", 1),
+        ids=2,
+        events=[
+            PromptQueued("p5", got_text, 1),
+            ApprovalResolved("s:a4", "c3", "edit", "superseded"),
+            AgentEnd("p1", "superseded", tuple(history), NOTHING_USED),
+            *starts("p5", "r6", got_text, turns=2, messages=4),
+        ],
+        effects=[request(before, "r6", SUPERSEDED, said(got_text))],
+        rulings=ruled("after_turn", *STARTED),
+        phase=Phase.RUNNING,
+        turns=2,
+        round=1,
+        turn=turn("p5", mark=3),
+        batch=None,
+        history=history.and_(said(got_text)),
+        request=out("r6"),
+    )
+
+
+@cell("prompt", "resting")
+def test_a_prompt_supersedes_the_held_calls() -> None:
+    _superseded_by("rather this", resting(), steer=False)
+
+
+@cell("steer", "resting")
+def test_steering_is_a_prompt() -> None:
+    _superseded_by("rather this", resting(), steer=True)
+
+
+@cell("prompt", "resting")
+def test_a_prompt_joins_the_end_of_the_queue_that_waited_for_the_rest() -> None:
+    bench = resting(options=Options(on_prompt_while_held="queue"))
+    bench.prompt("first").only(
+        answer=Accepted("p5", "queued", 1),
+        ids=1,
+        events=[PromptQueued("p5", "first", 1)],
+        queue=(Prompt("p5", (Text("first"),)),),
+    )
+    bench.prompt("second").only(
+        answer=Accepted("p6", "queued", 2),
+        ids=1,
+        events=[PromptQueued("p6", "second", 2)],
+        queue=(Prompt("p5", (Text("first"),)), Prompt("p6", (Text("second"),))),
+    )
+
+
+@cell("prompt", "resting")
+def test_a_prompt_that_finds_the_queue_full_supersedes_nothing() -> None:
+    bench = resting(options=Options(on_prompt_while_held="queue", max_prompt_queue=1))
+    bench.prompt("first")
+    bench.prompt("second").only(answer=Refused(QueueFull(1)))
+
+
+@cell("abort", "resting")
+def test_an_abort_ends_the_open_turn_and_the_held_calls() -> None:
+    bench = resting()
+    before = bench.state
+    bench.send(AbortSent("enough")).only(
+        answer=DONE,
+        events=[ApprovalResolved("s:a4", "c3", "edit", "aborted"), AgentAbort("p1", "user", "enough")],
+        rulings=ruled("after_turn"),
+        phase=Phase.IDLE,
+        round=0,
+        turn=None,
+        batch=None,
+        history=before.history.and_(failed("c3", "edit", "aborted: enough")),
+    )
+
+
+@cell("abort", "resting")
+def test_an_abort_leaves_the_queue_which_is_consumed_next_unless_told_to_clear_it() -> None:
+    options = Options(on_prompt_while_held="queue")
+    for clear in (False, True):
+        bench = resting(options=options)
+        bench.prompt("next")
+        before = bench.state
+        over = failed("c3", "edit", "aborted: user")
+        aborted = [ApprovalResolved("s:a4", "c3", "edit", "aborted"), AgentAbort("p1", "user")]
+        got = bench.send(AbortSent(clear_queue=clear))
+        if clear:
+            got.only(
+                answer=DONE,
+                events=[PromptDropped("p5", "next"), *aborted],
+                rulings=ruled("after_turn"),
+                phase=Phase.IDLE,
+                round=0,
+                turn=None,
+                batch=None,
+                queue=(),
+                history=before.history.and_(over),
+            )
+        else:
+            got.only(
+                answer=DONE,
+                ids=1,
+                events=[*aborted, *starts("p5", "r6", "next", turns=2, messages=4)],
+                effects=[request(before, "r6", over, said("next"))],
+                rulings=ruled("after_turn", *STARTED),
+                phase=Phase.RUNNING,
+                turns=2,
+                turn=turn("p5", mark=3),
+                batch=None,
+                queue=(),
+                history=before.history.and_(over, said("next")),
+                request=out("r6"),
+            )
+
+
+@cell("approve", "resting")
+def test_an_approved_call_runs() -> None:
+    bench = resting(timeout=120.0)
+    before = bench.state
+    asked = bench.call("c3")
+    assert asked.hold is not None
+    running = asked.but(
+        status=CallStatus.RUNNING,
+        hold=None,
+        approved=path("a"),
+        holders=frozenset({"Holds"}),
+        place=asked.hold.place,
+        started_at=NOW,
+    )
+    assert before.batch is not None
+    bench.send(ApproveSent("s:a4")).only(
+        answer=DONE,
+        events=[ApprovalResolved("s:a4", "c3", "edit", "approved"), run("c3", "edit", path("a"))],
+        effects=[ClearTimer("hold:s:a4"), limit("c3"), start("c3", "edit", path("a"))],
+        rulings=ruled("before_tool"),
+        phase=Phase.EXECUTING_TOOLS,
+        batch=before.batch.but(decisions=(("tool_approved", True),)).put(running),
+    )
+
+
+@cell("reject", "resting")
+def test_a_rejected_call_gets_an_error_result_and_the_turn_ends() -> None:
+    bench = resting(timeout=120.0)
+    before = bench.state
+    history = before.history.and_(failed("c3", "edit", "rejected by the user: too risky"))
+    bench.send(RejectSent("s:a4", "too risky")).only(
+        answer=DONE,
+        events=[
+            ApprovalResolved("s:a4", "c3", "edit", "rejected", "too risky"),
+            AgentEnd("p1", "left", tuple(history), NOTHING_USED),
+        ],
+        effects=[ClearTimer("hold:s:a4")],
+        rulings=ruled("after_tool_batch", "after_turn"),
+        phase=Phase.IDLE,
+        round=0,
+        turn=None,
+        batch=None,
+        history=history,
+    )
+
+
+@cell("respond", "resting")
+def test_a_held_call_is_no_question() -> None:
+    resting().send(RespondSent("s:a4", "yes")).only(answer=Refused(UnknownApproval("s:a4", "none")))
+
+
+@cell("approve", "resting")
+def test_an_unknown_id_cannot_be_approved() -> None:
+    resting().send(ApproveSent("s:a9")).only(answer=Refused(UnknownApproval("s:a9", "`s:a4`")))
+
+
+@cell("reject", "resting")
+def test_an_unknown_id_cannot_be_rejected() -> None:
+    resting().send(RejectSent("s:a9")).only(answer=Refused(UnknownApproval("s:a9", "`s:a4`")))
+
+
+@cell("switch_model", "resting")
+def test_the_open_turn_keeps_its_model() -> None:
+    bench = resting()
+    bench.send(SwitchModelSent("n")).only(
+        answer=DONE, events=[ModelSwitched("m", "n", provider_opts_changed=False)], model="n"
+    )
+    bench.send(ApproveSent("s:a4"))
+    bench.returns("c3")
+    assert bench.state.turn is not None
+    assert bench.state.turn.model == "m"
+
+
+@cell("compact", "resting")
+def test_compacting_is_refused_while_a_turn_is_open() -> None:
+    resting().send(CompactSent()).only(answer=Refused(Busy("compact")))
+
+
+@cell("withdraw", "resting")
+def test_a_queued_prompt_is_taken_back() -> None:
+    bench = resting(options=Options(on_prompt_while_held="queue"))
+    bench.prompt("next")
+    bench.send(WithdrawSent("p9")).only(answer=Refused(UnknownPrompt("p9")))
+    bench.send(WithdrawSent("p5")).only(answer=DONE, events=[PromptWithdrawn("p5", "next")], queue=())
+
+
+@cell("stop", "resting")
+def test_the_turn_is_aborted_then_the_session_ends() -> None:
+    bench = resting(timeout=120.0)
+    before = bench.state
+    bench.send(StopSent("bye")).only(
+        answer=DONE,
+        events=[
+            ApprovalResolved("s:a4", "c3", "edit", "aborted"),
+            AgentAbort("p1", "stopped", "bye"),
+            Now(0, 0),
+            SessionEnded("bye"),
+        ],
+        effects=[ClearTimer("hold:s:a4"), CloseSession("bye")],
+        rulings=ruled("after_turn", "session_end"),
+        phase=Phase.ENDED,
+        round=0,
+        turn=None,
+        batch=None,
+        stopping="bye",
+        history=before.history.and_(failed("c3", "edit", "aborted: bye")),
+    )

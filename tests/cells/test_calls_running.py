@@ -1,0 +1,244 @@
+"""Each call while a request is out: `running`, and `streaming` once the first chunk has come."""
+
+from collections.abc import Iterator
+
+from agentrail.core.answers import DONE, Accepted, Refused
+from agentrail.core.effects import CloseSession
+from agentrail.core.inputs import (
+    AbortSent,
+    ApproveSent,
+    CompactSent,
+    PromptSent,
+    RejectSent,
+    RespondSent,
+    SteerSent,
+    StopSent,
+    SwitchModelSent,
+    WithdrawSent,
+)
+from agentrail.core.state import Phase, Prompt, Steering
+from agentrail.errors import UnknownApproval, UnknownPrompt
+from agentrail.values.content import Text
+from agentrail.values.events import (
+    AgentAbort,
+    AgentResumed,
+    ModelSwitched,
+    PromptDropped,
+    PromptQueued,
+    PromptWithdrawn,
+    RequestStart,
+    SessionEnded,
+    SteeringApplied,
+    SteeringReceived,
+)
+from agentrail.values.messages import Message, Origin
+from agentrail.values.stream import NOTHING_YET, Partial
+from agentrail.values.usage import Usage
+from tests.cells.bench import Bench, Now, ruled
+from tests.cells.registry import cell
+from tests.cells.scenes import STARTED, cut, cut_off, out, request, running, said, starts, streaming, turn
+
+BOTH = ("running", "streaming")
+
+
+def both() -> Iterator[tuple[Bench, Partial, tuple[Message, ...]]]:
+    """Yield a session of each state, with what had come of its stream and what an interruption keeps of it."""
+    yield running(), NOTHING_YET, ()
+    yield streaming(), Partial("so far"), (cut_off("so far"),)
+
+
+@cell("prompt", *BOTH)
+def test_a_prompt_is_queued() -> None:
+    for bench, _, _ in both():
+        bench.prompt("one").only(
+            answer=Accepted("p3", "queued", 1),
+            ids=1,
+            events=[PromptQueued("p3", "one", 1)],
+            queue=(Prompt("p3", (Text("one"),)),),
+        )
+        bench.send(PromptSent((Text("two"),))).only(
+            answer=Accepted("p4", "queued", 2),
+            ids=1,
+            events=[PromptQueued("p4", "two", 2)],
+            queue=(Prompt("p3", (Text("one"),)), Prompt("p4", (Text("two"),))),
+        )
+
+
+@cell("steer", *BOTH)
+def test_steering_joins_its_queue() -> None:
+    for bench, _, _ in both():
+        bench.send(SteerSent("rather this")).only(
+            answer=Accepted("s3", "queued", 1),
+            ids=1,
+            events=[SteeringReceived("s3", "rather this", "queued")],
+            rulings=ruled("before_steering"),
+            steering=(Steering("s3", "rather this"),),
+        )
+        bench.send(SteerSent("and that")).only(
+            answer=Accepted("s4", "queued", 2),
+            ids=1,
+            events=[SteeringReceived("s4", "and that", "queued")],
+            rulings=ruled("before_steering"),
+            steering=(Steering("s3", "rather this"), Steering("s4", "and that")),
+        )
+
+
+@cell("steer", *BOTH)
+def test_steering_now_cuts_the_stream_and_goes_on_at_once() -> None:
+    for bench, partial, kept in both():
+        before = bench.state
+        new = said("rather this", Origin.STEERING)
+        bench.send(SteerSent("rather this", "now", partial)).only(
+            answer=Accepted("s3", "queued", 1),
+            ids=2,
+            events=[
+                SteeringReceived("s3", "rather this", "queued"),
+                AgentResumed("steering"),
+                Now(1, 2),
+                SteeringApplied(("s3",), 1),
+                RequestStart("r4", "m", 2 + len(kept), 1),
+            ],
+            effects=[cut("r2"), request(before, "r4", *kept, new)],
+            rulings=ruled("before_steering", "before_request"),
+            phase=Phase.RUNNING,
+            round=2,
+            history=before.history.and_(*kept, new),
+            request=out("r4"),
+        )
+
+
+@cell("abort", *BOTH)
+def test_an_abort_cancels_the_request_and_keeps_the_partial_text() -> None:
+    for bench, partial, kept in both():
+        before = bench.state
+        bench.send(AbortSent("enough", partial=partial)).only(
+            answer=DONE,
+            events=[AgentAbort("p1", "user", "enough")],
+            effects=[cut("r2")],
+            rulings=ruled("after_turn"),
+            phase=Phase.IDLE,
+            round=0,
+            turn=None,
+            request=None,
+            history=before.history.and_(*kept),
+        )
+
+
+@cell("abort", *BOTH)
+def test_an_abort_counts_what_the_stream_had_used() -> None:
+    bench = streaming()
+    used = Usage(10, 2, estimated=True)
+    before = bench.state
+    bench.send(AbortSent(partial=Partial("so far", "hm", used))).only(
+        answer=DONE,
+        events=[AgentAbort("p1", "user")],
+        effects=[cut("r2")],
+        rulings=ruled("after_turn"),
+        phase=Phase.IDLE,
+        round=0,
+        turn=None,
+        request=None,
+        usage=used,
+        history=before.history.and_(cut_off("so far").but(usage=used)),
+    )
+
+
+@cell("abort", *BOTH)
+def test_the_queue_is_consumed_after_an_abort_or_cleared_by_it() -> None:
+    for bench, partial, kept in both():
+        bench.prompt("next")
+        before = bench.state
+        bench.send(AbortSent(partial=partial)).only(
+            answer=DONE,
+            ids=1,
+            events=[AgentAbort("p1", "user"), *starts("p3", "r4", "next", turns=2, messages=2 + len(kept))],
+            effects=[cut("r2"), request(before, "r4", *kept, said("next"))],
+            rulings=ruled("after_turn", *STARTED),
+            phase=Phase.RUNNING,
+            turns=2,
+            turn=turn("p3", mark=1 + len(kept)),
+            request=out("r4"),
+            queue=(),
+            history=before.history.and_(*kept, said("next")),
+        )
+    for bench, partial, kept in both():
+        bench.prompt("next")
+        before = bench.state
+        bench.send(AbortSent(clear_queue=True, dropped=("late",), partial=partial)).only(
+            answer=DONE,
+            ids=1,
+            events=[PromptDropped("p4", "late"), PromptDropped("p3", "next"), AgentAbort("p1", "user")],
+            effects=[cut("r2")],
+            rulings=ruled("after_turn"),
+            phase=Phase.IDLE,
+            round=0,
+            turn=None,
+            request=None,
+            queue=(),
+            history=before.history.and_(*kept),
+        )
+
+
+@cell("approve", *BOTH)
+def test_nothing_can_be_held_while_a_request_is_out_so_nothing_can_be_approved() -> None:
+    for bench, _, _ in both():
+        bench.send(ApproveSent("s:a4")).only(answer=Refused(UnknownApproval("s:a4", "none")))
+
+
+@cell("reject", *BOTH)
+def test_nothing_can_be_held_while_a_request_is_out_so_nothing_can_be_rejected() -> None:
+    for bench, _, _ in both():
+        bench.send(RejectSent("s:a4")).only(answer=Refused(UnknownApproval("s:a4", "none")))
+
+
+@cell("respond", *BOTH)
+def test_nothing_can_have_been_asked_while_a_request_is_out() -> None:
+    for bench, _, _ in both():
+        bench.send(RespondSent("s:q4", "yes")).only(answer=Refused(UnknownApproval("s:q4", "none")))
+
+
+@cell("switch_model", *BOTH)
+def test_a_model_is_stored_now_and_used_from_the_next_turn() -> None:
+    for bench, _, _ in both():
+        bench.send(SwitchModelSent("n")).only(
+            answer=DONE, events=[ModelSwitched("m", "n", provider_opts_changed=False)], model="n"
+        )
+        bench.answers("", *(), stop=None)  # nothing at all: this turn asks once more, and asks the same model
+        assert bench.got[-1].events[-1] == RequestStart("r3", "m", 1, 2)
+
+
+@cell("compact", *BOTH)
+def test_the_context_will_be_compacted_before_the_next_request() -> None:
+    for bench, _, _ in both():
+        bench.send(CompactSent("make room")).only(answer=DONE, compact_wanted="make room")
+
+
+@cell("withdraw", *BOTH)
+def test_a_queued_prompt_is_taken_back() -> None:
+    for bench, _, _ in both():
+        bench.prompt("one")
+        bench.prompt("two")
+        bench.send(WithdrawSent("p3")).only(
+            answer=DONE, events=[PromptWithdrawn("p3", "one")], queue=(Prompt("p4", (Text("two"),)),)
+        )
+        bench.send(WithdrawSent("p3")).only(answer=Refused(UnknownPrompt("p3")))
+
+
+@cell("stop", *BOTH)
+def test_a_stop_aborts_the_turn_then_ends_the_session() -> None:
+    for bench, partial, kept in both():
+        bench.prompt("next")
+        before = bench.state
+        bench.send(StopSent("bye", partial)).only(
+            answer=DONE,
+            events=[AgentAbort("p1", "stopped", "bye"), Now(0, 0), PromptDropped("p3", "next"), SessionEnded("bye")],
+            effects=[cut("r2"), CloseSession("bye")],
+            rulings=ruled("after_turn", "session_end"),
+            phase=Phase.ENDED,
+            round=0,
+            turn=None,
+            request=None,
+            queue=(),
+            stopping="bye",
+            history=before.history.and_(*kept),
+        )
