@@ -1,0 +1,1 @@
+"""Plugins that come with agentrail: pure reducers over hooks and events."""

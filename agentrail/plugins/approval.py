@@ -1,0 +1,197 @@
+"""`HumanApproval`: lets a person decide about calls before they run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import attrs
+from attrs import frozen
+
+from agentrail.hooks.actions import Continue, HoldTool
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin, Priority
+from agentrail.hooks.records import BeforeTool
+from agentrail.plugins.arguments import COMMAND_ARGS, as_set, as_tuple, command_lines, plain, shown
+from agentrail.plugins.commands import QUIET_WRAPPERS, Commands, writes_file
+from agentrail.plugins.places import meets
+from agentrail.plugins.words import Command, Unlexable, names, trusted
+from agentrail.values.json import Json, thaw
+from agentrail.values.value import Value, value
+
+SAFE_COMMANDS: Final = (
+    "[",
+    "basename",
+    "cat",
+    "cksum",
+    "cmp",
+    "comm",
+    "cut",
+    "df",
+    "diff",
+    "dirname",
+    "du",
+    "echo",
+    "egrep",
+    "false",
+    "fgrep",
+    "file",
+    "find",
+    "git blame",
+    "git describe",
+    "git diff",
+    "git grep",
+    "git log",
+    "git ls-files",
+    "git rev-parse",
+    "git shortlog",
+    "git show",
+    "git status",
+    "grep",
+    "head",
+    "id",
+    "ls",
+    "md5sum",
+    "nl",
+    "od",
+    "printf",
+    "pwd",
+    "readlink",
+    "realpath",
+    "rg",
+    "sha1sum",
+    "sha256sum",
+    "sort",
+    "stat",
+    "tail",
+    "test",
+    "tr",
+    "tree",
+    "true",
+    "uname",
+    "wc",
+    "which",
+    "whoami",
+)
+"""Commands that only read."""
+
+_UNSAFE: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = MappingProxyType(
+    {
+        "[": ("", ("-v", "-R")),
+        "file": ("C", ("--compile",)),
+        "find": (
+            "",
+            (
+                "-delete",
+                "-exec",
+                "-execdir",
+                "-fls",
+                "-fprint",
+                "-fprint0",
+                "-fprintf",
+                "-ok",
+                "-okdir",
+                "-files0-from",
+            ),
+        ),
+        "git": ("O", ("--exec", "--ext-diff", "--open-files-in-pager", "--output", "--textconv")),
+        "printf": ("v", ()),
+        "rg": ("", ("--hostname-bin", "--pre")),
+        "sort": ("oT", ("--compress-program", "--output", "--temporary-directory")),
+        "test": ("", ("-v", "-R")),
+        "tree": ("oR", ()),
+    }
+)
+"""Options with which they do more: letters, and whole words, which may be shortened if they begin with two dashes."""
+
+_INERT: Final = names("background description maxoutput reason timeout timeoutms timeouts timeoutseconds")
+
+
+@value
+class Judgement(Value):
+    """What is known about a call."""
+
+    what: str
+    """What would run, for a person."""
+    family: str | None
+    """What "always" would mean."""
+    safe: bool = False
+    """Whether it may pass without asking."""
+
+
+@frozen
+class HumanApproval(Plugin[None]):
+    """Hold calls of certain tools until a person approves them; commands that only read pass.
+
+    A command line passes if it can be read, every command in it is on the list, and nothing is written by a redirection
+    or assigned. What "always" covers is the family of the commands, or all calls of a tool that runs none.
+    """
+
+    tools: tuple[str, ...] = attrs.field(default=("shell", "write_file", "edit_file"), converter=as_tuple)
+    """Names of tools, where `*` is any text and `?` any character."""
+    safe_commands: tuple[str, ...] = attrs.field(default=SAFE_COMMANDS, converter=as_tuple)
+    """How commands that pass begin: a program, or a program and words that follow it."""
+    timeout: float | None = 120.0
+    """Seconds that a call waits; `None`: for ever."""
+    command_args: frozenset[str] = attrs.field(default=COMMAND_ARGS, converter=as_set)
+    """Names of arguments that are commands, in small letters, without `_` and `-`."""
+
+    priority = Priority.SECURITY + 20
+    critical = True
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | HoldTool[None]:
+        """A call is about to run: hold it if a person should decide."""
+        if hook.approved or not any(meets(pattern, hook.name, hidden=True) for pattern in self.tools):
+            return Continue()
+        judged = self._judge(hook.name, hook.args)
+        if judged.safe:
+            return Continue()
+        return HoldTool(judged.what, timeout=self.timeout, family=judged.family)
+
+    def _judge(self, tool: str, args: Mapping[str, Json]) -> Judgement:
+        lines = tuple(command_lines(args, self.command_args))
+        if not lines:
+            return Judgement(f"`{tool}` wants to run with {shown(str(thaw(args)))}", tool)
+        what = f"`{tool}` wants to run " + " and ".join(f"`{shown(text)}`" for text, _ in lines)
+        for _, line in lines:
+            if isinstance(line, Unlexable):
+                return Judgement(f"{what}; it cannot be read because of {line.reason}", None)
+        others = {key: item for key, item in args.items() if plain(key) not in self.command_args | _INERT}
+        if others:
+            return Judgement(f"{what} with {shown(str(thaw(others)))}", None)
+        found = [line for _, line in lines if isinstance(line, Commands)]
+        families = {line.family() for line in found}
+        return Judgement(what, families.pop() if len(families) == 1 else None, all(map(self._is_safe, found)))
+
+    def _is_safe(self, line: Commands) -> bool:
+        return len(line) > 0 and all(self._passes(command) for command in line)
+
+    def _passes(self, command: Command) -> bool:
+        """Whether *command* is on the list, and does only what it is there for."""
+        if command.assignments or writes_file(command):
+            return False
+        if any(trusted(name) not in QUIET_WRAPPERS | {"xargs"} for name in command.via):
+            return False
+        said = (command.name, *(word.text for word in command.args))
+        listed = any(said[: len(words)] == words for words in (tuple(safe.split()) for safe in self.safe_commands))
+        return not command.argv or (listed and not _does_more(command))
+
+
+def _does_more(command: Command) -> bool:
+    """Whether an option, given or possible, makes a command that only reads do more."""
+    if command.name not in _UNSAFE:
+        return False
+    letters, words = _UNSAFE[command.name]
+    for word in command.args:
+        text = word.text.partition("=")[0]
+        if word.expands and word.may_be_option:
+            return True
+        if text in words or (
+            text.startswith("--") and len(text) > len("--") and any(w.startswith(text) for w in words)
+        ):
+            return True
+        if re.match(r"-[^-]", text) and not set(letters).isdisjoint(word.text):
+            return True
+    return False

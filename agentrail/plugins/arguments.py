@@ -1,0 +1,93 @@
+"""Which arguments of a call are paths and which are commands, told by their names at any depth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from agentrail.plugins.commands import Commands, lex, lex_argv
+from agentrail.plugins.words import Unlexable, names
+from agentrail.values.json import Json, JsonObject
+
+PATH_ARGS: Final = names(
+    "cwd dest destination dir directory dst file filename filepath files folder inputpath newpath"
+    " oldpath outputpath path paths root source src target targetpath workdir workingdir workingdirectory"
+)
+"""Names of arguments that are paths, in small letters, without `_` and `-`."""
+
+COMMAND_ARGS: Final = names("bash cmd command commandline commands script shellcommand")
+"""Names of arguments that are commands, in small letters, without `_` and `-`."""
+
+DIRECTORY_ARGS: Final = names("cwd workdir workingdir workingdirectory")
+"""Names of arguments that say where a command runs."""
+
+_MORE_ARGS: Final = names("args arguments argv")
+_INVISIBLE: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def as_tuple(found: Iterable[str]) -> tuple[str, ...]:
+    """Return *found*, an option that lists texts, as a tuple; a lone text is a list of one."""
+    return (found,) if isinstance(found, str) else tuple(found)
+
+
+def as_set(found: Iterable[str]) -> frozenset[str]:
+    """Return *found*, an option that lists texts, as a set; a lone text is a list of one."""
+    return frozenset(as_tuple(found))
+
+
+def plain(name: str) -> str:
+    """Return the name of an argument as the lists have it."""
+    return name.lower().replace("_", "").replace("-", "")
+
+
+def named(args: Json, wanted: frozenset[str]) -> Iterator[tuple[str, Json, JsonObject]]:
+    """Yield the plain name and the value of each argument, at any depth, that is called as *wanted*, and its object."""
+    rest: list[Json] = [args]
+    while rest:
+        found = rest.pop()
+        if isinstance(found, Mapping):
+            yield from ((plain(key), item, found) for key, item in found.items() if plain(key) in wanted)
+            rest.extend(found.values())
+        elif isinstance(found, Sequence) and not isinstance(found, str):
+            rest.extend(found)
+
+
+def texts(found: Json) -> tuple[str, ...]:
+    """Return the texts that *found* is or lists."""
+    if isinstance(found, str):
+        return (found,)
+    if isinstance(found, Sequence):
+        return tuple(item for item in found if isinstance(item, str))
+    return ()
+
+
+def command_lines(args: Json, wanted: frozenset[str]) -> Iterator[tuple[str, Commands | Unlexable]]:
+    """Yield what the commands in *args* look like and what they run.
+
+    A list is one command, or several if its name says so; a text with a list of arguments beside it is one, too.
+    """
+    for name, found, beside in named(args, wanted):
+        listed = texts(found)
+        more = [text for key, item in beside.items() if plain(key) in _MORE_ARGS for text in texts(item)]
+        if isinstance(found, Mapping) or not isinstance(found, Sequence):
+            continue
+        if not listed or len(listed) != (1 if isinstance(found, str) else len(found)):
+            yield str(found), Unlexable("a command that is no text", 0)
+        elif isinstance(found, str) and not more:
+            yield found, lex(found)
+        elif isinstance(found, str):
+            yield " ".join((found, *more)), lex_argv((found, *more))
+        elif name.endswith("s"):
+            yield from ((text, lex(text)) for text in listed)
+        else:
+            yield " ".join((*listed, *more)), lex_argv((*listed, *more))
+
+
+def shown(text: str, limit: int = 2_000) -> str:
+    """Return *text* with what cannot be seen written out, cut to *limit* characters with a note."""
+    cut = "".join(char if char.isprintable() else _INVISIBLE.get(char) or _escaped(char) for char in text[:limit])
+    return cut if len(text) <= limit else f"{cut}… ({len(text) - limit} more characters)"
+
+
+def _escaped(char: str) -> str:
+    return f"\\u{{{ord(char):04x}}}"

@@ -1,0 +1,259 @@
+"""The rules of `SecurityGuard` for commands: a table of names, reasons and questions about one command of a line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+from agentrail.plugins.places import Place, fold, meets
+from agentrail.plugins.scenes import MAYBE, NO, YES, Certainty, Scene, assigned, given, vital, worst, written, yes
+from agentrail.plugins.words import Command, Word, names
+from agentrail.plugins.wrappers import OTHER_SHELLS, SHELLS, reads_program
+from agentrail.values.value import Value, value
+
+Question: TypeAlias = Callable[[Command, Scene], Certainty]
+
+
+@value
+class Rule(Value):
+    """One rule."""
+
+    name: str
+    """What it is called."""
+    reason: str
+    """What the command would do."""
+    asks: Question
+    """Whether it would."""
+
+
+_FETCHERS: Final = names("aria2c curl fetch ftp http https lynx nc ncat netcat scp sftp ssh tftp wget xh")
+_DECODERS: Final = names("base32 base64 openssl uudecode xxd")
+_REMOVERS: Final = names("rm shred srm unlink")
+_FILTERS: Final = names(
+    "-atime -cmin -ctime -empty -iname -inum -ipath -iregex -mmin -mtime -name -newer -path -regex -size -user"
+)
+_DISKS: Final = names("disk* dm-* hd[a-z]* kmem loop* mapper md* mem mmcblk* nvme* port rdisk* sd[a-z]* vd[a-z]* xvd*")
+_HISTORIES: Final = names(".ash_history .bash_history .histfile .sh_history .zsh_history fish_history")
+_HISTORY_NAMES: Final = names("HISTCONTROL HISTFILE HISTFILESIZE HISTIGNORE HISTSIZE SAVEHIST")
+_STOPS: Final = names("emergency halt hibernate isolate kexec poweroff reboot rescue soft-reboot suspend")
+_RUN_BY_OTHERS: Final = names(
+    "BASH_ENV DYLD_INSERT_LIBRARIES ENV GIT_EXTERNAL_DIFF GIT_PROXY_COMMAND GIT_SSH GIT_SSH_COMMAND IFS LD_AUDIT"
+    " LD_PRELOAD PERL5OPT PROMPT_COMMAND PS4 PYTHONSTARTUP RUBYOPT SHELLOPTS"
+)
+_GIT_RUNS: Final = re.compile(
+    r"(?:alias|difftool|filter|mergetool|pager|uploadpack)\..*|core\.(?:askpass|editor|fsmonitor|gitproxy|hookspath|pager"
+    r"|sshcommand)|credential\.(?:.*\.)?helper|diff\.(?:external|.*\.(?:command|textconv))|gpg\.(?:.*\.)?program"
+    r"|include(?:if\..*)?\.path|merge\..*\.driver|remote\..*\.(?:receivepack|uploadpack)|sequence\.editor",
+    re.IGNORECASE,
+)
+_HARMLESS: Final = names("cat false less true")
+_OPEN_MODE: Final = re.compile(r"[0-7]*[0-7][0-7][2367]|(?:[ugoa]*[oa][ugoa]*|)[+=][rwxXst]*w[rwxXst]*")
+_LONGEST_MODE: Final = 16
+_SETUID: Final = re.compile(r"0*[2-7][0-7]{3}|[ugoa]*\+[rwxXt]*s[rwxXst]*")
+
+
+def _removes(command: Command, scene: Scene) -> Certainty:
+    if command.program == "find":
+        return _find_removes(command, scene)
+    if command.program not in {"rm", "srm"}:
+        return NO
+    options = given(command.args)
+    if any(name.startswith("no-p") for name in options.long):
+        return YES
+    if not options.has("rR", "recursive"):
+        return MAYBE if any(word.splits for word in command.args) else NO
+    return worst(vital(scene.aim(word), scene, MAYBE) for word in options.operands)
+
+
+def _find_removes(command: Command, scene: Scene) -> Certainty:
+    args = command.args
+    while args and args[0].text in {"-H", "-L", "-P"}:
+        args = args[1:]
+    texts = [word.text for word in args]
+    start = next((n for n, text in enumerate(texts) if text[:1] in {"-", "(", "!"}), len(texts))
+    execs = any(inner.program in _REMOVERS and inner.via[-1:] == (command.argv[0].text,) for inner in scene.commands)
+    if not execs and "-delete" not in texts:
+        return NO
+    aims = [scene.aim(word) for word in args[:start] or (Word("."),)]
+    found = worst(vital(aimed, scene, MAYBE) for aimed in aims)
+    if _FILTERS.isdisjoint(texts):
+        return found
+    return MAYBE if found is YES or any(aimed.unknown for aimed in aims) else NO
+
+
+def _changes_all(*programs: str) -> Question:
+    def asks(command: Command, scene: Scene) -> Certainty:
+        options = given(command.args)
+        if command.program not in programs or not options.has("R", "recursive"):
+            return NO
+        return worst(vital(scene.aim(word), scene) for word in options.operands)
+
+    return asks
+
+
+def _opens_system(command: Command, scene: Scene) -> Certainty:
+    words = [word for word in command.args if not _OPEN_MODE.fullmatch(word.text[:_LONGEST_MODE])]
+    if command.program != "chmod" or len(words) == len(command.args):
+        return NO
+    found = worst(vital(scene.aim(word), scene) for word in given(words).operands)
+    return yes(found is YES)
+
+
+def _moves(command: Command, scene: Scene) -> Certainty:
+    if command.program != "mv":
+        return NO
+    found = worst(vital(scene.aim(word), scene) for word in given(command.args).operands[:-1])
+    return yes(found is YES)
+
+
+def _runs(listed: str) -> Question:
+    """Ask whether the program is one of *listed*."""
+    programs = names(listed)
+    return lambda command, _: yes(command.program in programs)
+
+
+def _has(program: str, *words: str) -> Question:
+    """Ask whether *program* runs with one of *words*."""
+    return lambda command, _: yes(command.program == program and any(word.text in words for word in command.args))
+
+
+def _any(*questions: Question) -> Question:
+    return lambda command, scene: worst(asks(command, scene) for asks in questions)
+
+
+def _erases_disk(command: Command, _: Scene) -> Certainty:
+    if command.program.startswith(("mkfs.", "newfs_")):
+        return YES
+    verbs = ("erase", "partition", "zero", "secureerase", "reformat")
+    return yes(command.program == "diskutil" and any(word.text.lower().startswith(verbs) for word in command.args))
+
+
+def _writes_disk(command: Command, scene: Scene) -> Certainty:
+    places = (place for word in written(command) for aimed in scene.pieces(word) for place in aimed.places)
+    return yes(any(map(_is_disk, places)))
+
+
+def _is_disk(place: Place) -> bool:
+    if not place.absolute or place.folded[:1] != ("dev",):
+        return False
+    return any(meets(pattern, part) or meets(part, pattern) for part in place.folded[1:2] for pattern in _DISKS)
+
+
+def _writes_system(command: Command, scene: Scene) -> Certainty:
+    return worst(scene.fenced(word, scene.protected)[0] for word in written(command))
+
+
+def _pipes_to_shell(command: Command, scene: Scene) -> Certainty:
+    if not command.argv or not reads_program(command.program, command.args):
+        return NO
+    programs = {other.program for other in scene.commands}
+    if programs & _FETCHERS:
+        return YES
+    is_shell = command.program in SHELLS | OTHER_SHELLS | {".", "source"}
+    return MAYBE if is_shell or programs & _DECODERS else NO
+
+
+def _forgets(command: Command, _: Scene) -> Certainty:
+    if assigned((command,)) & _HISTORY_NAMES:
+        return YES
+    if command.program == "history":
+        return yes(given(command.args).has("cdw"))
+    if command.program == "set":
+        return yes([word.text for word in command.args] == ["+o", "history"])
+    return yes(any(fold(word.text.rpartition("/")[2]) in _HISTORIES for word in written(command)))
+
+
+def _firewall(command: Command, _: Scene) -> Certainty:
+    texts = {word.text for word in command.args}
+    if command.program in {"iptables", "ip6tables", "iptables-legacy", "iptables-nft", "ebtables", "arptables"}:
+        return yes(texts & names("-F --flush -X --delete-chain -P --policy -Z"))
+    if command.program == "nft":
+        return yes(texts & {"flush", "delete"})
+    return yes(command.program == "ufw" and texts & {"disable", "reset"})
+
+
+def _kills_all(command: Command, _: Scene) -> Certainty:
+    texts = [word.text for word in command.args]
+    if command.program == "kill":
+        return yes("1" in texts or "-1" in texts[1:])
+    return yes(command.program == "killall5")
+
+
+def _setuid(command: Command, _: Scene) -> Certainty:
+    modes = given(command.args).operands[:1]
+    return yes(command.program == "chmod" and any(_SETUID.fullmatch(word.text) for word in modes))
+
+
+def _reverse_shell(command: Command, _: Scene) -> Certainty:
+    if command.program in {"nc", "ncat", "netcat"}:
+        return yes(given(command.args).has("ec", "exec", "sh-exec"))
+    return yes(
+        command.program == "socat" and any(word.text.lower().startswith(("exec", "system")) for word in command.args)
+    )
+
+
+def _telinit(command: Command, _: Scene) -> Certainty:
+    levels = {"0", "1", "6", "s", "S"}
+    return yes(command.program in {"init", "telinit"} and any(word.text in levels for word in command.args))
+
+
+def _run_by_others(command: Command, _: Scene) -> Certainty:
+    return MAYBE if assigned((command,)) & _RUN_BY_OTHERS else NO
+
+
+def _git_runs(command: Command, _: Scene) -> Certainty:
+    texts = [word.text for word in command.args] if command.program == "git" else []
+    for before, text in pairwise(texts):
+        key, _equals, given_value = text.partition("=")
+        if before in {"-c", "--config-env"} and _GIT_RUNS.fullmatch(key) and given_value not in _HARMLESS:
+            return MAYBE
+    if "config" in texts and not set(texts) & names("--get --get-all --get-regexp --list --unset -l get list unset"):
+        keys = [n for n, text in enumerate(texts) if _GIT_RUNS.fullmatch(text)]
+        return MAYBE if any(set(texts[n + 1 :]) - _HARMLESS for n in keys) else NO
+    return NO
+
+
+RULES: Final = (
+    Rule("remove-root", "it removes the root, a system directory, a home, or the session's own directory", _removes),
+    Rule("move-root", "it moves the root, a system directory or a home away", _moves),
+    Rule("chmod-root", "it changes the permissions of all of a system directory or a home", _changes_all("chmod")),
+    Rule("open-root", "it lets everybody write to a system directory or a home", _opens_system),
+    Rule("chown-root", "it changes the owner of all of a system directory or a home", _changes_all("chown", "chgrp")),
+    Rule(
+        "format-disk",
+        "it formats or partitions a disk",
+        _any(
+            _runs("blkdiscard cfdisk fdisk gdisk mke2fs mkfs mkswap newfs parted sfdisk sgdisk wipefs"),
+            _erases_disk,
+        ),
+    ),
+    Rule("write-disk", "it writes to a disk or to the memory of the machine", _writes_disk),
+    Rule("write-system", "it writes to files of the system, or to what a shell runs at its start", _writes_system),
+    Rule(
+        "power-off",
+        "it stops or restarts the machine",
+        _any(_runs("halt kexec poweroff reboot shutdown"), _has("systemctl", *_STOPS), _telinit),
+    ),
+    Rule("pipe-to-shell", "it runs a program that is fetched, decoded or computed on the way", _pipes_to_shell),
+    Rule("erase-history", "it erases or switches off the history of commands", _forgets),
+    Rule("drop-firewall", "it drops rules of the firewall", _any(_firewall, _has("setenforce", "0", "Permissive"))),
+    Rule("kill-all", "it ends every process, or the first", _kills_all),
+    Rule(
+        "load-kernel-module",
+        "it changes the running kernel",
+        _any(_runs("insmod kextload modprobe rmmod"), _has("sysctl", "-w", "--write")),
+    ),
+    Rule(
+        "change-accounts",
+        "it changes who may log in or become root",
+        _runs("adduser chpasswd deluser groupmod passwd useradd userdel usermod visudo vipw"),
+    ),
+    Rule("set-user-id", "it lets whoever runs a program become its owner", _setuid),
+    Rule("reverse-shell", "it connects a shell to the network", _reverse_shell),
+    Rule("run-by-others", "it assigns a variable that makes other programs run something", _run_by_others),
+    Rule("git-runs", "it sets an option of git that makes git run something", _git_runs),
+)
+
+ALL_RULES: Final = frozenset(rule.name for rule in RULES)

@@ -1,0 +1,258 @@
+"""`SecurityGuard`: stops accidents and obvious attacks before a tool runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import attrs
+from attrs import frozen
+
+from agentrail.errors import BadPlugin
+from agentrail.hooks.actions import BlockTool, Continue, HoldTool
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin, Priority
+from agentrail.hooks.records import BeforeTool
+from agentrail.plugins.arguments import (
+    COMMAND_ARGS,
+    DIRECTORY_ARGS,
+    PATH_ARGS,
+    as_set,
+    as_tuple,
+    command_lines,
+    named,
+    shown,
+    texts,
+)
+from agentrail.plugins.commands import Commands
+from agentrail.plugins.places import Place, directory, fence, resolve
+from agentrail.plugins.rules import ALL_RULES, RULES
+from agentrail.plugins.scenes import MAYBE, NO, YES, Certainty, Scene, assigned
+from agentrail.plugins.words import Command, Unlexable, Word
+from agentrail.values.events.context import SecurityAudit
+from agentrail.values.json import JsonObject
+from agentrail.values.value import Value, value
+
+BLOCKED_PATHS: Final = (
+    "/dev",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/ssl/private",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/proc",
+    "/run/docker.sock",
+    "/run/secrets",
+    "/sys",
+    "/var/run/docker.sock",
+    "/var/run/secrets",
+    "~/.docker/config.json",
+    "~/.npmrc",
+    "~/Library/Keychains",
+    ".aws",
+    ".azure",
+    ".config/gcloud",
+    ".config/gh",
+    ".env",
+    ".env.development",
+    ".env.local",
+    ".env.prod",
+    ".env.production",
+    ".env.staging",
+    ".env.test",
+    ".git-credentials",
+    ".git/config",
+    ".git/hooks",
+    ".git/modules",
+    ".gnupg",
+    ".kube/config",
+    ".netrc",
+    ".password-store",
+    ".pgpass",
+    ".pypirc",
+    ".ssh",
+    ".vault-token",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ed25519",
+    "id_rsa",
+)
+"""What no tool may read or write: passwords, keys, and doors into the machine."""
+
+PROTECTED_PATHS: Final = (
+    "/System",
+    "/bin",
+    "/boot",
+    "/etc",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/sbin",
+    "/usr/bin",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/libexec",
+    "/usr/sbin",
+    "/usr/share",
+    "/var/lib",
+    "/var/log",
+    "/var/spool/cron",
+    "~/.bash_login",
+    "~/.bash_logout",
+    "~/.bash_profile",
+    "~/.bashrc",
+    "~/.config/autostart",
+    "~/.config/fish",
+    "~/.config/git",
+    "~/.config/systemd",
+    "~/.gitconfig",
+    "~/.profile",
+    "~/.zlogin",
+    "~/.zprofile",
+    "~/.zshenv",
+    "~/.zshrc",
+    "~/Library/LaunchAgents",
+)
+"""What no tool may write: the system, and what runs when somebody logs in."""
+
+ALLOWED_PATHS: Final = (
+    "/dev/fd",
+    "/dev/full",
+    "/dev/null",
+    "/dev/random",
+    "/dev/shm",  # noqa: S108 - a name to compare with, no file is made
+    "/dev/stderr",
+    "/dev/stdin",
+    "/dev/stdout",
+    "/dev/tty",
+    "/dev/urandom",
+    "/dev/zero",
+    "/proc/cpuinfo",
+    "/proc/loadavg",
+    "/proc/meminfo",
+    "/proc/mounts",
+    "/proc/stat",
+    "/proc/uptime",
+    "/proc/version",
+    "/sys/fs/cgroup",
+)
+"""Exceptions."""
+
+WRITERS: Final = ("apply_patch", "create_file", "delete_file", "edit_file", "move_file", "write_file")
+"""Tools that write what their paths name."""
+
+_ENCODED: Final = re.compile(r"%(?:00|25|2e|2f|5c|c0|c1|u[0-9a-f]{4})", re.IGNORECASE)
+_TALKERS: Final = frozenset({"echo", "printf"})
+_LEFT_OUT: Final = ("--exclude", "--ignore")
+
+
+@value
+class Finding(Value):
+    """What the guard found."""
+
+    certainty: Certainty
+    """Whether it is sure."""
+    reason: str
+    """What it is."""
+
+
+def _are_rules(_: SecurityGuard, __: attrs.Attribute[frozenset[str]], found: frozenset[str]) -> None:
+    if unknown := sorted(found - ALL_RULES):
+        known = ", ".join(sorted(ALL_RULES))
+        raise BadPlugin("SecurityGuard", f"there are no rules {', '.join(unknown)}; the rules are {known}")
+
+
+@frozen
+class SecurityGuard(Plugin[None]):
+    """Block calls that touch blocked paths or run blocked commands, and hold command lines that cannot be read.
+
+    This is a filter for accidents and obvious attacks, not a sandbox. It knows the text of a call and nothing else: it
+    sees no links, no values of variables, no aliases, nothing that a script, a program or a pipe does once it runs.
+    What it is not sure about it holds for a person, and passes once it is approved. A block cannot be approved.
+    """
+
+    blocked_paths: tuple[str, ...] = attrs.field(default=BLOCKED_PATHS, converter=as_tuple)
+    """`/from/the/root`, `~/from/a/home`, or `a/b` anywhere; with all beneath; `*` within a name."""
+    protected_paths: tuple[str, ...] = attrs.field(default=PROTECTED_PATHS, converter=as_tuple)
+    """The same, for writing."""
+    allowed_paths: tuple[str, ...] = attrs.field(default=ALLOWED_PATHS, converter=as_tuple)
+    """Exceptions from both."""
+    rules: frozenset[str] = attrs.field(default=ALL_RULES, converter=as_set, validator=_are_rules)
+    """The names of the rules for commands that are on."""
+    path_args: frozenset[str] = attrs.field(default=PATH_ARGS, converter=as_set)
+    """Names of arguments that are paths, in small letters, without `_` and `-`."""
+    command_args: frozenset[str] = attrs.field(default=COMMAND_ARGS, converter=as_set)
+    """Names of arguments that are commands, in the same form."""
+    writers: frozenset[str] = attrs.field(default=frozenset(WRITERS), converter=as_set)
+    """Tools that write what their paths name."""
+    timeout: float | None = 120.0
+    """Seconds that a held call waits; `None`: for ever."""
+
+    priority = Priority.SECURITY + 10
+    critical = True
+
+    def before_tool(
+        self, hook: BeforeTool, state: None, ctx: Context
+    ) -> Continue[None] | BlockTool[None] | HoldTool[None]:
+        """A call is about to run: block it, hold it, or let it pass."""
+        worst = Finding(NO, "")
+        for finding in self._findings(hook.name, hook.args, directory(ctx.working_dir)):
+            if finding.certainty > worst.certainty:
+                worst = finding
+            if worst.certainty is YES:
+                break
+        if worst.certainty is YES:
+            audit = SecurityAudit(hook.call_id, hook.name, "blocked", worst.reason)
+            return BlockTool(f"`{hook.name}` was blocked: {worst.reason}").reporting(audit)
+        if worst.certainty is MAYBE and not hook.approved:
+            audit = SecurityAudit(hook.call_id, hook.name, "held", worst.reason)
+            return HoldTool(f"`{hook.name}` needs a look: {worst.reason}", timeout=self.timeout).reporting(audit)
+        return Continue()
+
+    def _findings(self, tool: str, args: JsonObject, working: Place) -> Iterator[Finding]:
+        bases = [working]
+        for _, found, _ in named(args, DIRECTORY_ARGS):
+            bases += (place for text in texts(found) for place in resolve(text, (working,)))
+        for _, found, _ in named(args, self.path_args):
+            for text in texts(found):
+                yield from self._path(text, tuple(bases), working, writes=tool in self.writers)
+        for text, line in command_lines(args, self.command_args):
+            if isinstance(line, Unlexable):
+                yield Finding(MAYBE, f"{line.reason}, in `{shown(text)}`")
+            else:
+                yield from self._line(text, line, tuple(bases), working)
+
+    def _path(self, text: str, bases: tuple[Place, ...], working: Place, *, writes: bool) -> Iterator[Finding]:
+        if "\0" in text or ("\n" not in text and ("\\" in text or _ENCODED.search(text))):
+            yield Finding(YES, f"the path `{shown(text)}` has a NUL, a backslash or an encoded separator")
+        fences = [fence(self.blocked_paths), *((fence(self.protected_paths),) if writes else ())]
+        for place in resolve(text, bases):
+            if fence(self.allowed_paths).find(place) is not None:
+                continue
+            for around in fences:
+                if (pattern := around.find(place, within=working)) is not None:
+                    yield Finding(YES, f"the path `{shown(text)}` is under `{pattern}`")
+
+    def _line(self, text: str, line: Commands, bases: tuple[Place, ...], working: Place) -> Iterator[Finding]:
+        blocked, protected, allowed = map(fence, (self.blocked_paths, self.protected_paths, self.allowed_paths))
+        scene = Scene(line, bases, working, protected, allowed, assigned(line))
+        for command in line:
+            for rule in RULES:
+                if rule.name in self.rules and (found := rule.asks(command, scene)):
+                    yield Finding(found, f"{rule.reason} (rule `{rule.name}`), in `{shown(text)}`")
+            for word in _paths(command):
+                found, pattern = scene.fenced(word, blocked)
+                if found:
+                    yield Finding(found, f"`{shown(word.text)}` is under `{pattern}`, in `{shown(text)}`")
+            scene = scene.after(command)
+
+
+def _paths(command: Command) -> Iterator[Word]:
+    """Yield the words of *command* that may be paths."""
+    yield from (found.target for found in command.redirections if found.names_file)
+    yield from (assignment.assigned for assignment in command.assignments)
+    if command.program not in _TALKERS:
+        yield from (word for word in command.argv if not word.text.startswith(_LEFT_OUT))

@@ -1,0 +1,226 @@
+"""What a shell command line is made of: words, assignments, redirections and simple commands."""
+
+from __future__ import annotations
+
+import re
+from enum import Flag, auto
+from typing import Final, NoReturn
+
+from agentrail.values.value import Value, value
+
+_DESCRIPTOR: Final = re.compile(r"[0-9]*-?")
+
+
+class Expansion(Flag):
+    """What a shell would still do to a word after its quotes are gone."""
+
+    PARAMETER = auto()
+    """`$NAME`; the text has it as `${NAME}`."""
+    COMMAND = auto()
+    """`$(…)` or backticks; the text has it as `$()`."""
+    PROCESS = auto()
+    """`<(…)` or `>(…)`; the text has it as `<()`."""
+    GLOB = auto()
+    """`*`, `?` or `[`."""
+    TILDE = auto()
+    """A leading `~`."""
+    SPLITS = auto()
+    """It may become no word, or several."""
+
+
+NO_EXPANSION: Final = Expansion(0)
+UNKNOWN: Final = Expansion.PARAMETER | Expansion.COMMAND | Expansion.PROCESS
+
+
+@value
+class Word(Value):
+    """One word, its quotes removed."""
+
+    text: str
+    """What the program would get, but for the expansions."""
+    expansions: Expansion = NO_EXPANSION
+    """What the shell would expand in it."""
+
+    @property
+    def expands(self) -> bool:
+        """Whether the program would get something else than the text."""
+        return bool(self.expansions)
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether a part of it is known only when it runs."""
+        return bool(self.expansions & UNKNOWN)
+
+    @property
+    def splits(self) -> bool:
+        """Whether it may become no word, or several."""
+        return bool(self.expansions & Expansion.SPLITS)
+
+    @property
+    def globs(self) -> bool:
+        """Whether it is a pattern of file names."""
+        return bool(self.expansions & Expansion.GLOB)
+
+    @property
+    def may_be_option(self) -> bool:
+        """Whether what it becomes may begin with a dash."""
+        if self.text.startswith("-") or self.splits:
+            return True
+        return (self.is_unknown and self.text.startswith("$")) or (self.globs and self.text[:1] in {"*", "?", "["})
+
+
+class Draft:
+    """A word being read: its text, and its shape, where everything quoted or expanded is a quote sign.
+
+    `bare` says how many characters stand before the first quote or expansion.
+    """
+
+    __slots__ = ("_shape", "_text", "bare", "expansions", "last", "shape", "text")
+
+    def __init__(self) -> None:
+        self._text: list[str] = []
+        self._shape: list[str] = []
+        self.expansions = NO_EXPANSION
+        self.bare = -1
+        self.last = ""
+        self.text = ""
+        self.shape = ""
+
+    def plain(self, text: str) -> None:
+        """Add what stands there unquoted."""
+        self._text.append(text)
+        self._shape.append(text)
+        self.last = text[-1]
+
+    def quoted(self, text: str, expansions: Expansion = NO_EXPANSION) -> None:
+        """Add what was quoted, or stands for an expansion."""
+        self._text.append(text)
+        self._shape.append('"' * len(text))
+        self.last = '"'
+        self.expansions |= expansions
+        if self.bare < 0:
+            self.bare = sum(map(len, self._text)) - len(text)
+
+    def finish(self) -> None:
+        """Put the pieces together."""
+        self.text = "".join(self._text)
+        self.shape = "".join(self._shape)
+        if self.bare < 0:
+            self.bare = len(self.text)
+        if self.shape == "[" and self.is_bare:
+            self.expansions = NO_EXPANSION
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether nothing in it was quoted or stands for an expansion."""
+        return self.text == self.shape and self.bare == len(self.text)
+
+    @property
+    def has_braces(self) -> bool:
+        """Whether some shells would make several words of it."""
+        opens, closes = self.shape.find("{"), self.shape.rfind("}")
+        between = self.shape[opens:closes] if opens >= 0 else ""
+        return "," in between or ".." in between
+
+    def word(self) -> Word:
+        """Return what was read."""
+        return Word(self.text, self.expansions)
+
+
+@value
+class Assignment(Value):
+    """`NAME=value` before a command, or alone."""
+
+    name: str
+    """The name."""
+    assigned: Word
+    """The value."""
+
+
+@value
+class Redirection(Value):
+    """One redirection."""
+
+    operator: str
+    """As written, with the number of the descriptor."""
+    target: Word
+    """The file, the descriptor, or the delimiter of a here-document."""
+
+    @property
+    def names_file(self) -> bool:
+        """Whether the target is a file, and not a descriptor or a text."""
+        if "<<" in self.operator:
+            return False
+        return not (self.operator.endswith("&") and _DESCRIPTOR.fullmatch(self.target.text))
+
+    @property
+    def writes(self) -> bool:
+        """Whether it opens a file for writing."""
+        return ">" in self.operator and self.names_file
+
+
+@value
+class Command(Value):
+    """A simple command; one without words is the redirections of a group, or assignments alone."""
+
+    argv: tuple[Word, ...]
+    """The program and its arguments."""
+    assignments: tuple[Assignment, ...] = ()
+    """What is assigned for it."""
+    redirections: tuple[Redirection, ...] = ()
+    """Where its input comes from and its output goes."""
+    via: tuple[str, ...] = ()
+    """The names of the wrappers it was found in, outermost first."""
+
+    @property
+    def program(self) -> str:
+        """The last part of the program's path in small letters, to recognise what must not run."""
+        return self.argv[0].text.rpartition("/")[2].lower() if self.argv else ""
+
+    @property
+    def name(self) -> str:
+        """The program as one may trust it: without its directory only if that is a well-known one."""
+        return trusted(self.argv[0].text) if self.argv else ""
+
+    @property
+    def args(self) -> tuple[Word, ...]:
+        """The arguments."""
+        return self.argv[1:]
+
+
+@value
+class Unlexable(Value):
+    """A command line that was not understood, so that nobody may say what it does."""
+
+    reason: str
+    """What was met."""
+    at: int
+    """Where, in characters from 0, in the line or in the script that the reason names; 0 if it is about all of it."""
+
+
+class StuckError(Exception):
+    """What is read here cannot be understood; `lex` turns it into `Unlexable`."""
+
+    def __init__(self, reason: str, at: int = 0) -> None:
+        super().__init__(reason, at)
+        self.reason = reason
+        self.at = at
+
+
+def stop(reason: str, at: int = 0) -> NoReturn:
+    """Give up reading because of *reason*."""
+    raise StuckError(reason, at)
+
+
+def names(listed: str) -> frozenset[str]:
+    """Return the names in *listed*, which blanks separate."""
+    return frozenset(listed.split())
+
+
+def trusted(program: str) -> str:
+    """Return the name of *program* if it stands in a well-known directory, else all of it: `./git` is not `git`."""
+    directory, slash, name = program.rpartition("/")
+    return name if slash and directory in _BIN_DIRECTORIES else program
+
+
+_BIN_DIRECTORIES: Final = names("/bin /opt/homebrew/bin /sbin /usr/bin /usr/local/bin /usr/local/sbin /usr/sbin")
