@@ -122,6 +122,15 @@ class UnknownModel(UsageError):
         super().__init__(model, known)
 
 
+class ModelExists(UsageError):
+    """Two models of one session cannot have one name."""
+
+    wording = "this session knows another model named `{0}`; give the new one a name of its own"
+
+    def __init__(self, model: str) -> None:
+        super().__init__(model)
+
+
 class UnknownApproval(UsageError):
     """Nothing with this id waits for a decision."""
 

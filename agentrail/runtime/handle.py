@@ -2,57 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
-import attrs
-
-from agentrail.core.answers import Accepted, Answer, Refused
-from agentrail.core.inputs import (
-    AbortSent,
-    AnyInput,
-    ApproveSent,
-    AttachPluginSent,
-    ChangeToolsSent,
-    CompactSent,
-    DetachPluginSent,
-    PromptSent,
-    RejectSent,
-    RespondSent,
-    SteerSent,
-    StopSent,
-    SwitchModelSent,
-    UpdatePluginSent,
-    WithdrawSent,
-)
-from agentrail.core.state import Prompt, State
-from agentrail.errors import AgentrailError, BadChoice, BadOptions, BrokenContractError, UnknownPlugin
+from agentrail.errors import AgentrailError, BadChoice, BadOptions, UnknownPlugin
 from agentrail.hooks.plugin import AnyPlugin, Attachable
-from agentrail.hooks.seats import Seat, seat_for, unkeyed
-from agentrail.ports.model import Model
-from agentrail.ports.tool import Tool
-from agentrail.runtime.bus import CAPACITY, POLICIES, Subscription
-from agentrail.runtime.mailbox import Letter
-from agentrail.runtime.session import Session
+from agentrail.runtime.lazy import LazyModule
 from agentrail.runtime.slot import Slot
-from agentrail.runtime.status import SessionDown, Status, status_of
-from agentrail.runtime.waiting import Outcome, Reply
 from agentrail.values.content import Part, as_parts
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.json import EMPTY, Json, JsonObject, freeze_object
-from agentrail.values.messages import Message
-from agentrail.values.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agentrail.core.answers import Accepted, Answer
+    from agentrail.core.inputs import AnyInput
+    from agentrail.core.state import Prompt, State
+    from agentrail.hooks.seats import Seat
+    from agentrail.ports.model import Model
+    from agentrail.ports.tool import Tool
+    from agentrail.runtime import commands
+    from agentrail.runtime.bus import Subscription
+    from agentrail.runtime.mailbox import Letter
+    from agentrail.runtime.session import Session
+    from agentrail.runtime.status import SessionDown, Status
+    from agentrail.runtime.waiting import Outcome, Reply
+    from agentrail.values.messages import Message
+
+    AsTool: TypeAlias = Callable[[object], Tool]
+    ModelNames: TypeAlias = Callable[[Session, str | Model], str]
+    Prepare: TypeAlias = Callable[[], None]
+else:  # what only a living session needs is imported with the first one
+    commands = LazyModule("agentrail.runtime.commands")
 
 Said: TypeAlias = str | Iterable[Part]
-AsTool: TypeAlias = Callable[[object], Tool]
-ModelNames: TypeAlias = Callable[[Session, "str | Model"], str]
-Prepare: TypeAlias = Callable[[], None]
 
 WHEN = ("gap", "now")
 KILL_TOOLS = ("killable", "all", "none")
-
-PART_OVERHEAD = 64
 
 
 class SessionHandle:
@@ -77,31 +65,31 @@ class SessionHandle:
 
     async def prompt(self, text: Said, *, command: str | None = None) -> Accepted:
         """Say something: it starts a turn, or waits for the open one to end."""
-        return _accepted(await self._user(PromptSent(as_parts(text)), command))
+        return commands.accepted(await self._user(commands.PromptSent(as_parts(text)), command))
 
     async def prompt_nowait(self, text: Said, *, command: str | None = None) -> Accepted:
         """Do as `prompt`, but raise `MailboxFull` instead of waiting for room in the mailbox."""
-        letter, slot = self._letter(PromptSent(as_parts(text)), command)
+        letter, slot = self._letter(commands.PromptSent(as_parts(text)), command)
         self._session.mailbox.post_user_nowait(letter)
-        return _accepted(_raised(await slot.wait()))
+        return commands.accepted(await slot.wait())
 
     async def ask(self, text: Said, *, command: str | None = None) -> Reply:
         """Say something and return how its turn ended, or that it rests with held calls."""
-        letter, slot = self._letter(PromptSent(as_parts(text)), command)
+        letter, slot = self._letter(commands.PromptSent(as_parts(text)), command)
         turn: Slot[Outcome] = Slot()
         letter.watch = self._session.waiters.watch(turn)
         await self._session.mailbox.post_user(letter)
-        _raised(await slot.wait())
+        commands.raised(await slot.wait())
         outcome = await turn.wait()
         if isinstance(outcome, AgentrailError):
-            raise _fresh(outcome)
+            raise commands.fresh(outcome)
         return outcome
 
     async def steer(self, text: str, *, when: str = "gap", command: str | None = None) -> Accepted:
         """Say something to the open turn: before its next request, or at once with `when="now"`."""
         if when not in WHEN:
             raise BadChoice.among("when", when, WHEN)
-        return _accepted(await self._result(SteerSent(text, when), command))
+        return commands.accepted(await self._result(commands.SteerSent(text, when), command))
 
     async def abort(
         self,
@@ -114,21 +102,21 @@ class SessionHandle:
         """Stop what is going on: what was cancelled is out of the turn at once."""
         if kill_tools not in KILL_TOOLS:
             raise BadChoice.among("kill_tools", kill_tools, KILL_TOOLS)
-        letter, slot = self._letter(AbortSent(reason, kill_tools, clear_queue), command)
+        letter, slot = self._letter(commands.AbortSent(reason, kill_tools, clear_queue), command)
         self._session.abort_now(kill_tools)
         self._session.mailbox.post_control(letter)
-        _raised(await slot.wait())
+        commands.raised(await slot.wait())
 
     async def stop(self, reason: str = "stopped", *, command: str | None = None) -> None:
         """End the session for good."""
-        letter, slot = self._letter(StopSent(reason), command)
+        letter, slot = self._letter(commands.StopSent(reason), command)
         self._session.abort_now("all")
         self._session.mailbox.post_control(letter)
-        _raised(await slot.wait())
+        commands.raised(await slot.wait())
 
     async def compact(self, reason: str | None = None, *, command: str | None = None) -> None:
         """Make the context shorter: now, or before the next request."""
-        await self._user(CompactSent(reason), command)
+        await self._user(commands.CompactSent(reason), command)
 
     # Deciding
 
@@ -143,7 +131,7 @@ class SessionHandle:
     ) -> None:
         """Let a held call run, with edited *args* if given; *always*: and all of its family from now on."""
         edited = None if args is None else freeze_object(args)
-        await self._result(ApproveSent(approval_id, edited, always, auto_resume), command)
+        await self._result(commands.ApproveSent(approval_id, edited, always, auto_resume), command)
 
     async def reject(
         self,
@@ -154,18 +142,18 @@ class SessionHandle:
         command: str | None = None,
     ) -> None:
         """Give a held call an error result with the *reason*."""
-        await self._result(RejectSent(approval_id, reason, auto_resume), command)
+        await self._result(commands.RejectSent(approval_id, reason, auto_resume), command)
 
     async def respond(self, ref: str, answer: str, *, command: str | None = None) -> None:
         """Answer a question of the agent."""
-        await self._result(RespondSent(ref, answer), command)
+        await self._result(commands.RespondSent(ref, answer), command)
 
     # Changing
 
     async def switch_model(self, model: str | Model, *, command: str | None = None, **provider_options: Json) -> None:
         """Use another model: from the next prompt on, or from the next turn if one is open."""
         name = self._models(self._session, model)
-        await self._user(SwitchModelSent(name, freeze_object(provider_options)), command)
+        await self._user(commands.SwitchModelSent(name, freeze_object(provider_options)), command)
 
     async def attach_tools(self, *tools: object, command: str | None = None) -> None:
         """Attach tools, all or none."""
@@ -192,7 +180,7 @@ class SessionHandle:
                 outfit.tools[tool.spec.name, revision] = tool
                 outfit.judge.tool(tool.spec.name, revision, validator)
 
-        given = ChangeToolsSent(tuple(tool.spec for tool in made), detach, replace, revision)
+        given = commands.ChangeToolsSent(tuple(tool.spec for tool in made), detach, replace, revision)
         await self._user(given, command, prepare=prepare)
 
     async def update_plugin(
@@ -202,26 +190,26 @@ class SessionHandle:
         key = plugin if isinstance(plugin, str) else plugin.__name__
         attached = self._attached(key)
         try:
-            new = attrs.evolve(attached, **options)  # type: ignore[misc]  # not attrs: TypeError, answered below
+            new = commands.updated(attached, options)
         except (TypeError, ValueError, AgentrailError) as error:
             raise BadOptions(key, str(error)) from error
         seat = self._seat(key, new)
-        given = UpdatePluginSent(seat, _plain_options(options))
+        given = commands.UpdatePluginSent(seat, _plain_options(options))
         await self._user(given, command, prepare=lambda: self._session.outfit.judge.seat(key, seat.revision, new))
 
     async def attach_plugin(self, plugin: Attachable, *, command: str | None = None) -> None:
         """Let a plugin join, as soon as no turn is open."""
-        key, bare = unkeyed(plugin)
+        key, bare = commands.unkeyed(plugin)
         seat = self._seat(key, bare)
-        given = AttachPluginSent(seat)
+        given = commands.AttachPluginSent(seat)
         await self._user(given, command, prepare=lambda: self._session.outfit.judge.seat(key, seat.revision, bare))
 
     async def detach_plugin(self, plugin: str | type[AnyPlugin], *, command: str | None = None) -> None:
         """Let a plugin leave, as soon as no turn is open."""
-        await self._user(DetachPluginSent(plugin if isinstance(plugin, str) else plugin.__name__), command)
+        await self._user(commands.DetachPluginSent(plugin if isinstance(plugin, str) else plugin.__name__), command)
 
     def _seat(self, key: str, plugin: AnyPlugin) -> Seat:
-        return seat_for(key, plugin, self._session.outfit.next_revision())
+        return commands.seat_for(key, plugin, self._session.outfit.next_revision())
 
     def _attached(self, key: str) -> AnyPlugin:
         """Return the plugin as it is attached now, or will be."""
@@ -234,13 +222,13 @@ class SessionHandle:
 
     async def withdraw(self, ref: str, *, command: str | None = None) -> None:
         """Take a queued prompt back."""
-        await self._user(WithdrawSent(ref), command)
+        await self._user(commands.WithdrawSent(ref), command)
 
     # Looking
 
     def status(self) -> Status:
         """Return what the session is doing, as of its last durable step."""
-        return status_of(self._session.state)
+        return commands.status_of(self._session.state)
 
     def messages(self) -> tuple[Message, ...]:
         """Return the conversation, as of the last durable step."""
@@ -259,19 +247,11 @@ class SessionHandle:
         since: Cursor | tuple[int, int] | int | None = None,
         types: Iterable[type[Event]] | None = None,
         policy: str = "coalesce",
-        capacity: int = CAPACITY,
+        capacity: int | None = None,
     ) -> Subscription:
         """Return the events: those behind *since* as far as they are kept, then live ones."""
-        if policy not in POLICIES:
-            raise BadChoice.among("policy", policy, POLICIES)
         start = Cursor(since) if isinstance(since, int) else None if since is None else Cursor(*since)
-        return Subscription(
-            self._session.bus,
-            since=start,
-            types=None if types is None else tuple(types),
-            policy=policy,
-            capacity=max(1, capacity),
-        )
+        return commands.subscription(self._session.bus, start, types, policy, capacity)
 
     def monitor(self) -> Monitor:
         """Return a monitor: `async with` it, and it tells when the session is gone for good."""
@@ -281,18 +261,18 @@ class SessionHandle:
 
     def _letter(self, given: AnyInput, command: str | None) -> tuple[Letter, Slot[Answer]]:
         slot: Slot[Answer] = Slot()
-        return Letter(given, command=command, slot=slot, size=_size(given)), slot
+        return commands.letter(given, command, slot), slot
 
     async def _user(self, given: AnyInput, command: str | None, *, prepare: Prepare | None = None) -> Answer:
         letter, slot = self._letter(given, command)
         letter.prepare = prepare
         await self._session.mailbox.post_user(letter)
-        return _raised(await slot.wait())
+        return commands.raised(await slot.wait())
 
     async def _result(self, given: AnyInput, command: str | None) -> Answer:
         letter, slot = self._letter(given, command)
         self._session.mailbox.post_result(letter)
-        return _raised(await slot.wait())
+        return commands.raised(await slot.wait())
 
 
 class Monitor:
@@ -321,33 +301,7 @@ class Monitor:
 
     async def wait(self) -> SessionDown:
         """Return when the session is gone for good."""
-        return SessionDown(self._session.state.session_id, await self._slot.wait())
-
-
-def _raised(answer: Answer) -> Answer:
-    if isinstance(answer, Refused):
-        raise _fresh(answer.error)
-    return answer
-
-
-def _fresh(error: AgentrailError) -> AgentrailError:
-    """Return the error anew, so that each caller has a traceback of its own."""
-    return type(error)(*error.args)
-
-
-def _accepted(answer: Answer) -> Accepted:
-    if not isinstance(answer, Accepted):
-        raise BrokenContractError(f"a prompt was answered with {answer!r}")  # noqa: EM102 - a bug of ours, never a caller's
-    return answer
-
-
-def _size(given: Value) -> int:
-    """Return about how many bytes an input holds."""
-    if isinstance(given, PromptSent):
-        return sum(
-            PART_OVERHEAD + len(getattr(part, "text", "") or str(getattr(part, "data", ""))) for part in given.parts
-        )
-    return PART_OVERHEAD
+        return commands.SessionDown(self._session.state.session_id, await self._slot.wait())
 
 
 def _plain_options(options: Mapping[str, object]) -> JsonObject:

@@ -149,6 +149,12 @@ class Performer:
             stream.last = now
         self._watch(stream, timeout)
 
+    def release(self, request_id: str) -> None:
+        """Forget a stream whose end the machine has heard of."""
+        if self._stream is not None and self._stream.request.request_id == request_id:
+            self._stream = None
+            self._house.timers.clear((self._session_id, "stall"))
+
     def open_stream(self, effect: effects.OpenStream) -> None:
         """Let the deltas out."""
         if self._stream is not None and self._stream.request.request_id == effect.request_id:

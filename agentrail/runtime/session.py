@@ -15,6 +15,8 @@ from agentrail.core.inputs import (
     SteerSent,
     StopSent,
     StreamBegan,
+    StreamCut,
+    StreamEnded,
     StreamStalled,
 )
 from agentrail.core.state import Phase, State
@@ -131,6 +133,8 @@ class Session:
             self._began = given.request_id
         elif outcome.changes(self.state) and not self._never_was(outcome):
             await self._commit(arrival, outcome, letter.command)
+        if isinstance(given, StreamEnded | StreamCut):
+            self.performer.release(given.request_id)
         self.state = outcome.state
         self._show(outcome, letter)
 
@@ -245,6 +249,18 @@ class Session:
 
     # The end
 
+    async def wait_down(self) -> str:
+        """Return, when the session is gone for good, why."""
+        if self.reason is not None:
+            return self.reason
+        slot: Slot[str] = Slot()
+        self.down.append(slot)
+        try:
+            return await slot.wait()
+        finally:
+            if slot in self.down:
+                self.down.remove(slot)
+
     def finish(self, error: Exception | None) -> None:
         """Clean up behind the loop, however it ended, and tell everybody who waits."""
         session_id = self.state.session_id
@@ -253,7 +269,8 @@ class Session:
             self.reason = f"crashed: {type(error).__name__}: {error}"
             gone = SessionCrashed(session_id, f"{type(error).__name__}: {error}")
         else:
-            self.reason = self.state.stopping or "stopped"
+            ended = self.state.phase is Phase.ENDED
+            self.reason = self.state.stopping or "stopped" if ended else "cancelled: it did not stop in time"
             gone = SessionNotAlive(session_id, self.reason)
         self.performer.close()
         self.house.timers.clear_all(session_id)

@@ -26,13 +26,12 @@ STRAGGLER_AFTER = 1.0
 class Child:
     """A session under supervision."""
 
-    __slots__ = ("gone", "handle", "scope", "session")
+    __slots__ = ("handle", "scope", "session")
 
     def __init__(self, session: Session, handle: SessionHandle) -> None:
         self.session = session
         self.handle = handle
         self.scope = trio.CancelScope(shield=True)
-        self.gone = trio.Event()
 
 
 class Sessions:
@@ -78,7 +77,7 @@ class Sessions:
             raise
         if error is not None:
             with trio.CancelScope(shield=True):
-                await child.gone.wait()
+                await child.session.wait_down()
             raise type(error)(*error.args)
         return child.handle
 
@@ -89,8 +88,6 @@ class Sessions:
         try:
             with child.scope:
                 await session.run()
-            if child.scope.cancelled_caught:
-                session.reason = "cancelled"
         except Exception as crash:  # a crash is contained here, reported, and seen by monitors
             log.exception("session %s crashed", session.state.session_id)
             error = crash
@@ -99,7 +96,6 @@ class Sessions:
             session.finish(error)
             crashed = SessionCrashed(session.state.session_id, session.reason or "cancelled")
             session.performer.started.settle(crashed)
-            child.gone.set()
 
     # The end
 
@@ -115,11 +111,11 @@ class Sessions:
         session.abort_now("all")
         session.mailbox.post_control(Letter(StopSent("the supervisor stopped")))
         with trio.move_on_after(session.state.setup.options.shutdown):
-            await child.gone.wait()
-        if not child.gone.is_set():
+            await child.session.wait_down()
+        if session.reason is None:
             log.warning("session %s did not stop in time and is cancelled", session.state.session_id)
             child.scope.cancel()
-            await child.gone.wait()
+            await child.session.wait_down()
 
     async def _see_off_calls(self) -> None:
         """Wait a moment for cancelled tools; name those that outlive it."""

@@ -1,0 +1,134 @@
+"""Putting the parts together: what all sessions share, and what each is given."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+
+import trio
+
+from agentrail.adapters.files import TextFiles
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.app.models import Factory, Models
+from agentrail.app.spec import SessionSpec
+from agentrail.core.compacting import drop_oldest_rounds
+from agentrail.core.state import Attached, Setup, State
+from agentrail.errors import ModelExists, ToolExists
+from agentrail.hooks.live import Live, Validator
+from agentrail.hooks.seats import in_order, refuse_twins, seat_for, unkeyed
+from agentrail.ports.journal import Journal
+from agentrail.ports.model import Compacted, Model
+from agentrail.ports.tool import Tool
+from agentrail.runtime.gate import Gate
+from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.parts import House, Outfit
+from agentrail.runtime.session import Session
+from agentrail.runtime.supervisor import Sessions
+from agentrail.tools import as_tool, validator_for
+from agentrail.values.json import JsonObject, freeze_object
+from agentrail.values.messages import Message
+
+
+def wired(
+    nursery: trio.Nursery, journal: Journal | None, models: Mapping[str, Factory], seed: int | None, gate_width: float
+) -> Sessions:
+    """Return the sessions of a new supervisor, with the tasks that they share already running."""
+    house = House(
+        nursery=nursery,
+        journal=MemoryJournal() if journal is None else journal,
+        model=Models(models),
+        compactor=_compact,
+        gate=Gate(gate_width),
+        random_=random.Random(seed),  # noqa: S311 - jitter, no secrets
+    )
+    nursery.start_soon(house.timers.run)
+    nursery.start_soon(house.gate.run)
+    return Sessions(house, wrap)
+
+
+def wrap(session: Session) -> SessionHandle:
+    """Return a handle of *session*."""
+    return SessionHandle(session, as_tool, _model_name)
+
+
+def outfitted(session_id: str, spec: SessionSpec, known: Callable[[str], Model]) -> tuple[State, Outfit]:
+    """Return the state that a session begins with, and its code."""
+    judge = Live(_storable)
+    keyed = [unkeyed(given) for given in spec.plugins]
+    refuse_twins([key for key, _ in keyed])
+    seats = tuple(seat_for(key, plugin) for key, plugin in keyed)
+    order = in_order(seats)
+    for seat, (key, plugin) in zip(seats, keyed, strict=True):
+        judge.seat(key, seat.revision, plugin)
+    tools = _tools(spec)
+    outfit = Outfit(judge, tools, {}, spec.services, TextFiles(spec.working_dir), _validator)
+    for (name, revision), tool in tools.items():
+        judge.tool(name, revision, _validator(tool))
+    model = _own_model(outfit, spec.model)
+    if isinstance(spec.model, str):
+        known(model)
+    state = State(
+        session_id,
+        Setup(
+            spec.system,
+            spec.options,
+            spec.working_dir,
+            freeze_object(spec.user_data),
+            spec.prompt_mode,
+        ),
+        model,
+        freeze_object(spec.model_options),
+        tools={name: Attached(tool.spec, 0) for (name, _), tool in tools.items()},
+        seats=tuple(seats[place] for place in order),
+    )
+    return state, outfit
+
+
+def _tools(spec: SessionSpec) -> dict[tuple[str, int], Tool]:
+    tools: dict[tuple[str, int], Tool] = {}
+    for given in spec.tools:
+        tool = as_tool(given)
+        if (tool.spec.name, 0) in tools:
+            raise ToolExists(tool.spec.name)
+        tools[tool.spec.name, 0] = tool
+    return tools
+
+
+def _own_model(outfit: Outfit, model: str | Model) -> str:
+    if isinstance(model, str):
+        return model
+    if outfit.models.setdefault(model.name, model) is not model:
+        raise ModelExists(model.name)
+    return model.name
+
+
+def _model_name(session: Session, model: str | Model) -> str:
+    """Return the name of *model*, after making sure that there is such a model."""
+    name = _own_model(session.outfit, model)
+    session.performer.model(name)
+    return name
+
+
+def _validator(tool: Tool) -> Validator:
+    """Return what checks arguments of *tool*; it is made when the first arguments come."""
+    made: list[Validator] = []
+
+    def check(args: JsonObject) -> str | None:
+        if not made:
+            made.append(validator_for(tool.spec))
+        return made[0](args)
+
+    return check
+
+
+def _storable(state: object) -> str | None:
+    if state is None:
+        return None
+    from agentrail.codec import storable  # noqa: PLC0415 - a session whose plugins have no state need not pay for it
+
+    return storable(state)
+
+
+async def _compact(messages: Sequence[Message], keep: int) -> Compacted:
+    await trio.lowlevel.checkpoint()
+    return Compacted(*drop_oldest_rounds(messages, keep))

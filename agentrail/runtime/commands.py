@@ -1,0 +1,96 @@
+"""What a handle sends and gets, in one place: it is imported with the first session, not with the handle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from agentrail.core.answers import Accepted, Answer, Refused
+from agentrail.core.inputs import AbortSent as AbortSent
+from agentrail.core.inputs import AnyInput
+from agentrail.core.inputs import ApproveSent as ApproveSent
+from agentrail.core.inputs import AttachPluginSent as AttachPluginSent
+from agentrail.core.inputs import ChangeToolsSent as ChangeToolsSent
+from agentrail.core.inputs import CompactSent as CompactSent
+from agentrail.core.inputs import DetachPluginSent as DetachPluginSent
+from agentrail.core.inputs import PromptSent as PromptSent
+from agentrail.core.inputs import RejectSent as RejectSent
+from agentrail.core.inputs import RespondSent as RespondSent
+from agentrail.core.inputs import SteerSent as SteerSent
+from agentrail.core.inputs import StopSent as StopSent
+from agentrail.core.inputs import SwitchModelSent as SwitchModelSent
+from agentrail.core.inputs import UpdatePluginSent as UpdatePluginSent
+from agentrail.core.inputs import WithdrawSent as WithdrawSent
+from agentrail.errors import AgentrailError, BadChoice, BrokenContractError
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.seats import seat_for as seat_for
+from agentrail.hooks.seats import unkeyed as unkeyed
+from agentrail.runtime.bus import CAPACITY, POLICIES, Bus, Subscription
+from agentrail.runtime.mailbox import Letter
+from agentrail.runtime.slot import Slot
+from agentrail.runtime.status import SessionDown as SessionDown
+from agentrail.runtime.status import status_of as status_of
+from agentrail.values.content import Data, Image, Part, Text
+from agentrail.values.events.envelope import Cursor, Event
+from agentrail.values.json import weight
+
+OVERHEAD = 64
+"""Bytes that any message is taken for, beside its content."""
+
+
+def letter(given: AnyInput, command: str | None, slot: Slot[Answer]) -> Letter:
+    """Return *given* in an envelope for the mailbox."""
+    size = OVERHEAD
+    if isinstance(given, PromptSent):
+        size += sum(_bytes(part) for part in given.parts)
+    return Letter(given, command=command, slot=slot, size=size)
+
+
+def _bytes(part: Part) -> int:
+    match part:
+        case Text(text=text):
+            return len(text.encode())
+        case Image(data=data):
+            return len(data)
+        case Data(data=data):
+            return weight(data)
+
+
+def raised(answer: Answer) -> Answer:
+    """Return *answer*, or raise why it is a refusal."""
+    if isinstance(answer, Refused):
+        raise fresh(answer.error)
+    return answer
+
+
+def fresh(error: AgentrailError) -> AgentrailError:
+    """Return *error* anew, so that each caller has a traceback of its own."""
+    return type(error)(*error.args)
+
+
+def accepted(answer: Answer) -> Accepted:
+    """Return *answer*, which is that a text was accepted, or raise why it was not."""
+    if isinstance(raised(answer), Accepted):
+        return answer  # type: ignore[return-value]  # it was just tested
+    raise BrokenContractError(answer)
+
+
+def updated(plugin: AnyPlugin, options: Mapping[str, object]) -> AnyPlugin:
+    """Return *plugin* with new options; raise what its class raises about them."""
+    return attrs.evolve(plugin, **options)  # type: ignore[misc]  # a plugin that is no attrs class is a TypeError
+
+
+def subscription(
+    bus: Bus, since: Cursor | None, types: Iterable[type[Event]] | None, policy: str, capacity: int | None
+) -> Subscription:
+    """Return a subscription to the events of *bus*."""
+    if policy not in POLICIES:
+        raise BadChoice.among("policy", policy, POLICIES)
+    return Subscription(
+        bus,
+        since=since,
+        types=None if types is None else tuple(types),
+        policy=policy,
+        capacity=CAPACITY if capacity is None else max(1, capacity),
+    )
