@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 else:  # importing this module costs little; opening a supervisor brings the rest
     wiring = LazyModule("agentrail.app.wiring")
 
-WIDTH = 8
-"""Sessions with only user work that may run per pass of the scheduler."""
-
 
 class Supervisor:
     """Spawns sessions, knows them by their ids, and ends them all when it ends."""
@@ -53,7 +50,7 @@ async def open_supervisor(
     journal: Journal | None = None,
     models: Mapping[str, Factory] | None = None,
     seed: int | None = None,
-    gate_width: float = WIDTH,
+    gate_width: float | None = None,
 ) -> AsyncGenerator[Supervisor, None]:
     """Open a supervisor; leaving the `async with` stops everything under it, the youngest first."""
     try:

@@ -30,7 +30,11 @@ from agentrail.values.messages import Message
 
 
 def wired(
-    nursery: trio.Nursery, journal: Journal | None, models: Mapping[str, Factory], seed: int | None, gate_width: float
+    nursery: trio.Nursery,
+    journal: Journal | None,
+    models: Mapping[str, Factory],
+    seed: int | None,
+    gate_width: float | None,
 ) -> Sessions:
     """Return the sessions of a new supervisor, with the tasks that they share already running."""
     house = House(
@@ -38,7 +42,7 @@ def wired(
         journal=MemoryJournal() if journal is None else journal,
         model=Models(models),
         compactor=_compact,
-        gate=Gate(gate_width),
+        gate=Gate() if gate_width is None else Gate(gate_width),
         random_=random.Random(seed),  # noqa: S311 - jitter, no secrets
     )
     nursery.start_soon(house.timers.run)

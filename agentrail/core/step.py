@@ -26,6 +26,7 @@ from agentrail.values.value import Value, value
 Handler = Callable[..., None]
 """Takes the step in the making and the input that its place in the table names."""
 
+
 @value
 class Step(Value):
     """What one input did."""

@@ -121,6 +121,8 @@ def _look_through(command: Command, wrappers: int) -> Iterator[Command]:
         stop("a program whose name the shell expands")
     if not _PROGRAM.fullmatch(name.text):
         stop("a program whose name is empty, or has blanks or letters beyond ASCII")
+    if command.program == "time" and command.redirections and command.args[:1] and command.args[0].text.startswith("-"):
+        stop("a redirection and options of `time`, whose order matters")
     found = inside(command.program, command.argv)
     if found is None:
         yield command

@@ -94,7 +94,7 @@ WRAPPERS: Final[Mapping[str, Wrapper]] = {
         plain="lKvV",
         assigns=True,
     ),
-    "time": Wrapper(flags="pv", assigns=True, alone=True),
+    "time": Wrapper(flags="pv", assigns=True, alone=True, dashes=()),
     "timeout": Wrapper(
         flags="v",
         valued="ks",
@@ -259,8 +259,8 @@ def _wrapped(name: str, spec: Wrapper, args: Sequence[Word]) -> Inside | None:
         if spec.alone:
             return None
         stop(f"`{name}` without a command")
-    if name == "time" and argv[0].text in RESERVED:
-        stop(f"the reserved word `{argv[0].text}` behind `time`")
+    if name == "time" and (len(options) > 1 or argv[0].text in RESERVED):
+        stop("what shells and programs called `time` read differently")
     if name == "xargs":
         argv = _given(options, argv)
     return Inside((argv,), assignments=tuple(assignments))

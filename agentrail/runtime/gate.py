@@ -11,13 +11,16 @@ from collections.abc import Callable
 
 import trio
 
+WIDTH = 8
+"""Sessions admitted per pass."""
+
 
 class Gate:
     """Admits waiting sessions, a few per pass."""
 
     __slots__ = ("_admitted", "_parked", "_task", "_waiting", "_width")
 
-    def __init__(self, width: float) -> None:
+    def __init__(self, width: float = WIDTH) -> None:
         self._width = width
         self._admitted = 0
         self._waiting: list[Callable[[], None]] = []

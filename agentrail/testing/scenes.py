@@ -70,7 +70,7 @@ class Scene:
 def draw_options(choose: Choose) -> Options:
     """Draw small figures, so that every limit is met."""
     return Options(
-        max_turns=choose.pick((8, 3, 2, 1)),
+        max_turns=choose.pick((8, 8, 3, 2, 1)),
         max_turn_seconds=choose.pick((None, None, 20.0, 0.5)),
         max_prompt_queue=choose.pick((3, 1)),
         max_steering_queue=choose.pick((2, 1)),
@@ -83,7 +83,7 @@ def draw_options(choose: Choose) -> Options:
         max_parallel_tools=choose.pick((3, 2, 1)),
         repeat_pattern=2,
         file_loop_warn=choose.pick((3, 2)),
-        file_loop_abort=choose.pick((4, 9)),
+        file_loop_abort=choose.pick((9, 9, 4)),
         context_window=choose.pick((None, None, 100)),
         compact_to=choose.pick((0.5, 0.1)),
     )
@@ -139,8 +139,18 @@ def draw_plugin(choose: Choose, key: str) -> Keyed:
             return Keyed(key, choose.pick((Listener(raises, logs), CriticalListener(9 * raises, logs))))
 
 
+def draw_people(choose: Choose) -> tuple[Attachable, ...]:
+    """Draw plugins that hold some calls and let others run, and have their say behind whoever decided."""
+    held = choose.pick((frozenset({"read", "write"}), frozenset({"talk", "solo"}), frozenset({"keep", "fix"})))
+    hooks = choose.some(("before_tool", "after_tool", "on_tool_error"), 60)
+    lines = {hook: choose.pick((("continue", "abort"), ("continue", "ask"), ("emit", "continue"))) for hook in hooks}
+    return Keyed("A", Holder(held, choose.pick((None, 120.0, 1.0)), "family")), Keyed("B", Scripted(lines))
+
+
 def draw_plugins(choose: Choose, most: int = 3) -> tuple[Attachable, ...]:
     """Draw a row of plugins; the recorder is always there."""
+    if choose.percent(30):
+        return (Recorder(), *draw_people(choose))
     keys = ("A", "B", "C", "D")[: choose.number(0, most)]
     return (Recorder(), *(draw_plugin(choose, key) for key in keys))
 

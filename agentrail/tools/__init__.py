@@ -1,1 +1,49 @@
-"""To be filled."""
+"""Tools: the decorator, the contract, and what a tool may take and return."""
+
+from agentrail.errors import ToolError
+from agentrail.ports.tool import Tool, ToolContext
+from agentrail.tools.adopting import as_tool
+from agentrail.tools.bounds import Length, Pattern, Range
+from agentrail.tools.declaring import make_spec
+from agentrail.tools.function import FunctionTool, tool
+from agentrail.tools.validation import validator_for
+from agentrail.values.tools import (
+    AskUser,
+    CompactNow,
+    Effect,
+    EffectClass,
+    Err,
+    Ok,
+    SetTodos,
+    Todo,
+    ToolResult,
+    ToolSpec,
+    err,
+    ok,
+)
+
+__all__ = [
+    "AskUser",
+    "CompactNow",
+    "Effect",
+    "EffectClass",
+    "Err",
+    "FunctionTool",
+    "Length",
+    "Ok",
+    "Pattern",
+    "Range",
+    "SetTodos",
+    "Todo",
+    "Tool",
+    "ToolContext",
+    "ToolError",
+    "ToolResult",
+    "ToolSpec",
+    "as_tool",
+    "err",
+    "make_spec",
+    "ok",
+    "tool",
+    "validator_for",
+]

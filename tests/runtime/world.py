@@ -71,7 +71,9 @@ class World:
     nursery: trio.Nursery
     spawned: list[tuple[SessionHandle, Heard]] = field(factory=list)
 
-    async def spawn(self, script: Iterable[Element] | Model = (), id: str | None = None, **spec: object) -> SessionHandle:  # noqa: A002
+    async def spawn(
+        self, script: Iterable[Element] | Model = (), id: str | None = None, **spec: object
+    ) -> SessionHandle:  # noqa: A002
         model = ScriptedModel(script) if isinstance(script, Iterable) else script
         handle = await self.supervisor.spawn(spec_of(model, **spec), id)
         heard = Heard()
@@ -97,7 +99,9 @@ async def _listen(
 
 
 @asynccontextmanager
-async def open_world(journal: Journal | None = None, *, stop: bool = True, gate_width: float = 8) -> AsyncIterator[World]:
+async def open_world(
+    journal: Journal | None = None, *, stop: bool = True, gate_width: float = 8
+) -> AsyncIterator[World]:
     """Open a supervisor; at the end, every session is held against its records."""
     used = TestJournal() if journal is None else journal
     async with trio.open_nursery() as nursery:
