@@ -9,7 +9,7 @@ from agentrail.core.inputs import SteerSent
 from agentrail.core.prompting import accept
 from agentrail.core.state import Phase, Steering
 from agentrail.core.work import Work
-from agentrail.errors import SteeringQueueFull
+from agentrail.errors import PluginRefused, SteeringQueueFull
 from agentrail.hooks.records import BeforeSteering, Hook
 from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.values.content import Text
@@ -52,6 +52,7 @@ def finish_before_steering(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> N
         return
     if ruling.verdict is Verdict.ABORT:
         w.emit(SteeringReceived(text.ref, text.text, "rejected_plugin", ruling.reason))
+        w.refuse(PluginRefused(ruling.reason, ruling.by or ""))
         return
     added = ruling.gathered.texts
     if added:

@@ -1,0 +1,345 @@
+"""The moment of each hook: a session with one plugin, and the input at which the hook runs.
+
+A step is described by how it differs from the same step with a plugin that only continues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from attrs import frozen
+
+from agentrail.core.answers import DONE, Accepted, Refused
+from agentrail.core.batch import doubt
+from agentrail.core.calls import Stray
+from agentrail.core.effects import AnyEffect, CancelCalls, ClearTimer, CloseSession, ReportStart, SetTimer
+from agentrail.core.inputs import (
+    AnyInput,
+    CompactSent,
+    PromptSent,
+    SessionOpened,
+    SteerSent,
+    StopSent,
+    StreamEnded,
+    ToolRaised,
+    ToolReturned,
+    UpdatePluginSent,
+)
+from agentrail.core.state import Phase, State
+from agentrail.core.step import Step
+from agentrail.errors import PluginRefused, SessionRefused
+from agentrail.hooks.actions import Continue
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.ruling import Ruling
+from agentrail.values.content import Text, ToolCall
+from agentrail.values.events import (
+    AgentAbort,
+    BeforeCompact,
+    PluginOptsUpdated,
+    PromptRejected,
+    ResponseComplete,
+    SessionEnded,
+    SteeringReceived,
+    ToolCalls,
+    ToolKilled,
+)
+from agentrail.values.events.envelope import Envelope, Event
+from agentrail.values.json import FrozenObject
+from agentrail.values.tools import ok
+from tests.cells.bench import LOOK, NOW, STORE, Bench, Got, call, demand_same, plug, response, ruled
+from tests.cells.scenes import LOOKING, executing, failed, path, ran, replied, result, running, said, starts, streaming
+
+Expected: TypeAlias = "dict[str, object]"
+
+
+@frozen
+class Refusal:
+    """Why a pipeline ended early, and what is reported of it first."""
+
+    ruling: Ruling
+    """The ruling."""
+    errors: tuple[Event, ...] = ()
+    """What came before: `plugin_error`, or what was emitted."""
+
+    @property
+    def why(self) -> str:
+        return "critical" if self.ruling.critical else "plugin"
+
+    @property
+    def detail(self) -> str:
+        return f"{self.ruling.by}: {self.ruling.reason}"
+
+
+@frozen
+class Moment:
+    """One hook, just before it runs."""
+
+    hook: str
+    """Which hook."""
+    begin: Callable[[AnyPlugin], Bench]
+    """Return a session that has the plugin."""
+    given: Callable[[Bench], AnyInput]
+    """What happens then."""
+    said: int
+    """How many events the step reports before the hook is done, if its plugin only continues."""
+    turn: int = 1
+    """Which turn is open when it is done."""
+    round: int = 1
+    """And which round."""
+
+    def fire(self, plugin: AnyPlugin) -> tuple[Bench, Got]:
+        """Let the hook run."""
+        bench = self.begin(plugin)
+        return bench, bench.send(self.given(bench))
+
+    def baseline(self, *, critical: bool = False) -> Got:
+        """The step with a plugin that only continues."""
+        return self.fire(probe(self.hook, Continue(), critical=critical))[1]
+
+    def differs(
+        self,
+        got: Got,
+        ruling: Ruling,
+        events: Sequence[Event] = (),
+        *,
+        critical: bool = False,
+        effects: Sequence[AnyEffect] | None = None,
+        **changes: object,
+    ) -> None:
+        """Demand that *got* is the baseline but for the ruling, *events* and *changes*."""
+        base = self.baseline(critical=critical).step
+        before = got.before
+        mine = [ruling if other.hook == self.hook else other for other in base.rulings]
+        new = [Envelope("s", 0, 0, got.arrival.at, self.turn, self.round, event, before.setup.path) for event in events]
+        reported = (*base.events[: self.said], *new, *base.events[self.said :])
+        numbered = tuple(envelope.but(seq=before.seq + number) for number, envelope in enumerate(reported, start=1))
+        state = base.state.but(seq=before.seq + len(numbered), **changes)
+        wanted = Step(state, base.effects if effects is None else tuple(effects), numbered, tuple(mine), base.answer)
+        demand_same(wanted, got.step)
+
+
+def probe(hook: str, answer: object, *, critical: bool = False) -> AnyPlugin:
+    """Return the plugin `P`, which gives *answer* at *hook* and remembers 0."""
+    return plug("P", critical=critical, first=0, **{hook: answer})  # type: ignore[arg-type]  # no other keyword is a hook
+
+
+def _other_updated(bench: Bench) -> AnyInput:
+    return UpdatePluginSent(bench.seat(plug("Other"), 1), FrozenObject(level=2))
+
+
+def _spoken(plugin: AnyPlugin) -> Bench:
+    bench = Bench(plugin)
+    bench.prompt()
+    bench.answers("hi")
+    return bench
+
+
+MOMENTS: Final[Mapping[str, Moment]] = {
+    moment.hook: moment
+    for moment in (
+        Moment("session_start", lambda p: Bench(p, opened=False), lambda _: SessionOpened(), 0, 0, 0),
+        Moment("session_end", Bench, lambda _: StopSent(), 0, 0, 0),
+        Moment("after_turn", streaming, lambda _: StreamEnded("r2", response("bye")), 2),
+        Moment("before_prompt", Bench, lambda _: PromptSent((Text("hello"),)), 0, 0, 0),
+        Moment("before_request", Bench, lambda _: PromptSent((Text("hello"),)), 2),
+        Moment("after_response", streaming, lambda _: StreamEnded("r2", response("bye")), 0),
+        Moment("before_tool", streaming, lambda _: StreamEnded("r2", response("", LOOKING)), 2),
+        Moment("on_tool_error", lambda p: executing(plugins=(p,)), lambda _: ToolRaised("c3", 1, "OSError: no"), 0),
+        Moment(
+            "after_tool",
+            lambda p: executing(LOOKING, call("store"), plugins=(p,)),
+            lambda _: ToolReturned("c3", 1, ok("done")),
+            2,
+        ),
+        Moment("after_tool_batch", lambda p: executing(plugins=(p,)), lambda _: ToolReturned("c3", 1, ok("done")), 2),
+        Moment("before_finish", streaming, lambda _: StreamEnded("r2", response("bye")), 1),
+        Moment("before_compact", _spoken, lambda _: CompactSent("room"), 1, 0, 0),
+        Moment("before_steering", running, lambda _: SteerSent("rather this"), 0),
+        Moment("before_plugin_opts_update", lambda p: Bench(p, plug("Other")), _other_updated, 0, 0, 0),
+    )
+}
+
+
+# How a step ends where its hook says no
+
+
+def refused(moment: Moment, got: Got, no: Refusal, **changes: object) -> None:
+    """Demand that *got* is what becomes of the moment if its hook is refused."""
+    expected = REFUSED[moment.hook](got.before, no)
+    got.only(**{**expected, **changes})  # type: ignore[arg-type]  # the keywords of `only`
+
+
+def _aborted(before: State, **changes: object) -> Expected:
+    return {
+        "phase": Phase.IDLE,
+        "round": 0,
+        "turn": None,
+        "request": None,
+        "history": before.history,
+        **changes,
+    }
+
+
+def _session_start(_: State, no: Refusal) -> Expected:
+    error = SessionRefused("s", "plugin `P`", no.ruling.reason)
+    return {
+        "answer": DONE,
+        "events": [*no.errors, SessionEnded(str(error))],
+        "effects": [ReportStart(error), CloseSession(str(error))],
+        "rulings": (Ruling("init", states=((0, 0),)), no.ruling),
+        "phase": Phase.ENDED,
+        "opening": False,
+        "plugin_states": (0,),
+        "stopping": str(error),
+    }
+
+
+def _before_prompt(_: State, no: Refusal) -> Expected:
+    return {
+        "answer": Accepted("p1", "started"),
+        "ids": 1,
+        "events": [*no.errors, PromptRejected("p1", no.ruling.reason, "P")],
+        "rulings": (no.ruling,),
+    }
+
+
+def _before_request(before: State, no: Refusal) -> Expected:
+    return {
+        "answer": Accepted("p1", "started"),
+        "ids": 1,
+        "events": [*starts("p1", "r2")[:-1], *no.errors, AgentAbort("p1", no.why, no.detail)],
+        "rulings": (*ruled("before_prompt"), no.ruling, *ruled("after_turn")),
+        "turns": 1,
+        "history": before.history.and_(said()),
+    }
+
+
+def _after_response(before: State, no: Refusal) -> Expected:
+    message = replied("bye")
+    return _aborted(
+        before,
+        events=[*no.errors, ResponseComplete(message), AgentAbort("p1", no.why, no.detail)],
+        rulings=(no.ruling, *ruled("after_turn")),
+        last_reply="bye",
+        history=before.history.and_(message),
+    )
+
+
+def _before_tool(before: State, no: Refusal) -> Expected:
+    message = replied("", ToolCall("c3", "look", path()))
+    return _aborted(
+        before,
+        ids=1,
+        events=[
+            ResponseComplete(message),
+            ToolCalls(1),
+            *no.errors,
+            ToolKilled("c3", "look", no.detail),
+            AgentAbort("p1", no.why, no.detail),
+        ],
+        rulings=(*ruled("after_response", "check"), no.ruling, *ruled("after_turn")),
+        last_reply="",
+        history=before.history.and_(message, failed("c3", "look", f"aborted before it ran: {no.detail}")),
+    )
+
+
+def _on_tool_error(before: State, no: Refusal) -> Expected:
+    told = failed("c3", "look", f"stopped: {no.detail}; {doubt(LOOK)}")
+    return _aborted(
+        before,
+        events=[*no.errors, ToolKilled("c3", "look", no.detail), AgentAbort("p1", no.why, no.detail)],
+        effects=[ClearTimer("call:c3")],
+        rulings=(no.ruling, *ruled("after_turn")),
+        batch=None,
+        history=before.history.and_(told),
+    )
+
+
+def _after_tool(before: State, no: Refusal) -> Expected:
+    told = failed("c3", "look", f"it ended, but its result was withheld: {no.ruling.reason}")
+    return _aborted(
+        before,
+        events=[
+            *ran("c3", "look"),
+            *no.errors,
+            ToolKilled("c4", "store", no.detail),
+            AgentAbort("p1", no.why, no.detail),
+        ],
+        effects=[
+            ClearTimer("call:c3"),
+            CancelCalls(("c4",)),
+            SetTimer("grace", NOW + 250),
+            ClearTimer("call:c4"),
+        ],
+        rulings=(no.ruling, *ruled("after_turn")),
+        batch=None,
+        history=before.history.and_(told, failed("c4", "store", f"stopped: {no.detail}; {doubt(STORE)}")),
+        quarantined=(Stray("c4", "store", NOW, NOW),),
+    )
+
+
+def _after_tool_batch(before: State, no: Refusal) -> Expected:
+    return _aborted(
+        before,
+        events=[*ran("c3", "look"), *no.errors, AgentAbort("p1", no.why, no.detail)],
+        effects=[ClearTimer("call:c3")],
+        rulings=(*ruled("after_tool"), no.ruling, *ruled("after_turn")),
+        batch=None,
+        history=before.history.and_(result("c3", "look")),
+    )
+
+
+def _before_finish(before: State, no: Refusal) -> Expected:
+    message = replied("bye")
+    return _aborted(
+        before,
+        events=[ResponseComplete(message), *no.errors, AgentAbort("p1", no.why, no.detail)],
+        rulings=(*ruled("after_response"), no.ruling, *ruled("after_turn")),
+        last_reply="bye",
+        history=before.history.and_(message),
+    )
+
+
+def _before_compact(_: State, no: Refusal) -> Expected:
+    return {
+        "answer": DONE,
+        "ids": 1,
+        "events": [BeforeCompact(2, "room"), *no.errors],
+        "rulings": (no.ruling,),
+    }
+
+
+def _before_steering(_: State, no: Refusal) -> Expected:
+    return {
+        "answer": Refused(PluginRefused(no.ruling.reason, "P")),
+        "ids": 1,
+        "events": [*no.errors, SteeringReceived("s3", "rather this", "rejected_plugin", no.ruling.reason)],
+        "rulings": (no.ruling,),
+    }
+
+
+def _before_opts_update(_: State, no: Refusal) -> Expected:
+    error = f"P refused: {no.ruling.reason}" if no.ruling.reason else "P refused"
+    return {
+        "answer": DONE,
+        "events": [*no.errors, PluginOptsUpdated("Other", success=False, error=error)],
+        "rulings": (no.ruling,),
+    }
+
+
+REFUSED: Final[Mapping[str, Callable[[State, Refusal], Expected]]] = {
+    "session_start": _session_start,
+    "before_prompt": _before_prompt,
+    "before_request": _before_request,
+    "after_response": _after_response,
+    "before_tool": _before_tool,
+    "on_tool_error": _on_tool_error,
+    "after_tool": _after_tool,
+    "after_tool_batch": _after_tool_batch,
+    "before_finish": _before_finish,
+    "before_compact": _before_compact,
+    "before_steering": _before_steering,
+    "before_plugin_opts_update": _before_opts_update,
+}
+"""What becomes of each moment if its hook says no; `session_end` and `after_turn` cannot."""
