@@ -1,0 +1,475 @@
+"""When things go wrong with tools: they raise, are unknown, do not fit, go in circles, or take too long."""
+
+from agentrail.core.answers import Refused
+from agentrail.core.batch import doubt
+from agentrail.core.calls import CallStatus, Stray
+from agentrail.core.effects import CancelCalls, ClearTimer, SetTimer
+from agentrail.core.inputs import (
+    AbortSent,
+    ApproveSent,
+    ChangeToolsSent,
+    StreamEnded,
+    ToolRaised,
+    ToolReturned,
+    ToolStopped,
+)
+from agentrail.core.options import Options
+from agentrail.core.state import Phase
+from agentrail.errors import ToolChanged
+from agentrail.hooks.actions import Continue
+from agentrail.hooks.records import Hook
+from agentrail.hooks.ruling import Ruling, Verdict
+from agentrail.values.content import ToolCall
+from agentrail.values.events import (
+    AgentAbort,
+    AgentEnd,
+    LoopDetected,
+    RequestStart,
+    ResponseComplete,
+    ToolAbandoned,
+    ToolCalls,
+    ToolCallUnknown,
+    ToolKilled,
+)
+from agentrail.values.json import FrozenObject, JsonObject
+from agentrail.values.messages import ToolMessage
+from agentrail.values.tools import Err, ToolSpec, err, ok
+from agentrail.values.usage import NOTHING_USED
+from tests.cells.bench import EDIT, KEEP, LOOK, NOW, SOLO, STORE, Bench, Now, call, plug, response, ruled
+from tests.cells.registry import failure, figure
+from tests.cells.scenes import (
+    executing,
+    failed,
+    holds,
+    limit,
+    out,
+    path,
+    ran,
+    replied,
+    request,
+    resting,
+    result,
+    run,
+    said,
+    start,
+    streaming,
+    turn,
+)
+
+
+def raised(call_id: str = "c3", attempt: int = 1) -> ToolRaised:
+    return ToolRaised(call_id, attempt, "OSError: no disk")
+
+
+def final(spec: ToolSpec) -> Err:
+    return err(f"the tool failed: OSError: no disk; {doubt(spec)}")
+
+
+def next_request(bench: Bench, before_call: int, *results: ToolMessage) -> None:
+    """Demand that the last step ended the batch with *results* and went on."""
+    assert tuple(bench.state.history)[before_call:] == results
+    assert isinstance(bench.got[-1].events[-1], RequestStart)
+
+
+# Tools that raise
+
+
+@failure("tool raises: pure and idempotent ones are retried")
+@figure("tool_max_retries 2")
+def test_a_tool_that_can_run_again_is_run_three_times() -> None:
+    for spec in (LOOK, STORE):
+        bench = executing(call(spec.name, path="a"))
+        for attempt in (1, 2):
+            before = bench.state
+            assert before.batch is not None
+            again = bench.call("c3").but(attempt=attempt + 1, error="OSError: no disk")
+            bench.send(raised(attempt=attempt), after=10).only(
+                events=[run("c3", spec.name, path(), attempt + 1)],
+                effects=[
+                    ClearTimer("call:c3"),
+                    limit("c3", bench.now),
+                    start("c3", spec.name, path(), attempt + 1),
+                ],
+                rulings=ruled("on_tool_error"),
+                batch=before.batch.put(again),
+            )
+        before = bench.state
+        told = failed("c3", spec.name, f"the tool failed: OSError: no disk; {doubt(spec)}")
+        bench.send(raised(attempt=3), after=10).only(
+            ids=1,
+            events=[*ran("c3", spec.name, final(spec), at=bench.now), Now(1, 2), RequestStart("r4", "m", 3, 1)],
+            effects=[ClearTimer("call:c3"), request(before, "r4", told)],
+            rulings=ruled("after_tool", "after_tool_batch", "before_request"),
+            phase=Phase.RUNNING,
+            round=2,
+            batch=None,
+            history=before.history.and_(told),
+            request=out("r4"),
+        )
+
+
+@failure("tool raises: others are not")
+def test_a_tool_that_may_have_taken_effect_is_not_run_again() -> None:
+    for spec in (EDIT, SOLO, KEEP):
+        bench = executing(call(spec.name, path="a"))
+        before = bench.state
+        told = failed("c3", spec.name, f"the tool failed: OSError: no disk; {doubt(spec)}")
+        bench.send(raised()).only(
+            ids=1,
+            events=[*ran("c3", spec.name, final(spec)), Now(1, 2), RequestStart("r4", "m", 3, 1)],
+            effects=[ClearTimer("call:c3"), request(before, "r4", told)],
+            rulings=ruled("after_tool", "after_tool_batch", "before_request"),
+            phase=Phase.RUNNING,
+            round=2,
+            batch=None,
+            history=before.history.and_(told),
+            request=out("r4"),
+        )
+
+
+@failure("tool raises: on_tool_error before each retry only, after_tool sees the final error")
+def test_on_tool_error_runs_before_each_retry_and_after_tool_once() -> None:
+    seen: list[object] = []
+
+    def note(hook: Hook, _state: object, _ctx: object) -> object:
+        seen.append((hook.moment, getattr(hook, "attempt", None), getattr(hook, "result", None)))
+        return Continue()
+
+    bench = executing(plugins=(plug(on_tool_error=note, after_tool=note),))
+    for attempt in (1, 2, 3):
+        bench.send(raised(attempt=attempt))
+    assert seen == [
+        ("on_tool_error", 1, None),
+        ("on_tool_error", 2, None),
+        ("after_tool", None, final(LOOK)),
+    ]
+
+
+def test_what_a_result_says_depends_on_the_effect_class() -> None:
+    assert [doubt(spec) for spec in (LOOK, STORE, SOLO, EDIT, None)] == [
+        "it only reads, so it can be called again",
+        "it can safely be called again",
+        "it may have taken effect; check before calling it again",
+        "it may have taken effect; find out before calling it again",
+        "it may have taken effect; find out before calling it again",
+    ]
+
+
+def test_an_error_result_is_no_failure_and_is_not_retried() -> None:
+    bench = executing()
+    bench.returns("c3", err("no such file"))
+    next_request(bench, 2, failed("c3", "look", "no such file"))
+
+
+# Unknown tools, and tools that are gone
+
+
+@failure("unknown tool: an error result that names the tools")
+def test_an_unknown_tool_is_answered_with_the_tools_there_are() -> None:
+    bench = streaming()
+    before = bench.state
+    told = failed("c3", "jump", "there is no tool `jump`; the tools are: `look`, `edit`, `keep`, `solo`, `store`")
+    asks = replied("", ToolCall("c3", "jump"))
+    bench.answers("", call("jump")).only(
+        ids=2,
+        events=[
+            ResponseComplete(asks),
+            ToolCalls(1),
+            ToolCallUnknown("c3", "jump"),
+            Now(1, 2),
+            RequestStart("r4", "m", 3, 1),
+        ],
+        effects=[request(before, "r4", asks, told)],
+        rulings=ruled("after_response", "after_tool_batch", "before_request"),
+        phase=Phase.RUNNING,
+        round=2,
+        last_reply="",
+        history=before.history.and_(asks, told),
+        request=out("r4"),
+    )
+
+
+@failure("detached tool: calls in flight finish")
+def test_calls_in_flight_finish_when_their_tool_is_detached() -> None:
+    bench = executing(call("look", path="a"))
+    bench.send(ChangeToolsSent(detach=("look",), revision=1))
+    bench.returns("c3")
+    next_request(bench, 2, result("c3", "look"))
+
+
+@failure("detached tool: calls in flight finish")
+def test_a_call_that_waits_for_its_turn_does_not_run_when_its_tool_is_gone_or_another() -> None:
+    for change, done in (
+        (ChangeToolsSent(detach=("store",), revision=1), "detached"),
+        (ChangeToolsSent(attach=(STORE,), replace=True, revision=1), "redefined"),
+    ):
+        bench = executing(call("solo"), call("store"))
+        assert bench.call("c4").status is CallStatus.READY
+        bench.judge.tool("store", 1, lambda _args: None)
+        bench.send(change)
+        bench.returns("c3")
+        next_request(
+            bench,
+            2,
+            result("c3", "solo"),
+            failed("c4", "store", f"the tool `store` was {done} before the call ran"),
+        )
+
+
+@failure("detached tool: a held call cannot be approved")
+def test_a_held_call_whose_tool_was_detached_cannot_be_approved() -> None:
+    bench = resting()
+    bench.send(ChangeToolsSent(detach=("edit",), revision=1))
+    bench.send(ApproveSent("s:a4")).only(answer=Refused(ToolChanged("s:a4", "edit")))
+
+
+@failure("redefined tool: a held call cannot be approved")
+def test_a_held_call_whose_tool_was_redefined_cannot_be_approved() -> None:
+    bench = resting()
+    bench.send(ChangeToolsSent(attach=(EDIT,), replace=True, revision=1))
+    bench.send(ApproveSent("s:a4")).only(answer=Refused(ToolChanged("s:a4", "edit")))
+
+
+# Arguments
+
+
+def misfit(name: str) -> str:
+    return f"the arguments do not fit `{name}`: $.bad: not wanted"
+
+
+NO_FIT = Ruling("check", Verdict.BLOCK, reason="$.bad: not wanted")
+
+
+@failure("arguments do not fit: an error result, the tool does not run")
+def test_arguments_that_do_not_fit_are_answered_with_what_is_wrong() -> None:
+    bench = streaming()
+    before = bench.state
+    args: JsonObject = FrozenObject(bad=1)
+    asks = replied("", ToolCall("c3", "store", args))
+    told = failed("c3", "store", misfit("store"))
+    bench.answers("", call("store", bad=1)).only(
+        ids=2,
+        events=[ResponseComplete(asks), ToolCalls(1), Now(1, 2), RequestStart("r4", "m", 3, 1)],
+        effects=[request(before, "r4", asks, told)],
+        rulings=(*ruled("after_response"), NO_FIT, *ruled("after_tool_batch", "before_request")),
+        phase=Phase.RUNNING,
+        round=2,
+        turn=turn(last_call=("store", args), repeats=1),
+        last_reply="",
+        history=before.history.and_(asks, told),
+        request=out("r4"),
+    )
+
+
+# Circles
+
+
+def repeated(bench: Bench, name: str, times: int, **args: str) -> None:
+    """Let the model make one call, round after round; each is answered at once, but for the last."""
+    for time in range(times):
+        bench.answers("", call(name, **args))
+        if time < times - 1:
+            (running,) = (c.call_id for c in bench.state.batch.calls) if bench.state.batch is not None else ("",)
+            bench.returns(running)
+
+
+@failure("loop: repeat_pattern")
+@figure("repeat_pattern 3")
+def test_the_same_call_three_times_in_a_row_is_remarked_on() -> None:
+    bench = streaming()
+    repeated(bench, "store", 2, value="x")
+    assert not any(isinstance(event, LoopDetected) for got in bench.got for event in got.events)
+    bench.returns("c5")
+    bench.answers("", call("store", value="x"))
+    assert LoopDetected("repeat_pattern", "store", 3) in bench.got[-1].events
+    bench.returns("c7")
+    note = "\n[this is the same call 3 times in a row; try something else]"
+    assert bench.state.history[-1].text == f"done{note}"
+    bench.answers("", call("store", value="y"), call("store", value="x"))
+    assert not any(isinstance(event, LoopDetected) for event in bench.got[-1].events)
+
+
+@failure("loop: file_loop_warn")
+@figure("file_loop_warn 5")
+def test_the_fifth_call_on_one_subject_is_remarked_on() -> None:
+    bench = streaming()
+    for time in range(1, 6):
+        bench.answers("", call("look", path="a", line=time))
+        seen = [event for event in bench.got[-1].events if isinstance(event, LoopDetected)]
+        assert seen == ([LoopDetected("file_loop_warn", "look", 5, "a")] if time == 5 else [])
+        bench.returns(f"c{2 * time + 1}")
+    note = "\n[this is call 5 on a in this turn; are you going in circles?]"
+    assert bench.state.history[-1].text == f"done{note}"
+    bench.answers("", call("look", path="b"))
+    assert not any(isinstance(event, LoopDetected) for event in bench.got[-1].events)
+
+
+@failure("loop: file_loop_abort")
+@figure("file_loop_abort 8")
+def test_the_eighth_call_on_one_subject_aborts_the_turn() -> None:
+    bench = streaming()
+    for time in range(1, 8):
+        bench.answers("", call("look", path="a", line=time))
+        bench.returns(f"c{2 * time + 1}")
+    assert bench.state.phase is Phase.RUNNING
+    before = bench.state
+    asks = replied("", ToolCall("c17", "look", path()), ToolCall("c18", "store", path()))
+    why = "8 calls on a in one turn"
+    bench.answers("", call("look", path="a"), call("store", path="a")).only(
+        ids=2,
+        events=[
+            ResponseComplete(asks),
+            ToolCalls(2),
+            LoopDetected("file_loop_abort", "look", 8, "a"),
+            ToolKilled("c17", "look", why),
+            ToolKilled("c18", "store", why),
+            AgentAbort("p1", "loop", why),
+        ],
+        rulings=ruled("after_response", "after_turn"),
+        phase=Phase.IDLE,
+        round=0,
+        turn=None,
+        request=None,
+        batch=None,
+        last_reply="",
+        history=before.history.and_(
+            asks,
+            failed("c17", "look", f"aborted before it ran: {why}"),
+            failed("c18", "store", f"aborted before it ran: {why}"),
+        ),
+    )
+
+
+# The limits of a turn
+
+
+@failure("max_turns: the last request forbids tools")
+@figure("max_turns 100")
+def test_the_hundredth_request_keeps_its_tools_and_forbids_their_use() -> None:
+    bench = streaming()
+    for time in range(1, 99):
+        bench.answers("", call("store", value=str(time)))
+        bench.returns(f"c{2 * time + 1}")
+    assert _may_call(bench)
+    bench.answers("", call("store"))
+    before = bench.state
+    bench.returns("c199")
+    done = result("c199", "store")
+    assert bench.state.round == 100
+    assert bench.got[-1].step.effects[-1] == request(before, "r200", done, may_call=False)
+    assert bench.got[-1].step.effects[-1] != request(before, "r200", done)
+
+
+def _may_call(bench: Bench) -> bool:
+    asked: object = bench.got[-1].step.effects[-1]
+    may: bool = getattr(asked, "request").may_call  # noqa: B009 - the request of its effect
+    return may
+
+
+@failure("max_turns: calls that come anyway get error results")
+def test_calls_that_come_anyway_get_error_results_and_the_turn_ends() -> None:
+    bench = streaming(options=Options(max_turns=1))
+    before = bench.state
+    asks = replied("", ToolCall("c3", "look", path()))
+    told = failed(
+        "c3", "look", "no more tools may be called in this turn: it has reached its limit; answer without them"
+    )
+    bench.answers("", call("look", path="a")).only(
+        ids=1,
+        events=[
+            ResponseComplete(asks),
+            ToolCalls(1),
+            AgentEnd("p1", "max_turns", (said(), asks, told), NOTHING_USED),
+        ],
+        rulings=ruled("after_response", "after_tool_batch", "after_turn"),
+        phase=Phase.IDLE,
+        round=0,
+        turn=None,
+        request=None,
+        last_reply="",
+        history=before.history.and_(asks, told),
+    )
+
+
+@failure("max_turns: calls that come anyway get error results")
+def test_an_answer_at_the_limit_ends_the_turn_as_max_turns() -> None:
+    bench = streaming(options=Options(max_turns=1))
+    bench.answers("that is all")
+    assert bench.got[-1].events[-1] == AgentEnd("p1", "max_turns", (said(), replied("that is all")), NOTHING_USED)
+
+
+@failure("max_turn_seconds: the turn is aborted")
+@figure("max_turn_seconds off")
+def test_a_turn_that_takes_too_long_is_aborted() -> None:
+    assert Options().max_turn_seconds is None
+    bench = executing(call("edit", path="a"), options=Options(max_turn_seconds=90.0))
+    assert bench.got[1].step.effects[0] == SetTimer("turn", NOW + 90_000)
+    before = bench.state
+    why = "the turn took longer than 90 s"
+    bench.fires("turn").only(
+        events=[ToolKilled("c3", "edit", why), AgentAbort("p1", "deadline", why)],
+        effects=[CancelCalls(("c3",)), SetTimer("grace", bench.now + 250), ClearTimer("call:c3")],
+        rulings=ruled("after_turn"),
+        phase=Phase.IDLE,
+        round=0,
+        turn=None,
+        batch=None,
+        history=before.history.and_(failed("c3", "edit", f"stopped: {why}; {doubt(EDIT)}")),
+        quarantined=(Stray("c3", "edit", bench.now, NOW, writes=True),),
+    )
+
+
+@failure("max_turn_seconds: a rest does not count")
+def test_the_time_in_which_a_turn_rests_does_not_count() -> None:
+    bench = streaming(holds("edit", timeout=None), options=Options(max_turn_seconds=90.0))
+    bench.send(StreamEnded("r2", response("", call("edit", path="a"))), after=30_000)
+    assert bench.state.phase is Phase.IDLE
+    assert bench.got[-1].step.effects[-1] == ClearTimer("turn")
+    assert bench.state.turn is not None
+    assert bench.state.turn.deadline_left == 60_000
+    bench.send(ApproveSent("s:a4"), after=500_000)
+    assert SetTimer("turn", bench.now + 60_000) in bench.got[-1].step.effects
+    assert bench.state.turn.deadline_left is None
+
+
+# Work that outlives its call
+
+
+@figure("grace 250 ms")
+def test_what_lives_longer_than_its_grace_is_reported_once() -> None:
+    bench = executing(call("edit", path="a"), call("store"))
+    bench.send(AbortSent())
+    stray = Stray("c3", "edit", NOW, NOW, writes=True)
+    assert bench.state.timers == (("grace", NOW + 250),)
+    bench.send(ToolStopped("c4", 1)).only(quarantined=(stray,))
+    bench.fires("grace").only(events=[ToolAbandoned("c3", "edit")], quarantined=(stray.but(reported=True),))
+    bench.send(ToolStopped("c3", 1)).only(quarantined=())
+
+
+def test_a_call_that_runs_too_long_gets_its_result_and_is_cancelled() -> None:
+    bench = executing(call("edit", path="a"))
+    before = bench.state
+    told = err(f"stopped after 60 s, the tool's limit; {doubt(EDIT)}")
+    bench.fires("call:c3").only(
+        ids=1,
+        events=[*ran("c3", "edit", told, at=bench.now), Now(1, 2), RequestStart("r4", "m", 3, 1)],
+        effects=[
+            CancelCalls(("c3",)),
+            SetTimer("grace", bench.now + 250),
+            request(before, "r4", failed("c3", "edit", told.content[0].text)),  # type: ignore[union-attr]  # text
+        ],
+        rulings=ruled("after_tool", "after_tool_batch", "before_request"),
+        phase=Phase.RUNNING,
+        round=2,
+        batch=None,
+        history=bench.state.history,
+        request=out("r4"),
+        quarantined=(Stray("c3", "edit", bench.now, NOW, writes=True),),
+    )
+    bench.send(ToolReturned("c3", 1, ok("late"))).only(effects=[ClearTimer("grace")], quarantined=())
+
+
+def test_a_call_that_stops_by_itself_as_cancelled_has_failed() -> None:
+    bench = executing(call("edit", path="a"))
+    bench.send(ToolStopped("c3", 1))
+    next_request(bench, 2, failed("c3", "edit", f"the call was cancelled; {doubt(EDIT)}"))

@@ -1,0 +1,490 @@
+"""When things go wrong between the session and its model."""
+
+import pytest
+
+from agentrail.core.answers import DONE, Accepted
+from agentrail.core.effects import ClearTimer, SetTimer, StartCompaction
+from agentrail.core.inputs import (
+    AbortSent,
+    AnyInput,
+    CompactionEnded,
+    CompactionFailed,
+    SteerSent,
+    StreamBegan,
+    StreamCut,
+    StreamEnded,
+    StreamStalled,
+)
+from agentrail.core.options import Options
+from agentrail.core.state import Compaction, Phase, Steering
+from agentrail.values.content import Text, Thinking, ToolCall
+from agentrail.values.events import (
+    AgentAbort,
+    AgentEnd,
+    BeforeCompact,
+    CompactEnd,
+    CompactStart,
+    ContextOverflow,
+    RequestStart,
+    ResponseComplete,
+    Retry,
+    SteeringApplied,
+    SteeringReceived,
+    StreamError,
+    ToolCalls,
+)
+from agentrail.values.events import (
+    StreamStalled as StreamStalledEvent,
+)
+from agentrail.values.messages import History, Origin, StopReason
+from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial, Response
+from agentrail.values.usage import NOTHING_USED, Usage
+from tests.cells.bench import NOW, Bench, call, ruled
+from tests.cells.registry import failure, figure
+from tests.cells.scenes import (
+    cut,
+    cut_off,
+    failed,
+    idle,
+    limit,
+    out,
+    path,
+    replied,
+    request,
+    run,
+    running,
+    said,
+    start,
+    starts,
+    streaming,
+    turn,
+)
+
+BUSY = Failure(FailureKind.TRANSIENT, "Busy", "try later")
+WRONG = Failure(FailureKind.PERMANENT, "NotFound", "no such model")
+TOO_LONG = Failure(FailureKind.OVERFLOW, "TooLong", "too many tokens")
+FORCED = "the provider says the context is too long"
+
+
+def breaks(bench: Bench, failure: Failure = BUSY, partial: Partial = NOTHING_YET, *, random: float = 1.0) -> None:
+    """Let the request fail; with the largest random number, the back-off is the whole one."""
+    bench.send(StreamCut(bench.request_id, partial, failure), random=random)
+
+
+# Stalls
+
+
+@failure("stall: reported")
+@figure("stall_timeout 30 s")
+def test_a_stall_is_reported() -> None:
+    for bench in (running(), streaming()):
+        assert bench.state.setup.options.stall_timeout == 30.0
+        bench.send(StreamStalled("r2", 30.0)).only(
+            events=[StreamStalledEvent(30.0, 1)],
+            request=out("r2", 1),
+        )
+
+
+@failure("stall: at the limit the request is cancelled and retried")
+@figure("stall_limit 2")
+def test_at_the_second_stall_the_request_is_cancelled_and_tried_again() -> None:
+    used = Usage(10, 3)
+    for bench in (running(), streaming()):
+        bench.send(StreamStalled("r2", 30.0))
+        bench.send(StreamStalled("r2", 30.0, Partial("so far", usage=used)), random=1.0).only(
+            events=[
+                StreamStalledEvent(30.0, 2),
+                Retry(1, 2_000, "no chunk for 30 s, 2 times", dropped_text=True),
+            ],
+            effects=[cut("r2"), SetTimer("retry", NOW + 2_000)],
+            phase=Phase.RUNNING,
+            request=None,
+            usage=used,
+            turn=turn(last_error="no chunk for 30 s, 2 times"),
+        )
+        before = bench.state
+        bench.fires("retry").only(
+            ids=1,
+            events=[RequestStart("r3", "m", 1, 2)],
+            effects=[request(before, "r3")],
+            rulings=ruled("before_request"),
+            turn=turn(last_error="no chunk for 30 s, 2 times", attempt=2),
+            request=out("r3"),
+        )
+
+
+# Errors that may pass
+
+
+@failure(
+    "transient error: retried after a back-off", "transient error: partial text is dropped and subscribers are told"
+)
+def test_a_transient_error_is_followed_by_another_attempt() -> None:
+    used = Usage(5, 1)
+    for bench in (running(), streaming()):
+        bench.send(StreamCut("r2", Partial("so far", usage=used), BUSY), random=1.0).only(
+            events=[Retry(1, 2_000, "try later", dropped_text=True)],
+            effects=[SetTimer("retry", NOW + 2_000)],
+            phase=Phase.RUNNING,
+            request=None,
+            usage=used,
+            turn=turn(last_error="try later"),
+        )
+        before = bench.state
+        bench.fires("retry").only(
+            ids=1,
+            events=[RequestStart("r3", "m", 1, 2)],
+            effects=[request(before, "r3")],
+            rulings=ruled("before_request"),
+            turn=turn(last_error="try later", attempt=2),
+            request=out("r3"),
+        )
+
+
+def delays(failure: Failure, random: float) -> list[int]:
+    bench = running()
+    found = []
+    while bench.state.turn is not None:
+        breaks(bench, failure, random=random)
+        if bench.state.turn is not None:
+            retry = bench.got[-1].events[-1]
+            assert isinstance(retry, Retry)
+            found.append(retry.delay_ms)
+            assert bench.got[-1].step.effects == (SetTimer("retry", bench.now + retry.delay_ms),)
+            bench.fires("retry")
+    return found
+
+
+@failure("transient error: the back-off doubles up to its cap")
+@figure("back-off 2 s, doubled, up to 60 s", "max_retries 5")
+def test_the_back_off_doubles_up_to_its_cap() -> None:
+    assert delays(BUSY, 1.0) == [2_000, 4_000, 8_000, 16_000, 32_000]
+    bench = running(options=Options(max_retries=7))
+    for _ in range(5):
+        breaks(bench)
+        bench.fires("retry")
+    breaks(bench)
+    assert bench.got[-1].events == [Retry(6, 60_000, "try later")]
+
+
+@failure("transient error: jitter from the random number of the input")
+def test_the_back_off_has_jitter_from_the_random_number_of_the_input() -> None:
+    assert delays(BUSY, 0.0) == [1_000, 2_000, 4_000, 8_000, 16_000]
+    assert delays(BUSY, 0.5) == [1_500, 3_000, 6_000, 12_000, 24_000]
+
+
+@failure("transient error: Retry-After is obeyed")
+def test_retry_after_is_obeyed() -> None:
+    assert delays(BUSY.but(retry_after=7.0), 1.0) == [7_000, 7_000, 8_000, 16_000, 32_000]
+    assert delays(BUSY.but(retry_after=90.0), 1.0) == [90_000] * 5
+
+
+@failure("transient error: given up after max_retries")
+@figure("max_retries 5")
+def test_after_five_retries_the_turn_is_aborted() -> None:
+    bench = running()
+    for _ in range(5):
+        breaks(bench)
+        bench.fires("retry")
+    bench.begins()
+    before = bench.state
+    bench.send(StreamCut("r7", Partial("so far"), BUSY)).only(
+        events=[StreamError("Busy", "try later"), AgentAbort("p1", "provider_error", "try later")],
+        rulings=ruled("after_turn"),
+        phase=Phase.IDLE,
+        round=0,
+        turn=None,
+        request=None,
+        history=before.history.and_(cut_off("so far")),
+    )
+
+
+@failure("transient error: an abort ends the back-off")
+def test_an_abort_ends_the_back_off() -> None:
+    bench = running()
+    breaks(bench)
+    bench.send(AbortSent()).only(
+        answer=DONE,
+        events=[AgentAbort("p1", "user")],
+        effects=[ClearTimer("retry")],
+        rulings=ruled("after_turn"),
+        phase=Phase.IDLE,
+        round=0,
+        turn=None,
+    )
+
+
+@failure("transient error: steering is merged before the next attempt")
+def test_steering_during_the_back_off_is_merged_before_the_next_attempt() -> None:
+    bench = running()
+    breaks(bench)
+    bench.send(SteerSent("rather this")).only(
+        answer=Accepted("s3", "queued", 1),
+        ids=1,
+        events=[SteeringReceived("s3", "rather this", "queued")],
+        rulings=ruled("before_steering"),
+        steering=(Steering("s3", "rather this"),),
+    )
+    before = bench.state
+    new = said("rather this", Origin.STEERING)
+    bench.fires("retry").only(
+        ids=1,
+        events=[SteeringApplied(("s3",), 1), RequestStart("r4", "m", 2, 2)],
+        effects=[request(before, "r4", new)],
+        rulings=ruled("before_request"),
+        turn=turn(last_error="try later", attempt=2),
+        steering=(),
+        history=before.history.and_(new),
+        request=out("r4"),
+    )
+
+
+# Errors that stay
+
+
+@failure("permanent error: the turn is aborted and the session lives on", "permanent error: partial text is kept")
+def test_a_permanent_error_aborts_the_turn() -> None:
+    for bench in (running(), streaming()):
+        bench.prompt("next")
+        before = bench.state
+        got = bench.send(StreamCut("r2", Partial("so far"), WRONG))
+        got.only(
+            ids=1,
+            events=[
+                StreamError("NotFound", "no such model"),
+                AgentAbort("p1", "provider_error", "no such model"),
+                *starts("p3", "r4", "next", turns=2, messages=3),
+            ],
+            effects=[request(before, "r4", cut_off("so far"), said("next"))],
+            rulings=ruled("after_turn", "before_prompt", "before_request"),
+            phase=Phase.RUNNING,
+            turns=2,
+            turn=turn("p3", mark=2),
+            queue=(),
+            history=before.history.and_(cut_off("so far"), said("next")),
+            request=out("r4"),
+        )
+
+
+@failure("overflow: one forced compaction, the request again")
+def test_an_overflow_is_followed_by_a_forced_compaction_and_the_request_again() -> None:
+    bench = idle()
+    bench.prompt("first")
+    bench.answers("one")
+    bench.prompt("second")
+    before = bench.state
+    bench.send(StreamCut("r4", NOTHING_YET, TOO_LONG)).only(
+        ids=1,
+        events=[ContextOverflow("too many tokens"), BeforeCompact(3, FORCED), CompactStart(3)],
+        effects=[StartCompaction("k5", before.history, before.history.size // 2)],
+        rulings=ruled("before_compact"),
+        turn=turn("p3", mark=2, overflowed=True, last_error="too many tokens"),
+        request=None,
+        compaction=Compaction("k5", FORCED, running=True, forced=True),
+    )
+    shorter = (said("second"),)
+    before = bench.state.but(history=History(shorter))
+    bench.send(CompactionEnded("k5", shorter, 2, "shorter")).only(
+        ids=1,
+        events=[CompactEnd(2, "shorter"), RequestStart("r6", "m", 1, 2)],
+        effects=[request(before, "r6")],
+        rulings=ruled("before_request"),
+        turn=turn("p3", mark=0, overflowed=True, last_error="too many tokens", attempt=2),
+        history=History(shorter),
+        compaction=None,
+        request=out("r6"),
+    )
+
+
+@failure("overflow: a second one aborts the turn")
+def test_a_second_overflow_aborts_the_turn() -> None:
+    bench = running()
+    breaks(bench, TOO_LONG)
+    bench.send(CompactionEnded("k3", (said(),), 1, "shorter"))
+    bench.send(StreamCut("r4", NOTHING_YET, TOO_LONG)).only(
+        events=[ContextOverflow("too many tokens"), AgentAbort("p1", "overflow", "too many tokens")],
+        rulings=ruled("after_turn"),
+        phase=Phase.IDLE,
+        round=0,
+        turn=None,
+        request=None,
+    )
+
+
+@failure("overflow: a compaction that changed nothing aborts the turn")
+def test_a_forced_compaction_that_changed_nothing_aborts_the_turn() -> None:
+    why = "the context is too long, and compaction changed nothing: "
+    bench = running()
+    breaks(bench, TOO_LONG)
+    bench.send(CompactionEnded("k3", (said(),), 0, "nothing to drop")).only(
+        events=[CompactEnd(0, "nothing to drop"), AgentAbort("p1", "overflow", f"{why}nothing to drop")],
+        rulings=ruled("after_turn"),
+        phase=Phase.IDLE,
+        round=0,
+        turn=None,
+        compaction=None,
+        history=History((said(),)),
+    )
+    bench = running()
+    breaks(bench, TOO_LONG)
+    bench.send(CompactionFailed("k3", "it broke")).only(
+        events=[CompactEnd(0, "it broke"), AgentAbort("p1", "overflow", f"{why}it broke")],
+        rulings=ruled("after_turn"),
+        phase=Phase.IDLE,
+        round=0,
+        turn=None,
+        compaction=None,
+    )
+
+
+# Odd responses
+
+
+@failure("odd response: duplicate or empty call ids")
+def test_each_call_gets_the_sessions_own_id_and_keeps_the_providers() -> None:
+    bench = streaming()
+    args = path()
+    calls = (
+        ToolCall("", "look", args, "x"),
+        ToolCall("x", "store", args, ""),
+        ToolCall("", "edit", args, ""),
+    )
+    own = (
+        ToolCall("c3", "look", args, "x"),
+        ToolCall("c4", "store", args, "x"),
+        ToolCall("c5", "edit", args, ""),
+    )
+    got = bench.send(StreamEnded("r2", Response((), calls, StopReason.TOOL_CALLS)))
+    assert bench.state.history[-1] == replied("", *own)
+    assert got.step.effects == (
+        limit("c3"),
+        start("c3", "look", args),
+        limit("c4"),
+        start("c4", "store", args),
+        limit("c5"),
+        start("c5", "edit", args),
+    )
+    assert got.events == [
+        ResponseComplete(replied("", *own)),
+        ToolCalls(3),
+        run("c3", "look", args),
+        run("c4", "store", args),
+        run("c5", "edit", args),
+    ]
+
+
+def _final(bench: Bench, stop: StopReason, told: StopReason, ends: str, text: str = "that is all") -> None:
+    before = bench.state
+    message = replied(text, stop=told)
+    bench.answers(text, stop=stop).only(
+        events=[
+            ResponseComplete(message),
+            AgentEnd("p1", ends, (said(), message), NOTHING_USED),
+        ],
+        rulings=ruled("after_response", "before_finish", "after_turn"),
+        phase=Phase.IDLE,
+        round=0,
+        turn=None,
+        request=None,
+        last_reply=text,
+        history=before.history.and_(message),
+    )
+
+
+@failure("odd response: stop reason tool calls but none there")
+def test_the_stop_reason_tool_calls_without_calls_is_a_final_answer() -> None:
+    _final(streaming(), StopReason.TOOL_CALLS, StopReason.END, "end")
+    _final(running(), StopReason.TOOL_CALLS, StopReason.END, "end")
+
+
+@failure("odd response: text and calls")
+def test_text_and_calls_are_both_taken() -> None:
+    bench = streaming()
+    bench.answers("I will look", call("look", path="a"))
+    assert tuple(bench.state.history) == (said(), replied("I will look", ToolCall("c3", "look", path())))
+    assert bench.state.last_reply == "I will look"
+    assert bench.got[-1].step.effects == (limit("c3"), start("c3", "look", path()))
+
+
+@failure("odd response: length with calls")
+def test_a_call_that_was_cut_gets_an_error_result_and_the_others_run() -> None:
+    bench = streaming()
+    bench.answers("", call("look", path="a"), call("store", path="b"), stop=StopReason.LENGTH)
+    assert bench.got[-1].step.effects == (limit("c3"), start("c3", "look", path()))
+    cut_call = bench.call("c4")
+    told = "the response was cut off in the middle of this call; make it again, shorter"
+    assert cut_call.result == failed("c4", "store", told)
+    _final(streaming(), StopReason.LENGTH, StopReason.LENGTH, "length")
+
+
+@failure("odd response: nothing at all is retried once")
+def test_nothing_at_all_is_retried_at_once() -> None:
+    for bench in (running(), streaming()):
+        before = bench.state
+        bench.send(StreamEnded("r2", Response(usage=Usage(3, 0)))).only(
+            ids=1,
+            events=[Retry(1, 0, "the model answered with nothing"), RequestStart("r3", "m", 1, 2)],
+            effects=[request(before, "r3")],
+            rulings=ruled("before_request"),
+            phase=Phase.RUNNING,
+            usage=Usage(3, 0),
+            turn=turn(empty=True, last_error="empty response", attempt=2),
+            request=out("r3"),
+        )
+
+
+@failure("odd response: nothing at all, twice")
+def test_nothing_at_all_twice_is_an_error() -> None:
+    bench = streaming()
+    bench.answers("")
+    why = "the model answered with nothing, twice"
+    bench.send(StreamEnded("r3", Response())).only(
+        events=[StreamError("EmptyResponse", why), AgentAbort("p1", "provider_error", why)],
+        rulings=ruled("after_turn"),
+        phase=Phase.IDLE,
+        round=0,
+        turn=None,
+        request=None,
+    )
+
+
+@failure("odd response: refusal")
+def test_a_refusal_ends_the_turn_and_its_calls_are_not_taken() -> None:
+    _final(streaming(), StopReason.REFUSED, StopReason.REFUSED, "refused", "I will not")
+    bench = streaming()
+    calls = (call("look", path="a"),)
+    bench.send(StreamEnded("r2", Response((Text("no"),), calls, StopReason.REFUSED)))
+    assert bench.state.phase is Phase.IDLE
+    assert bench.state.history[-1] == replied("no", stop=StopReason.REFUSED)
+    bench = streaming()
+    bench.send(StreamEnded("r2", Response((), (), StopReason.REFUSED)))
+    assert bench.got[-1].events[-1] == AgentEnd("p1", "refused", tuple(bench.state.history), NOTHING_USED)
+
+
+def test_a_thought_alone_is_an_answer() -> None:
+    bench = streaming()
+    bench.send(StreamEnded("r2", Response((Thinking("hm"),))))
+    assert bench.state.phase is Phase.IDLE
+    assert bench.state.last_reply == ""
+
+
+# Late results of what was cancelled
+
+
+@pytest.mark.parametrize("what", ["began", "ended", "cut", "stalled"])
+def test_a_late_word_of_a_cancelled_request_changes_nothing(what: str) -> None:
+    late: dict[str, AnyInput] = {
+        "began": StreamBegan("r2"),
+        "ended": StreamEnded("r2", Response((Text("late"),))),
+        "cut": StreamCut("r2", Partial("late"), BUSY),
+        "stalled": StreamStalled("r2", 30.0),
+    }
+    for bench in (running(), streaming()):
+        bench.send(AbortSent())
+        bench.send(late[what]).changed_nothing()
+        bench.prompt("next")
+        bench.send(late[what]).changed_nothing()
+        bench.begins()
+        bench.send(late[what]).changed_nothing()
+        bench.answers("", call("look", path="a"))
+        bench.send(late[what]).changed_nothing()

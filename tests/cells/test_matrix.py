@@ -1,0 +1,650 @@
+"""Each hook answered by each action: an accepted one takes effect, any other is reported and counts for nothing."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from agentrail.core.answers import DONE, Accepted
+from agentrail.core.batch import doubt
+from agentrail.core.calls import CallStatus
+from agentrail.core.effects import AnyEffect, ClearTimer, SetTimer, StartCompaction, StartRequest
+from agentrail.core.state import Compaction, Phase, Steering
+from agentrail.hooks.actions import (
+    ACTIONS,
+    Abort,
+    Action,
+    Ask,
+    BlockTool,
+    Continue,
+    Emit,
+    HoldTool,
+    Intervene,
+    ReplaceMessages,
+    ReplaceToolArgs,
+    ReplaceToolResult,
+    SetSection,
+    Skip,
+    SwitchModel,
+)
+from agentrail.hooks.asks import CallService
+from agentrail.hooks.matrix import MATRIX
+from agentrail.hooks.pipeline import WHEN_CRITICAL_BREAKS
+from agentrail.hooks.records import (
+    HOOKS,
+)
+from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Switch, Verdict
+from agentrail.values.content import ToolCall
+from agentrail.values.events import (
+    AgentEnd,
+    ApprovalRequired,
+    CompactStart,
+    Intervention,
+    ModelEffective,
+    ModelSwitched,
+    PluginError,
+    PluginEvent,
+    RequestStart,
+    ResponseComplete,
+    SteeringReceived,
+    ToolBlocked,
+    ToolCalls,
+)
+from agentrail.values.events import (
+    BeforeCompact as BeforeCompactEvent,
+)
+from agentrail.values.events.envelope import Event
+from agentrail.values.json import EMPTY, FrozenObject
+from agentrail.values.messages import Origin
+from agentrail.values.tools import err
+from agentrail.values.usage import NOTHING_USED
+from tests.cells.bench import LOOK, NOW, Got, Now, ruled
+from tests.cells.moments import MOMENTS, REFUSED, Expected, Refusal, probe, refused
+from tests.cells.registry import MATRIX as CELLS
+from tests.cells.registry import each_of, figure, fold, matrix_cell
+from tests.cells.scenes import failed, limit, out, path, ran, replied, request, result, run, said, start, starts, turn
+from tests.cells.tables import ACCEPTED
+from tests.cells.tables import ACTIONS as KINDS
+from tests.cells.tables import HOOKS as MOMENTS_IN_ORDER
+
+CALLED: Final = ToolCall("c3", "look", path())
+LOOKUP: Final = CallService("lookup")
+NOTE: Final = said("note", Origin.INTERVENTION)
+
+ANSWERS: Final[Mapping[str, Action[object]]] = {
+    "continue": Continue(1),
+    "intervene": Intervene("note", 1),
+    "abort": Abort("no", 1),
+    "skip": Skip(1),
+    "block_tool": BlockTool("no", 1),
+    "replace_tool_args": ReplaceToolArgs({"path": "b"}, 1),
+    "emit": Emit("noted", {"a": 1}, state=1),
+    "switch_model": SwitchModel("n", 1),
+    "replace_messages": ReplaceMessages((said("other"),), 1),
+    "replace_tool_result": ReplaceToolResult(err("hidden"), 1),
+    "hold_tool": HoldTool("may it?", 1),
+    "set_section": SetSection("mood", "calm", 1),
+    "ask": Ask(LOOKUP, 1),
+}
+
+
+def fired(hook: str, action: str) -> Got:
+    """The step of a hook at which the plugin `P` gives the answer of this kind."""
+    return MOMENTS[hook].fire(probe(hook, ANSWERS[action]))[1]
+
+
+def ruling(hook: str, verdict: Verdict = Verdict.PASS, reason: str = "", **gathered: object) -> Ruling:
+    """The ruling to which `P` led: its state is 1 now."""
+    by = None if verdict is Verdict.PASS else "P"
+    return Ruling(hook, verdict, by, reason, gathered=Gathered(**gathered), states=((0, 1),))  # type: ignore[arg-type]  # the fields
+
+
+# The matrix itself
+
+
+@figure("14 hooks, 13 actions")
+def test_the_matrix_is_that_of_the_design() -> None:
+    assert tuple(hook.moment for hook in HOOKS) == MOMENTS_IN_ORDER
+    assert tuple(action.kind for action in ACTIONS) == KINDS
+    assert {(hook, action.kind) for hook, kinds in MATRIX.items() for action in kinds} == ACCEPTED
+    assert len(MOMENTS_IN_ORDER) == 14
+    assert len(KINDS) == 13
+
+
+# What is not accepted
+
+
+NOT_ACCEPTED: Final = [
+    (hook, action) for hook in MOMENTS_IN_ORDER for action in KINDS if (hook, action) not in ACCEPTED
+]
+
+
+def _complaint(hook: str, action: str) -> str:
+    return f"it answered `{action}`, which `{hook}` does not accept"
+
+
+@each_of(CELLS, "hook, action", NOT_ACCEPTED)
+def test_an_action_that_the_hook_does_not_accept_is_reported_and_counts_as_continue(hook: str, action: str) -> None:
+    error = PluginError("P", hook, _complaint(hook, action))
+    MOMENTS[hook].differs(fired(hook, action), Ruling(hook, errors=(error,)), [error])
+
+
+@each_of(CELLS, "hook, action", NOT_ACCEPTED)
+def test_an_action_that_the_hook_does_not_accept_is_a_crash_of_a_critical_plugin(hook: str, action: str) -> None:
+    complaint = _complaint(hook, action)
+    _, got = MOMENTS[hook].fire(probe(hook, ANSWERS[action], critical=True))
+    broke(hook, got, complaint)
+
+
+def broke(hook: str, got: Got, complaint: str) -> None:
+    """Demand that the critical plugin `P` broke, and that the door is shut."""
+    error = PluginError("P", hook, complaint)
+    reason = f"critical plugin `P` broke: {complaint}"
+    verdict = WHEN_BROKEN.get(hook, Verdict.ABORT)
+    if verdict is Verdict.PASS:
+        MOMENTS[hook].differs(got, Ruling(hook, errors=(error,)), [error], critical=True)
+        return
+    decided = Ruling(hook, verdict, "P", reason, critical=True, errors=(error,))
+    if verdict is Verdict.BLOCK:
+        blocked(got, decided, [error])
+    else:
+        refused(MOMENTS[hook], got, Refusal(decided, (error,)))
+
+
+WHEN_BROKEN: Final = {
+    "session_end": Verdict.PASS,
+    "after_turn": Verdict.PASS,
+    "before_tool": Verdict.BLOCK,
+    "before_compact": Verdict.SKIP,
+}
+"""What a broken critical plugin counts as; at every other hook as an abort."""
+
+
+def test_a_broken_critical_plugin_counts_as_the_design_says() -> None:
+    assert dict(WHEN_CRITICAL_BREAKS) == {hook: WHEN_BROKEN.get(hook, Verdict.ABORT) for hook in MOMENTS_IN_ORDER}
+    assert set(REFUSED) == {hook for hook in MOMENTS_IN_ORDER if WHEN_BROKEN.get(hook) is not Verdict.PASS}
+
+
+# What every hook accepts: continue and emit
+
+
+@each_of(CELLS, "hook, action", [(hook, "continue") for hook in MOMENTS_IN_ORDER])
+def test_continue_changes_nothing_but_the_plugins_state(hook: str, action: str) -> None:
+    MOMENTS[hook].differs(fired(hook, action), ruling(hook), plugin_states=_states(hook))
+
+
+def _states(hook: str) -> tuple[object, ...]:
+    return (1, None) if hook == "before_plugin_opts_update" else (1,)
+
+
+@each_of(CELLS, "hook, action", [(hook, "emit") for hook in MOMENTS_IN_ORDER])
+def test_what_is_emitted_is_broadcast_when_the_hook_is_done(hook: str, action: str) -> None:
+    said_so = PluginEvent("P", "noted", FrozenObject(user_data=EMPTY, a=1))
+    MOMENTS[hook].differs(fired(hook, action), ruling(hook, emits=(said_so,)), [said_so], plugin_states=_states(hook))
+
+
+# Abort
+
+
+@each_of(CELLS, "hook, action", sorted((hook, action) for hook, action in ACCEPTED if action == "abort"))
+def test_abort_aborts_the_turn_or_refuses_what_was_asked(hook: str, action: str) -> None:
+    no = Refusal(ruling(hook, Verdict.ABORT, "no"))
+    changes: Expected = {"plugin_states": _states(hook)}
+    refused(MOMENTS[hook], fired(hook, action), no, **changes)
+
+
+# Skip
+
+
+@each_of(
+    CELLS,
+    "hook, action",
+    [(hook, "skip") for hook in ("before_prompt", "before_request", "after_response", "before_tool")],
+)
+def test_skip_goes_on_without_asking_later_plugins(hook: str, action: str) -> None:
+    MOMENTS[hook].differs(fired(hook, action), ruling(hook, Verdict.SKIP), plugin_states=(1,))
+
+
+@matrix_cell("on_tool_error", "skip")
+@fold("skip of a tool error: no more retries")
+def test_skip_of_a_tool_error_takes_the_failure_as_the_answer() -> None:
+    got = fired("on_tool_error", "skip")
+    before = got.before
+    why = f"the tool failed: OSError: no; {doubt(LOOK)}"
+    told = failed("c3", "look", why)
+    got.only(
+        ids=1,
+        events=[*ran("c3", "look", err(why)), Now(1, 2), RequestStart("r4", "m", 3, 1)],
+        effects=[ClearTimer("call:c3"), request(before, "r4", told)],
+        rulings=(ruling("on_tool_error", Verdict.SKIP), *ruled("after_tool", "after_tool_batch", "before_request")),
+        phase=Phase.RUNNING,
+        round=2,
+        batch=None,
+        plugin_states=(1,),
+        history=before.history.and_(told),
+        request=out("r4"),
+    )
+
+
+@matrix_cell("before_compact", "skip")
+@fold("skip of a compaction: none")
+def test_skip_of_a_compaction_leaves_the_context_as_it_is() -> None:
+    no = Refusal(ruling("before_compact", Verdict.SKIP))
+    refused(MOMENTS["before_compact"], fired("before_compact", "skip"), no, plugin_states=(1,))
+
+
+@matrix_cell("before_plugin_opts_update", "skip")
+@fold("skip of new options refuses them")
+def test_skip_of_new_options_refuses_them() -> None:
+    no = Refusal(ruling("before_plugin_opts_update", Verdict.SKIP))
+    refused(
+        MOMENTS["before_plugin_opts_update"],
+        fired("before_plugin_opts_update", "skip"),
+        no,
+        plugin_states=(1, None),
+    )
+
+
+# Intervene
+
+
+@matrix_cell("before_prompt", "intervene")
+def test_before_prompt_the_text_comes_behind_the_users() -> None:
+    got = fired("before_prompt", "intervene")
+    before = got.before
+    opening = starts("p1", "r2", messages=2)
+    got.only(
+        answer=Accepted("p1", "started"),
+        ids=2,
+        events=[*opening[:3], Intervention("note", "before_prompt"), *opening[3:]],
+        effects=[request(before, "r2", said(), NOTE)],
+        rulings=(ruling("before_prompt", texts=("note",)), *ruled("before_request")),
+        phase=Phase.RUNNING,
+        turns=1,
+        round=1,
+        turn=turn(),
+        plugin_states=(1,),
+        history=before.history.and_(said(), NOTE),
+        used_model=("m", EMPTY),
+        request=out("r2"),
+    )
+
+
+@matrix_cell("before_request", "intervene")
+def test_before_a_request_the_text_goes_to_its_end_and_is_kept() -> None:
+    got = fired("before_request", "intervene")
+    before = got.before
+    opening = starts("p1", "r2", messages=2)
+    got.only(
+        answer=Accepted("p1", "started"),
+        ids=2,
+        events=[*opening[:4], Intervention("note", "before_request"), opening[4]],
+        effects=[request(before, "r2", said(), NOTE)],
+        rulings=(*ruled("before_prompt"), ruling("before_request", texts=("note",))),
+        phase=Phase.RUNNING,
+        turns=1,
+        round=1,
+        turn=turn(),
+        plugin_states=(1,),
+        history=before.history.and_(said(), NOTE),
+        used_model=("m", EMPTY),
+        request=out("r2"),
+    )
+
+
+def _prolonged(hook: str, rulings: tuple[Ruling, ...]) -> None:
+    got = fired(hook, "intervene")
+    before = got.before
+    message = replied("bye")
+    got.only(
+        ids=1,
+        events=[
+            ResponseComplete(message),
+            Intervention("note", hook),
+            Now(1, 2),
+            RequestStart("r3", "m", 3, 1),
+        ],
+        effects=[request(before, "r3", message, NOTE)],
+        rulings=(*rulings, *ruled("before_request")),
+        phase=Phase.RUNNING,
+        round=2,
+        turn=turn(interventions=1),
+        plugin_states=(1,),
+        last_reply="bye",
+        history=before.history.and_(message, NOTE),
+        request=out("r3"),
+    )
+
+
+@matrix_cell("after_response", "intervene")
+def test_after_a_response_without_calls_the_turn_goes_on() -> None:
+    _prolonged("after_response", (ruling("after_response", texts=("note",)),))
+
+
+@matrix_cell("before_finish", "intervene")
+def test_before_the_end_the_turn_goes_on() -> None:
+    _prolonged("before_finish", (*ruled("after_response"), ruling("before_finish", texts=("note",))))
+
+
+@matrix_cell("after_tool", "intervene")
+def test_after_a_tool_the_text_waits_for_the_batch() -> None:
+    got = fired("after_tool", "intervene")
+    base = MOMENTS["after_tool"].baseline().step.state.batch
+    assert base is not None
+    MOMENTS["after_tool"].differs(
+        got,
+        ruling("after_tool", texts=("note",)),
+        plugin_states=(1,),
+        batch=base.but(texts=(("after_tool", "note"),)),
+    )
+
+
+@matrix_cell("after_tool_batch", "intervene")
+def test_after_a_batch_the_text_comes_behind_the_results() -> None:
+    got = fired("after_tool_batch", "intervene")
+    before = got.before
+    done = result("c3", "look")
+    got.only(
+        ids=1,
+        events=[
+            *ran("c3", "look"),
+            Intervention("note", "after_tool_batch"),
+            Now(1, 2),
+            RequestStart("r4", "m", 4, 1),
+        ],
+        effects=[ClearTimer("call:c3"), request(before, "r4", done, NOTE)],
+        rulings=(*ruled("after_tool"), ruling("after_tool_batch", texts=("note",)), *ruled("before_request")),
+        phase=Phase.RUNNING,
+        round=2,
+        batch=None,
+        plugin_states=(1,),
+        history=before.history.and_(done, NOTE),
+        request=out("r4"),
+    )
+
+
+@matrix_cell("before_steering", "intervene")
+def test_before_steering_the_text_joins_the_users() -> None:
+    whole = "rather this\n\nnote"
+    fired("before_steering", "intervene").only(
+        answer=Accepted("s3", "queued", 1),
+        ids=1,
+        events=[Intervention("note", "before_steering"), SteeringReceived("s3", whole, "queued")],
+        rulings=(ruling("before_steering", texts=("note",)),),
+        plugin_states=(1,),
+        steering=(Steering("s3", whole),),
+    )
+
+
+# What only before_tool and after_tool accept
+
+
+def blocked(got: Got, decided: Ruling, errors: list[Event], states: tuple[object, ...] = (0,)) -> None:
+    """Demand that the only call was blocked, and that the turn goes on without it."""
+    before = got.before
+    message = replied("", CALLED)
+    told = failed("c3", "look", f"blocked by P: {decided.reason}")
+    got.only(
+        ids=2,
+        events=[
+            ResponseComplete(message),
+            ToolCalls(1),
+            *errors,
+            ToolBlocked("c3", "look", decided.reason, "P"),
+            Now(1, 2),
+            RequestStart("r4", "m", 3, 1),
+        ],
+        effects=[request(before, "r4", message, told)],
+        rulings=(*ruled("after_response", "check"), decided, *ruled("after_tool_batch", "before_request")),
+        phase=Phase.RUNNING,
+        round=2,
+        turn=turn(last_call=("look", path()), repeats=1, subjects=(("a", 1),)),
+        last_reply="",
+        history=before.history.and_(message, told),
+        request=out("r4"),
+        plugin_states=states,
+    )
+
+
+@matrix_cell("before_tool", "block_tool")
+def test_a_blocked_call_gets_an_error_result() -> None:
+    decided = ruling("before_tool", Verdict.BLOCK, "no")
+    blocked(fired("before_tool", "block_tool"), decided, [], (1,))
+
+
+@matrix_cell("before_tool", "replace_tool_args")
+def test_a_call_runs_with_the_new_arguments() -> None:
+    got = fired("before_tool", "replace_tool_args")
+    before = got.before
+    message = replied("", CALLED)
+    batch = MOMENTS["before_tool"].baseline().step.state.batch
+    assert batch is not None
+    decided = ruling("before_tool", args=path("b"), replaced_by=("P",), replaced_at=0)
+    got.only(
+        ids=1,
+        events=[ResponseComplete(message), ToolCalls(1), run("c3", "look", path("b"))],
+        effects=[limit("c3"), start("c3", "look", path("b"))],
+        rulings=(*ruled("after_response", "check"), decided, *ruled("check")),
+        phase=Phase.EXECUTING_TOOLS,
+        turn=turn(last_call=("look", path()), repeats=1, subjects=(("a", 1),)),
+        batch=batch.put(batch.calls[0].but(args=path("b"))),
+        plugin_states=(1,),
+        last_reply="",
+        request=None,
+        history=before.history.and_(message),
+    )
+
+
+@matrix_cell("before_tool", "hold_tool")
+@figure("hold timeout 120 s")
+def test_a_held_call_waits_for_a_person_for_two_minutes() -> None:
+    got = fired("before_tool", "hold_tool")
+    before = got.before
+    message = replied("", CALLED)
+    after = got.step.state.batch
+    assert after is not None
+    hold = after.calls[0].hold
+    assert hold is not None
+    assert (hold.approval_id, hold.hint, hold.plugin, hold.args) == ("s:a4", "may it?", "P", path())
+    assert (hold.place, hold.gathered, hold.family) == (Place(1), Gathered(), None)
+    assert (hold.requested_at, hold.expires_at) == (NOW, NOW + 120_000)
+    decided = ruling("before_tool", Verdict.HOLD, "may it?").but(pause=Pause(Place(1), None, 120.0, "may it?"))
+    got.only(
+        ids=2,
+        events=[
+            ResponseComplete(message),
+            ToolCalls(1),
+            ApprovalRequired("s:a4", "c3", "look", path(), "may it?", "P", NOW, NOW + 120_000),
+        ],
+        effects=[SetTimer("hold:s:a4", NOW + 120_000)],
+        rulings=(*ruled("after_response", "check"), decided),
+        phase=Phase.IDLE,
+        turn=turn(last_call=("look", path()), repeats=1, subjects=(("a", 1),)),
+        batch=after.put(after.calls[0].but(status=CallStatus.HELD)),
+        plugin_states=(1,),
+        last_reply="",
+        request=None,
+        history=before.history.and_(message),
+    )
+
+
+@matrix_cell("after_tool", "replace_tool_result")
+def test_the_history_gets_the_new_result() -> None:
+    batch = MOMENTS["after_tool"].baseline().step.state.batch
+    assert batch is not None
+    MOMENTS["after_tool"].differs(
+        fired("after_tool", "replace_tool_result"),
+        ruling("after_tool", result=err("hidden"), replaced_by=("P",)),
+        plugin_states=(1,),
+        batch=batch.put(batch.calls[0].but(result=failed("c3", "look", "hidden"))),
+    )
+
+
+# Messages, models and sections
+
+
+OTHER: Final = (said("other"),)
+
+
+@matrix_cell("before_request", "replace_messages")
+def test_the_model_sees_the_new_messages_in_this_request_only() -> None:
+    bench, got = MOMENTS["before_request"].fire(
+        probe("before_request", lambda _hook, state, _ctx: Continue() if state else ANSWERS["replace_messages"])
+    )
+    before = got.before
+    got.only(
+        answer=Accepted("p1", "started"),
+        ids=2,
+        events=starts("p1", "r2"),
+        effects=[request(before, "r2", messages=OTHER)],
+        rulings=(*ruled("before_prompt"), ruling("before_request", messages=OTHER, replaced_by=("P",))),
+        phase=Phase.RUNNING,
+        turns=1,
+        round=1,
+        turn=turn(),
+        plugin_states=(1,),
+        history=before.history.and_(said()),
+        used_model=("m", EMPTY),
+        request=out("r2"),
+    )
+    bench.answers("")
+    assert bench.got[-1].step.effects == (request(bench.state, "r3"),)
+
+
+@matrix_cell("before_compact", "replace_messages")
+def test_the_compaction_sees_the_new_messages() -> None:
+    got = fired("before_compact", "replace_messages")
+    keep = got.before.history.size // 2
+    MOMENTS["before_compact"].baseline()
+    got.only(
+        answer=DONE,
+        ids=1,
+        events=[BeforeCompactEvent(2, "room"), CompactStart(1)],
+        effects=[StartCompaction("k3", OTHER, keep)],
+        rulings=(ruling("before_compact", messages=OTHER, replaced_by=("P",)),),
+        phase=Phase.RUNNING,
+        plugin_states=(1,),
+        compaction=Compaction("k3", "room", running=True),
+    )
+
+
+def _switch(hook: str) -> tuple[Ruling, Event]:
+    return ruling(hook, switch=Switch("n", EMPTY, "P")), ModelSwitched("m", "n", provider_opts_changed=False, by="P")
+
+
+@matrix_cell("before_request", "switch_model")
+@fold("switch_model in before_request is for this request")
+def test_this_request_goes_to_the_new_model() -> None:
+    got = fired("before_request", "switch_model")
+    before = got.before
+    decided, switched = _switch("before_request")
+    got.only(
+        answer=Accepted("p1", "started"),
+        ids=2,
+        events=[*starts("p1", "r2")[:-1], switched, RequestStart("r2", "n", 1, 1)],
+        effects=[request(before, "r2", said(), model="n")],
+        rulings=(*ruled("before_prompt"), decided),
+        phase=Phase.RUNNING,
+        turns=1,
+        round=1,
+        turn=turn(model="n"),
+        model="n",
+        plugin_states=(1,),
+        history=before.history.and_(said()),
+        used_model=("n", EMPTY),
+        request=out("r2"),
+    )
+
+
+@matrix_cell("on_tool_error", "switch_model")
+def test_a_tool_error_may_change_the_model_of_the_next_request() -> None:
+    decided, switched = _switch("on_tool_error")
+    before = MOMENTS["on_tool_error"].baseline().before.turn
+    assert before is not None
+    MOMENTS["on_tool_error"].differs(
+        fired("on_tool_error", "switch_model"),
+        decided,
+        [switched],
+        model="n",
+        turn=before.but(model="n"),
+        plugin_states=(1,),
+    )
+
+
+@matrix_cell("after_tool", "switch_model")
+def test_a_result_may_change_the_model_of_the_next_request() -> None:
+    decided, switched = _switch("after_tool")
+    before = MOMENTS["after_tool"].baseline().before.turn
+    assert before is not None
+    MOMENTS["after_tool"].differs(
+        fired("after_tool", "switch_model"),
+        decided,
+        [switched],
+        model="n",
+        turn=before.but(model="n"),
+        plugin_states=(1,),
+    )
+
+
+@matrix_cell("after_tool_batch", "switch_model")
+def test_a_batch_may_change_the_model_of_the_next_request() -> None:
+    got = fired("after_tool_batch", "switch_model")
+    before = got.before
+    decided, switched = _switch("after_tool_batch")
+    done = result("c3", "look")
+    assert before.turn is not None
+    got.only(
+        ids=1,
+        events=[*ran("c3", "look"), switched, Now(1, 2), ModelEffective("n"), RequestStart("r4", "n", 3, 1)],
+        effects=[ClearTimer("call:c3"), request(before, "r4", done, model="n")],
+        rulings=(*ruled("after_tool"), decided, *ruled("before_request")),
+        phase=Phase.RUNNING,
+        round=2,
+        turn=before.turn.but(model="n"),
+        model="n",
+        batch=None,
+        plugin_states=(1,),
+        history=before.history.and_(done),
+        used_model=("n", EMPTY),
+        request=out("r4"),
+    )
+
+
+@matrix_cell("after_response", "switch_model")
+def test_a_response_may_change_the_model_for_good() -> None:
+    decided, switched = _switch("after_response")
+    got = fired("after_response", "switch_model")
+    message = replied("bye")
+    got.only(
+        events=[
+            ResponseComplete(message),
+            switched,
+            AgentEnd("p1", "end", (said(), message), NOTHING_USED),
+        ],
+        rulings=(decided, *ruled("before_finish", "after_turn")),
+        phase=Phase.IDLE,
+        round=0,
+        turn=None,
+        request=None,
+        model="n",
+        plugin_states=(1,),
+        last_reply="bye",
+        history=got.before.history.and_(message),
+    )
+
+
+@each_of(CELLS, "hook, action", sorted((hook, action) for hook, action in ACCEPTED if action == "set_section"))
+def test_a_section_is_set_and_goes_out_with_the_next_request(hook: str, action: str) -> None:
+    moment = MOMENTS[hook]
+    mood = ("mood", "calm")
+    moment.differs(
+        fired(hook, action),
+        ruling(hook, sections=(mood,)),
+        sections=(mood,),
+        plugin_states=(1,),
+        effects=[_with_section(effect) for effect in moment.baseline().step.effects],
+    )
+
+
+def _with_section(effect: AnyEffect) -> AnyEffect:
+    if isinstance(effect, StartRequest):
+        return effect.but(request=effect.request.but(sections=(("mood", "calm"),)))
+    return effect

@@ -1,0 +1,232 @@
+"""Each hook at which a plugin may ask: it waits, and what the step had done before stands."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from attrs import field, frozen
+
+from agentrail.core.answers import DONE, Accepted, Answer
+from agentrail.core.calls import CallStatus
+from agentrail.core.effects import AnyEffect, CarryOut, ClearTimer, SetTimer
+from agentrail.core.inputs import AskSettled
+from agentrail.core.state import Compaction, Phase, Prompt, State, Suspension
+from agentrail.hooks.actions import Ask, Continue
+from agentrail.hooks.asks import CallService, Ok
+from agentrail.hooks.records import (
+    AfterResponse,
+    AfterTool,
+    AfterToolBatch,
+    AfterTurn,
+    BeforeCompact,
+    BeforeFinish,
+    BeforePrompt,
+    BeforeRequest,
+    BeforeTool,
+    Hook,
+    OnToolError,
+    SessionStart,
+)
+from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Verdict
+from agentrail.values.content import Text, ToolCall
+from agentrail.values.events import (
+    AgentEnd,
+    AskAnswered,
+    AskStarted,
+    ResponseComplete,
+    ToolCalls,
+)
+from agentrail.values.events import (
+    BeforeCompact as BeforeCompactEvent,
+)
+from agentrail.values.events.envelope import Event
+from agentrail.values.messages import History
+from agentrail.values.tools import ok
+from agentrail.values.usage import NOTHING_USED
+from tests.cells.bench import NOW, Now, ruled
+from tests.cells.moments import MOMENTS, Expected, probe
+from tests.cells.registry import MATRIX as CELLS
+from tests.cells.registry import each_of, figure
+from tests.cells.scenes import path, ran, replied, result, said, starts, turn
+from tests.cells.tables import ACCEPTED
+
+LOOKUP: Final = CallService("lookup")
+BYE: Final = replied("bye")
+SPOKEN: Final = (said(), BYE)
+CLEARED: Final = (ClearTimer("call:c3"),)
+
+
+@frozen
+class Waiting:
+    """A hook that waits, and what the step had done before."""
+
+    hook: Hook
+    ref: str = ""
+    answer: Answer | None = None
+    ids: int = 0
+    events: tuple[Event | Now, ...] = ()
+    effects: tuple[AnyEffect, ...] = ()
+    rulings: tuple[Ruling, ...] = ()
+    changes: Expected = field(factory=dict)
+
+
+def _session_start(_: State) -> Waiting:
+    first = (Ruling("init", states=((0, 0),)),)
+    return Waiting(SessionStart(), answer=DONE, rulings=first, changes={"phase": Phase.RUNNING})
+
+
+def _after_turn(before: State) -> Waiting:
+    return Waiting(
+        AfterTurn("finished", None, SPOKEN, NOTHING_USED, NOW, NOW),
+        events=(ResponseComplete(BYE), AgentEnd("p1", "end", SPOKEN, NOTHING_USED)),
+        rulings=ruled("after_response", "before_finish"),
+        changes={**_spoken(before), "phase": Phase.RUNNING, "turn": turn(ended="finished")},
+    )
+
+
+def _before_prompt(_: State) -> Waiting:
+    taking = Prompt("p1", (Text("hello"),))
+    return Waiting(
+        BeforePrompt("hello", "p1"),
+        answer=Accepted("p1", "started"),
+        ids=1,
+        changes={"taking": taking, "phase": Phase.RUNNING},
+    )
+
+
+def _before_request(_: State) -> Waiting:
+    whole = History((said(),))
+    return Waiting(
+        BeforeRequest(whole),
+        answer=Accepted("p1", "started"),
+        ids=1,
+        events=tuple(starts("p1", "r2")[:-1]),
+        rulings=ruled("before_prompt"),
+        changes={"phase": Phase.RUNNING, "turns": 1, "round": 1, "turn": turn(), "history": whole},
+    )
+
+
+def _after_response(before: State) -> Waiting:
+    return Waiting(AfterResponse(BYE), changes=_spoken(before))
+
+
+def _before_finish(before: State) -> Waiting:
+    return Waiting(
+        BeforeFinish(),
+        events=(ResponseComplete(BYE),),
+        rulings=ruled("after_response"),
+        changes={**_spoken(before), "phase": Phase.RUNNING},
+    )
+
+
+def _spoken(before: State) -> Expected:
+    return {"last_reply": "bye", "request": None, "history": before.history.and_(BYE)}
+
+
+def _before_compact(before: State) -> Waiting:
+    return Waiting(
+        BeforeCompact(before.history, "room"),
+        answer=DONE,
+        ids=1,
+        events=(BeforeCompactEvent(2, "room"),),
+        changes={"phase": Phase.RUNNING, "compaction": Compaction("k3", "room")},
+    )
+
+
+def _before_tool(before: State) -> Waiting:
+    asks = replied("", ToolCall("c3", "look", path()))
+    ruled_on = MOMENTS["before_tool"].baseline().step.state
+    assert ruled_on.batch is not None
+    waiting = ruled_on.batch.calls[0].but(status=CallStatus.RULING, started_at=0)
+    return Waiting(
+        BeforeTool("look", path(), "c3"),
+        "c3",
+        ids=1,
+        events=(ResponseComplete(asks), ToolCalls(1)),
+        rulings=ruled("after_response", "check"),
+        changes={
+            "phase": Phase.EXECUTING_TOOLS,
+            "last_reply": "",
+            "request": None,
+            "turn": ruled_on.turn,
+            "batch": ruled_on.batch.put(waiting),
+            "history": before.history.and_(asks),
+        },
+    )
+
+
+def _call_is(before: State, **changes: object) -> Expected:
+    assert before.batch is not None
+    return {"batch": before.batch.put(before.batch.calls[0].but(**changes))}
+
+
+def _on_tool_error(before: State) -> Waiting:
+    broken = _call_is(before, status=CallStatus.FAILED, error="OSError: no")
+    return Waiting(OnToolError("look", "c3", "OSError: no", 1), "c3", effects=CLEARED, changes=broken)
+
+
+def _after_tool(before: State) -> Waiting:
+    returned = _call_is(before, status=CallStatus.RETURNED, answer=ok("done"))
+    told = tuple(ran("c3", "look"))
+    return Waiting(AfterTool("look", "c3", ok("done")), "c3", events=told, effects=CLEARED, changes=returned)
+
+
+def _after_tool_batch(before: State) -> Waiting:
+    return Waiting(
+        AfterToolBatch((result("c3", "look"),)),
+        events=tuple(ran("c3", "look")),
+        effects=CLEARED,
+        rulings=ruled("after_tool"),
+        changes=_call_is(before, status=CallStatus.DONE, result=result("c3", "look")),
+    )
+
+
+WAITING: Final[Mapping[str, Callable[[State], Waiting]]] = {
+    "session_start": _session_start,
+    "after_turn": _after_turn,
+    "before_prompt": _before_prompt,
+    "before_request": _before_request,
+    "after_response": _after_response,
+    "before_tool": _before_tool,
+    "on_tool_error": _on_tool_error,
+    "after_tool": _after_tool,
+    "after_tool_batch": _after_tool_batch,
+    "before_finish": _before_finish,
+    "before_compact": _before_compact,
+}
+
+
+@figure("ask deadline 10 s")
+def test_an_ask_may_take_ten_seconds_unless_it_says_otherwise() -> None:
+    assert Ask(LOOKUP).deadline == 10.0
+    asks = probe("before_prompt", lambda hook, _s, _c: Ask(LOOKUP, deadline=0.5) if hook.answer is None else Continue())
+    _, got = MOMENTS["before_prompt"].fire(asks)
+    assert got.step.effects[-1] == SetTimer("ask:ask2", NOW + 500)
+
+
+@each_of(CELLS, "hook, action", sorted((hook, action) for hook, action in ACCEPTED if action == "ask"))
+def test_a_hook_waits_for_what_its_plugin_asks_for(hook: str, action: str) -> None:
+    assert action == "ask"
+    moment = MOMENTS[hook]
+    asks = probe(hook, lambda asked, _s, _c: Ask(LOOKUP, 1) if asked.answer is None else Continue(2))
+    bench, got = moment.fire(asks)
+    waiting = WAITING[hook](got.before)
+    ask_id = f"ask{got.before.serial + waiting.ids + 1}"
+    asked = Gathered(asks=(("P", 1),))
+    pause = Pause(Place(0), LOOKUP, 10.0)
+    got.only(
+        answer=waiting.answer,
+        ids=waiting.ids + 1,
+        events=[*waiting.events, AskStarted(ask_id, "P", hook, "CallService")],
+        effects=[*waiting.effects, CarryOut(ask_id, "P", LOOKUP, "m"), SetTimer(f"ask:{ask_id}", NOW + 10_000)],
+        rulings=[*waiting.rulings, Ruling(hook, Verdict.ASK, "P", gathered=asked, states=((0, 1),), pause=pause)],
+        plugin_states=(1,),
+        suspended=(Suspension(ask_id, waiting.hook, waiting.ref, "P", pause, asked),),
+        **waiting.changes,
+    )
+    done = bench.send(AskSettled(ask_id, Ok("yes")))
+    assert done.events[0] == AskAnswered(ask_id, "P", "ok")
+    assert done.step.effects[0] == ClearTimer(f"ask:{ask_id}")
+    assert done.step.rulings[0] == Ruling(hook, gathered=asked, states=((0, 2),))
+    base = moment.baseline().step.state
+    assert (bench.state.phase, bench.state.suspended, bench.state.due) == (base.phase, (), ())
+    assert (bench.state.history, bench.state.plugin_states) == (base.history, (2,))
