@@ -11,16 +11,16 @@ class Wake:
     __slots__ = ("items", "task")
 
     def __init__(self) -> None:
-        self.items: list[object] = []
+        self.items: list[tuple[str, int]] = []
         self.task: trio.lowlevel.Task | None = None
 
-    def put(self, item: object) -> None:
+    def put(self, item: tuple[str, int]) -> None:
         self.items.append(item)
-        task, self.task = self.task, None
-        if task is not None:
-            trio.lowlevel.reschedule(task)
+        if self.task is not None:
+            trio.lowlevel.reschedule(self.task)
+            self.task = None
 
-    async def take(self) -> list[object]:
+    async def take(self) -> list[tuple[str, int]]:
         if not self.items:
             self.task = trio.lowlevel.current_task()
             await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.SUCCEEDED)
@@ -43,7 +43,7 @@ async def tool(box: Wake) -> None:
 async def session(nursery: trio.Nursery, box: Wake, events: Wake, done: Wake, chunks: int, delay: float | None) -> None:
     left = 0
     while True:
-        for kind, number in await box.take():  # type: ignore[misc]  # pairs are what is put
+        for kind, number in await box.take():
             if kind in ("prompt", "result"):
                 left -= kind == "result"
                 if left <= 0:
@@ -54,7 +54,7 @@ async def session(nursery: trio.Nursery, box: Wake, events: Wake, done: Wake, ch
                     nursery.start_soon(tool, box)
             else:
                 events.put(("end", 0))
-                done.put(None)
+                done.put(("done", 0))
 
 
 async def subscriber(events: Wake) -> None:

@@ -10,7 +10,9 @@ import trio
 import trio.testing
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor
+from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.hooks.plugin import Attachable
+from agentrail.ports.journal import Claim, Record
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext
 from agentrail.values.content import Text, ToolCall
@@ -18,6 +20,14 @@ from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.stream import ModelRequest, Response, TextChunk
 from agentrail.values.tools import Ok, ToolSpec, ok
 from tests.benchmarks import bare
+
+
+class Forgetful(MemoryJournal):
+    """A journal that keeps nothing: a long run shall not measure the collector on what it has piled up."""
+
+    async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
+        """Count the records."""
+        return expected + len(records)
 
 
 class InstantModel:

@@ -1,0 +1,119 @@
+"""Print what things cost, each against the same job on bare Trio in the same run; exit 1 if a figure is missed.
+
+A figure is missed if the median of nine is over 1.5 times of it, scaled by how fast bare Trio is in this run.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import trio
+
+from agentrail.hooks.actions import Continue
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Keyed, Plugin
+from agentrail.hooks.records import BeforeRequest
+from tests.benchmarks.crowd import bare_crowd, crowd
+from tests.benchmarks.load import aborts_beside_bursts, aborts_in_a_busy_house, percentile
+from tests.benchmarks.rig import cpu_of_bare_turn, cpu_of_growth, cpu_per_turn
+
+BARE_TURN = 19.0
+"""Microseconds of a turn of `bare.py` on the machine for which the figures were set."""
+
+SLACK = 1.5
+REPEATS = 9
+TURNS = 200
+HOOK_PLUGINS = 50
+
+FIGURES = {
+    "turn of 20 chunks, µs": 150.0,
+    "tool round, µs": 140.0,
+    "further parallel tool, µs": 60.0,
+    "chunk, µs": 2.0,
+    "hook with a no-op plugin, µs": 1.0,
+}
+FIXED = {
+    "last 50 of 500 turns / first 50": 1.1,
+    "1,000 sessions / bare": 1.6,
+    "abort p99, ms": 20.0,
+    "abort p99.9, ms": 100.0,
+    "abort beside bursts p99, ms": 20.0,
+}
+
+
+class Nothing(Plugin[None]):
+    """Does nothing at one hook."""
+
+    def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> Continue[None]:
+        """Do nothing."""
+        return Continue(state)
+
+
+def _median(measure: Callable[[], Awaitable[float]]) -> float:
+    return statistics.median(trio.run(measure) for _ in range(REPEATS))
+
+
+def costs() -> tuple[float, dict[str, float]]:
+    """Return what a bare turn takes here, and the costs in microseconds."""
+    bare = _median(partial(cpu_of_bare_turn, TURNS))
+    turn = _median(partial(cpu_per_turn, TURNS))
+    one = _median(partial(cpu_per_turn, TURNS, calls=1))
+    nine = _median(partial(cpu_per_turn, TURNS, calls=9))
+    long = _median(partial(cpu_per_turn, TURNS, chunks=220))
+    plugins = tuple(Keyed(f"nothing-{number}", Nothing()) for number in range(HOOK_PLUGINS))
+    hooked = _median(partial(cpu_per_turn, TURNS, plugins=plugins))
+    one_hooked = _median(partial(cpu_per_turn, TURNS, plugins=plugins[:1]))
+    measured = (turn, one - turn, (nine - one) / 8, (long - turn) / 200, (hooked - one_hooked) / (HOOK_PLUGINS - 1))
+    return bare, dict(zip(FIGURES, measured, strict=True))
+
+
+def ratios(sessions: int, aborts: int, bursts: int) -> dict[str, float]:
+    """Return what does not depend on how fast the machine is, or has a bound of its own."""
+    growth = _median(partial(cpu_of_growth, 500, 50))
+    pairs = [trio.run(crowd, sessions) / trio.run(bare_crowd, sessions) for _ in range(5)]
+    busy = trio.run(aborts_in_a_busy_house, sessions, sessions // 5, aborts)
+    beside = trio.run(partial(aborts_beside_bursts, sessions, bursts))
+    ungated = trio.run(partial(aborts_beside_bursts, sessions, max(10, bursts // 10), gate=False))
+    found = (
+        growth,
+        statistics.median(pairs),
+        percentile(busy, 0.99),
+        percentile(busy, 0.999),
+        percentile(beside, 0.99),
+    )
+    print(f"without the run gate: p99 {percentile(ungated, 0.99):.1f} ms, must be at least 5 times worse")
+    table = dict(zip(FIXED, found, strict=True))
+    table["gate off / on (at least 5)"] = percentile(ungated, 0.99) / percentile(beside, 0.99)
+    return table
+
+
+def main() -> int:
+    """Measure everything, print the table, and say whether a figure is missed."""
+    full = os.environ.get("AGENTRAIL_BENCH", "full") == "full"
+    bare, measured = costs()
+    scale = bare / BARE_TURN
+    print(f"a bare turn takes {bare:.0f} µs here: figures are scaled by {scale:.2f}\n")
+    print(f"{'':36}{'measured':>10}{'figure':>10}{'/ bare':>10}")
+    missed = False
+    for name, figure in FIGURES.items():
+        over = measured[name] > figure * SLACK * scale
+        missed |= over
+        mark = "  MISSED" if over else ""
+        print(f"{name:36}{measured[name]:>10.1f}{figure:>10.1f}{measured[name] / bare:>10.2f}{mark}")
+    table = ratios(1000, 3000, 300) if full else ratios(200, 200, 20)
+    for name, found in table.items():
+        limit = FIXED.get(name)
+        over = found < 5 if limit is None else found > limit * (SLACK if "ms" not in name else 1.0)
+        missed |= over
+        print(
+            f"{name:36}{found:>10.2f}{limit if limit is not None else 5.0:>10.1f}{'':>10}{'  MISSED' if over else ''}"
+        )
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""Importing agentrail brings what its first page needs and no more."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import distribution
+
+FIRST_PAGE = ("open_supervisor", "SessionSpec", "SessionHandle", "Plugin", "tool", "Continue")
+NOT_YET = ("httpx", "jsonschema", "cattrs", "sqlite3", "trio_websocket", "agentrail.adapters")
+
+
+def _in_a_fresh_interpreter(code: str) -> str:
+    command = [sys.executable, "-I", "-c", code]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 - our own code
+
+
+def test_touching_the_first_page_imports_none_of_the_heavy_modules() -> None:
+    touch = "".join(f"agentrail.{name}; " for name in FIRST_PAGE)
+    loaded = _in_a_fresh_interpreter(f"import sys, agentrail; {touch} print(*sys.modules)").split()
+    found = [module for module in loaded if module.startswith(NOT_YET)]
+    assert found == []
+
+
+def test_touching_the_first_page_makes_fewer_classes_than_the_whole_catalogue_has_events() -> None:
+    touch = "".join(f"agentrail.{name}; " for name in FIRST_PAGE)
+    loaded = _in_a_fresh_interpreter(f"import sys, agentrail; {touch} print(*sys.modules)").split()
+    assert "agentrail.values.events.catalogue" not in loaded
+    assert "agentrail.core.step" not in loaded
+
+
+def test_the_core_needs_at_most_twenty_distributions() -> None:
+    wanted = {"agentrail"}
+    waiting = ["agentrail"]
+    while waiting:
+        for requirement in distribution(waiting.pop()).requires or ():
+            bare, _, marker = requirement.partition(";")
+            if "extra ==" in marker or "python_version" in marker or "platform" in marker or "os_name" in marker:
+                continue
+            name = bare.split("[")[0].split("<")[0].split(">")[0].split("=")[0].split("!")[0].split("~")[0].strip()
+            if name.lower() not in wanted:
+                wanted.add(name.lower())
+                waiting.append(name)
+    assert len(wanted) <= 20, sorted(wanted)

@@ -1,0 +1,42 @@
+"""What a live idle session holds on to."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+
+import trio
+
+from agentrail import SessionSpec, Supervisor, open_supervisor
+from tests.benchmarks.rig import Forgetful, InstantModel
+
+SESSIONS = 50
+LIMIT = 12 * 1024
+
+
+async def _talk(supervisor: Supervisor, model: InstantModel, number: int) -> None:
+    """Spawn a session and leave it idle with ten messages of about two hundred characters."""
+    session = await supervisor.spawn(SessionSpec(model=model))
+    for turn in range(5):
+        await session.ask(f"{number:>100}{turn:>100}")
+    assert len(session.messages()) == 10
+
+
+async def _bytes_per_session() -> float:
+    async with open_supervisor(journal=Forgetful()) as supervisor:
+        model = InstantModel(chunks=25)
+        for number in range(5):
+            await _talk(supervisor, model, number)
+        gc.collect()
+        tracemalloc.start()
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(SESSIONS):
+            await _talk(supervisor, model, number)
+        gc.collect()
+        after, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    return (after - before) / SESSIONS
+
+
+def test_a_live_idle_session_with_ten_messages_takes_at_most_12_kib() -> None:
+    assert trio.run(_bytes_per_session) <= LIMIT
