@@ -137,9 +137,11 @@ class Batch(Value):
 
     def put(self, changed: Call) -> Batch:
         """Return the batch with *changed* in its place."""
-        calls = self.calls
-        place = next(place for place, call in enumerate(calls) if call.call_id == changed.call_id)
-        return Batch((*calls[:place], changed, *calls[place + 1 :]), self.decisions, self.texts)
+        calls = list(self.calls)
+        for place, call in enumerate(calls):
+            if call.call_id == changed.call_id:
+                calls[place] = changed
+        return Batch(tuple(calls), self.decisions, self.texts)
 
 
 @value

@@ -102,13 +102,18 @@ def thaw(frozen: Json) -> object:
 
 def weight(frozen: Json) -> int:
     """Return about how many characters *frozen* is as text, without writing it."""
+    total = 2
     if isinstance(frozen, str):
-        return len(frozen) + 3
-    if isinstance(frozen, Mapping):
-        return 2 + sum([len(key) + 4 + weight(item) for key, item in frozen.items()])
-    if isinstance(frozen, tuple | list):
-        return 2 + sum([1 + weight(item) for item in frozen])
-    return 6
+        total = len(frozen) + 3
+    elif isinstance(frozen, FrozenObject):
+        for key, item in frozen.items():
+            total += len(key) + 4 + weight(item)
+    elif isinstance(frozen, tuple):
+        for item in frozen:
+            total += 1 + weight(item)
+    else:
+        total = 6
+    return total
 
 
 def canonical(frozen: Json) -> str:
