@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from agentrail import errors
-from agentrail.codec.hints import parameters_of
+from agentrail.codec.hints import AnyJson, parameters_of
 from agentrail.errors import AgentrailError
 
 ERRORS: Final[Mapping[str, type[AgentrailError]]] = {
@@ -16,5 +16,7 @@ ERRORS: Final[Mapping[str, type[AgentrailError]]] = {
 
 
 def facts_of(cls: type[AgentrailError]) -> tuple[object, ...] | None:
-    """Return the hints of the facts that *cls* takes; `None`: it takes any."""
-    return None if cls.__init__ is AgentrailError.__init__ else parameters_of(cls)
+    """Return the hints of the facts that *cls* takes; `None`: it takes any number of them."""
+    if cls.__init__ is AgentrailError.__init__:
+        return None
+    return tuple(AnyJson if hint is object else hint for hint in parameters_of(cls))

@@ -27,10 +27,12 @@ class MisfitError(Exception):
 
 def described(found: object) -> str:
     """Name what was found by its kind, never by its content, which may be a secret."""
-    if found is None:
-        return "is nothing"
-    name = type(found).__name__
-    return f"is {'an' if name[0] in 'aeioAEIO' else 'a'} `{name}`"
+    return "is nothing" if found is None else f"is {one(type(found))}"
+
+
+def one(cls: type[object]) -> str:
+    """Return the name of *cls* with its article."""
+    return f"{'an' if cls.__name__[0] in 'aeioAEIO' else 'a'} `{cls.__name__}`"
 
 
 def shortened(name: object) -> str:

@@ -16,7 +16,7 @@ from agentrail.codec.classes import Read, read_by
 from agentrail.codec.faults import ERRORS, facts_of
 from agentrail.codec.hints import MISSING, AnyJson, fields_of
 from agentrail.codec.leaves import LEAVES, Rule, wrong
-from agentrail.codec.misfit import TAG, MisfitError, shortened
+from agentrail.codec.misfit import TAG, MisfitError, one, shortened
 from agentrail.codec.shapes import Choice, Chosen, Instance, Items, Leaf, Row, Shape, Table, named, shape_of
 from agentrail.codec.states import ENVELOPE_VERSION, FROZENSET, MAPPINGS, SCALARS, Stored
 from agentrail.errors import AgentrailError
@@ -67,15 +67,24 @@ def _for_shape(shape: Shape, at: str) -> Rule:
         case Chosen():
             return _chosen(shape, at)
         case Items(container=container, item=item):
-            return _items(container, reader_for(item), at)
+            return _items(container, _for_each(item), at)
         case Row(items=items):
             return _row(tuple(reader_for(item, f"[{place}]") for place, item in enumerate(items)), at)
         case Table(item=item):
-            return _table(reader_for(item), at)
+            return _table(_for_each(item), at)
         case Instance(cls=cls):
             return _instance(cls, at)
         case Choice():
             return _choice(shape, at)
+
+
+def _for_each(hint: object) -> Rule:
+    """Return what reads each of many; that it cannot be made is said of all of them."""
+    try:
+        return reader_for(hint)
+    except MisfitError as misfit:
+        misfit.under("[]")
+        raise
 
 
 def _object(found: object, at: str, wanted: str) -> Mapping[str, object]:
@@ -99,7 +108,7 @@ def _chosen(shape: Chosen, at: str) -> Rule:
         try:
             return meant[type(found), found]
         except KeyError:
-            raise MisfitError(at, f"is no {named(shape).removeprefix('a ')}") from None
+            raise MisfitError(at, f"is no member of `{shape.name}`") from None
 
     return read_chosen
 
@@ -214,7 +223,7 @@ def _instance(cls: type[object], at: str) -> Rule:
 
     def read_instance(found: object, _: object = None) -> object:
         if type(found) is not dict:
-            _object(found, at, f"a `{cls.__name__}`")
+            _object(found, at, one(cls))
         try:
             return _read_instance(cls, cast("Mapping[str, object]", found))
         except MisfitError as misfit:
@@ -296,8 +305,10 @@ def _foreseen(given: dict[str, object], read_event: Rule) -> dict[str, object]:
     try:
         read_event(event)
     except MisfitError:
-        body = dict(_object(event, ".event", "an event"))
-        kind = _tag(body.pop(TAG, None))
+        body = dict(cast("Mapping[str, object]", event)) if isinstance(event, Mapping) else {}
+        kind = body.pop(TAG, None)
+        if type(kind) is not str:
+            raise
         given["event"] = {TAG: UnknownEvent.__name__, "kind": kind, "body": body}
     return {key: item for key, item in given.items() if key in known}
 
@@ -305,11 +316,11 @@ def _foreseen(given: dict[str, object], read_event: Rule) -> dict[str, object]:
 def _choice(shape: Choice, at: str) -> Rule:
     by_tag: dict[str, Rule] = {}
     by_kind: dict[type[object], Rule] = {}
-    for one in shape.shapes:
-        rule = _for_shape(one, at)
-        if isinstance(one, Instance) and shape.tagged and by_tag.setdefault(one.cls.__name__, rule) is not rule:
-            raise MisfitError("", f"may be one of two classes called `{one.cls.__name__}`")
-        for kind in _kinds_of(one, tagged=shape.tagged):
+    for each in shape.shapes:
+        rule = _for_shape(each, at)
+        if isinstance(each, Instance) and shape.tagged and by_tag.setdefault(each.cls.__name__, rule) is not rule:
+            raise MisfitError("", f"may be one of two classes called `{each.cls.__name__}`")
+        for kind in _kinds_of(each, tagged=shape.tagged):
             if by_kind.setdefault(kind, rule) is not rule:
                 raise MisfitError("", f"may be {named(shape)}, which look alike in JSON")
     if Leaf.INT not in shape.shapes and float in by_kind:
@@ -325,9 +336,12 @@ def _choice(shape: Choice, at: str) -> Rule:
             rule = (by_tag.get(tag) if type(tag) is str else None) or by_kind.get(dict)
         else:
             rule = by_kind.get(kind)
-        if rule is None:
-            raise wrong(at, found, named(shape))
-        return rule(found)
+        if rule is not None:
+            return rule(found)
+        if by_tag and (kind is dict or kind in MAPPINGS):
+            tag_at = f"{at}.{TAG}"
+            raise MisfitError(tag_at, f"does not name {named(shape)}")
+        raise wrong(at, found, named(shape))
 
     return read_choice
 
@@ -346,7 +360,7 @@ def _kinds_of(shape: Shape, *, tagged: bool) -> tuple[type[object], ...]:
         case Table():
             return (dict,)
         case Choice(shapes=shapes):
-            return tuple(kind for one in shapes for kind in _kinds_of(one, tagged=tagged))
+            return tuple(kind for each in shapes for kind in _kinds_of(each, tagged=tagged))
 
 
 _LEAF_KINDS: Final[Mapping[Leaf, tuple[type[object], ...]]] = {

@@ -9,7 +9,7 @@ from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Final, Literal, NamedTuple, NewType, TypeAlias, TypeVar, Union, cast, get_args, get_origin
 
 from agentrail.codec.hints import AnyJson, AnyJsonObject, PluginState, is_class, stand_in
-from agentrail.codec.misfit import MisfitError
+from agentrail.codec.misfit import MisfitError, one
 from agentrail.codec.states import SCALARS
 from agentrail.errors import AgentrailError
 from agentrail.hooks.records import HOOKS, Hook
@@ -147,16 +147,16 @@ def named(shape: Shape) -> str:
         case Leaf():
             return shape.value
         case Chosen():
-            return f"a `{shape.name}`"
+            return f"one of `{shape.name}`"
         case Instance():
-            return f"a `{shape.cls.__name__}`"
+            return one(shape.cls)
         case Items() | Row():
             return "an array"
         case Table():
             return "an object"
         case Choice():
-            shown = [named(one) for one in shape.shapes[:4]]
-            return " or ".join(shown) + (" …" if len(shape.shapes) > len(shown) else "")
+            shown = [named(each) for each in shape.shapes[:3]]
+            return " or ".join(shown) + (" or another" if len(shape.shapes) > len(shown) else "")
 
 
 def _unwrapped(hint: object) -> object:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeAlias, cast
 
 import attrs
 
-from agentrail.codec.misfit import TAG, MisfitError, described, shortened
+from agentrail.codec.misfit import TAG, MisfitError, described, one, shortened
 from agentrail.codec.text import to_text
 from agentrail.errors import BadValue, NotJson
 from agentrail.values.events.envelope import Envelope
@@ -256,7 +256,7 @@ def _plan(kind: type[object]) -> Plan:
         names = _fields(kind)
         if names is None:
             instead = _INSTEAD.get(kind, "which cannot be stored; keep frozen attrs classes of plain values")
-            raise MisfitError("", f"is a `{kind.__name__}`, {instead}")
+            raise MisfitError("", f"is {one(kind)}, {instead}")
         plan = _plan_of_class(kind, names)
     _PLANS[kind] = plan
     return plan
@@ -277,11 +277,11 @@ def _fields(kind: type[object]) -> tuple[str, ...] | None:
     """Return the fields of a frozen class, `None` of any other type; refuse classes that only lack the freezing."""
     if attrs.has(kind):
         if cast("object", kind.__setattr__) is not _FROZEN_BY_ATTRS:
-            raise MisfitError("", f"is a `{kind.__name__}`, which can change; make it `@attrs.frozen`")
+            raise MisfitError("", f"is {one(kind)}, which can change; make it `@attrs.frozen`")
         return tuple(field.name for field in attrs.fields(kind) if field.init)
     if is_dataclass(kind):
         if not kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]  # every dataclass has it
-            raise MisfitError("", f"is a `{kind.__name__}`, which can change; make it `@dataclass(frozen=True)`")
+            raise MisfitError("", f"is {one(kind)}, which can change; make it `@dataclass(frozen=True)`")
         return tuple(field.name for field in fields(kind) if field.init)
     if issubclass(kind, tuple):
         return cast("tuple[str, ...] | None", getattr(cast("object", kind), "_fields", None))

@@ -100,13 +100,13 @@ def readable(wanted: object) -> str | None:
         at, hint = waiting.pop()
         try:
             reader_for(hint, at)
-            waiting.extend(_parts(shape_of(hint), at, seen))
+            waiting.extend(parts_of(shape_of(hint), at, seen))
         except MisfitError as misfit:
             return f"{misfit.place} {misfit.problem}"
     return None
 
 
-def _parts(shape: Shape, at: str, seen: set[type[object]]) -> Iterator[tuple[str, object]]:
+def parts_of(shape: Shape, at: str, seen: set[type[object]]) -> Iterator[tuple[str, object]]:
     """Return the hints of the parts of *shape*, each class only once."""
     match shape:
         case Items(item=item) | Table(item=item):
@@ -119,7 +119,7 @@ def _parts(shape: Shape, at: str, seen: set[type[object]]) -> Iterator[tuple[str
             yield from ((f"{at}.{field.name}", field.hint) for field in fields)
         case Choice(shapes=shapes):
             for one in shapes:
-                yield from _parts(one, at, seen)
+                yield from parts_of(one, at, seen)
         case _:
             return
 

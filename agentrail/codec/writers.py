@@ -14,7 +14,7 @@ from agentrail.codec.classes import Written, written_by
 from agentrail.codec.faults import ERRORS, facts_of
 from agentrail.codec.hints import AnyJson, Field, fields_of, is_class
 from agentrail.codec.leaves import LEAVES, Rule, wrong
-from agentrail.codec.misfit import TAG, MisfitError, shortened
+from agentrail.codec.misfit import TAG, MisfitError, one, shortened
 from agentrail.codec.shapes import Choice, Chosen, Instance, Items, Leaf, Row, Shape, Table, named, shape_of
 from agentrail.codec.states import CONSTANTS, MAPPINGS, SCALARS, in_order, kept
 from agentrail.core.options import Options
@@ -81,7 +81,7 @@ def _for_type(kind: type[object]) -> Rule:
         return _table(write, "")
     if issubclass(kind, AgentrailError):
         return _error("")
-    raise MisfitError("", f"is a `{kind.__name__}`, which has no form in JSON")
+    raise MisfitError("", f"is {one(kind)}, which has no form in JSON")
 
 
 def _for_shape(shape: Shape, at: str) -> Rule:
@@ -224,7 +224,7 @@ def _instance(cls: type[object], at: str, *, tagged: bool = False) -> Rule:
 
     def write_instance(found: object, _: object = None) -> object:
         if type(found) is not cls:
-            raise wrong(at, found, f"a `{cls.__name__}`")
+            raise wrong(at, found, one(cls))
         try:
             body = (_made.get(cls) or _make(cls))(found)
         except MisfitError as misfit:
@@ -252,18 +252,21 @@ def _unknown(at: str) -> Rule:
 
 def _choice(shape: Choice, at: str) -> Rule:
     writers: dict[type[object], Rule] = {}
-    for one in shape.shapes:
-        writer = _instance(one.cls, at, tagged=shape.tagged) if isinstance(one, Instance) else _for_shape(one, at)
-        for kind in _types_of(one):
+    for each in shape.shapes:
+        writer = _instance(each.cls, at, tagged=shape.tagged) if isinstance(each, Instance) else _for_shape(each, at)
+        for kind in _types_of(each):
             writers.setdefault(kind, writer)
     if shape.optional:
         writers[type(None)] = LEAVES[Leaf.NOTHING](at)
     otherwise = _error(at) if Leaf.ERROR in shape.shapes else None
 
     def write_choice(found: object, _: object = None) -> object:
-        writer = writers.get(type(found), otherwise)
+        kind = type(found)
+        writer = writers.get(kind, otherwise)
         if writer is None:
             raise wrong(at, found, named(shape))
+        if shape.tagged and kind in MAPPINGS and TAG in cast("Mapping[str, object]", found):
+            raise MisfitError(at, f"has the key `{TAG}`, which would name a class")
         return writer(found)
 
     return write_choice
@@ -285,7 +288,7 @@ def _types_of(shape: Shape) -> tuple[type[object], ...]:
         case Instance(cls=cls):
             return (cls,)
         case Choice(shapes=shapes):
-            return tuple(kind for one in shapes for kind in _types_of(one))
+            return tuple(kind for each in shapes for kind in _types_of(each))
 
 
 _LEAF_TYPES: Final[Mapping[Leaf, tuple[type[object], ...]]] = {

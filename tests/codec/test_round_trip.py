@@ -1,0 +1,143 @@
+from typing import get_args
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agentrail.codec import (
+    decode,
+    decode_envelope,
+    decode_state,
+    encode,
+    encode_envelope,
+    encode_state,
+    from_text,
+    readable,
+    revive,
+    storable,
+    to_text,
+)
+from agentrail.codec.faults import ERRORS
+from agentrail.core.answers import Answer
+from agentrail.core.inputs import INPUTS, AnyInput, Arrival
+from agentrail.core.state import State
+from agentrail.core.step import Step
+from agentrail.errors import AgentrailError
+from agentrail.hooks.asks import AskAnswer, AskRequest
+from agentrail.hooks.records import HOOKS, Hook
+from agentrail.hooks.ruling import Ruling
+from agentrail.ports.journal import Claim, Record, StoredAnswer
+from agentrail.values.content import Part, Said
+from agentrail.values.events import EVENTS, AnyEvent
+from agentrail.values.events.envelope import Cursor, Envelope, Event
+from agentrail.values.messages import Message
+from agentrail.values.stream import Chunk, Failure, Partial, Response
+from agentrail.values.tools import ToolEffect, ToolResult
+from tests.codec.generators import a, error, of
+from tests.codec.plugin_states import CLASSES, MIXED, STATES
+
+UNIONS = {
+    "AnyEvent": AnyEvent,
+    "AnyInput": AnyInput,
+    "Message": Message,
+    "Part": Part,
+    "Said": Said,
+    "ToolResult": ToolResult,
+    "ToolEffect": ToolEffect,
+    "Answer": Answer,
+    "AskRequest": AskRequest,
+    "AskAnswer": AskAnswer,
+    "Chunk": Chunk,
+}
+MEMBERS = [
+    *((AnyEvent, cls) for cls in EVENTS),
+    *((Event, cls) for cls in EVENTS),
+    *((AnyInput, cls) for cls in INPUTS),
+    *((Hook, cls) for cls in HOOKS),
+    *((union, cls) for name, union in UNIONS.items() if not name.startswith("Any") for cls in get_args(union)),
+]
+ALONE = [Arrival, Envelope, Cursor, Ruling, Response, Partial, Failure, Record, State, Step, Claim, StoredAnswer]
+
+
+def a_share() -> settings:
+    """There are many classes, so that each gets only a part of the examples."""
+    slow = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+    return settings(max_examples=max(10, settings().max_examples // 8), suppress_health_check=slow)
+
+
+def there_and_back(value: object, wanted: object) -> None:
+    text = to_text(encode(value))
+    back = decode(wanted, from_text(text), CLASSES)
+    assert back == value
+    assert type(back) is type(value)
+    assert to_text(encode(back)) == text, "equal is not enough: 1 and True are equal"
+    assert decode(wanted, encode(value), CLASSES) == value, "what was never text reads alike"
+
+
+@pytest.mark.parametrize(("union", "cls"), MEMBERS, ids=lambda one: getattr(one, "__name__", "union"))
+@a_share()
+@given(data=st.data())
+def test_a_member_of_a_union_comes_back(union: object, cls: type[object], data: st.DataObject) -> None:
+    value = data.draw(a(cls))
+    there_and_back(value, union)
+    there_and_back(value, cls)
+
+
+@pytest.mark.parametrize("cls", ALONE, ids=lambda cls: cls.__name__)
+@a_share()
+@given(data=st.data())
+def test_a_value_comes_back(cls: type[object], data: st.DataObject) -> None:
+    value = data.draw(a(cls))
+    if isinstance(value, Step):
+        value = value.but(effects=())
+    there_and_back(value, cls)
+
+
+@pytest.mark.parametrize("cls", ERRORS.values(), ids=lambda cls: cls.__name__)
+@a_share()
+@given(data=st.data())
+def test_an_error_comes_back_with_its_facts(cls: type[AgentrailError], data: st.DataObject) -> None:
+    there_and_back(data.draw(error(cls)), AgentrailError)
+
+
+@given(a(Envelope))
+def test_an_envelope_comes_back(envelope: Envelope) -> None:
+    assert decode_envelope(from_text(to_text(encode_envelope(envelope)))) == envelope
+
+
+@pytest.mark.parametrize("hint", [*STATES, *MIXED], ids=str)
+@a_share()
+@given(data=st.data())
+def test_a_plugin_state_comes_back_as_what_its_hints_say(hint: object, data: st.DataObject) -> None:
+    state = data.draw(of(hint).filter(_is_storable))
+    text = to_text(encode_state(state))
+    back = decode_state(hint, from_text(text))
+    assert back == state
+    assert to_text(encode_state(back)) == text
+
+
+@pytest.mark.parametrize("hint", [*STATES, *MIXED], ids=str)
+@a_share()
+@given(data=st.data())
+def test_a_state_in_a_ruling_comes_back(hint: object, data: st.DataObject) -> None:
+    state = data.draw(of(hint).filter(_is_storable))
+    ruling = Ruling("init", states=((0, state),))
+    text = to_text(encode(ruling))
+    back = decode(Ruling, from_text(text))
+    assert to_text(encode(back)) == text, "a state whose class is not known goes on as it was"
+    assert revive(hint, back.states[0][1]) == state
+
+
+@pytest.mark.parametrize("hint", [*STATES, *MIXED], ids=str)
+def test_a_type_of_states_that_come_back_is_readable(hint: object) -> None:
+    assert readable(hint) is None
+
+
+@pytest.mark.parametrize(("name", "union"), UNIONS.items())
+def test_the_names_of_classes_are_unique_within_a_union(name: str, union: object) -> None:
+    names = [cls.__name__ for cls in get_args(union)]
+    assert len(set(names)) == len(names) > 1, name
+
+
+def _is_storable(state: object) -> bool:
+    return storable(state) is None

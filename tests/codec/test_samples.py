@@ -1,0 +1,44 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from agentrail.codec import decode, encode, from_text, to_text
+from agentrail.core.inputs import INPUTS, Arrival
+from agentrail.values.events import EVENTS
+from agentrail.values.events.envelope import Envelope
+from tests.codec.sampling import FOLDER, OMITTED, event_sample, input_sample, omissions
+
+EVENT_FILES = sorted((FOLDER / "events").glob("*.json"))
+INPUT_FILES = sorted((FOLDER / "inputs").glob("*.json"))
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def test_every_event_and_every_input_has_a_sample() -> None:
+    assert {path.stem for path in EVENT_FILES} == {cls.__name__ for cls in EVENTS}
+    assert {path.stem for path in INPUT_FILES} == {cls.__name__ for cls in INPUTS}
+
+
+@pytest.mark.parametrize("path", EVENT_FILES, ids=lambda path: path.stem)
+def test_the_sample_of_an_event_loads_and_is_written_alike(path: Path) -> None:
+    envelope = decode(Envelope, from_text(read(path)))
+    assert type(envelope.event).__name__ == path.stem
+    assert envelope == event_sample(type(envelope.event))
+    assert from_text(to_text(encode(envelope))) == json.loads(read(path))
+
+
+@pytest.mark.parametrize("path", INPUT_FILES, ids=lambda path: path.stem)
+def test_the_sample_of_an_input_loads_and_is_written_alike(path: Path) -> None:
+    arrival = decode(Arrival, from_text(read(path)))
+    assert type(arrival.input).__name__ == path.stem
+    assert arrival == input_sample(type(arrival.input))
+    assert from_text(to_text(encode(arrival))) == json.loads(read(path))
+
+
+def test_what_records_leave_out_still_means_what_it_meant() -> None:
+    now = omissions()
+    for cls, fields in json.loads(read(OMITTED)).items():
+        assert set(fields) <= set(now.get(cls, ())), f"records without these fields of {cls} would read differently now"

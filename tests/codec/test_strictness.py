@@ -1,0 +1,150 @@
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentrail.codec import decode, encode, from_text, to_text
+from agentrail.core.answers import Refused
+from agentrail.core.inputs import AnyInput, Arrival, PromptSent
+from agentrail.errors import AgentrailError, BadData, BadValue
+from agentrail.values.content import Data, Part, Text, ToolCall
+from agentrail.values.events import EVENTS
+from agentrail.values.events.envelope import Envelope, Event
+from agentrail.values.events.tools import ToolCalls
+from agentrail.values.json import Json
+from agentrail.values.messages import AssistantMessage, ToolMessage, UserMessage
+from agentrail.values.tools import ToolSpec
+from agentrail.values.usage import Usage
+from tests.codec.sampling import event_sample
+
+CALL: dict[str, object] = {"call_id": "c1", "name": "read"}
+
+
+DATA: list[tuple[object, object, str]] = [
+    (int, "5", "it is a `str` where a whole number is wanted"),
+    (int, 5.0, "it is a `float` where a whole number is wanted"),
+    (int, True, "it is a `bool` where a whole number is wanted"),
+    (int, 2**64, "it is a whole number that does not fit 64 bits"),
+    (float, "1.5", "it is a `str` where a number is wanted"),
+    (float, False, "it is a `bool` where a number is wanted"),
+    (float, float("nan"), "it is nan, which JSON cannot hold"),
+    (bool, 1, "it is an `int` where a boolean is wanted"),
+    (bool, "no", "it is a `str` where a boolean is wanted"),
+    (str, None, "it is nothing where text is wanted"),
+    (str, 5, "it is an `int` where text is wanted"),
+    (str, "\ud800", "it is text with half a surrogate pair"),
+    (type(None), 0, "it is an `int` where nothing is wanted"),
+    (tuple[int, ...], "12", "it is a `str` where an array is wanted"),
+    (tuple[int, ...], [1, "2"], "its `[1]` is a `str` where a whole number is wanted"),
+    (tuple[int, str], [1], "it holds 1 things where 2 are wanted"),
+    (tuple[int, str], [1, 2], "its `[1]` is an `int` where text is wanted"),
+    (frozenset[str], ["a", "a"], "it holds the same thing twice"),
+    (ToolCall, [], "it is a `list` where a `ToolCall` is wanted"),
+    (ToolCall, {"call_id": "c1"}, "it lacks `name`"),
+    (ToolCall, CALL | {"Name": 1, "x" * 99: 2}, f"it has keys that `ToolCall` does not know: Name, {'x' * 57}..."),
+    (ToolCall, CALL | {"args": []}, "its `args` is a `list` where a JSON object is wanted"),
+    (ToolCall, CALL | {"args": {"a": [float("inf")]}}, "its `args.a[0]` is the number inf, which JSON cannot hold"),
+    (ToolCall, CALL | {"args": {1: 2}}, "its `args` is the key 1, which is not text, which JSON cannot hold"),
+    (ToolCall, CALL | {"$": "Text"}, "it is another class where a `ToolCall` is wanted"),
+    (Part, {"text": "x"}, "its `$` does not name a `Text` or an `Image` or a `Data`"),
+    (Part, {"$": "Thinking", "text": "x"}, "its `$` does not name a `Text` or an `Image` or a `Data`"),
+    (Part, {"$": ["Text"], "text": "x"}, "its `$` does not name a `Text` or an `Image` or a `Data`"),
+    (Part, "text", "it is a `str` where a `Text` or an `Image` or a `Data` is wanted"),
+    (
+        AssistantMessage,
+        {"parts": [{"$": "Text", "text": "x"}, {"$": "Thinking", "text": 1}]},
+        "its `parts[1].text` is an `int` where text is wanted",
+    ),
+    (AssistantMessage, {"stop": "End"}, "its `stop` is no member of `StopReason`"),
+    (AssistantMessage, {"stop": ["end"]}, "its `stop` is a `list` where one of `StopReason` is wanted"),
+    (ToolMessage, {}, "it lacks `call_id`, `name`, `parts`"),
+    (Event, {"ref": "p1"}, "its `$` is nothing where text is wanted"),
+    (Refused, {"error": {"error": "Nonsense", "facts": []}}, "its `error` is no error of ours"),
+    (Refused, {"error": {"error": "Busy", "facts": [], "more": 1}}, "its `error` is no error of ours"),
+    (Refused, {"error": {"error": "Busy"}}, "its `error` is no error of ours"),
+    (Refused, {"error": {"error": "Busy", "facts": []}}, "its `error.facts` holds 0 things where 1 are wanted"),
+    (Refused, {"error": {"error": "Busy", "facts": [1]}}, "its `error.facts[0]` is an `int` where text is wanted"),
+    (Refused, {"error": "Busy"}, "its `error` is a `str` where an error is wanted"),
+    (
+        AnyInput,
+        {"$": "ToolCalls", "count": 1},
+        "its `$` does not name a `SessionOpened` or a `PromptSent` or a `SteerSent` or another",
+    ),
+]
+
+
+@pytest.mark.parametrize(("wanted", "data", "problem"), DATA, ids=str)
+def test_data_of_another_kind_is_refused(wanted: object, data: object, problem: str) -> None:
+    with pytest.raises(BadData) as refused:
+        decode(wanted, data)
+    _, place, said = refused.value.args
+    assert f"{place} {said}" == problem
+
+
+def test_the_refusal_says_what_was_read() -> None:
+    with pytest.raises(BadData, match="cannot read a `ToolCall`: it lacks `name`"):
+        decode(ToolCall, {"call_id": "c1"})
+
+
+VALUES: list[tuple[object, str]] = [
+    (ToolCalls("3"), "its `count` is a `str` where a whole number is wanted"),  # type: ignore[arg-type]
+    (ToolCalls(True), "its `count` is a `bool` where a whole number is wanted"),
+    (ToolCalls(2**64), "its `count` is a whole number that does not fit 64 bits"),
+    (Text(None), "its `text` is nothing where text is wanted"),  # type: ignore[arg-type]
+    (Text("\ud800"), "its `text` is text with half a surrogate pair"),
+    (Data(object()), "its `data` is a `object`, which JSON cannot hold"),  # type: ignore[arg-type]
+    (UserMessage([Text("x")]), "its `parts` is a `list` where a tuple is wanted"),  # type: ignore[arg-type]
+    (UserMessage((Text("x"), "y")), "its `parts[1]` is a `str` where a `Text` or an `Image` or a `Data` is wanted"),  # type: ignore[arg-type]
+    (UserMessage((), "prompt"), "its `origin` is a `str` where one of `Origin` is wanted"),  # type: ignore[arg-type]
+    (
+        Arrival(PromptSent((Data(float("nan")),)), 1),
+        "its `input.parts[0].data` is the number nan, which JSON cannot hold",
+    ),
+    (
+        Arrival(cast("AnyInput", Text("x")), 1),
+        "its `input` is a `Text` where a `SessionOpened` or a `PromptSent` or a `SteerSent` or another is wanted",
+    ),
+    (Refused(ValueError("x")), "its `error` is a `ValueError` where an error of ours is wanted"),  # type: ignore[arg-type]
+    (Refused(AgentrailError(object())), "its `error.facts[0]` is a `object`, which JSON cannot hold"),
+    (ToolSpec("t", "d", requires={"x"}), "its `requires` is a `set` where a frozenset is wanted"),  # type: ignore[arg-type]
+    (Usage(cost_usd=float("inf")), "its `cost_usd` is inf, which JSON cannot hold"),
+    (object(), "it is an `object`, which has no form in JSON"),
+    ({1: 2}, "its `[1]` is an `int` where text is wanted"),
+]
+
+
+@pytest.mark.parametrize(("value", "problem"), VALUES, ids=str)
+def test_a_value_that_could_not_be_read_back_is_not_written(value: object, problem: str) -> None:
+    with pytest.raises(BadValue) as refused:
+        encode(value)
+    given_, place, said = refused.value.args
+    assert (given_, f"{place} {said}") == (type(value).__name__, problem)
+
+
+ODD: list[Json] = ["odd", 987_654, -12.75, True, None, ["odd"], {"odd": 1}, {"$": "Text", "text": "odd"}]
+
+
+@given(st.sampled_from(EVENTS), st.data())
+def test_what_is_accepted_is_kept(cls: type[Event], data: st.DataObject) -> None:
+    """Put something odd into a sample: it is refused, or what is made of it says so when it is written again."""
+    whole = from_text(to_text(encode(event_sample(cls))))
+    place, key = data.draw(st.sampled_from([place for place in _places(whole) if place[1] != "v"]))
+    odd = data.draw(st.sampled_from(ODD))
+    place[key] = odd
+    try:
+        value = decode(Envelope, whole)
+    except BadData:
+        return
+    again = from_text(to_text(encode(value)))
+    if odd not in (None, True):
+        assert again == whole
+
+
+def _places(value: object) -> list[tuple[dict[object, object], object]]:
+    """List every place in *value*: what it is in, and its key or index there."""
+    if not isinstance(value, dict | list):
+        return []
+    inside = cast("dict[object, object]", value)
+    keys = list(inside) if isinstance(value, dict) else list(range(len(inside)))
+    return [(inside, key) for key in keys] + [place for key in keys for place in _places(inside[key])]
