@@ -1,0 +1,214 @@
+"""What the built-in plugins promise, kept by whole sessions: from the prompt to the tool, and to the person."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import trio
+import trio.testing
+
+from agentrail.errors import PluginRefused, TurnAborted
+from agentrail.plugins.approval import HumanApproval
+from agentrail.plugins.budget import BudgetGuard, Spent
+from agentrail.plugins.logger import EventLogger
+from agentrail.plugins.security import SecurityGuard
+from agentrail.ports.tool import ToolContext
+from agentrail.testing.scripted import call, say
+from agentrail.values.events.context import SecurityAudit
+from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, ToolApprovedAlways
+from agentrail.values.events.plugins import PluginEvent, PluginOptsUpdated
+from agentrail.values.events.tools import ToolBlocked
+from agentrail.values.json import JsonObject
+from agentrail.values.tools import ToolResult, ok
+from agentrail.values.usage import Usage
+from tests.runtime.conftest import run_in_virtual_time
+from tests.runtime.tools import Fake, fake
+from tests.runtime.world import open_world, settle
+
+in_virtual_time = pytest.mark.trio(run=run_in_virtual_time)
+
+
+def _tool(name: str) -> Fake:
+    async def body(args: JsonObject, _ctx: ToolContext) -> ToolResult:
+        await trio.lowlevel.checkpoint()
+        return ok(f"{name} ran with {dict(args)}")
+
+    return fake(name, body)
+
+
+# SecurityGuard
+
+
+@in_virtual_time
+async def test_a_blocked_command_never_runs_and_is_audited() -> None:
+    shell = _tool("shell")
+    async with open_world() as world:
+        script = [say(calls=[call("shell", {"command": "rm -rf /"})]), "I was not allowed to."]
+        session = await world.spawn(script, tools=[shell], plugins=[SecurityGuard()])
+        reply = await session.ask("clean up")
+        heard = world.heard(session)
+        await settle()
+        assert reply.text.startswith("I was not")
+        assert shell.calls == []
+        assert heard.only(SecurityAudit).decision == "blocked"
+        assert heard.only(ToolBlocked).plugin == "SecurityGuard"
+
+
+@in_virtual_time
+async def test_a_command_that_cannot_be_read_is_held_for_a_person() -> None:
+    shell = _tool("shell")
+    async with open_world() as world:
+        script = [say(calls=[call("shell", {"command": "$(cat plan) --now"})]), "done"]
+        session = await world.spawn(script, tools=[shell], plugins=[SecurityGuard()])
+        reply = await session.ask("do it")
+        assert (reply.stop_reason, len(reply.held), shell.calls) == ("held", 1, [])
+        await session.reject(reply.held[0].id, "no", auto_resume=True)
+        await settle()
+        assert shell.calls == []
+
+
+@in_virtual_time
+async def test_a_person_cannot_edit_a_call_past_the_guard() -> None:
+    shell = _tool("shell")
+    async with open_world() as world:
+        script = [say(calls=[call("shell", {"command": "make report"})]), "done"]
+        session = await world.spawn(script, tools=[shell], plugins=[SecurityGuard(), HumanApproval()])
+        reply = await session.ask("do it")
+        await session.approve(reply.held[0].id, {"command": "rm -rf /"})
+        await settle()
+        assert shell.calls == []
+        assert world.heard(session).only(ToolBlocked).plugin == "SecurityGuard"
+
+
+# HumanApproval
+
+
+@in_virtual_time
+async def test_a_held_call_runs_once_after_consent_with_what_was_approved() -> None:
+    shell = _tool("shell")
+    async with open_world() as world:
+        script = [say(calls=[call("shell", {"command": "make report"})]), "It is made."]
+        session = await world.spawn(script, tools=[shell], plugins=[HumanApproval()])
+        reply = await session.ask("make the report")
+        assert shell.calls == []
+        await session.approve(reply.held[0].id)
+        await settle()
+        heard = world.heard(session)
+        assert len(shell.calls) == 1
+        assert heard.only(ApprovalRequired).args == {"command": "make report"}
+        assert heard.only(ApprovalResolved).status == "approved"
+
+
+@in_virtual_time
+async def test_always_lets_the_same_family_pass_and_no_other() -> None:
+    shell = _tool("shell")
+    async with open_world() as world:
+        script = [
+            say(calls=[call("shell", {"command": "git push origin main"})]),
+            say(calls=[call("shell", {"command": "git push origin next"})]),
+            say(calls=[call("shell", {"command": "git reset --hard"})]),
+            "done",
+        ]
+        session = await world.spawn(script, tools=[shell], plugins=[HumanApproval()])
+        first = await session.ask("push both")
+        await session.approve(first.held[0].id, always=True)
+        await settle()
+        held = session.status().held
+        assert len(shell.calls) == 2
+        assert [call_.args for call_ in held] == [{"command": "git reset --hard"}]
+        assert world.heard(session).only(ToolApprovedAlways).command_family == "git push"
+
+
+@in_virtual_time
+async def test_nobody_decides_in_time_and_the_model_is_told() -> None:
+    shell = _tool("shell")
+    async with open_world() as world:
+        script = [say(calls=[call("shell", {"command": "make report"})]), "Nobody was there."]
+        session = await world.spawn(script, tools=[shell], plugins=[HumanApproval(timeout=5.0)])
+        await session.ask("make it")
+        await trio.sleep(6)
+        assert shell.calls == []
+        assert world.heard(session).only(ApprovalResolved).status == "timeout"
+        assert session.messages()[-1].text.startswith("Nobody")
+
+
+# BudgetGuard
+
+
+@in_virtual_time
+async def test_no_request_goes_out_once_the_tokens_are_used_up() -> None:
+    async with open_world() as world:
+        script = [say("a", usage=Usage(60, 30)), say("b", usage=Usage(60, 30)), "never"]
+        session = await world.spawn(script, plugins=[BudgetGuard(max_tokens=110)])
+        await session.ask("one")
+        await session.ask("two")
+        with pytest.raises(TurnAborted, match="max_tokens"):
+            await session.ask("three")
+        await settle()
+        warnings = [event for event in world.heard(session).of(PluginEvent) if event.name == "budget_warning"]
+        assert session.status().usage.total_tokens == 180
+        assert len(warnings) == 1
+
+
+@in_virtual_time
+async def test_calls_over_the_limit_of_a_turn_are_blocked_and_the_next_turn_begins_anew() -> None:
+    note = _tool("note")
+    async with open_world() as world:
+        calls = [call("note", {"n": number}) for number in range(3)]
+        session = await world.spawn(
+            [say(calls=calls), "done", say(calls=calls[:1]), "done"],
+            tools=[note],
+            plugins=[BudgetGuard(max_turn_calls=2)],
+        )
+        await session.ask("note three things")
+        assert len(note.calls) == 2
+        await session.ask("note one more")
+        assert len(note.calls) == 3
+
+
+@in_virtual_time
+async def test_money_cannot_be_limited_where_no_price_is_known_unless_one_says_so() -> None:
+    async with open_world(stop=False) as world:
+        with pytest.raises(PluginRefused, match="price"):
+            await world.spawn(["hello"], plugins=[BudgetGuard(max_usd=1.0)])
+        await world.spawn(["hello"], plugins=[BudgetGuard(max_usd=1.0, unknown_price="allow")])
+
+
+@in_virtual_time
+async def test_a_raised_limit_keeps_what_was_spent() -> None:
+    async with open_world() as world:
+        session = await world.spawn(["a", "b", "c"], plugins=[BudgetGuard(max_rounds=1)])
+        await session.ask("one")
+        with pytest.raises(TurnAborted, match="max_rounds"):
+            await session.ask("two")
+        await session.update_plugin(BudgetGuard, max_rounds=2)
+        assert world.heard(session) is not None
+        await session.ask("three")
+        (state,) = session.inspect().plugin_states
+        await settle()
+        assert isinstance(state, Spent)
+        assert state.rounds == 2
+        assert world.heard(session).only(PluginOptsUpdated).success
+
+
+# EventLogger
+
+
+@in_virtual_time
+async def test_each_durable_event_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "agentrail.plugin")
+    async with open_world() as world:
+        session = await world.spawn(["a secret answer"], plugins=[EventLogger(texts=0)])
+        await session.ask("a secret question")
+        await settle()
+        durable = world.heard(session).durable
+    lines = [record for record in caplog.records if record.name == "agentrail.plugin"]
+    assert [line.message for line in lines[: len(durable)]][:4] == [
+        "session_started",
+        "prompt_received",
+        "agent_start",
+        "request_start",
+    ]
+    assert len(lines) == len(durable) + 1  # the end of the session is heard behind the last look
+    assert not any("secret" in str(vars(line)) for line in lines)
