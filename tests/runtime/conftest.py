@@ -11,6 +11,8 @@ from tests.runtime.world import World, open_world
 
 T = TypeVar("T")
 
+A_DAY = 24 * 60 * 60
+
 
 def run_in_virtual_time(
     test: Callable[[], Awaitable[T]],
@@ -18,8 +20,13 @@ def run_in_virtual_time(
     clock: trio.abc.Clock | None = None,
     instruments: Sequence[trio.abc.Instrument] = (),
 ) -> T:
-    """Time jumps whenever nobody can run: no test here takes real time."""
-    return trio.run(test, clock=clock or trio.testing.MockClock(autojump_threshold=0), instruments=instruments)
+    """Time jumps whenever nobody can run: no test here takes real time, and none runs for ever."""
+
+    async def bounded() -> T:
+        with trio.fail_after(A_DAY):
+            return await test()
+
+    return trio.run(bounded, clock=clock or trio.testing.MockClock(autojump_threshold=0), instruments=instruments)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

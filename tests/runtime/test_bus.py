@@ -343,8 +343,7 @@ class Reader:
                 try:
                     envelope = await self.subscription.__anext__()
                 except SubscriberTooSlow as slow:
-                    assert Cursor(*slow.args) >= self.at
-                    self.at = Cursor(*slow.args)
+                    self.at = max(self.at, Cursor(*slow.args))
                     await self.disconnect()
                     await self.connect()
                     continue

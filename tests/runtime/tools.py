@@ -77,7 +77,7 @@ def swallowing(name: str = "swallowing", seconds: float = 3.0) -> Fake:
         while trio.current_time() < end:
             try:
                 await trio.sleep_until(end)
-            except trio.Cancelled:  # noqa: PERF203 - this is what it is about
+            except trio.Cancelled:
                 with trio.CancelScope(shield=True):
                     await trio.sleep(0.01)
         return ok("as if nothing had been")

@@ -1,6 +1,6 @@
 """A supervisor with scripted models, whose sessions are rebuilt from their records when the test is over."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -10,7 +10,6 @@ from attrs import define, field
 
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import Supervisor, open_supervisor
-from agentrail.codec import data_of, to_text
 from agentrail.core.inputs import Arrival, StreamBegan
 from agentrail.core.rebuilding import redo
 from agentrail.core.state import Phase, State
@@ -73,10 +72,10 @@ class World:
     spawned: list[tuple[SessionHandle, Heard]] = field(factory=list)
 
     async def spawn(
-        self, script: Iterable[Element] | Model = (), id: str | None = None, **spec: object
-    ) -> SessionHandle:  # noqa: A002
+        self, script: Iterable[Element] | Model = (), session_id: str | None = None, **spec: object
+    ) -> SessionHandle:
         model = ScriptedModel(script) if isinstance(script, Iterable) else script
-        handle = await self.supervisor.spawn(spec_of(model, **spec), id)
+        handle = await self.supervisor.spawn(spec_of(model, **spec), session_id)
         heard = Heard()
         self.spawned.append((handle, heard))
         await self.nursery.start(_listen, handle, heard)
@@ -100,9 +99,7 @@ async def _listen(
 
 
 @asynccontextmanager
-async def open_world(
-    journal: Journal | None = None, *, stop: bool = True, gate_width: float = 8
-) -> AsyncIterator[World]:
+async def open_world(journal: Journal | None = None, *, gate_width: float = 8) -> AsyncIterator[World]:
     """Open a supervisor; at the end, every session is held against its records."""
     used = TestJournal() if journal is None else journal
     async with trio.open_nursery() as nursery:
@@ -137,8 +134,6 @@ async def check_records(journal: Journal, handle: SessionHandle) -> None:
     state = await rebuilt(journal, handle.id)
     if live.phase is Phase.STREAMING and state.phase is Phase.RUNNING and live.request is not None:
         state = step(state, Arrival(StreamBegan(live.request.request_id), 0), Recorded(())).state
-    assert [to_text(data_of(s)) for s in state.plugin_states] == [to_text(data_of(s)) for s in live.plugin_states]
-    state = state.but(plugin_states=live.plugin_states)  # read without their classes, they compare as data
     for name in State.__fields__:
         assert getattr(state, name) == getattr(live, name), name
     assert state == live
@@ -162,9 +157,5 @@ async def settle() -> None:
 async def until(holds: Callable[[], object], seconds: float = 100.0) -> None:
     """Wait, in virtual time, until something *holds*."""
     with trio.fail_after(seconds):
-        while not holds():
+        while not holds():  # noqa: ASYNC110 - nobody sets an event for it
             await trio.sleep(0.001)
-
-
-async def records_of(journal: Journal, session_id: str) -> Sequence[object]:
-    return await journal.read(session_id, 0, 1_000_000)
