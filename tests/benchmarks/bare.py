@@ -1,7 +1,5 @@
 """The same job on bare Trio: a session task, a model task and a subscriber; hand-made wake-ups, nothing else."""
 
-from __future__ import annotations
-
 import trio
 
 

@@ -12,9 +12,15 @@ import trio.testing
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.errors import MailboxFull, UnknownPrompt
 from agentrail.ports.model import EmitChunk
-from agentrail.values.content import Text
-from agentrail.values.events.life import AgentAbort
+from agentrail.ports.tool import ToolContext
+from agentrail.values.content import Text, ToolCall
+from agentrail.values.events.life import AgentAbort, AgentEnd
+from agentrail.values.events.response import RequestStart
+from agentrail.values.events.tools import ToolExecutionStart
+from agentrail.values.json import JsonObject
+from agentrail.values.messages import Origin, UserMessage
 from agentrail.values.stream import ModelRequest, Response, TextChunk
+from agentrail.values.tools import Ok, ToolSpec, ok
 from tests.benchmarks.rig import Forgetful, InstantModel
 
 DELTAS_PER_SECOND = 50
@@ -118,6 +124,48 @@ async def aborts_beside_bursts(sessions: int, aborts: int, *, gate: bool = True)
                     taken.append(time.perf_counter() - began)
                 await trio.sleep(1 / BURSTS_PER_SECOND)
         nursery.cancel_scope.cancel()
+    return taken
+
+
+class SlowTool:
+    """A tool that takes three seconds, and can be stopped."""
+
+    spec = ToolSpec("slow", "Takes three seconds.")
+
+    async def execute(self, args: JsonObject, ctx: ToolContext) -> Ok:
+        """Take three seconds."""
+        await trio.sleep(3)
+        return ok("done")
+
+
+class CallsSlowTool:
+    """Calls the slow tool at each request that a prompt begins, and ends at any other."""
+
+    name = "calls-slow"
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        """Answer."""
+        last = request.messages[-1]
+        if isinstance(last, UserMessage) and last.origin is Origin.PROMPT:
+            return Response((), (ToolCall("", "slow"),))
+        return Response((Text("as you say"),))
+
+
+async def steers(count: int) -> list[float]:
+    """Steer while the slow tool runs; return the seconds until the next request to the model."""
+    taken: list[float] = []
+    async with open_supervisor(journal=Forgetful()) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=CallsSlowTool(), tools=[SlowTool()]))
+        async with session.subscribe(types=(RequestStart, ToolExecutionStart, AgentEnd)) as events:
+            for _ in range(count):
+                await session.prompt("go on")
+                await anext(events)
+                await anext(events)
+                began = time.perf_counter()
+                await session.steer("something else")
+                await anext(events)
+                taken.append(time.perf_counter() - began)
+                await anext(events)
     return taken
 
 
