@@ -1,0 +1,244 @@
+"""Ask: how a pure plugin gets something done."""
+
+from typing import Final
+
+import pytest
+
+from agentrail.core.answers import DONE, Accepted
+from agentrail.core.effects import CancelAsk, CarryOut, ClearTimer
+from agentrail.core.inputs import AbortSent, AskSettled, SteerSent, StopSent, TimerFired
+from agentrail.core.state import Phase, Steering
+from agentrail.errors import BrokenPlugin
+from agentrail.hooks.actions import Ask, Continue, Emit, Intervene
+from agentrail.hooks.asks import CallModel, CallService, Failed, Ok, TimedOut
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.records import Hook
+from agentrail.hooks.ruling import Gathered, Ruling
+from agentrail.values.events import (
+    AgentAbort,
+    AskAnswered,
+    AskStarted,
+    PluginError,
+    PluginEvent,
+    PromptRejected,
+    SteeringReceived,
+)
+from agentrail.values.usage import Usage
+from tests.cells.bench import NOW, Bench, call, plug, ruled
+from tests.cells.registry import figure, fold
+from tests.cells.scenes import executing, path, run, starts, streaming
+
+LOOKUP: Final = CallService("lookup")
+
+
+def asks(hook: str = "before_prompt", seen: list[tuple[Hook, object]] | None = None, **more: object) -> AnyPlugin:
+    """Return a plugin that asks once at *hook*, counts its answers, and notes what it sees."""
+
+    def answer(asked: Hook, state: object, _ctx: Context) -> object:
+        if seen is not None:
+            seen.append((asked, state))
+        count = state + 1 if isinstance(state, int) else 1
+        return Ask(LOOKUP, count) if asked.answer is None else Continue(count)
+
+    return plug("Asks", first=0, **{hook: answer, **more})  # type: ignore[arg-type]  # hooks
+
+
+@fold("ask stops at the plugin; the answer goes to it, with its current state")
+def test_the_plugins_behind_the_asker_are_asked_when_it_has_its_answer() -> None:
+    seen: list[tuple[Hook, object]] = []
+    order: list[str] = []
+
+    def note(name: str) -> AnyPlugin:
+        def answer(_hook: Hook, _state: object, _ctx: Context) -> object:
+            order.append(name)
+            return Intervene(name)
+
+        return plug(name, before_prompt=answer)
+
+    bench = Bench(note("A"), asks(seen=seen), note("B"))
+    bench.prompt()
+    assert order == ["A"]
+    bench.send(AskSettled("ask2", Ok({"found": 1}), Usage(7, 1)))
+    assert order == ["A", "B"]
+    assert [(hook.asked, hook.answer, state) for hook, state in seen] == [
+        (None, None, 0),
+        (LOOKUP, Ok({"found": 1}), 1),
+    ]
+    got = bench.got[-1]
+    gathered = Gathered(texts=("A", "B"), asks=(("Asks", 1),))
+    assert got.step.rulings[0] == Ruling("before_prompt", gathered=gathered, states=((1, 2),))
+    assert bench.state.usage == Usage(7, 1)
+    assert bench.state.turn is not None
+    assert bench.state.turn.used == Usage(7, 1)
+
+
+@fold("ask stops at the plugin; the answer goes to it, with its current state")
+def test_the_asker_gets_its_state_of_now_not_that_of_when_it_asked() -> None:
+    seen: list[tuple[Hook, object]] = []
+    bench = streaming(asks("before_tool", seen))
+    bench.answers("", call("look", path="a"), call("store"))
+    assert [state for _, state in seen] == [0, 1]
+    bench.send(AskSettled("ask5", Ok(None)))
+    bench.send(AskSettled("ask6", Ok(None)))
+    assert [(hook.answer, state) for hook, state in seen[2:]] == [(Ok(None), 2), (Ok(None), 3)]
+
+
+@fold("ask: any other hook waits, pipelines of different calls do not")
+def test_calls_are_asked_about_side_by_side() -> None:
+    bench = streaming(asks("before_tool"))
+    bench.answers("", call("look", path="a"), call("store"))
+    assert [waiting.ref for waiting in bench.state.suspended] == ["c3", "c4"]
+    bench.send(AskSettled("ask6", Ok(None)))
+    got = bench.got[-1]
+    assert got.events == [AskAnswered("ask6", "Asks", "ok"), run("c4", "store", {})]
+    assert [waiting.ref for waiting in bench.state.suspended] == ["c3"]
+    bench.send(AskSettled("ask5", Ok(None)))
+    assert bench.got[-1].events == [AskAnswered("ask5", "Asks", "ok"), run("c3", "look", path())]
+
+
+@fold("ask: any other hook waits, pipelines of different calls do not")
+def test_a_hook_of_another_kind_waits_until_the_suspended_one_is_done() -> None:
+    order: list[str] = []
+
+    def note(hook: Hook, _s: object, _c: object) -> object:
+        order.append(f"{hook.moment} {getattr(hook, 'call_id', '')}".strip())
+        return Continue()
+
+    noting = plug("Notes", after_tool=note, after_tool_batch=note, before_request=note, before_steering=note)
+    bench = executing(call("look", path="a"), call("store"), plugins=(asks("after_tool"), noting))
+    del order[:]
+    bench.returns("c3")
+    bench.returns("c4")
+    assert order == []
+    bench.send(AskSettled("ask6", Ok(None)))
+    assert order == ["after_tool c4"]
+    bench.send(AskSettled("ask5", Ok(None)))
+    assert order == ["after_tool c4", "after_tool c3", "after_tool_batch", "before_request"]
+
+
+@fold("ask: any other hook waits, pipelines of different calls do not")
+def test_hooks_that_cannot_ask_do_not_wait() -> None:
+    bench = Bench(asks("before_request"))
+    bench.prompt()
+    bench.send(SteerSent("rather this")).only(
+        answer=Accepted("s3", "queued", 1),
+        ids=1,
+        events=[SteeringReceived("s3", "rather this", "queued")],
+        rulings=ruled("before_steering"),
+        steering=(Steering("s3", "rather this"),),
+    )
+    bench.send(AskSettled("ask2", Ok(None)))
+    assert bench.state.steering == (Steering("s3", "rather this"),)
+
+
+@fold("ask: a late answer is ignored")
+def test_a_late_answer_is_ignored() -> None:
+    bench = Bench(asks())
+    bench.prompt()
+    bench.send(AbortSent()).only(
+        answer=DONE,
+        events=[AskAnswered("ask2", "Asks", "dropped"), AgentAbort(None, "user"), PromptRejected("p1", "user")],
+        effects=[ClearTimer("ask:ask2"), CancelAsk("ask2")],
+        phase=Phase.IDLE,
+        taking=None,
+        suspended=(),
+    )
+    bench.send(AskSettled("ask2", Ok("late"))).changed_nothing()
+    bench.prompt()
+    bench.send(AskSettled("ask2", Ok("late"))).changed_nothing()
+    bench.send(TimerFired("ask:ask2")).changed_nothing()
+
+
+def test_the_usage_of_a_late_answer_is_counted() -> None:
+    bench = Bench(asks())
+    bench.prompt()
+    bench.send(AbortSent())
+    bench.send(AskSettled("ask2", Ok("late"), Usage(7, 1))).only(usage=Usage(7, 1))
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"), [(Ok("yes"), "ok"), (Failed("no such service"), "failed")], ids=["ok", "failed"]
+)
+def test_an_answer_of_any_kind_is_given_to_the_asker(answer: Ok | Failed, status: str) -> None:
+    seen: list[tuple[Hook, object]] = []
+    bench = Bench(asks(seen=seen))
+    bench.prompt()
+    bench.send(AskSettled("ask2", answer))
+    assert seen[1][0].answer == answer
+    assert bench.got[-1].events[0] == AskAnswered("ask2", "Asks", status)
+
+
+@figure("ask deadline 10 s")
+def test_after_its_deadline_the_asker_is_told_that_it_took_too_long() -> None:
+    seen: list[tuple[Hook, object]] = []
+    bench = Bench(asks(seen=seen))
+    bench.prompt()
+    assert bench.state.timers == (("ask:ask2", NOW + 10_000),)
+    got = bench.fires("ask:ask2")
+    assert seen[1][0].answer == TimedOut(10.0)
+    assert got.step.effects[0] == CancelAsk("ask2")
+    assert got.events == [
+        AskAnswered("ask2", "Asks", "timed_out"),
+        *(event for event in starts("p1", "r3") if type(event).__name__ != "Now"),
+    ]
+    assert bench.state.phase is Phase.RUNNING
+
+
+@figure("asks limited to 8")
+def test_the_ninth_ask_of_one_run_is_a_crash() -> None:
+    for critical in (False, True):
+        bench = Bench(plug("Asks", before_prompt=Ask(CallModel("again?")), critical=critical))
+        bench.prompt()
+        for number in range(2, 10):
+            assert bench.state.suspended[0].ask_id == f"ask{number}"
+            bench.send(AskSettled(f"ask{number}", Ok(number)))
+        assert bench.state.suspended == ()
+        why = str(BrokenPlugin("Asks", "before_prompt", "it asked more than 8 times"))
+        assert bench.got[-1].events[1] == PluginError("Asks", "before_prompt", why)
+        assert bench.state.phase is (Phase.IDLE if critical else Phase.RUNNING)
+
+
+def test_each_run_of_a_hook_may_ask_anew() -> None:
+    bench = streaming(asks("after_response"))
+    for _ in range(9):
+        bench.answers("", call("look", path=str(bench.state.serial)))
+        bench.send(AskSettled(bench.state.suspended[0].ask_id, Ok(None)))
+        bench.returns(f"c{bench.state.serial - 1}")
+    assert bench.state.round == 10
+
+
+def test_what_was_emitted_before_an_ask_is_broadcast_once_when_the_pipeline_is_done() -> None:
+    bench = Bench(plug("A", before_prompt=Emit("early")), asks())
+    assert bench.prompt().events == [AskStarted("ask2", "Asks", "before_prompt", "CallService")]
+    bench.send(AskSettled("ask2", Ok(None)))
+    assert bench.got[-1].events[1] == PluginEvent("A", "early", None)
+    bench = Bench(plug("A", before_prompt=Emit("early")), asks())
+    bench.prompt()
+    bench.send(AbortSent())
+    assert bench.got[-1].events[1] == PluginEvent("A", "early", None)
+
+
+def test_a_stop_ends_a_suspended_hook_and_asks_nobody_again() -> None:
+    for hook in ("before_request", "after_turn"):
+        bench = Bench(asks(hook))
+        bench.prompt()
+        if hook == "after_turn":
+            bench.answers("bye")
+        (waiting,) = bench.state.suspended
+        bench.send(StopSent())
+        assert bench.state.phase is Phase.ENDED
+        assert bench.got[-1].events[0] == AskAnswered(waiting.ask_id, "Asks", "dropped")
+        assert not any(isinstance(effect, CarryOut) for effect in bench.got[-1].step.effects)
+
+
+def test_a_call_that_was_asked_about_and_steered_away_is_not_asked_about_any_more() -> None:
+    bench = streaming(asks("before_tool"))
+    bench.answers("", call("look", path="a"), call("keep"))
+    bench.send(AskSettled("ask6", Ok(None)))
+    bench.send(SteerSent("rather this"))
+    got = bench.got[-1]
+    assert got.step.effects == (ClearTimer("ask:ask5"), CancelAsk("ask5"))
+    assert bench.state.suspended == ()
+    assert bench.call("c3").done
+    assert not bench.call("c4").done

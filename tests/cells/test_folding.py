@@ -1,0 +1,554 @@
+"""How the answers of several plugins combine."""
+
+from typing import Final
+
+from agentrail.core.answers import DONE, Accepted, Refused
+from agentrail.core.effects import CloseSession, ReportStart
+from agentrail.core.inputs import SessionOpened, SteerSent, SwitchModelSent, UpdatePluginSent
+from agentrail.core.state import Phase
+from agentrail.errors import PluginRefused, SessionRefused
+from agentrail.hooks.actions import (
+    Abort,
+    BlockTool,
+    Continue,
+    Emit,
+    Intervene,
+    ReplaceMessages,
+    ReplaceToolArgs,
+    ReplaceToolResult,
+    SetSection,
+    Skip,
+    SwitchModel,
+)
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import AnyPlugin, Priority
+from agentrail.hooks.records import Hook
+from agentrail.hooks.ruling import Gathered, Ruling, Switch, Verdict
+from agentrail.values.content import ToolCall
+from agentrail.values.events import (
+    AgentAbort,
+    Intervention,
+    ModelSwitched,
+    PluginEvent,
+    PluginOptsUpdated,
+    PromptRejected,
+    RequestStart,
+    ResponseComplete,
+    SessionEnded,
+    SteeringReceived,
+    ToolBlocked,
+    ToolCalls,
+)
+from agentrail.values.events.context import PlanStepCompleted
+from agentrail.values.json import EMPTY, FrozenObject, Json
+from agentrail.values.messages import Origin
+from agentrail.values.tools import err, ok
+from tests.cells.bench import Answering, Bench, Got, Now, call, plug, ruled
+from tests.cells.registry import figure, fold
+from tests.cells.scenes import (
+    executing,
+    failed,
+    limit,
+    out,
+    path,
+    replied,
+    request,
+    run,
+    running,
+    said,
+    start,
+    starts,
+    streaming,
+    turn,
+)
+
+CALLED: Final = ToolCall("c3", "look", path())
+OTHER: Final = said("other")
+
+
+def noted(plugin: str, name: str, payload: Json = None) -> PluginEvent:
+    return PluginEvent(plugin, name, payload)
+
+
+class Watching:
+    """Answers of plugins that note what they were asked."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, Hook, object]] = []
+
+    def plug(self, name: str, moment: str, *answers: object, priority: int = 900, critical: bool = False) -> AnyPlugin:
+        """Return a plugin that gives *answers* in turn, and the last one from then on."""
+        asked = 0
+
+        def answer(hook: Hook, state: object, _ctx: Context) -> object:
+            nonlocal asked
+            self.seen.append((name, hook, state))
+            asked += 1
+            return answers[min(asked, len(answers)) - 1]
+
+        return watch(name, moment, answer, priority=priority, critical=critical)
+
+    @property
+    def who(self) -> list[str]:
+        return [name for name, _, _ in self.seen]
+
+
+def watch(name: str, moment: str, answer: Answering, *, priority: int = 900, critical: bool = False) -> AnyPlugin:
+    return plug(name, priority=priority, critical=critical, first=0, **{moment: answer})
+
+
+def prompted(*plugins: AnyPlugin) -> Got:
+    """The step of a prompt."""
+    return Bench(*plugins).prompt()
+
+
+def started(got: Got, rulings: tuple[Ruling, ...], *, states: tuple[object, ...], **changes: object) -> None:
+    """Demand that the step started a turn as always, but for these rulings and changes of the state."""
+    before = got.before
+    model = changes.get("model", "m")
+    assert isinstance(model, str)
+    sections = changes.get("sections", ())
+    history = changes.pop("history", before.history.and_(said()))
+    shown = changes.pop("shown", history)
+    events = changes.pop("events", None)
+    got.only(
+        answer=Accepted("p1", "started"),
+        ids=2,
+        events=events or starts("p1", "r2"),  # type: ignore[arg-type]  # events
+        effects=[request(before, "r2", messages=shown, model=model, sections=sections)],
+        rulings=rulings,
+        phase=Phase.RUNNING,
+        turns=1,
+        round=1,
+        turn=turn(model=model),
+        plugin_states=states,
+        history=history,
+        used_model=(model, EMPTY),
+        request=out("r2"),
+        **changes,
+    )
+
+
+# Going on
+
+
+@fold("continue asks the next plugin")
+def test_continue_asks_the_next_plugin() -> None:
+    watching = Watching()
+    plugins = [watching.plug(name, "before_prompt", Continue(name)) for name in "ABC"]
+    states = ((0, "A"), (1, "B"), (2, "C"))
+    started(
+        prompted(*plugins),
+        (Ruling("before_prompt", states=states), *ruled("before_request")),
+        states=("A", "B", "C"),
+    )
+    assert watching.who == ["A", "B", "C"]
+
+
+@fold("intervene accumulates: joined by a blank line, injected once")
+def test_interventions_are_joined_by_a_blank_line_and_injected_once() -> None:
+    got = prompted(
+        plug("A", before_prompt=Intervene("first")),
+        plug("B", before_prompt=Continue()),
+        plug("C", before_prompt=Intervene("second")),
+    )
+    note = said("first\n\nsecond", Origin.INTERVENTION)
+    opening = starts("p1", "r2", messages=2)
+    history = got.before.history.and_(said(), note)
+    started(
+        got,
+        (Ruling("before_prompt", gathered=Gathered(texts=("first", "second"))), *ruled("before_request")),
+        states=(None, None, None),
+        events=[*opening[:3], Intervention("first\n\nsecond", "before_prompt"), *opening[3:]],
+        history=history,
+        shown=history,
+    )
+
+
+@fold("intervene accumulates: joined by a blank line, injected once")
+def test_interventions_of_a_response_and_its_tools_become_one_message_behind_the_results() -> None:
+    bench = executing(
+        call("look", path="a"),
+        call("store"),
+        plugins=(
+            plug(
+                "A",
+                after_response=lambda hook, _s, _c: Intervene("one") if hook.message.calls else Continue(),
+                after_tool=Intervene("two"),
+                after_tool_batch=Intervene("three"),
+            ),
+        ),
+    )
+    bench.returns("c4")
+    bench.returns("c3")
+    note = said("one\n\ntwo\n\ntwo\n\nthree", Origin.INTERVENTION)
+    assert bench.state.history[-1] == note
+    texts = [(event.hook, event.text) for event in bench.got[-1].events if isinstance(event, Intervention)]
+    assert texts == [
+        ("after_response", "one"),
+        ("after_tool", "two"),
+        ("after_tool", "two"),
+        ("after_tool_batch", "three"),
+    ]
+
+
+# Stopping
+
+
+GATHERING: Final = (
+    plug("A", before_request=Intervene("note", 1).emitting("by_a"), first=0),
+    plug("B", before_request=ReplaceMessages((OTHER,), 1).emitting("by_b"), first=0),
+    plug("C", before_request=SetSection("mood", "calm", 1).emitting("by_c"), first=0),
+    plug("D", before_request=SwitchModel("n", 1).emitting("by_d"), first=0),
+    plug("E", before_request=Emit("by_e", state=1), first=0),
+)
+EMITTED: Final = tuple(noted(name, f"by_{name.lower()}") for name in "ABCDE")
+CHANGED: Final = tuple((place, 1) for place in range(5))
+
+
+@fold("abort stops the pipeline: states and emits stand, everything else is dropped")
+def test_an_abort_drops_what_was_accumulated_but_for_states_and_emits() -> None:
+    watching = Watching()
+    late = watching.plug("G", "before_request", Continue())
+    got = prompted(*GATHERING, plug("F", before_request=Abort("no", 1).emitting("by_f"), first=0), late)
+    emits = (*EMITTED, noted("F", "by_f"))
+    decided = Ruling(
+        "before_request", Verdict.ABORT, "F", "no", gathered=Gathered(emits=emits), states=(*CHANGED, (5, 1))
+    )
+    got.only(
+        answer=Accepted("p1", "started"),
+        ids=1,
+        events=[*starts("p1", "r2")[:-1], *emits, AgentAbort("p1", "plugin", "F: no")],
+        rulings=(*ruled("before_prompt"), decided, *ruled("after_turn")),
+        turns=1,
+        plugin_states=(1, 1, 1, 1, 1, 1, 0),
+        history=got.before.history.and_(said()),
+    )
+    assert watching.who == []
+
+
+@fold("skip only stops later plugins: what earlier ones did stands")
+def test_skip_keeps_what_earlier_plugins_did() -> None:
+    watching = Watching()
+    late = watching.plug("G", "before_request", Continue())
+    got = prompted(*GATHERING, plug("F", before_request=Skip(1).emitting("by_f"), first=0), late)
+    emits = (*EMITTED, noted("F", "by_f"))
+    switch = Switch("n", EMPTY, "D")
+    gathered = Gathered(
+        texts=("note",),
+        messages=(OTHER,),
+        replaced_by=("B",),
+        switch=switch,
+        sections=(("mood", "calm"),),
+        emits=emits,
+    )
+    decided = Ruling("before_request", Verdict.SKIP, "F", gathered=gathered, states=(*CHANGED, (5, 1)))
+    note = said("note", Origin.INTERVENTION)
+    started(
+        got,
+        (*ruled("before_prompt"), decided),
+        states=(1, 1, 1, 1, 1, 1, 0),
+        events=[
+            *starts("p1", "r2")[:-1],
+            *emits,
+            ModelSwitched("m", "n", provider_opts_changed=False, by="D"),
+            Intervention("note", "before_request"),
+            RequestStart("r2", "n", 2, 1),
+        ],
+        model="n",
+        sections=(("mood", "calm"),),
+        shown=(OTHER, note),
+        history=got.before.history.and_(said(), note),
+    )
+    assert watching.who == []
+
+
+@fold("abort of a prompt refuses the prompt and nothing else")
+def test_an_abort_of_a_prompt_leaves_the_next_one() -> None:
+    picky = plug("A", before_prompt=lambda hook, _s, _c: Abort("no") if hook.text == "bad" else Continue())
+    bench = Bench(picky)
+    no = Ruling("before_prompt", Verdict.ABORT, "A", "no")
+    bench.prompt("bad").only(
+        answer=Accepted("p1", "started"),
+        ids=1,
+        events=[PromptRejected("p1", "no", "A")],
+        rulings=(no,),
+    )
+    bench.prompt("good")
+    bench.prompt("bad")
+    bench.prompt("good")
+    message = replied("bye")
+    before = bench.state
+    assert [prompt.text for prompt in before.queue] == ["bad", "good"]
+    bench.answers("bye")
+    got = bench.got[-1]
+    assert got.events[2:] == [
+        PromptRejected("p4", "no", "A"),
+        *(event for event in starts("p5", "r6", "good", turns=2, messages=3) if not isinstance(event, Now)),
+    ]
+    assert got.step.effects == (request(before, "r6", message, said("good")),)
+
+
+@fold("abort of a start: the session does not start")
+def test_an_abort_of_a_start_ends_the_session() -> None:
+    bench = Bench(plug("A", session_start=Abort("not here")), opened=False)
+    error = SessionRefused("s", "plugin `A`", "not here")
+    init = Ruling("init", states=((0, None),))
+    bench.send(SessionOpened()).only(
+        answer=DONE,
+        events=[SessionEnded(str(error))],
+        effects=[ReportStart(error), CloseSession(str(error))],
+        rulings=(init, Ruling("session_start", Verdict.ABORT, "A", "not here")),
+        phase=Phase.ENDED,
+        opening=False,
+        plugin_states=(None,),
+        stopping=str(error),
+    )
+
+
+@fold("abort of steering refuses the text and nothing else")
+def test_an_abort_of_steering_refuses_that_text() -> None:
+    bench = running(plug("A", before_steering=lambda hook, _s, _c: Abort("no") if hook.text == "bad" else Continue()))
+    bench.send(SteerSent("bad")).only(
+        answer=Refused(PluginRefused("no", "A")),
+        ids=1,
+        events=[SteeringReceived("s3", "bad", "rejected_plugin", "no")],
+        rulings=(Ruling("before_steering", Verdict.ABORT, "A", "no"),),
+    )
+    bench.send(SteerSent("good"))
+    assert [text.text for text in bench.state.steering] == ["good"]
+
+
+@fold("abort of new options refuses them")
+def test_an_abort_of_new_options_refuses_them_and_their_owner_is_not_asked() -> None:
+    watching = Watching()
+    owner = watching.plug("B", "before_plugin_opts_update", Abort("never"))
+    bench = Bench(plug("A", before_plugin_opts_update=Abort("no")), owner)
+    seat = bench.seat(owner, 1)
+    bench.send(UpdatePluginSent(seat, FrozenObject(level=2))).only(
+        answer=DONE,
+        events=[PluginOptsUpdated("B", success=False, error="A refused: no")],
+        rulings=(Ruling("before_plugin_opts_update", Verdict.ABORT, "A", "no"),),
+    )
+    assert watching.who == []
+
+
+@fold("block gives this call an error result; the others go on; states and emits stand")
+def test_a_block_stops_one_call_and_leaves_the_others() -> None:
+    def answer(hook: Hook, _state: object, _ctx: object) -> object:
+        return BlockTool("not this", 1).emitting("by_b") if getattr(hook, "name", "") == "store" else Continue()
+
+    watching = Watching()
+    late = watching.plug("C", "before_tool", Continue())
+    changes = plug("A", before_tool=ReplaceToolArgs({"path": "b"}, 1).emitting("by_a"), first=0)
+    bench = streaming(changes, watch("B", "before_tool", answer), late)
+    before = bench.state
+    bench.answers("", call("store", path="a"), call("look", path="a"))
+    got = bench.got[-1]
+    asks = replied("", ToolCall("c3", "store", path()), ToolCall("c4", "look", path()))
+    emits = (noted("A", "by_a"), noted("B", "by_b"))
+    passed = Gathered(args=path("b"), replaced_by=("A",), replaced_at=0, emits=emits[:1])
+    after = got.step.state
+    assert after.batch is not None
+    got.only(
+        ids=2,
+        events=[
+            ResponseComplete(asks),
+            ToolCalls(2),
+            *emits,
+            ToolBlocked("c3", "store", "not this", "B"),
+            emits[0],
+            run("c4", "look", path("b")),
+        ],
+        effects=[limit("c4"), start("c4", "look", path("b"))],
+        rulings=(
+            *ruled("after_response", "check"),
+            Ruling(
+                "before_tool",
+                Verdict.BLOCK,
+                "B",
+                "not this",
+                gathered=Gathered(emits=emits),
+                states=((0, 1), (1, 1)),
+            ),
+            *ruled("check"),
+            Ruling("before_tool", gathered=passed),
+            *ruled("check"),
+        ),
+        phase=Phase.EXECUTING_TOOLS,
+        last_reply="",
+        request=None,
+        plugin_states=(1, 1, 0),
+        turn=after.turn,
+        batch=after.batch,
+        history=before.history.and_(asks),
+    )
+    assert bench.call("c3").result == failed("c3", "store", "blocked by B: not this")
+    assert bench.call("c3").args == path()
+    assert watching.who == ["C"]
+
+
+# Threading
+
+
+@fold("replacements are threaded: the next plugin sees the new value, the last one counts")
+def test_each_plugin_sees_the_arguments_that_the_one_before_it_left() -> None:
+    watching = Watching()
+    plugins = [watching.plug(name, "before_tool", ReplaceToolArgs({"path": name})) for name in "AB"]
+    bench = streaming(*plugins, watching.plug("C", "before_tool", Continue()))
+    bench.answers("", call("look", path="a"))
+    assert [getattr(hook, "args", None) for _, hook, _ in watching.seen] == [path("a"), path("A"), path("B")]
+    assert bench.got[-1].step.effects == (limit("c3"), start("c3", "look", path("B")))
+    gathered = Gathered(args=path("B"), replaced_by=("A", "B"), replaced_at=1)
+    assert bench.got[-1].step.rulings[2] == Ruling("before_tool", gathered=gathered)
+
+
+@fold("replacements are threaded: the next plugin sees the new value, the last one counts")
+def test_each_plugin_sees_the_messages_that_the_one_before_it_left() -> None:
+    watching = Watching()
+    first, second = (said("first"),), (said("second"),)
+    got = prompted(
+        watching.plug("A", "before_request", ReplaceMessages(first)),
+        watching.plug("B", "before_request", ReplaceMessages(second)),
+        watching.plug("C", "before_request", Continue()),
+    )
+    assert [tuple(getattr(hook, "messages", ())) for _, hook, _ in watching.seen] == [(said(),), first, second]
+    gathered = Gathered(messages=second, replaced_by=("A", "B"))
+    started(
+        got,
+        (*ruled("before_prompt"), Ruling("before_request", gathered=gathered)),
+        states=(0, 0, 0),
+        shown=second,
+    )
+
+
+@fold("replacements are threaded: the next plugin sees the new value, the last one counts")
+def test_each_plugin_sees_the_result_that_the_one_before_it_left() -> None:
+    watching = Watching()
+    bench = executing(
+        plugins=(
+            watching.plug("A", "after_tool", ReplaceToolResult(ok("one"))),
+            watching.plug("B", "after_tool", ReplaceToolResult(err("two"))),
+            watching.plug("C", "after_tool", Continue()),
+        )
+    )
+    bench.returns("c3")
+    assert [getattr(hook, "result", None) for _, hook, _ in watching.seen] == [ok("done"), ok("one"), err("two")]
+    assert bench.state.history[-1] == failed("c3", "look", "two")
+
+
+# Emitting
+
+
+@fold("emit accumulates in order, whatever the end")
+def test_what_was_emitted_is_broadcast_whatever_the_end() -> None:
+    for end in (Continue(), Skip(), BlockTool("no"), Abort("no")):
+        first = plug("A", before_tool=Emit("one").emitting("two"))
+        bench = streaming(first, plug("B", before_tool=Emit("three")), plug("C", before_tool=end))
+        bench.answers("", call("look", path="a"))
+        got = [event for event in bench.got[-1].events if isinstance(event, PluginEvent)]
+        assert got == [noted("A", "one"), noted("A", "two"), noted("B", "three")]
+
+
+@fold("emit takes one, several, or a pair as payload")
+def test_emit_takes_one_name_several_pairs_or_an_event_of_the_catalogue() -> None:
+    done = PlanStepCompleted(0, "look")
+    for action, wanted in (
+        (Emit("one"), [noted("A", "one")]),
+        (Emit("one", 5), [noted("A", "one", 5)]),
+        (Emit("one", (1, "x")), [noted("A", "one", (1, "x"))]),
+        (Emit((("one", 1), ("two", (2, 3)))), [noted("A", "one", 1), noted("A", "two", (2, 3))]),
+        (Emit(done), [done]),
+    ):
+        got = prompted(plug("A", before_prompt=action))
+        assert got.events[: len(wanted)] == wanted
+        assert got.step.rulings[0] == Ruling("before_prompt", gathered=Gathered(emits=tuple(wanted)))
+
+
+@fold("emit adds user_data to a mapping, unless told not to")
+def test_a_mapping_gets_the_user_data_of_the_session() -> None:
+    user = FrozenObject(tenant="t")
+    for payload, wanted in (
+        ({"a": 1}, FrozenObject(user_data=user, a=1)),
+        ({"a": 1, "user_data": None}, FrozenObject(user_data=None, a=1)),
+        ({"a": 1, "_no_user_data": True}, FrozenObject(a=1)),
+        ([1, 2], (1, 2)),
+        ("text", "text"),
+    ):
+        bench = Bench(plug("A", before_prompt=Emit("noted", payload)), user_data=user)
+        assert bench.prompt().events[0] == noted("A", "noted", wanted)
+
+
+@fold("any action can also emit")
+def test_any_action_can_also_emit() -> None:
+    done = PlanStepCompleted(0, "look")
+    for action in (Continue(), Intervene("x"), Skip(), SetSection("a", "b"), Abort("no"), Emit("own")):
+        got = prompted(plug("A", before_prompt=action.emitting("more", {"b": 2}).reporting(done)))
+        emitted = got.step.rulings[0].gathered.emits
+        assert emitted[-2:] == (noted("A", "more", FrozenObject(user_data=EMPTY, b=2)), done)
+        assert got.events[len(emitted) - 1] == done
+
+
+# Models and sections
+
+
+@fold("switch_model: the last one wins")
+def test_the_last_plugin_that_switches_the_model_wins() -> None:
+    warm = FrozenObject(temperature=1)
+    got = prompted(
+        plug("B", before_request=SwitchModel("late", provider_options=warm), priority=500),
+        plug("A", before_request=SwitchModel("early"), priority=100),
+    )
+    decided = Ruling("before_request", gathered=Gathered(switch=Switch("late", warm, "B")))
+    assert got.step.rulings[-1] == decided
+    assert got.events[-2:] == [
+        ModelSwitched("m", "late", provider_opts_changed=True, by="B"),
+        RequestStart("r2", "late", 1, 1),
+    ]
+    assert got.step.state.turn is not None
+    assert (got.step.state.turn.model, got.step.state.turn.options) == ("late", warm)
+
+
+@fold("switch_model between pipelines: the later one wins")
+def test_the_later_of_two_decisions_about_the_model_wins() -> None:
+    switches = plug(
+        "A", after_response=SwitchModel("x"), after_tool=SwitchModel("y"), after_tool_batch=SwitchModel("z")
+    )
+    bench = executing(plugins=(switches,))
+    bench.send(SwitchModelSent("u"))
+    bench.returns("c3")
+    assert bench.got[-1].events[-1] == RequestStart("r4", "z", 3, 1)
+    assert bench.state.model == "z"
+    bench.send(SwitchModelSent("u"))
+    assert bench.state.turn is not None
+    assert (bench.state.model, bench.state.turn.model) == ("u", "z")
+
+
+@fold("set_section: the last per key wins; none removes")
+def test_the_last_word_on_a_section_counts() -> None:
+    bench = Bench(
+        plug("A", before_prompt=SetSection("mood", "calm")),
+        plug("B", before_prompt=SetSection("plan", "none yet")),
+        plug("C", before_prompt=SetSection("mood", "brisk")),
+        plug("D", after_response=SetSection("plan", None)),
+    )
+    assert bench.prompt().step.state.sections == (("plan", "none yet"), ("mood", "brisk"))
+    assert bench.answers("bye").step.state.sections == (("mood", "brisk"),)
+
+
+# Order
+
+
+@fold("priority: lower first, equal in order of registration")
+def test_lower_priorities_are_asked_first_and_equal_ones_in_order_of_registration() -> None:
+    watching = Watching()
+    given = [("A", 900), ("B", 100), ("C", 900), ("D", 10), ("E", 100)]
+    prompted(*(watching.plug(name, "before_prompt", Continue(), priority=priority) for name, priority in given))
+    assert watching.who == ["D", "B", "E", "A", "C"]
+
+
+@figure("priority bands 0, 100, 300, 600, 900")
+def test_the_bands_begin_where_the_design_says() -> None:
+    bands = [Priority.SECURITY, Priority.CORE, Priority.QUALITY, Priority.INTELLIGENCE, Priority.OWN]
+    assert [int(band) for band in bands] == [0, 100, 300, 600, 900]
+    assert AnyPlugin.priority == Priority.OWN

@@ -1,0 +1,223 @@
+"""Guards: critical plugins that rule on the arguments that run, whatever the order of the plugins."""
+
+from typing import Final
+
+from agentrail.core.inputs import ApproveSent, AskSettled
+from agentrail.core.state import Phase
+from agentrail.hooks.actions import (
+    Abort,
+    Ask,
+    BlockTool,
+    Continue,
+    Emit,
+    HoldTool,
+    ReplaceToolArgs,
+    Skip,
+)
+from agentrail.hooks.asks import CallService, Failed, Ok, RunTool
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.records import BeforeTool, Hook
+from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Verdict
+from agentrail.values.events import (
+    AgentAbort,
+    ApprovalRequired,
+    AskAnswered,
+    AskStarted,
+    PluginError,
+    PluginEvent,
+    ToolBlocked,
+)
+from agentrail.values.json import FrozenObject
+from tests.cells.bench import Bench, call, plug
+from tests.cells.registry import fold
+from tests.cells.scenes import failed, limit, path, start, streaming
+
+REPLACED: Final = Gathered(args=path("b"), replaced_by=("Changes",), replaced_at=1)
+CHANGES: Final = plug("Changes", before_tool=ReplaceToolArgs({"path": "b"}), priority=500)
+
+
+def guard(last: object, seen: list[Hook], *, first: object = None, critical: bool = True) -> AnyPlugin:
+    """Return a guard that answers *last* when it is asked once more."""
+
+    def answer(hook: Hook, _state: object, _ctx: Context) -> object:
+        seen.append(hook)
+        asked_again = isinstance(hook, BeforeTool) and hook.final
+        return last if asked_again else first if first is not None else Continue()
+
+    return plug("Guard", before_tool=answer, priority=10, critical=critical)
+
+
+def called(*plugins: AnyPlugin) -> Bench:
+    bench = streaming(*plugins)
+    bench.answers("", call("look", path="a"))
+    return bench
+
+
+@fold("a guard is asked once more about arguments replaced behind it")
+def test_a_guard_is_asked_once_more_with_the_final_arguments() -> None:
+    seen: list[Hook] = []
+    bench = called(guard(Continue(), seen), CHANGES)
+    assert seen == [BeforeTool("look", path("a"), "c3"), BeforeTool("look", path("b"), "c3", final=True)]
+    assert bench.got[-1].step.rulings[2] == Ruling("before_tool", gathered=REPLACED)
+    assert bench.got[-1].step.effects == (limit("c3"), start("c3", "look", path("b")))
+
+
+@fold("a guard is asked once more about arguments replaced behind it")
+def test_a_guard_is_asked_once_more_also_if_a_plugin_skips_the_rest() -> None:
+    seen: list[Hook] = []
+    bench = called(guard(BlockTool("no"), seen), CHANGES, plug("Skips", before_tool=Skip()))
+    assert len(seen) == 2
+    assert ToolBlocked("c3", "look", "no", "Guard") in bench.got[-1].events
+
+
+@fold("a guard is asked once more about arguments replaced behind it")
+def test_nobody_else_is_asked_once_more() -> None:
+    seen: list[Hook] = []
+    called(guard(BlockTool("no"), seen, critical=False), CHANGES)
+    assert len(seen) == 1
+    behind = plug("Behind", before_tool=lambda hook, _s, _c: Emit("asked", hook.args["path"]), critical=True)
+    bench = called(CHANGES, behind)
+    assert [event for event in bench.got[-1].events if isinstance(event, PluginEvent)] == [
+        PluginEvent("Behind", "asked", "b")
+    ]
+    same = plug("Changes", before_tool=ReplaceToolArgs({"path": "a"}), priority=500)
+    called(guard(BlockTool("no"), seen), same)
+    assert len(seen) == 2
+
+
+@fold("a guard asked once more: only continue, block, hold and abort count")
+def test_a_guard_asked_once_more_may_block() -> None:
+    bench = called(guard(BlockTool("no").emitting("shut"), []), CHANGES)
+    shut = PluginEvent("Guard", "shut", None)
+    decided = Ruling("before_tool", Verdict.BLOCK, "Guard", "no", gathered=Gathered(emits=(shut,)))
+    assert bench.got[-1].step.rulings[2] == decided
+    assert bench.got[-1].events[2:4] == [shut, ToolBlocked("c3", "look", "no", "Guard")]
+    assert bench.state.history[-1] == failed("c3", "look", "blocked by Guard: no")
+
+
+@fold("a guard asked once more: only continue, block, hold and abort count")
+def test_a_guard_asked_once_more_may_abort() -> None:
+    bench = called(guard(Abort("no"), []), CHANGES)
+    assert bench.got[-1].step.rulings[2] == Ruling("before_tool", Verdict.ABORT, "Guard", "no")
+    assert bench.got[-1].events[-1] == AgentAbort("p1", "plugin", "Guard: no")
+    assert bench.got[-1].step.effects == ()
+
+
+@fold("a guard asked once more: only continue, block, hold and abort count")
+def test_a_guard_asked_once_more_may_hold_and_the_person_sees_the_final_arguments() -> None:
+    bench = called(guard(HoldTool("sure?"), []), CHANGES)
+    pause = Pause(Place(1, final=True), None, 120.0, "sure?")
+    decided = Ruling("before_tool", Verdict.HOLD, "Guard", "sure?", gathered=REPLACED, pause=pause)
+    assert bench.got[-1].step.rulings[2] == decided
+    required = bench.got[-1].events[-1]
+    assert isinstance(required, ApprovalRequired)
+    assert required.args == path("b")
+    bench.send(ApproveSent("s:a4"))
+    assert start("c3", "look", path("b")) in bench.got[-1].step.effects
+
+
+@fold("a guard asked once more: only continue, block, hold and abort count")
+def test_whatever_else_a_guard_answers_then_counts_as_continue_but_what_it_emits_stands() -> None:
+    for last in (Skip().emitting("seen"), Emit("seen")):
+        bench = called(guard(last, []), CHANGES)
+        assert bench.got[-1].step.effects == (limit("c3"), start("c3", "look", path("b")))
+        assert PluginEvent("Guard", "seen", None) in bench.got[-1].events
+
+
+@fold("a guard asked once more: only continue, block, hold and abort count")
+def test_a_guard_that_asks_when_it_should_only_rule_once_more_has_broken() -> None:
+    bench = called(guard(Ask(CallService("x")), []), CHANGES)
+    assert bench.state.suspended == ()
+    assert isinstance(bench.got[-1].events[2], PluginError)
+    assert isinstance(bench.got[-1].events[3], ToolBlocked)
+    assert not any(effect == start("c3", "look", path("b")) for effect in bench.got[-1].step.effects)
+
+
+@fold("a guard asked once more: another replacement blocks the call")
+def test_a_guard_that_replaces_the_arguments_again_blocks_the_call() -> None:
+    bench = called(guard(ReplaceToolArgs({"path": "c"}), []), CHANGES)
+    why = "its arguments were replaced again after the guards had ruled on them"
+    assert bench.got[-1].step.rulings[2] == Ruling("before_tool", Verdict.BLOCK, "Guard", why)
+    assert bench.state.history[-1] == failed("c3", "look", f"blocked by Guard: {why}")
+
+
+def test_a_guard_that_replaces_at_first_is_asked_once_more_only_about_what_others_replaced() -> None:
+    seen: list[Hook] = []
+    bench = called(guard(BlockTool("no"), seen, first=ReplaceToolArgs({"path": "c"})))
+    assert len(seen) == 1
+    assert bench.got[-1].step.effects == (limit("c3"), start("c3", "look", path("c")))
+
+
+# Tools that plugins ask for
+
+
+def asking(name: str = "look", *, priority: int = 900, **args: str) -> AnyPlugin:
+    tool = RunTool(name, FrozenObject(args or {"path": "a"}))
+    return plug(
+        "Asks",
+        before_prompt=lambda hook, _s, _c: Ask(tool) if hook.answer is None else Emit("told", repr(hook.answer)),
+        priority=priority,
+    )
+
+
+def told(bench: Bench) -> object:
+    """What the plugin was told at once."""
+    event = bench.got[-1].events[-4]
+    assert isinstance(event, PluginEvent)
+    return event.payload
+
+
+@fold("RunTool passes the security band except the asker")
+def test_a_tool_that_a_plugin_asks_for_is_ruled_on_by_the_security_band() -> None:
+    for answer, verdict in (
+        (BlockTool("no"), Verdict.BLOCK),
+        (HoldTool("no"), Verdict.HOLD),
+        (Abort("no"), Verdict.ABORT),
+    ):
+        bench = Bench(plug("Guard", before_tool=answer, priority=99), asking())
+        bench.prompt()
+        assert bench.got[-1].step.rulings[1].verdict is verdict
+        assert bench.got[-1].events[:2] == [
+            AskStarted("ask2", "Asks", "before_prompt", "RunTool"),
+            AskAnswered("ask2", "Asks", "failed"),
+        ]
+        assert told(bench) == repr(Failed("Guard does not let it run: no"))
+        assert bench.state.phase is Phase.RUNNING
+
+
+@fold("RunTool passes the security band except the asker")
+def test_plugins_outside_the_security_band_and_the_asker_are_not_asked_about_it() -> None:
+    def answer(hook: Hook, _s: object, _c: object) -> object:
+        return BlockTool("no") if isinstance(hook, BeforeTool) else Continue()
+
+    asker = plug(
+        "Asks",
+        before_prompt=lambda hook, _s, _c: Ask(RunTool("look")) if hook.answer is None else Continue(),
+        before_tool=answer,
+        priority=10,
+    )
+    bench = Bench(asker, plug("Later", before_tool=answer, priority=100))
+    bench.prompt()
+    assert bench.got[-1].step.rulings[1] == Ruling("before_tool")
+    assert bench.state.suspended[0].ask_id == "ask2"
+    bench.send(AskSettled("ask2", Ok("text")))
+    assert bench.state.suspended == ()
+
+
+@fold("RunTool passes the security band except the asker")
+def test_a_tool_that_a_plugin_asks_for_runs_with_the_arguments_that_the_guards_left() -> None:
+    bench = Bench(plug("Guard", before_tool=ReplaceToolArgs({"path": "b"}), priority=5), asking())
+    bench.prompt()
+    (wanted,) = (effect for effect in bench.got[-1].step.effects if type(effect).__name__ == "CarryOut")
+    assert getattr(wanted, "request", None) == RunTool("look", path("b"))
+    assert [ruling.hook for ruling in bench.got[-1].step.rulings] == ["before_prompt", "before_tool", "check"]
+
+
+def test_a_tool_that_is_not_there_or_whose_arguments_do_not_fit_is_not_run_for_a_plugin() -> None:
+    bench = Bench(asking("jump"))
+    bench.prompt()
+    assert told(bench) == repr(Failed("there is no tool `jump`"))
+    bench = Bench(asking("look", bad="1"))
+    bench.prompt()
+    assert told(bench) == repr(Failed("$.bad: not wanted"))
