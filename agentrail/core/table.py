@@ -1,20 +1,72 @@
-"""The transition table."""
+"""The transition table: for each phase and input, where a session may go and which effects it may ask for, and why.
+
+It is total, it is checked at every step, and the docs are printed from it; tests demand that each promise is seen kept.
+Two things go with any row and stand in none. What `on_event` wants written is a `WriteLog`. And a critical plugin whose
+`on_event` breaks aborts the open turn: that goes as the row of `AbortSent` allows, from where the session then is.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
-from agentrail.core.effects import EFFECTS
-from agentrail.core.inputs import INPUTS, ForkSent, ResumeSent, SessionOpened, SessionReturned, SuspendSent, TraceSent
+from agentrail.core.effects import (
+    CancelAsk,
+    CancelCalls,
+    CancelCompaction,
+    CancelRequest,
+    CarryOut,
+    ClearTimer,
+    CloseSession,
+    OpenStream,
+    ReportStart,
+    SetTimer,
+    StartCall,
+    StartCompaction,
+    StartRequest,
+)
+from agentrail.core.inputs import (
+    AbortSent,
+    ApproveSent,
+    AskSettled,
+    AttachPluginSent,
+    ChangeToolsSent,
+    CompactionEnded,
+    CompactionFailed,
+    CompactSent,
+    DetachPluginSent,
+    ForkSent,
+    HooksWereSlow,
+    PromptSent,
+    RejectSent,
+    RespondSent,
+    ResumeSent,
+    SessionOpened,
+    SessionReturned,
+    SteerSent,
+    StopSent,
+    StreamBegan,
+    StreamCut,
+    StreamEnded,
+    StreamStalled,
+    SuspendSent,
+    SwitchModelSent,
+    TimerFired,
+    ToolRaised,
+    ToolReturned,
+    ToolStopped,
+    TraceSent,
+    UpdatePluginSent,
+    WithdrawSent,
+)
 from agentrail.core.state import Phase
 from agentrail.values.value import Value, value
 
 
 @value
 class Rule(Value):
-    """What one input may do in one state."""
+    """What one input may do in one phase."""
 
     to: frozenset[Phase]
     """Where the session may be behind it; empty: the input is illegal here."""
@@ -24,20 +76,277 @@ class Rule(Value):
     """What this row is about."""
 
 
-_LATER = (ForkSent, SuspendSent, ResumeSent, TraceSent, SessionReturned)
-_COMMANDS = INPUTS[:15]
+Kinds: TypeAlias = tuple[type[Value], ...]
+Rows: TypeAlias = dict[type[Value], Rule]
+
+NEW, IDLE, RUNNING = Phase.NEW, Phase.IDLE, Phase.RUNNING
+STREAMING, EXECUTING, ENDED = Phase.STREAMING, Phase.EXECUTING_TOOLS, Phase.ENDED
 
 
-def _bootstrap(phase: Phase, input_: type[Value]) -> Rule:
-    if input_ in _LATER:
-        return Rule(frozenset(), frozenset(), "not before supervision")
-    if (phase is Phase.NEW) != (input_ is SessionOpened):
-        return Rule(frozenset(), frozenset(), "x")
-    if phase is Phase.ENDED and input_ in _COMMANDS:
-        return Rule(frozenset(), frozenset(), "ended")
-    return Rule(frozenset(Phase), frozenset(EFFECTS), "")
+def illegal(why: str) -> Rule:
+    """Say that an input has no meaning here."""
+    return Rule(frozenset(), frozenset(), why)
 
+
+def goes(*to: Phase, may: Kinds = (), why: str) -> Rule:
+    """Say where an input may lead, and what it may ask for."""
+    return Rule(frozenset(to), frozenset(may), why)
+
+
+def each(inputs: Kinds, rule: Rule) -> Rows:
+    """Give several inputs the same row."""
+    return dict.fromkeys(inputs, rule)
+
+
+# Inputs that share rows
+
+LATER: Final = (ForkSent, SuspendSent, ResumeSent, TraceSent, SessionReturned)
+TALK: Final = (PromptSent, SteerSent)
+DECISIONS: Final = (ApproveSent, RejectSent, RespondSent)
+SETTINGS: Final = (SwitchModelSent, ChangeToolsSent)
+PLUGIN_CHANGES: Final = (UpdatePluginSent, AttachPluginSent, DetachPluginSent)
+STREAM: Final = (StreamBegan, StreamEnded, StreamCut, StreamStalled)
+CALLS: Final = (ToolReturned, ToolRaised, ToolStopped)
+COMPACTIONS: Final = (CompactionEnded, CompactionFailed)
+COMMANDS: Final = (*(*TALK, AbortSent, *DECISIONS, *SETTINGS, *PLUGIN_CHANGES, CompactSent, WithdrawSent, StopSent),)
+RESULTS: Final = (*STREAM, *CALLS, TimerFired, AskSettled, *COMPACTIONS, HooksWereSlow)
+
+# Effects that go together
+
+ON: Final = (StartRequest, StartCompaction, CarryOut, SetTimer, ClearTimer)
+"""Going on up to whatever has to be waited for: the next request of this turn, or the turn of the next prompt."""
+LEAVE: Final = (CancelCalls, CancelAsk)
+"""Taking calls out of their turn, and hooks that wait."""
+END: Final = (CloseSession, CancelCalls, SetTimer, ClearTimer)
+"""Ending a session: background work is cancelled too."""
+
+# Rules that several phases share
+
+NOTED: Final = "it is noted, and nothing waits for it"
+LATE: Final = "it belongs to something that was cancelled: it changes nothing"
+OPENED: Final = illegal("the session was opened before")
+
+
+def stays(phase: Phase, why: str, may: Kinds = ()) -> Rule:
+    """Say that an input leaves the session in its phase."""
+    return goes(phase, may=may, why=why)
+
+
+def anywhere(phase: Phase) -> Rows:
+    """Return the rows that are alike in every phase in which a session lives."""
+    return {
+        SessionOpened: OPENED,
+        **each(SETTINGS, stays(phase, "it applies at once to what is to come; the request that is out stays as it is")),
+        **each(PLUGIN_CHANGES, stays(phase, "the row of plugins changes when no turn is open; the last write wins")),
+        WithdrawSent: stays(phase, "a queued prompt is taken back, if it is still queued"),
+        HooksWereSlow: stays(phase, "it is reported"),
+        **each(CALLS, stays(phase, "work that has left its turn ended: it is told, or only forgotten", (ClearTimer,))),
+        **each(STREAM, stays(phase, LATE)),
+        **each(COMPACTIONS, stays(phase, LATE)),
+    }
+
+
+NOBODY_WAITS: Final = "nothing can be held while the model is asked: the id is unknown"
+WHILE_ASKED: Final = "it is queued until the turn ends"
+UNTIL_REQUEST: Final = "the context is compacted before the next request"
+
+_NEW: Rows = {
+    SessionOpened: goes(
+        *(IDLE, RUNNING, ENDED),
+        may=(ReportStart, CloseSession, CarryOut, SetTimer),
+        why="plugins get their first states; one may refuse, or ask for something first",
+    ),
+    **each((*COMMANDS, *RESULTS), illegal("the session has not been opened")),
+}
+
+_IDLE: Rows = {
+    **anywhere(IDLE),
+    **each(
+        TALK,
+        goes(
+            *(IDLE, RUNNING),
+            may=ON,
+            why="it starts a turn, unless a plugin refuses it; held calls are superseded, or it queues behind them",
+        ),
+    ),
+    AbortSent: goes(
+        *(IDLE, RUNNING),
+        may=(*ON, CancelCalls),
+        why="the event is sent always; held calls are given up and their turn ends, then the next prompt is taken",
+    ),
+    ApproveSent: goes(
+        *(IDLE, RUNNING, EXECUTING),
+        may=(*ON, StartCall),
+        why="the call goes on behind the plugin that held it; if a later one stops it, the batch may be done",
+    ),
+    **each(
+        (RejectSent, RespondSent),
+        goes(
+            *(IDLE, RUNNING, EXECUTING),
+            may=ON,
+            why="the call has its result; with the last one the model goes on, or the turn ends",
+        ),
+    ),
+    CompactSent: goes(
+        *(IDLE, RUNNING),
+        may=(StartCompaction, CarryOut, SetTimer),
+        why="the context is compacted at once; not while a turn rests, and not if a plugin skips it",
+    ),
+    StopSent: goes(ENDED, may=END, why="`session_end` runs and everything under the session ends"),
+    TimerFired: goes(
+        *(IDLE, RUNNING, EXECUTING),
+        may=(*ON, CancelCalls),
+        why="nobody decided in time about a held call; or background work was too slow to end",
+    ),
+    AskSettled: stays(IDLE, "nobody waits for it any more; what it used counts"),
+}
+
+_RUNNING: Rows = {
+    **anywhere(RUNNING),
+    PromptSent: stays(RUNNING, WHILE_ASKED),
+    SteerSent: goes(
+        *(RUNNING, IDLE),
+        may=(CancelRequest, *ON),
+        why="it joins the next request; with `now` the one that is out, or a back-off, is cut for it",
+    ),
+    AbortSent: goes(
+        *(IDLE, RUNNING, ENDED),
+        may=(CancelRequest, CancelCompaction, *LEAVE, *ON, ReportStart, CloseSession),
+        why="the turn ends, or the prompt is refused, or the session does not start; the next prompt is taken",
+    ),
+    **each(DECISIONS, stays(RUNNING, NOBODY_WAITS)),
+    CompactSent: stays(RUNNING, UNTIL_REQUEST),
+    StopSent: goes(
+        ENDED,
+        may=(CancelRequest, CancelCompaction, CancelAsk, *END, ReportStart),
+        why="the turn is aborted first; a session that was starting does not start",
+    ),
+    StreamBegan: goes(STREAMING, RUNNING, may=(OpenStream,), why="the first chunk came: the deltas are let out"),
+    StreamEnded: goes(
+        *(IDLE, RUNNING, EXECUTING),
+        may=(StartCall, CancelAsk, *ON),
+        why="a response without chunks: its calls are ruled and run; or it is final, or nothing, and asked for again",
+    ),
+    StreamCut: goes(
+        *(RUNNING, IDLE),
+        may=ON,
+        why="the request failed: it is tried again, or after a compaction, or the turn is aborted",
+    ),
+    StreamStalled: goes(
+        *(RUNNING, IDLE),
+        may=(CancelRequest, *ON),
+        why="it is reported; one stall too many and the request is tried again",
+    ),
+    TimerFired: goes(
+        *(RUNNING, IDLE, EXECUTING, ENDED),
+        may=(CancelRequest, CancelCompaction, *LEAVE, StartCall, *ON, ReportStart, CloseSession),
+        why="a back-off is over, a plugin waited too long, the turn took too long, or background work did",
+    ),
+    AskSettled: goes(
+        *(RUNNING, IDLE, EXECUTING, ENDED),
+        may=(StartCall, CancelAsk, *ON, ReportStart, CloseSession),
+        why="the hook that waited goes on, and whatever it held up",
+    ),
+    **each(
+        COMPACTIONS, goes(RUNNING, IDLE, may=ON, why="the request goes out; a forced one that changed nothing aborts")
+    ),
+}
+
+_STREAMING: Rows = {
+    **anywhere(STREAMING),
+    PromptSent: stays(STREAMING, WHILE_ASKED),
+    SteerSent: goes(
+        *(STREAMING, RUNNING, IDLE),
+        may=(CancelRequest, *ON),
+        why="it waits for the gap; with `now` the stream is cut and the text that had come is kept",
+    ),
+    AbortSent: goes(
+        *(IDLE, RUNNING),
+        may=(CancelRequest, *LEAVE, *ON),
+        why="the stream is cut, the text that had come is kept, the turn ends; the next prompt is taken",
+    ),
+    **each(DECISIONS, stays(STREAMING, NOBODY_WAITS)),
+    CompactSent: stays(STREAMING, UNTIL_REQUEST),
+    StopSent: goes(ENDED, may=(CancelRequest, CancelAsk, *END), why="the turn is aborted first"),
+    StreamEnded: goes(
+        *(STREAMING, IDLE, RUNNING, EXECUTING),
+        may=(StartCall, CancelAsk, *ON),
+        why="its calls are ruled and run; or it is final; `after_response` may ask for something first",
+    ),
+    StreamCut: goes(
+        *(STREAMING, RUNNING, IDLE), may=ON, why="the response broke off: it is tried again, or the turn is aborted"
+    ),
+    StreamStalled: goes(
+        *(STREAMING, RUNNING, IDLE), may=(CancelRequest, *ON), why="it is reported; one too many and the request is cut"
+    ),
+    TimerFired: goes(
+        *(STREAMING, RUNNING, IDLE, EXECUTING),
+        may=(CancelRequest, *LEAVE, StartCall, *ON),
+        why="the turn took too long, `after_response` waited too long, or background work was too slow",
+    ),
+    AskSettled: goes(
+        *(STREAMING, RUNNING, IDLE, EXECUTING), may=(StartCall, CancelAsk, *ON), why="`after_response` goes on"
+    ),
+}
+
+_BATCH_GOES_ON: Final = (EXECUTING, RUNNING, IDLE)
+_EXECUTING: Rows = {
+    **anywhere(EXECUTING),
+    PromptSent: stays(EXECUTING, WHILE_ASKED),
+    SteerSent: goes(
+        *_BATCH_GOES_ON,
+        may=(*LEAVE, *ON),
+        why="every call that is not immune is taken out of the batch; with the last one the model goes on",
+    ),
+    AbortSent: goes(
+        *(IDLE, RUNNING), may=(*LEAVE, *ON), why="calls are cancelled or go on in the background; the turn ends"
+    ),
+    ApproveSent: goes(
+        *_BATCH_GOES_ON,
+        may=(StartCall, *LEAVE, *ON),
+        why="the call goes on beside the batch; a later plugin may stop it",
+    ),
+    RejectSent: stays(EXECUTING, "the call has its result; the others go on", (ClearTimer,)),
+    RespondSent: goes(
+        *_BATCH_GOES_ON, may=(*LEAVE, *ON), why="the call has its answer, and `after_tool` may end the turn for it"
+    ),
+    CompactSent: stays(EXECUTING, UNTIL_REQUEST),
+    StopSent: goes(ENDED, may=(CancelAsk, *END), why="the turn is aborted first, with all its tools"),
+    **each(
+        CALLS,
+        goes(
+            *_BATCH_GOES_ON,
+            may=(StartCall, *LEAVE, *ON),
+            why="the call has its result, or runs again; the next one starts; with the last one the model goes on",
+        ),
+    ),
+    TimerFired: goes(
+        *_BATCH_GOES_ON,
+        may=(StartCall, *LEAVE, *ON),
+        why="a call, a hold, a plugin or the turn took too long; or cancelled work did, and makes room",
+    ),
+    AskSettled: goes(
+        *_BATCH_GOES_ON, may=(StartCall, *LEAVE, *ON), why="the hook that waited goes on, and what it held up"
+    ),
+}
+
+_ENDED: Rows = {
+    SessionOpened: OPENED,
+    **each(COMMANDS, illegal("the session has ended")),
+    **each(RESULTS, stays(ENDED, LATE)),
+}
 
 TABLE: Final[Mapping[Phase, Mapping[type[Value], Rule]]] = MappingProxyType(
-    {phase: {input_: _bootstrap(phase, input_) for input_ in INPUTS} for phase in Phase}
+    {
+        phase: MappingProxyType({**rows, **each(LATER, illegal("not before supervision"))})
+        for phase, rows in (
+            (NEW, _NEW),
+            (IDLE, _IDLE),
+            (RUNNING, _RUNNING),
+            (STREAMING, _STREAMING),
+            (EXECUTING, _EXECUTING),
+            (ENDED, _ENDED),
+        )
+    }
 )
+"""Phase → input → rule, for every pair."""

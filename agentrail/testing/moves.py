@@ -85,8 +85,10 @@ BUSY: Final = 8
 LATE: Final = 1
 
 
-def results(out: Outstanding) -> Iterator[Move]:
-    """Yield what outstanding effects could produce, those of cancelled work included."""
+def results(out: Outstanding, *, slow: bool = False) -> Iterator[Move]:
+    """Yield what outstanding effects could produce, those of cancelled work included; *slow*: the last step may be."""
+    if slow:
+        yield Move(LATE, HooksWereSlow, partial(_given, HooksWereSlow(("A",), 70)))
     yield from _of_requests(out)
     yield from _of_calls(out)
     for ask_id, ask in out.asks.items():
@@ -169,7 +171,7 @@ def calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
     asking = [c.question.ref for c in state.waiting_calls if c.question is not None]
     yield Move(10 if held else 1, ApproveSent, partial(_approve, held))
     yield Move(4 if held else 1, RejectSent, partial(_reject, held))
-    yield Move(8 if asking else 1, RespondSent, partial(_respond, asking))
+    yield Move(16 if asking else 1, RespondSent, partial(_respond, asking))
     yield Move(1, SwitchModelSent, _switch)
     yield Move(1, ChangeToolsSent, partial(_change_tools, state))
     yield Move(1, UpdatePluginSent, partial(_update, teach))
@@ -177,7 +179,6 @@ def calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
     yield Move(1, DetachPluginSent, _detach)
     yield Move(1, CompactSent, partial(_given, CompactSent()))
     yield Move(2 if state.queue else 1, WithdrawSent, partial(_withdraw, state))
-    yield Move(1, HooksWereSlow, partial(_given, HooksWereSlow(("A",), 70)))
     yield Move(1, StopSent, partial(_stop, out))
 
 
@@ -198,7 +199,7 @@ def _steer(out: Outstanding, choose: Choose) -> AnyInput:
 
 def _abort(out: Outstanding, choose: Choose) -> AnyInput:
     reason = choose.pick((None, "enough"))
-    kill = choose.weighted(((3, "killable"), (1, "all"), (3, "none")))
+    kill = choose.weighted(((3, "killable"), (4 if out.calls else 1, "all"), (3, "none")))
     return AbortSent(reason, kill, choose.percent(30), choose.pick(((), ("late",))), _partial(out, choose))
 
 

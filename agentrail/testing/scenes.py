@@ -139,12 +139,23 @@ def draw_plugin(choose: Choose, key: str) -> Keyed:
             return Keyed(key, choose.pick((Listener(raises, logs), CriticalListener(9 * raises, logs))))
 
 
+PEOPLE_LINES: Final = (
+    ("emit", "continue"),
+    ("continue", "abort"),
+    ("continue", "ask"),
+    ("ask", "abort"),
+    ("ask", "ask", "abort"),
+)
+
+
 def draw_people(choose: Choose) -> tuple[Attachable, ...]:
     """Draw plugins that hold some calls and let others run, and have their say behind whoever decided."""
-    held = choose.pick((frozenset({"read", "write"}), frozenset({"talk", "solo"}), frozenset({"keep", "fix"})))
-    hooks = choose.some(("before_tool", "after_tool", "on_tool_error"), 60)
-    lines = {hook: choose.pick((("continue", "abort"), ("continue", "ask"), ("emit", "continue"))) for hook in hooks}
-    return Keyed("A", Holder(held, choose.pick((None, 120.0, 1.0)), "family")), Keyed("B", Scripted(lines))
+    held = choose.pick(({"read", "write"}, {"talk", "solo"}, {"keep", "fix"}, ()))
+    hooks = choose.some(("before_tool", "after_tool", "on_tool_error", "after_response"), 50)
+    lines = {hook: choose.pick(PEOPLE_LINES) for hook in hooks}
+    if choose.percent(10):
+        lines["before_tool"] = ("block_tool", "replace_tool_args")
+    return Keyed("A", Holder(frozenset(held), choose.pick((None, 120.0, 1.0)), "family")), Keyed("B", Scripted(lines))
 
 
 def draw_plugins(choose: Choose, most: int = 3) -> tuple[Attachable, ...]:
@@ -160,8 +171,8 @@ def draw_tools(choose: Choose) -> tuple[ToolSpec, ...]:
     names = choose.weighted(
         (
             (6, ALL_NAMES),
-            (1, ("keep", "write")),
-            (2, ("talk", "keep")),
+            (2, ("keep", "write")),
+            (4, ("talk", "keep")),
             (1, ("fix", "read")),
             (1, choose.some(ALL_NAMES, 50)),
         )

@@ -49,9 +49,6 @@ from agentrail.values.value import Value, value
 COMMANDS: Final = frozenset(INPUTS[1 : INPUTS.index(StopSent) + 1])
 """The calls of users; an ended session refuses them."""
 
-RARE: Final = 600
-"""How much more often a row that was never reached is sought than one that was reached so often."""
-
 
 @value
 class Record(Value):
@@ -78,6 +75,7 @@ class World:
         self.ledger = Ledger()
         self.records: list[Record] = []
         self.revisions = 0
+        self.slow = False
         self.judge = Live(storable)
         self.state = self.first = self._first(session_id)
 
@@ -112,21 +110,20 @@ class World:
     def moves(self) -> list[Move]:
         """Return what could happen next."""
         if self.state.phase is Phase.ENDED:
-            return list(results(self.out))
-        return [*results(self.out), *calls(self.state, self.out, self.teach)]
+            return list(results(self.out, slow=self.slow))
+        return [*results(self.out, slow=self.slow), *calls(self.state, self.out, self.teach)]
 
     def go(self, choose: Choose, *, seek: bool = False) -> Step | None:
         """Let something happen; `None` if nothing can. *seek* prefers rows that the tally has seen least."""
         moves = self.moves()
         if not moves:
             return None
-        rows = self.tally.rows
-        sought = seek and choose.percent(50)
-        weighted = [
-            (move.weight if not sought else 1 + RARE * move.weight // (1 + rows[self.state.phase, move.kind]), move)
-            for move in moves
-        ]
-        return self.apply(choose.weighted(weighted).make(choose), choose)
+        weights = [move.weight for move in moves]
+        if seek and choose.percent(50):
+            wanted = self.tally.wanted
+            weights = [move.weight * (1 + wanted(self.state.phase, move.kind)) for move in moves]
+        move = choose.weighted(tuple(zip(weights, moves, strict=True)))
+        return self.apply(move.make(choose), choose)
 
     def apply(self, given: AnyInput, choose: Choose | None = None) -> Step:
         """Let *given* happen, and check everything."""
@@ -144,6 +141,7 @@ class World:
         for effect in done.effects:
             self.out.perform(effect, self.now)
         self.state = done.state
+        self.slow = bool(done.rulings)
         self.ledger.check(before, arrival, done, self.out)
         return done
 

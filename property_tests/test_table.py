@@ -1,0 +1,56 @@
+from itertools import product
+
+import pytest
+
+from agentrail.core import inputs
+from agentrail.core.effects import EFFECTS, WriteLog
+from agentrail.core.inputs import INPUTS, Arrival
+from agentrail.core.state import Phase, Setup, State
+from agentrail.core.step import HANDLERS, step
+from agentrail.core.table import LATER, TABLE
+from agentrail.errors import IllegalInput
+from agentrail.hooks.judge import Recorded
+from property_tests.volume import volume
+
+
+def test_the_table_is_total() -> None:
+    assert {(phase, kind) for phase, row in TABLE.items() for kind in row} == set(product(Phase, INPUTS))
+
+
+def test_each_rule_says_why() -> None:
+    assert all(rule.why and rule.why[-1] != "." for row in TABLE.values() for rule in row.values())
+
+
+def test_an_illegal_rule_asks_for_nothing() -> None:
+    assert all(not rule.may for row in TABLE.values() for rule in row.values() if not rule.to)
+
+
+def test_what_stands_on_a_later_issue_is_illegal_everywhere() -> None:
+    assert {TABLE[phase][kind].why for phase, kind in product(Phase, LATER)} == {"not before supervision"}
+    assert not any(TABLE[phase][kind].to for phase, kind in product(Phase, LATER))
+
+
+def test_an_input_has_a_handler_just_if_it_is_legal_somewhere() -> None:
+    assert set(HANDLERS) == {kind for kind in INPUTS if any(TABLE[phase][kind].to for phase in Phase)}
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_an_illegal_input_is_refused_with_the_reason_of_its_row(phase: Phase) -> None:
+    state = State("s", Setup(), "model", phase=phase)
+    for kind in (inputs.ForkSent, inputs.SuspendSent, inputs.ResumeSent, inputs.TraceSent, inputs.SessionReturned):
+        with pytest.raises(IllegalInput) as refused:
+            step(state, Arrival(kind(), 0), Recorded(()))
+        assert refused.value == IllegalInput(phase.value, kind.__name__, "not before supervision")
+
+
+def test_each_effect_is_promised_somewhere() -> None:
+    promised = {effect for row in TABLE.values() for rule in row.values() for effect in rule.may}
+    assert promised == set(EFFECTS) - {WriteLog}
+
+
+def test_every_legal_row_is_reached_twenty_times() -> None:
+    assert volume().seldom(20) == {}
+
+
+def test_every_promise_of_the_table_is_seen_kept() -> None:
+    assert volume().broken() == {}
