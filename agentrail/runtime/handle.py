@@ -79,8 +79,9 @@ class SessionHandle:
         turn: Slot[Outcome] = Slot()
         letter.watch = self._session.waiters.watch(turn)
         await self._session.mailbox.post_user(letter)
-        commands.raised(await slot.wait())
-        outcome = await turn.wait()
+        ref = commands.accepted(await slot.wait()).ref
+        past = None if turn.settled or command is None else await self._session.outcome_of(ref)
+        outcome = await turn.wait() if past is None else past
         if isinstance(outcome, AgentrailError):
             raise commands.fresh(outcome)
         return outcome
@@ -103,14 +104,14 @@ class SessionHandle:
         if kill_tools not in KILL_TOOLS:
             raise BadChoice.among("kill_tools", kill_tools, KILL_TOOLS)
         letter, slot = self._letter(commands.AbortSent(reason, kill_tools, clear_queue), command)
-        self._session.abort_now(kill_tools)
+        self._session.abort_now(kill_tools, command, slot)
         self._session.mailbox.post_control(letter)
         commands.raised(await slot.wait())
 
     async def stop(self, reason: str = "stopped", *, command: str | None = None) -> None:
         """End the session for good."""
         letter, slot = self._letter(commands.StopSent(reason), command)
-        self._session.abort_now("all")
+        self._session.abort_now("all", command, slot)
         self._session.mailbox.post_control(letter)
         commands.raised(await slot.wait())
 

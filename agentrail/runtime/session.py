@@ -10,6 +10,8 @@ from agentrail.core.inputs import (
     AbortSent,
     AnyInput,
     Arrival,
+    AttachPluginSent,
+    ChangeToolsSent,
     HooksWereSlow,
     PromptSent,
     SteerSent,
@@ -18,6 +20,7 @@ from agentrail.core.inputs import (
     StreamCut,
     StreamEnded,
     StreamStalled,
+    UpdatePluginSent,
 )
 from agentrail.core.state import Phase, State
 from agentrail.core.step import Step, step
@@ -36,7 +39,7 @@ from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.parts import House, Outfit
 from agentrail.runtime.performing import Performer
 from agentrail.runtime.slot import Slot
-from agentrail.runtime.waiting import Waiters
+from agentrail.runtime.waiting import Outcome, Waiters, ended, resting
 from agentrail.values.content import text_of
 from agentrail.values.events.life import AbortPending
 
@@ -54,6 +57,9 @@ KEPT_ANSWERS = 1000
 FULL_PAUSE = 1.0
 """Seconds between attempts to write a record that the journal had no space for."""
 
+PAGE = 1000
+"""Records that are read at once."""
+
 CARRIES_PARTIAL = (AbortSent, SteerSent, StopSent, StreamStalled)
 
 
@@ -61,10 +67,12 @@ class Session:
     """The live side of one session."""
 
     __slots__ = (
+        "_aborting",
         "_answers",
         "_began",
         "_claim",
         "_head",
+        "_in_hand",
         "_opening",
         "bus",
         "down",
@@ -89,6 +97,8 @@ class Session:
         self.down: list[Slot[str]] = []
         self.reason: str | None = None
         self.stuck: JournalFull | None = None
+        self._aborting: Slot[Answer] | None = None
+        self._in_hand: Letter | None = None
         self._opening: State | None = state
         self._claim = claim
         self._head = claim.head
@@ -107,13 +117,15 @@ class Session:
     async def run(self) -> None:
         """Own the session until it ends."""
         while self.state.phase is not Phase.ENDED:
-            letter = await self.mailbox.receive()
-            await self._handle(letter)
+            self._in_hand = await self.mailbox.receive()
+            await self._handle(self._in_hand)
 
     async def _handle(self, letter: Letter) -> None:
         if letter.command is not None:
             known = await self._known(letter.command, letter.given)
             if known is not None:
+                if letter.watch is not None and isinstance(known, Accepted):
+                    letter.watch(known.ref)
                 letter.settle(known)
                 return
         given = self._completed(letter)
@@ -129,10 +141,11 @@ class Session:
         if self.state.seats and time.perf_counter() - began > SLOW_HOOKS:
             self._report_slow(time.perf_counter() - began)
         self.performer.stop_early(outcome.effects)
-        if isinstance(given, StreamBegan):
-            self._began = given.request_id
-        elif outcome.changes(self.state) and not self._never_was(outcome):
-            await self._commit(arrival, outcome, letter.command)
+        if outcome.changes(self.state):
+            if isinstance(given, StreamBegan):
+                self._began = given.request_id
+            elif not self._never_was(outcome):
+                await self._commit(arrival, outcome, letter.command)
         if isinstance(given, StreamEnded | StreamCut):
             self.performer.release(given.request_id)
         self.state = outcome.state
@@ -232,20 +245,28 @@ class Session:
 
     # From the handle
 
-    def abort_now(self, kill_tools: str) -> None:
-        """Stop what an abort stops, at once; the step, the record and the event follow."""
-        if self.state.phase is Phase.ENDED:
+    def abort_now(self, kill_tools: str, command: str | None, answer: Slot[Answer]) -> None:
+        """Stop what an abort stops, at once; the step, the record and the event follow, and *answer* with them."""
+        if self.reason is not None or command in self._answers:
             return
         self.performer.stop_now(self.state, kill_tools)
-        seq = self.bus.cursor.seq
-        self.house.timers.set(
-            (self.state.session_id, "abort"), self.house.clock.after(LATE_COMMIT), lambda: self._announce(seq)
-        )
+        if self._aborting is None or self._aborting.settled:
+            self._aborting = answer
+            self.house.timers.set((self.state.session_id, "abort"), self.house.clock.after(LATE_COMMIT), self._announce)
 
-    def _announce(self, seq: int) -> None:
+    def _announce(self) -> None:
         """Say that an abort is still being written, if it is."""
-        if self.bus.cursor.seq == seq and self.state.phase is not Phase.ENDED:
+        if self._aborting is not None and not self._aborting.settled:
             self.bus.whisper(AbortPending(), self.house.clock.now_ms())
+
+    async def outcome_of(self, ref: str) -> Outcome | None:
+        """Return how the turn of a prompt ended, or that it rests; `None`: it has not ended."""
+        outcome: Outcome | None = resting(self.state, ref)
+        number = 0
+        while outcome is None and (records := await self._read(number, PAGE)):
+            outcome = ended(records, ref)
+            number = records[-1].number
+        return outcome
 
     # The end
 
@@ -274,6 +295,8 @@ class Session:
             gone = SessionNotAlive(session_id, self.reason)
         self.performer.close()
         self.house.timers.clear_all(session_id)
+        if self._in_hand is not None:
+            self._in_hand.settle(Refused(gone))
         self.mailbox.close(Refused(gone))
         self.waiters.close(gone)
         self.bus.close()
@@ -292,4 +315,8 @@ def _bare(given: AnyInput) -> AnyInput:
         return given.but(partial=AbortSent().partial, dropped=())
     if isinstance(given, SteerSent | StopSent):
         return given.but(partial=StopSent().partial)
+    if isinstance(given, ChangeToolsSent):
+        return given.but(revision=0)
+    if isinstance(given, AttachPluginSent | UpdatePluginSent):
+        return given.but(seat=given.seat.but(revision=0))
     return given

@@ -37,8 +37,8 @@ class Stream:
     """A request that is out: what has come of it, and whether anybody may hear it yet."""
 
     __slots__ = (
-        "_clock",
         "_began",
+        "_clock",
         "_held_back",
         "_open",
         "_post",

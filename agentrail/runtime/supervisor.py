@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import trio
 
+from agentrail.core.answers import Answer
 from agentrail.core.inputs import SessionOpened, StopSent
 from agentrail.core.state import State
 from agentrail.errors import BadId, SessionCrashed, SessionExists, SupervisorClosed, UnknownSession
@@ -14,6 +15,7 @@ from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.mailbox import Letter
 from agentrail.runtime.parts import House, Outfit
 from agentrail.runtime.session import Session
+from agentrail.runtime.slot import Slot
 
 log = logging.getLogger("agentrail.supervisor")
 
@@ -108,8 +110,9 @@ class Sessions:
 
     async def _stop(self, child: Child) -> None:
         session = child.session
-        session.abort_now("all")
-        session.mailbox.post_control(Letter(StopSent("the supervisor stopped")))
+        slot: Slot[Answer] = Slot()
+        session.abort_now("all", None, slot)
+        session.mailbox.post_control(Letter(StopSent("the supervisor stopped"), slot=slot))
         with trio.move_on_after(session.state.setup.options.shutdown):
             await child.session.wait_down()
         if session.reason is None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from agentrail.core.calls import Call
+from agentrail.core.state import State
 from agentrail.core.step import Step
 from agentrail.errors import AgentrailError, PromptDropped, PromptRejected, TurnAborted
+from agentrail.ports.journal import Record
 from agentrail.runtime.slot import Slot
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.life import AgentAbort, AgentEnd, PromptWithdrawn
@@ -118,12 +120,10 @@ class Waiters:
             told = _told(envelope.event)
             if told is not None:
                 self._settle(*told)
-        state = outcome.state
-        if state.resting and state.turn is not None:
-            held = tuple(held_call(call) for call in state.waiting_calls)
-            turn = state.turn
-            messages = state.history[turn.mark :]
-            self._settle(turn.ref, Reply(turn.ref, "held", messages, state.usage.minus(turn.used), held))
+        turn = outcome.state.turn
+        reply = None if turn is None else resting(outcome.state, turn.ref)
+        if reply is not None:
+            self._settle(reply.ref, reply)
 
     def close(self, error: AgentrailError) -> None:
         """Tell everybody that no turn will end any more."""
@@ -135,6 +135,25 @@ class Waiters:
     def _settle(self, ref: str, outcome: Outcome) -> None:
         for slot in (self._slots or {}).pop(ref, ()):
             slot.settle(outcome)
+
+
+def resting(state: State, ref: str) -> Reply | None:
+    """Return that the turn of a prompt rests, if it does."""
+    turn = state.turn
+    if turn is None or turn.ref != ref or not state.resting:
+        return None
+    held = tuple(held_call(call) for call in state.waiting_calls)
+    return Reply(ref, "held", state.history[turn.mark :], state.usage.minus(turn.used), held)
+
+
+def ended(records: Sequence[Record], ref: str) -> Outcome | None:
+    """Return how the turn of a prompt ended, if *records* tell."""
+    for record in records:
+        for envelope in record.events:
+            told = _told(envelope.event)
+            if told is not None and told[0] == ref:
+                return told[1]
+    return None
 
 
 def _told(event: Event) -> tuple[str, Outcome] | None:

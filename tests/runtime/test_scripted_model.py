@@ -35,7 +35,7 @@ async def test_a_response_has_a_thought_a_text_and_calls() -> None:
 async def test_chunks_can_be_counted_or_given() -> None:
     _, chunks = await ask(ScriptedModel([say("abcdef", chunks=3)]))
     assert chunks == [TextChunk("ab"), TextChunk("cd"), TextChunk("ef")]
-    given = [ThinkingChunk("t"), "a", UsageChunk(Usage(1, 1)), "b"]
+    given: list[str | Chunk] = [ThinkingChunk("t"), "a", UsageChunk(Usage(1, 1)), "b"]
     response, chunks = await ask(ScriptedModel([say(chunks=given)]))
     assert response.parts == (Text("ab"),)
     assert chunks == [ThinkingChunk("t"), TextChunk("a"), UsageChunk(Usage(1, 1)), TextChunk("b")]

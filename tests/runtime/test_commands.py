@@ -1,0 +1,187 @@
+"""A command id makes a lost acknowledgement harmless: the same id again returns the first answer and does nothing."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+import trio
+from attrs import frozen
+
+from agentrail.errors import CommandConflict, QueueFull, TurnAborted, UnknownApproval
+from agentrail.hooks.actions import Continue, HoldTool
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
+from agentrail.hooks.records import BeforeTool
+from agentrail.runtime.handle import SessionHandle
+from agentrail.testing import ScriptedModel, call, say, stall
+from agentrail.values.events.life import AgentAbort, PromptReceived
+from agentrail.values.events.plugins import PluginAttached, PluginDetached, PluginOptsUpdated
+from agentrail.values.events.tools import ToolsUpdated
+from tests.runtime.journals import TestJournal
+from tests.runtime.tools import quick, slow
+from tests.runtime.world import World, open_world, settle, until
+
+Call = Callable[[SessionHandle, str], Awaitable[object]]
+
+
+@frozen
+class Limits(Plugin):
+    most: int = 1
+
+
+class Holder(Plugin):
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | HoldTool[None]:
+        return HoldTool("may it?")
+
+
+IDLE_CALLS: dict[str, Call] = {
+    "prompt": lambda session, command: session.prompt("hi", command=command),
+    "prompt_nowait": lambda session, command: session.prompt_nowait("hi", command=command),
+    "ask": lambda session, command: session.ask("hi", command=command),
+    "steer": lambda session, command: session.steer("hi", command=command),
+    "abort": lambda session, command: session.abort("why", command=command),
+    "compact": lambda session, command: session.compact(command=command),
+    "switch_model": lambda session, command: session.switch_model("demo", command=command),
+    "attach_tools": lambda session, command: session.attach_tools(quick("new"), command=command),
+    "detach_tools": lambda session, command: session.detach_tools("quick", command=command),
+    "replace_tools": lambda session, command: session.replace_tools(quick(), command=command),
+    "attach_plugin": lambda session, command: session.attach_plugin(Holder(), command=command),
+    "update_plugin": lambda session, command: session.update_plugin(Limits, most=2, command=command),
+    "detach_plugin": lambda session, command: session.detach_plugin("Limits", command=command),
+}
+
+
+@pytest.mark.parametrize("name", IDLE_CALLS)
+async def test_the_same_id_again_returns_the_first_answer_and_does_nothing(world: World, name: str) -> None:
+    session = await world.spawn(["One.", "Two."], tools=[quick()], plugins=[Limits()])
+    first = await IDLE_CALLS[name](session, "id")
+    await until(lambda: session.status().phase == "idle")
+    await settle()
+    before, heard = session.inspect(), len(world.heard(session).envelopes)
+    with trio.fail_after(5):
+        again = await IDLE_CALLS[name](session, "id")
+    await settle()
+    assert again == first
+    assert session.inspect() is before
+    assert len(world.heard(session).envelopes) == heard
+
+
+@pytest.mark.parametrize("name", IDLE_CALLS)
+async def test_the_same_id_at_the_same_time_is_done_once(world: World, name: str) -> None:
+    session = await world.spawn(["One.", "Two."], tools=[quick()], plugins=[Limits()])
+    answers: list[object] = []
+
+    async def once() -> None:
+        answers.append(await IDLE_CALLS[name](session, "id"))
+
+    with trio.fail_after(5):
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(once)
+    await until(lambda: session.status().phase == "idle")
+    await settle()
+    assert answers == [answers[0]] * 3
+    heard = world.heard(session)
+    kinds = (PromptReceived, AgentAbort, ToolsUpdated, PluginAttached, PluginDetached, PluginOptsUpdated)
+    assert all(len(heard.of(kind)) <= 1 for kind in kinds)
+
+
+@pytest.mark.parametrize("name", IDLE_CALLS)
+async def test_the_same_id_with_another_command_is_a_conflict(world: World, name: str) -> None:
+    session = await world.spawn(["One."], tools=[quick()], plugins=[Limits()])
+    await session.switch_model("demo", temperature=0, command="id")
+    with pytest.raises(CommandConflict, match="`id`"):
+        await IDLE_CALLS[name](session, "id")
+
+
+async def test_the_answer_is_found_in_the_journal_when_the_session_has_forgotten_it(world: World) -> None:
+    session = await world.spawn(ScriptedModel(["ok"], repeat_last=True))
+    first = await session.prompt("hi", command="first")
+    await until(lambda: session.status().phase == "idle")
+    for number in range(1001):
+        await session.switch_model("demo", number=number, command=str(number))
+    assert await session.prompt("hi", command="first") == first
+    with pytest.raises(CommandConflict):
+        await session.prompt("other", command="first")
+
+
+async def test_an_ask_that_is_sent_again_waits_for_the_turn_of_the_first(world: World) -> None:
+    session = await world.spawn([say("a b c", delay=1.0), "Two."])
+    with trio.move_on_after(1.5):
+        await session.ask("hi", command="id")
+    reply = await session.ask("hi", command="id")
+    assert reply.text == "a b c"
+    assert await session.ask("hi", command="id") == reply
+    assert len(world.heard(session).of(PromptReceived)) == 1
+
+
+async def test_an_ask_that_is_sent_again_raises_what_the_first_raised(world: World) -> None:
+    session = await world.spawn([stall()])
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(abort_soon, session)
+        with pytest.raises(TurnAborted) as first:
+            await session.ask("hi", command="id")
+    with pytest.raises(TurnAborted) as second:
+        await session.ask("hi", command="id")
+    assert first.value == second.value
+
+
+async def abort_soon(session: SessionHandle) -> None:
+    await trio.sleep(1)
+    await session.abort()
+
+
+async def test_an_ask_that_is_sent_again_while_the_session_rests_is_told_so(world: World) -> None:
+    session = await world.spawn([say(calls=[call("quick")])], tools=[quick()], plugins=[Holder()])
+    first = await session.ask("hi", command="id")
+    with trio.fail_after(5):
+        assert await session.ask("hi", command="id") == first
+
+
+async def test_an_abort_that_is_sent_again_does_not_touch_the_next_turn(world: World) -> None:
+    session = await world.spawn([stall(after=1), say("a b c d", delay=1.0)])
+    await session.prompt("first")
+    await until(lambda: session.status().phase == "streaming")
+    await session.abort(command="id")
+    await session.prompt("second")
+    await until(lambda: session.status().phase == "streaming")
+    await session.abort(command="id")
+    await until(lambda: session.status().phase == "idle")
+    assert session.messages()[-1] == session.inspect().history[-1]
+    assert world.heard(session).said.endswith("a b c d")
+
+
+async def test_an_abort_with_an_id_that_joins_one_without_is_remembered() -> None:
+    async with open_world(TestJournal(commit=1.0)) as world:
+        session = await world.spawn([stall(after=1), say("a b c", delay=1.0)])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(session.switch_model, "demo")
+            await trio.sleep(0.1)
+            nursery.start_soon(session.abort)
+            await trio.sleep(0.1)
+            nursery.start_soon(lambda: session.abort(command="id"))
+        before = len(world.heard(session).of(AgentAbort))
+        await session.abort(command="id")
+        await settle()
+        assert len(world.heard(session).of(AgentAbort)) == before
+
+
+async def test_a_decision_that_is_sent_again_is_answered_as_before(world: World) -> None:
+    session = await world.spawn([say(calls=[call("slow")]), "Done."], tools=[slow()], plugins=[Holder()])
+    (held,) = (await session.ask("hi")).held
+    await session.approve(held.id, command="id")
+    await session.approve(held.id, command="id")
+    with pytest.raises(UnknownApproval):
+        await session.approve(held.id, command="another")
+    with pytest.raises(CommandConflict):
+        await session.reject(held.id, command="id")
+
+
+async def test_a_refusal_is_an_answer_too(world: World) -> None:
+    session = await world.spawn([stall()], max_prompt_queue=1)
+    await session.prompt("first")
+    await session.prompt("second")
+    with pytest.raises(QueueFull):
+        await session.prompt("third", command="id")
+    await session.abort(clear_queue=True)
+    with pytest.raises(QueueFull):
+        await session.prompt("third", command="id")
