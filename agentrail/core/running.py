@@ -283,10 +283,10 @@ def finish_after_tool_batch(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> 
     if texts:
         w.say(UserMessage((Text("\n\n".join(text for _, text in texts)),), Origin.INTERVENTION))
         w.emit(*(Intervention(text, hook) for hook, text in texts))
-    if not batch.decisions or s.steering:
-        w.next("next_round")
-    elif any(goes_on for _, goes_on in batch.decisions):
+    if any(goes_on for _, goes_on in batch.decisions):
         w.emit(AgentResumed(batch.decisions[-1][0]))
+        w.next("next_round")
+    elif not batch.decisions or s.steering:
         w.next("next_round")
     else:
         end_turn(w, "left")
