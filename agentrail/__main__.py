@@ -1,0 +1,10 @@
+"""`python -m agentrail`: a conversation in the terminal."""
+
+from __future__ import annotations
+
+import sys
+
+from agentrail.cli.command import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Talking to a session in a terminal."""

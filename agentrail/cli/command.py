@@ -1,0 +1,114 @@
+"""The command line: from arguments to a conversation, and to an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from agentrail.app.spec import SessionSpec
+from agentrail.app.supervisor import open_supervisor
+from agentrail.cli.console import Console
+from agentrail.cli.once import once
+from agentrail.cli.pieces import line
+from agentrail.cli.samples import fill
+from agentrail.cli.terminal import Terminal
+from agentrail.cli.tools import terminal_tools
+from agentrail.cli.words import greeting
+from agentrail.errors import AgentrailError, UsageError
+from agentrail.plugins.approval import HumanApproval
+from agentrail.values.value import Value, value
+
+WRONG_USAGE: Final = 2
+INTERRUPTED: Final = 130
+SYSTEM: Final = "You help in a terminal. You have tools for the files of one folder; use them rather than guess."
+
+
+@value
+class Options(Value):
+    """What the command line says."""
+
+    model: str = "demo"
+    """The model."""
+    folder: Path | None = None
+    """Where to work; `None`: in a fresh folder."""
+    once: str | None = None
+    """The one prompt; `None`: a conversation."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Talk, as the arguments say, and return the exit code."""
+    logging.getLogger("agentrail").addHandler(logging.NullHandler())
+    options = parsed(argv)
+    terminal = Terminal(sys.stdin, sys.stdout)
+    try:
+        with working_folder(options.folder) as folder:
+            well = trio.run(talk, options, folder, terminal)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except AgentrailError as error:
+        print(f"agentrail: {error}", file=sys.stderr)
+        return WRONG_USAGE if isinstance(error, UsageError) else 1
+    if terminal.gone:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that nothing fails at the very end
+    return 0 if well and not terminal.gone else 1
+
+
+def parsed(argv: Sequence[str] | None) -> Options:
+    """Return what *argv* says; what it cannot say ends the program with exit code 2."""
+    parser = argparse.ArgumentParser(prog="agentrail", description="Talk to an agent in the terminal.")
+    parser.add_argument("--model", default="demo", metavar="NAME", help="which model (default: %(default)s, offline)")
+    parser.add_argument("--dir", metavar="FOLDER", help="where its tools work (default: a fresh folder with samples)")
+    parser.add_argument("--once", metavar="TEXT", help="say this, show the answer, and leave")
+    parser.add_argument("--version", action="version", version=f"agentrail {version('agentrail')}")
+    given = parser.parse_args(argv)
+    folder = None if given.dir is None else Path(given.dir)
+    if folder is not None and not folder.is_dir():
+        parser.error(f"--dir: there is no folder {given.dir!r}")
+    if given.once is not None and not given.once.strip():
+        parser.error("--once: the text is empty")
+    return Options(given.model, folder, given.once)
+
+
+@contextmanager
+def working_folder(given: Path | None) -> Generator[Path, None, None]:
+    """Use *given*, or a fresh folder with sample files that is deleted at the end."""
+    if given is not None:
+        yield given.resolve()
+        return
+    with tempfile.TemporaryDirectory(prefix="agentrail-", ignore_cleanup_errors=True) as fresh:
+        folder = Path(fresh).resolve()
+        fill(folder)
+        yield folder
+
+
+def spec_for(model: str, folder: Path) -> SessionSpec:
+    """Return the session that is talked to."""
+    return SessionSpec(
+        model=model,
+        tools=terminal_tools(),
+        plugins=(HumanApproval(tools=("write_file", "run"), timeout=None),),
+        system=SYSTEM,
+        working_dir=str(folder),
+    )
+
+
+async def talk(options: Options, folder: Path, terminal: Terminal) -> bool:
+    """Hold the conversation, and return whether it went well."""
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(spec_for(options.model, folder))
+        if options.once is not None:
+            return await once(session, terminal, options.once)
+        terminal.show(greeting(version("agentrail"), options.model, folder, fresh=options.folder is None))
+        await Console(session, terminal).run()
+        terminal.show((line("Bye."),))
+        return True

@@ -1,0 +1,179 @@
+"""A conversation with a person: what they type goes to the session, what happens there comes to the screen."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Final
+
+import trio
+
+from agentrail.cli.answering import Answering
+from agentrail.cli.pieces import Tone, line
+from agentrail.cli.rendering import described, piece_of
+from agentrail.cli.terminal import Terminal
+from agentrail.cli.words import HELP
+from agentrail.errors import AgentrailError, SteeringQueueFull
+from agentrail.runtime.bus import Subscription
+from agentrail.runtime.handle import SessionHandle
+
+AGAIN: Final = 2.0
+"""Seconds within which a second Ctrl-C leaves."""
+
+LOOK_AGAIN: Final = 0.1
+"""Seconds after which a session is looked at that was silent when the input ended."""
+
+LEAVING: Final = tuple(getattr(signal, name) for name in ("SIGHUP", "SIGTERM") if hasattr(signal, name))
+CONTINUED: Final = tuple(getattr(signal, name) for name in ("SIGCONT",) if hasattr(signal, name))
+
+
+class Console:
+    """One session and one person."""
+
+    def __init__(self, session: SessionHandle, terminal: Terminal) -> None:
+        self._session = session
+        self._terminal = terminal
+        self._answering = Answering(session, terminal)
+        self._leaving = trio.CancelScope()
+        self._interrupted = -AGAIN
+        self._seen = 0
+        self._news = trio.Event()
+
+    async def run(self) -> None:
+        """Talk until the person leaves, or the session ends."""
+        with trio.open_signal_receiver(signal.SIGINT, *LEAVING, *CONTINUED) as signals, self._terminal.opened():
+            async with self._session.subscribe() as events:
+                self._seen = self._session.inspect().seq
+                with self._leaving:
+                    async with trio.open_nursery() as nursery:  # noqa: TID251 - an edge has tasks of its own
+                        nursery.start_soon(self._listen, events)
+                        nursery.start_soon(self._obey, signals)
+                        self._invite()
+                        await self._read()
+
+    def _leave(self) -> None:
+        self._leaving.cancel()
+
+    # From the session
+
+    async def _listen(self, events: Subscription) -> None:
+        """Show what happens."""
+        async for envelope in events:
+            piece = piece_of(envelope)
+            if piece is not None:
+                self._terminal.show((piece,))
+            self._seen = max(self._seen, envelope.seq)
+            if self._is_up_to_date:
+                self._answering.look()
+            self._invite()
+            self._news.set()
+            if self._terminal.gone:
+                break
+        self._leave()
+
+    @property
+    def _is_up_to_date(self) -> bool:
+        """Whether everything that has happened is on the screen."""
+        return self._seen >= self._session.inspect().seq
+
+    @property
+    def _is_resting(self) -> bool:
+        """Whether nothing goes on, and the person has seen that."""
+        return self._is_up_to_date and self._session.status().phase == "idle"
+
+    def _invite(self) -> None:
+        self._terminal.prompt(wanted=self._answering.is_open or self._is_resting)
+
+    # From the person
+
+    async def _read(self) -> None:
+        """Do what is typed, until nothing more comes."""
+        while (lines := await self._terminal.read()) is not None:
+            for text in lines:
+                self._interrupted = -AGAIN
+                try:
+                    await self._act(text.strip())
+                except AgentrailError as error:
+                    self._say(f"✗ {error}", Tone.BAD)
+                self._invite()
+        if not self._terminal.keys:
+            await self._rest()
+        self._leave()
+
+    async def _rest(self) -> None:
+        """Return when nothing goes on any more without the person."""
+        while not self._is_resting:
+            self._news = trio.Event()
+            with trio.move_on_after(LOOK_AGAIN):
+                await self._news.wait()
+
+    async def _act(self, text: str) -> None:
+        if text.startswith("/"):
+            await self._command(*text.partition(" ")[::2])
+        elif self._answering.is_open:
+            await self._answering.answer(text)
+        elif not text:
+            return
+        elif (
+            self._session.status().held
+        ):  # the question is about to be asked, and nobody answers what they have not seen
+            self._say(f"  not sent, for there is a question first: {text}", Tone.BAD)
+        elif self._session.status().turn_open:
+            await self._steer(text)
+        else:
+            await self._session.prompt(text)
+
+    async def _command(self, name: str, rest: str) -> None:
+        match name, rest.strip():
+            case "/help", _:
+                self._say(HELP)
+            case "/status", _:
+                self._terminal.show(described(self._session.status()))
+            case "/quit" | "/exit", _:
+                self._leave()
+            case "/model", "":
+                self._say(f"  model: {self._session.status().model}; /model NAME uses another")
+            case "/model", model:
+                await self._session.switch_model(model)
+            case "/steer", "":
+                self._say("  /steer TEXT, or /steer now TEXT")
+            case "/steer", said:
+                now, _, more = said.partition(" ")
+                urgent = now == "now" and bool(more)
+                await self._steer(more if urgent else said, when="now" if urgent else "gap")
+            case _:
+                self._say(f"✗ there is no {name}; /help tells what there is", Tone.BAD)
+
+    async def _steer(self, text: str, *, when: str = "gap") -> None:
+        with suppress(SteeringQueueFull):  # which an event tells, too
+            await self._session.steer(text, when=when)
+
+    def _say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
+        self._terminal.show((line(text, tone),))
+
+    # From outside
+
+    async def _obey(self, signals: AsyncIterator[int]) -> None:
+        """Do what signals say."""
+        async for number in signals:
+            if number in CONTINUED:
+                self._terminal.resume()
+            elif number in LEAVING:
+                self._leave()
+            else:
+                await self._interrupt()
+
+    async def _interrupt(self) -> None:
+        """Stop what runs; leave if nothing does, or the second time in a row."""
+        again = trio.current_time() - self._interrupted < AGAIN
+        self._interrupted = trio.current_time()
+        typed = self._terminal.drop_typed()
+        if self._session.status().phase == "idle" and not self._session.status().turn_open:
+            again = again or not typed
+        elif not again:
+            self._say("  stopping; Ctrl-C again leaves", Tone.DIM)
+            self._answering.forget()
+            await self._session.abort()
+        if again:
+            self._leave()

@@ -1,0 +1,386 @@
+"""What a person sees of each event: a table from kinds of events to pieces of text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from agentrail.cli.pieces import Flow, Piece, Tone, clipped, line, one_line
+from agentrail.runtime.status import Status
+from agentrail.runtime.waiting import HeldCall
+from agentrail.values import events as e
+from agentrail.values.content import Data, Image
+from agentrail.values.json import Json, JsonObject, canonical
+
+SHORT: Final = 100
+"""Characters of arguments and results that are shown in a line."""
+
+LONG: Final = 2_000
+"""Characters of an argument that are shown to whoever is to approve it."""
+
+Show = Callable[..., Piece]
+
+
+def piece_of(envelope: e.Envelope) -> Piece | None:
+    """Return what is shown of an event; `None`: nothing."""
+    show = SHOWN.get(type(envelope.event))
+    return None if show is None else show(envelope.event)
+
+
+def shown_args(args: JsonObject, limit: int = SHORT) -> str:
+    """Return the arguments of a call in one line."""
+    return clipped(" ".join(f"{name}={_value(arg)}" for name, arg in args.items()), limit)
+
+
+def question_about(held: HeldCall) -> tuple[Piece, ...]:
+    """Return what a person needs to see before deciding about a call that waits for them."""
+    if held.kind == "question":
+        options = tuple(line(f"    {number}. {option}") for number, option in enumerate(held.options, 1))
+        return (line(f"? {held.hint}", Tone.ASKING), *options)
+    always = " / [a]lways" if held.family is not None else ""
+    return (
+        line(f"? {held.tool} waits for your approval", Tone.ASKING),
+        *(line(clipped(f"    {name}: {_value(arg)}", LONG)) for name, arg in held.args.items()),
+        line(f"    {clipped(one_line(held.hint), LONG)}", Tone.DIM),
+        line(f"  [y]es / [n]o{always} / [e]dit", Tone.ASKING),
+    )
+
+
+def described(status: Status) -> tuple[Piece, ...]:
+    """Return a status in lines."""
+    used = f"{status.usage.input_tokens} tokens read, {status.usage.output_tokens} written"
+    turn = f"turn {status.turn}, round {status.round}" if status.turn_open else f"{status.turn} turns so far"
+    waiting = [
+        *(f"waits for you: {held.tool} {shown_args(held.args)}" for held in status.held),
+        *(f"in the background: {stray.name}" for stray in status.lingering),
+        *(f"stopped, but has not ended: {stray.name}" for stray in status.quarantined),
+    ]
+    return (
+        line(f"  session   {status.session_id}"),
+        line(f"  state     {status.phase}, {turn}"),
+        line(f"  model     {status.model}"),
+        line(f"  used      {used}{' (estimated)' if status.usage.estimated else ''}"),
+        line(f"  queued    {status.queued} prompts, {status.steering} texts of steering"),
+        *(line(f"  {what}") for what in waiting),
+    )
+
+
+def _value(arg: Json) -> str:
+    return one_line(arg) if isinstance(arg, str) and arg.strip() else canonical(arg)
+
+
+def _note(text: str, tone: Tone = Tone.DIM) -> Piece:
+    return line(f"  {text}", tone)
+
+
+# Life
+
+
+def _received(event: e.PromptReceived) -> Piece:
+    return Piece(Flow.ECHO, f"> {one_line(event.text)}", Tone.BOLD)
+
+
+def _ended(event: e.AgentEnd) -> Piece:
+    return line("" if event.stop_reason == "end" else f"  (the turn ended: {event.stop_reason})", Tone.DIM)
+
+
+def _aborted(event: e.AgentAbort) -> Piece:
+    if event.ref is None:
+        return _note("nothing to stop")
+    why = f"{event.reason}: {one_line(event.detail)}" if event.detail else event.reason
+    return line(f"■ stopped ({why})\n", Tone.BAD)
+
+
+def _session_ended(event: e.SessionEnded) -> Piece:
+    return _note(f"the session has ended: {event.reason}")
+
+
+def _resumed(event: e.AgentResumed) -> Piece:
+    return _note(f"goes on ({event.trigger.replace('_', ' ')})")
+
+
+def _queued(event: e.PromptQueued) -> Piece:
+    return _note(f"queued, place {event.position}: {clipped(one_line(event.text), SHORT)}")
+
+
+def _dropped(event: e.PromptDropped | e.PromptWithdrawn) -> Piece:
+    return _note(f"dropped from the queue: {clipped(one_line(event.text), SHORT)}")
+
+
+def _rejected(event: e.PromptRejected) -> Piece:
+    by = f" by {event.plugin}" if event.plugin else ""
+    return line(f"✗ the prompt was refused{by}: {event.reason}\n", Tone.BAD)
+
+
+def _steering(event: e.SteeringReceived) -> Piece:
+    said = clipped(one_line(event.text), SHORT)
+    match event.status:
+        case "queued":
+            return _note(f"↳ steering: {said}")
+        case "dropped":
+            return _note(f"↳ steering dropped: {said}")
+        case "rejected_full":
+            return _note(f"↳ steering refused, too many wait: {said}", Tone.BAD)
+        case _:
+            return _note(f"↳ steering refused: {event.reason or event.status}", Tone.BAD)
+
+
+def _applied(event: e.SteeringApplied) -> Piece:
+    return _note("↳ the model reads it now" if event.count == 1 else f"↳ the model reads {event.count} texts now")
+
+
+# Responses
+
+
+def _text(event: e.MessageDelta) -> Piece:
+    return Piece(Flow.TEXT, event.delta)
+
+
+def _thought(event: e.ThinkingDelta) -> Piece:
+    return Piece(Flow.THOUGHT, event.delta, Tone.DIM)
+
+
+def _stalled(event: e.StreamStalled) -> Piece:
+    return _note(f"nothing from the model for {event.elapsed_s:.0f} s")
+
+
+def _retry(event: e.Retry) -> Piece:
+    void = "; what it had said is void" if event.dropped_text else ""
+    return _note(
+        f"attempt {event.attempt} failed, again in {event.delay_ms / 1000:.1f} s{void}: {one_line(event.reason)}"
+    )
+
+
+def _failed(event: e.StreamError) -> Piece:
+    return line(f"✗ the model failed: {one_line(event.message)}", Tone.BAD)
+
+
+def _overflow(event: e.ContextOverflow) -> Piece:
+    return _note(f"the conversation is too long for the model: {one_line(event.message)}")
+
+
+def _switched(event: e.ModelSwitched) -> Piece:
+    by = f" by {event.by}" if event.by else ""
+    return _note(f"model: {event.from_} → {event.to}{by}")
+
+
+def _title(event: e.TitleGenerated) -> Piece:
+    return _note(f"title: {event.title}")
+
+
+def _status(event: e.StatusUpdate) -> Piece:
+    return Piece(Flow.STATUS, f"  … {event.text}", Tone.DIM)
+
+
+# Tools
+
+
+def _started(event: e.ToolExecutionStart) -> Piece:
+    again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
+    return _note(f"→ {event.name} {shown_args(event.args)}".rstrip() + again, Tone.PLAIN)
+
+
+def _progress(event: e.ToolExecutionUpdate) -> Piece:
+    return Piece(Flow.STATUS, f"  … {one_line(event.update)}", Tone.DIM)
+
+
+def _done(event: e.ToolExecutionEnd) -> Piece:
+    parts = [
+        "(an image)" if isinstance(part, Image) else canonical(part.data) if isinstance(part, Data) else part.text
+        for part in event.content
+    ]
+    said = clipped(one_line(" ".join(parts)), SHORT) or "(nothing)"
+    late = " (late)" if event.late else ""
+    if event.is_error:
+        return _note(f"✗ {event.name}{late}: {said}", Tone.BAD)
+    return _note(f"✓ {event.name}{late}: {said}", Tone.GOOD)
+
+
+def _blocked(event: e.ToolBlocked) -> Piece:
+    return _note(f"✗ {event.name} was blocked by {event.plugin}: {one_line(event.reason)}", Tone.BAD)
+
+
+def _killed(event: e.ToolKilled) -> Piece:
+    return _note(f"✗ {event.name} was stopped", Tone.BAD)
+
+
+def _skipped(event: e.ToolSkippedForSteering) -> Piece:
+    return _note(f"✗ {event.name} was stopped for what you said", Tone.BAD)
+
+
+def _abandoned(event: e.ToolAbandoned) -> Piece:
+    return _note(f"{event.name} was stopped, but has not ended yet", Tone.BAD)
+
+
+def _uncertain(event: e.ToolUnknown) -> Piece:
+    return _note(f"nobody knows whether {event.name} took effect", Tone.BAD)
+
+
+def _no_such_tool(event: e.ToolCallUnknown) -> Piece:
+    return _note(f"✗ the model called `{event.name}`, which is not there", Tone.BAD)
+
+
+def _loop(event: e.LoopDetected) -> Piece:
+    about = f" on {event.subject}" if event.subject else ""
+    return _note(f"the model goes in circles: {event.name}{about}, {event.count} times")
+
+
+# People
+
+
+def _resolved(event: e.ApprovalResolved) -> Piece:
+    edited = " with edited arguments" if event.edited else ""
+    why = f": {event.reason}" if event.reason else ""
+    return _note(f"{event.status}: {event.tool}{edited}{why}")
+
+
+def _always(event: e.ToolApprovedAlways) -> Piece:
+    return _note(f"not asked again: {event.tool} ({event.command_family})")
+
+
+# Context and plugins
+
+
+def _compacted(event: e.CompactEnd) -> Piece:
+    return _note(
+        f"the conversation was made shorter: {event.note}" if event.removed else f"not made shorter: {event.note}"
+    )
+
+
+def _intervention(event: e.Intervention) -> Piece:
+    return _note(f"a plugin says: {clipped(one_line(event.text), SHORT)}")
+
+
+def _violation(event: e.ContentPolicyViolated) -> Piece:
+    return _note(f"against the policy {', '.join(event.policies)}: {one_line(event.summary)}", Tone.BAD)
+
+
+def _audit(event: e.SecurityAudit) -> Piece:
+    return _note(f"{event.tool} was {event.decision}: {one_line(event.reason)}")
+
+
+def _broken(event: e.PluginError) -> Piece:
+    return _note(f"plugin {event.plugin} broke at {event.hook}: {one_line(event.error)}", Tone.BAD)
+
+
+def _gap(_: e.Gap) -> Piece:
+    return _note("(some output is missing here)")
+
+
+def _recovered(event: e.SessionRecovered) -> Piece:
+    return _note(f"the session is back, from {event.records} records")
+
+
+def _restarted(event: e.SessionRestarted) -> Piece:
+    return _note(f"the session crashed and was restarted: {one_line(event.cause)}", Tone.BAD)
+
+
+def _quarantined(event: e.SessionQuarantined) -> Piece:
+    return _note(f"the session crashed too often: {one_line(event.cause)}", Tone.BAD)
+
+
+def _subagent(event: e.SubagentStart) -> Piece:
+    return _note(f"→ sub-agent: {clipped(one_line(event.description), SHORT)}", Tone.PLAIN)
+
+
+def _subagent_done(event: e.SubagentEnd) -> Piece:
+    mark, tone = ("✗", Tone.BAD) if event.is_error else ("✓", Tone.GOOD)
+    return _note(f"{mark} sub-agent: {clipped(one_line(event.text), SHORT)}", tone)
+
+
+def _todos(event: e.TodoChange) -> Piece:
+    marks = {"done": "x", "in_progress": "~"}
+    lines = [f"  [{marks.get(todo.status, ' ')}] {one_line(todo.text)}" for todo in event.todos]
+    return line("\n".join(lines) or "  nothing left to do")
+
+
+SHOWN: Final[Mapping[type[e.Event], Show]] = {
+    e.AgentAbort: _aborted,
+    e.AgentEnd: _ended,
+    e.AgentResumed: _resumed,
+    e.ApprovalResolved: _resolved,
+    e.CompactEnd: _compacted,
+    e.ContentPolicyViolated: _violation,
+    e.ContextOverflow: _overflow,
+    e.Gap: _gap,
+    e.Intervention: _intervention,
+    e.LoopDetected: _loop,
+    e.MessageDelta: _text,
+    e.ModelSwitched: _switched,
+    e.PluginError: _broken,
+    e.PromptDropped: _dropped,
+    e.PromptQueued: _queued,
+    e.PromptReceived: _received,
+    e.PromptRejected: _rejected,
+    e.PromptWithdrawn: _dropped,
+    e.Retry: _retry,
+    e.SecurityAudit: _audit,
+    e.SessionEnded: _session_ended,
+    e.SessionQuarantined: _quarantined,
+    e.SessionRecovered: _recovered,
+    e.SessionRestarted: _restarted,
+    e.StatusUpdate: _status,
+    e.SteeringApplied: _applied,
+    e.SteeringReceived: _steering,
+    e.StreamError: _failed,
+    e.StreamStalled: _stalled,
+    e.SubagentEnd: _subagent_done,
+    e.SubagentStart: _subagent,
+    e.ThinkingDelta: _thought,
+    e.TitleGenerated: _title,
+    e.TodoChange: _todos,
+    e.ToolAbandoned: _abandoned,
+    e.ToolApprovedAlways: _always,
+    e.ToolBlocked: _blocked,
+    e.ToolCallUnknown: _no_such_tool,
+    e.ToolExecutionEnd: _done,
+    e.ToolExecutionStart: _started,
+    e.ToolExecutionUpdate: _progress,
+    e.ToolKilled: _killed,
+    e.ToolSkippedForSteering: _skipped,
+    e.ToolUnknown: _uncertain,
+}
+"""What is shown of each kind of event."""
+
+SILENT: Final[frozenset[type[e.Event]]] = frozenset(
+    {
+        e.AbortPending,
+        e.AgentStart,
+        e.ApprovalRequired,
+        e.AskAnswered,
+        e.AskStarted,
+        e.AskUser,
+        e.BeforeCompact,
+        e.CompactStart,
+        e.Heartbeat,
+        e.InputQuarantined,
+        e.LargeResultOffloaded,
+        e.MemoryFlushed,
+        e.MessageStart,
+        e.ModelEffective,
+        e.PlanGenerated,
+        e.PlanStepCompleted,
+        e.PluginAttached,
+        e.PluginDetached,
+        e.PluginEvent,
+        e.PluginOptsUpdated,
+        e.PluginSlow,
+        e.PluginUpgraded,
+        e.RequestStart,
+        e.ResponseComplete,
+        e.SessionForked,
+        e.SessionHibernated,
+        e.SessionStarted,
+        e.SessionWoken,
+        e.SubAgentEvent,
+        e.ThinkingStart,
+        e.ToolAttached,
+        e.ToolCalls,
+        e.ToolDetached,
+        e.ToolExecutionMetrics,
+        e.ToolsUpdated,
+        e.UnknownEvent,
+        e.UserResponded,
+    }
+)
+"""The kinds of events that a person is not told of; of what waits for them, `question_about` tells."""

@@ -1,0 +1,227 @@
+"""The terminal: what is typed comes in as lines, what is shown goes out in pieces, and neither garbles the other.
+
+Where both ends are a terminal that hands over each key, the line being typed stands below the output: what would break
+it waits until it is finished, and a whole line of output passes above it. Anywhere else lines are read as they come.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import shutil
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Final, TextIO
+
+import trio
+
+from agentrail.cli.editing import END_OF_INPUT, ENTER, Line, keys_in
+from agentrail.cli.pieces import ERASE, Flow, Look, Piece, Screen, Tone, columns, painted, put_all
+
+CHUNK: Final = 4096
+PROMPT: Final = "> "
+
+
+def has_keys(given: TextIO, shown: TextIO) -> bool:
+    """Whether both ends are a terminal that can hand over each key and rewrite a line."""
+    return (
+        find_spec("termios") is not None
+        and given.isatty()
+        and shown.isatty()
+        and os.environ.get("TERM", "dumb") != "dumb"
+    )
+
+
+def look_of(given: TextIO, shown: TextIO) -> Look:
+    """Return what the output can do."""
+    return Look(
+        colours=shown.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
+        rewrites=has_keys(given, shown),
+        echoes=given.isatty() and shown.isatty(),
+        width=_width(),
+    )
+
+
+def _width() -> int:
+    return shutil.get_terminal_size().columns
+
+
+class Terminal:
+    """Both directions of one terminal, or of two pipes."""
+
+    def __init__(self, given: TextIO, shown: TextIO) -> None:
+        self.look = look_of(given, shown)
+        self.keys = has_keys(given, shown)
+        self.gone = False
+        self._given = given.fileno()
+        self._shown = shown
+        self._screen = Screen()
+        self._line = Line()
+        self._prompts = False
+        self._drawn = False
+        self._waiting: list[Piece] = []
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace")
+        self._rest = ""
+        self._over = False
+
+    # The whole of it
+
+    @contextmanager
+    def opened(self) -> Generator[None, None, None]:
+        """Have each key handed over for as long as this lasts; afterwards everything is as it was."""
+        if not self.keys:
+            yield
+            return
+        from agentrail.cli import modes  # noqa: PLC0415 - not there on every system
+
+        with modes.kept(self._given):
+            self.resume()
+            try:
+                yield
+            finally:
+                self._let_go()
+
+    def resume(self) -> None:
+        """Take the terminal, at first and after a stop by job control."""
+        if self.keys:
+            from agentrail.cli import modes  # noqa: PLC0415 - not there on every system
+
+            modes.hand_over_keys(self._given)
+            self._drawn = False
+            self._draw()
+
+    def _let_go(self) -> None:
+        """Leave the cursor at the beginning of a line."""
+        self._prompts = False
+        self.drop_typed()
+        self._write(self._screen.joint)
+        self._screen = Screen()
+
+    # Out
+
+    def show(self, pieces: Sequence[Piece]) -> None:
+        """Put *pieces* on the screen; those that would break the line being typed wait until it is finished."""
+        self._waiting.extend(pieces)
+        ends_in_a_line = any(piece.flow is Flow.LINE for piece in pieces)
+        if not self._line.text or ends_in_a_line:
+            self._flush()
+
+    def prompt(self, *, wanted: bool) -> None:
+        """Invite the person to type, or stop inviting them: while a session works, a prompt would be in the way."""
+        if wanted != self._prompts:
+            self._prompts = wanted
+            self._redraw()
+
+    def offer(self, text: str) -> None:
+        """Begin the next line with *text*, which the person may change; without keys it is only shown."""
+        if self.keys:
+            self._line = self._line.says(text)
+            self._redraw()
+        else:
+            self.show((Piece(Flow.LINE, text),))
+
+    def drop_typed(self) -> bool:
+        """Forget what was typed and not sent; return whether there was anything."""
+        typed = bool(self._line.text)
+        self._line = self._line.says("")
+        self._redraw()
+        return typed
+
+    def _flush(self) -> None:
+        self._undraw()
+        self.look = self.look.but(width=_width())
+        waiting, self._waiting = self._waiting, []
+        self._screen, text = put_all(self._screen, waiting, self.look)
+        self._write(text)
+        self._draw()
+
+    def _redraw(self) -> None:
+        if self._line.text:
+            self._undraw()
+            self._draw()
+        else:
+            self._flush()
+
+    def _undraw(self) -> None:
+        if self._drawn:
+            self._write(ERASE)
+            self._drawn = False
+
+    def _draw(self) -> None:
+        if not self.keys or not (self._line.text or (self._prompts and self._screen.open is None)):
+            self._write("")
+            return
+        room = max(_width() - columns(PROMPT) - 1, 1)
+        text, at = self._line.shown(room)
+        back = columns(text) - at
+        self._write(
+            self._screen.joint + painted(PROMPT, Tone.BOLD, self.look) + text + (f"\x1b[{back}D" if back else "")
+        )
+        self._screen = Screen()
+        self._drawn = True
+
+    def _write(self, text: str) -> None:
+        """Write *text*, unless nobody reads it any more."""
+        if not self.gone:
+            encoding = self._shown.encoding or "utf-8"
+            try:
+                self._shown.write(text.encode(encoding, "replace").decode(encoding))
+                self._shown.flush()
+            except OSError:
+                self.gone = True
+
+    # In
+
+    async def read(self) -> tuple[str, ...] | None:
+        """Wait for whole lines and return them; `None`: nothing more comes."""
+        while not self._over:
+            given = await self._receive()
+            self._over = not given
+            self._rest += self._decode.decode(given, final=not given)
+            lines = self._typed() if self.keys else self._come()
+            if lines:
+                return lines
+        return None
+
+    async def _receive(self) -> bytes:
+        try:
+            await trio.lowlevel.wait_readable(self._given)
+        except OSError:  # such as a file, which cannot be waited for
+            return await trio.to_thread.run_sync(os.read, self._given, CHUNK, abandon_on_cancel=True)
+        try:
+            return os.read(self._given, CHUNK)
+        except OSError:  # the terminal is gone
+            return b""
+
+    def _come(self) -> tuple[str, ...]:
+        *lines, self._rest = self._rest.split("\n")
+        if self._over and self._rest:
+            lines.append(self._rest)
+        return tuple(line.removesuffix("\r") for line in lines)
+
+    def _typed(self) -> tuple[str, ...]:
+        """Press the keys that came, and return the lines they finished."""
+        keys, self._rest = keys_in(self._rest)
+        lines: list[str] = []
+        for key in keys:
+            if key == ENTER:
+                lines.append(self._line.text)
+                self._finish()
+            elif key == END_OF_INPUT and not self._line.text:
+                self._over = True
+                break
+            else:
+                self._line = self._line.press(key)
+        self._redraw()
+        return tuple(lines)
+
+    def _finish(self) -> None:
+        """Let the line that was typed stand in the output; whoever gets it says when the next one is wanted."""
+        if self._line.text or self._drawn:
+            self._undraw()
+            self._draw()
+            self._write("\n")
+            self._drawn = False
+        self._prompts = False
+        self._line = self._line.done()

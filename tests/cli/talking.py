@@ -1,0 +1,111 @@
+"""Talking to `python -m agentrail` as another program, or as a person at a terminal, would."""
+
+import codecs
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+PATIENCE = 30.0
+HERE = Path(__file__).parents[2]
+COMMAND = (sys.executable, "-m", "agentrail")
+ENVIRONMENT = {
+    "PATH": os.environ.get("PATH", os.defpath),
+    "TERM": "xterm",
+    "LC_ALL": "C.UTF-8",
+    "PYTHONPATH": str(HERE),
+}
+AT_A_TERMINAL = (
+    "import os, sys; os.login_tty(0); os.execv(sys.executable, [sys.executable, '-m', 'agentrail', *sys.argv[1:]])"
+)
+
+
+class Talk:
+    """One conversation: what is expected is waited for, never slept for."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", given: int, shown: int) -> None:
+        self.process = process
+        self.output = ""
+        self._given = given
+        self._shown = shown
+        self._read_to = 0
+        self._decode = codecs.getincrementaldecoder("utf-8")()
+
+    def say(self, text: str) -> None:
+        os.write(self._given, text.encode())
+
+    def wait_for(self, text: str) -> str:
+        """Return what was shown from the last time on, up to and with *text*."""
+        deadline = time.monotonic() + PATIENCE
+        while (found := self.output.find(text, self._read_to)) < 0:
+            assert self._receive(deadline), f"waited for {text!r} behind {self.output[self._read_to :]!r}"
+        start, self._read_to = self._read_to, found + len(text)
+        return self.output[start : self._read_to]
+
+    def rest(self) -> str:
+        """Return what is shown from the last time on to the end."""
+        deadline = time.monotonic() + PATIENCE
+        while self._receive(deadline):
+            pass
+        start, self._read_to = self._read_to, len(self.output)
+        return self.output[start:]
+
+    def code(self) -> int:
+        return self.process.wait(PATIENCE)
+
+    def stop(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def _receive(self, deadline: float) -> bool:
+        readable, _, _ = select.select([self._shown], [], [], max(deadline - time.monotonic(), 0))
+        assert readable, f"nothing came behind {self.output!r}"
+        try:
+            chunk = os.read(self._shown, 4096)
+        except OSError:  # the other side of the terminal is gone
+            return False
+        self.output += self._decode.decode(chunk)
+        return bool(chunk)
+
+
+@contextmanager
+def through_pipes(*args: str) -> Generator[Talk, None, None]:
+    with subprocess.Popen(  # noqa: S603 - our own
+        [*COMMAND, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=ENVIRONMENT
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        try:
+            yield Talk(process, process.stdin.fileno(), process.stdout.fileno())
+        finally:
+            process.kill()
+
+
+@contextmanager
+def at_a_terminal(*args: str, **environment: str) -> Generator[tuple[Talk, int], None, None]:
+    """Talk at a terminal; also give the other side of it, which shows its modes."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(  # noqa: S603 - our own
+        [sys.executable, "-c", AT_A_TERMINAL, *args],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**ENVIRONMENT, **environment},
+    ) as process:
+        try:
+            yield Talk(process, ours, ours), theirs
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            os.close(theirs)
+            os.close(ours)
+
+
+def modes(terminal: int) -> "list[int | list[bytes | int]]":
+    return termios.tcgetattr(terminal)

@@ -1,0 +1,194 @@
+import io
+import os
+from collections.abc import AsyncGenerator, Generator, Iterable
+from contextlib import asynccontextmanager, contextmanager
+from typing import TextIO
+
+import pytest
+import trio
+
+from agentrail.app.spec import SessionSpec
+from agentrail.app.supervisor import open_supervisor
+from agentrail.cli.console import Console
+from agentrail.cli.terminal import Terminal
+from agentrail.plugins.approval import HumanApproval
+from agentrail.runtime.handle import SessionHandle
+from agentrail.testing.scripted import Element, ScriptedModel, call, permanent, say, stall, transient
+from agentrail.tools import AskUser, Effect, tool
+
+PATIENCE = 20
+
+
+class Shown(io.StringIO):
+    """What a person sees, and a way to wait for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._more = trio.Event()
+        self._read_to = 0
+
+    def write(self, text: str, /) -> int:
+        self._more.set()
+        return super().write(text)
+
+    async def wait_for(self, text: str) -> str:
+        """Return what was shown from the last time on, up to and with *text*."""
+        found = -1
+        with trio.move_on_after(PATIENCE):
+            while (found := self.getvalue().find(text, self._read_to)) < 0:
+                self._more = trio.Event()
+                await self._more.wait()
+        assert found >= 0, f"waited for {text!r} behind {self.getvalue()[self._read_to :]!r}"
+        start, self._read_to = self._read_to, found + len(text)
+        return self.getvalue()[start : self._read_to]
+
+
+class Person:
+    """Somebody at one end of two pipes, and the session at the other."""
+
+    def __init__(self, given: int, shown: Shown, session: SessionHandle) -> None:
+        self._given = given
+        self.shown = shown
+        self.session = session
+        self.gone = trio.Event()
+
+    async def says(self, text: str, answer: str) -> str:
+        """Type *text*, and return what is shown until *answer*."""
+        os.write(self._given, f"{text}\n".encode())
+        return await self.shown.wait_for(answer)
+
+    async def leaves(self) -> None:
+        os.write(self._given, b"/quit\n")
+        with trio.fail_after(PATIENCE):
+            await self.gone.wait()
+
+
+@contextmanager
+def a_pipe() -> Generator[tuple[TextIO, int], None, None]:
+    ours, theirs = os.pipe()
+    with os.fdopen(ours) as given, os.fdopen(theirs, "wb"):
+        yield given, theirs
+
+
+@asynccontextmanager
+async def talking(script: Iterable[Element]) -> AsyncGenerator[Person, None]:
+    spec = SessionSpec(
+        model=ScriptedModel(script),
+        tools=(ask_user, burn),
+        plugins=(HumanApproval(tools=("burn",), timeout=None),),
+        retry_base=0,
+    )
+    with a_pipe() as (given, theirs):
+        async with open_supervisor(seed=1) as supervisor, trio.open_nursery() as nursery:
+            session = await supervisor.spawn(spec)
+            person = Person(theirs, Shown(), session)
+
+            async def converse() -> None:
+                await Console(session, Terminal(given, person.shown)).run()
+                person.gone.set()
+
+            nursery.start_soon(converse)
+            yield person
+            await person.leaves()
+
+
+@tool
+async def ask_user(question: str) -> Effect:
+    """Ask the person."""
+    await trio.lowlevel.checkpoint()
+    return Effect(AskUser(question, ("tea", "coffee")))
+
+
+@tool
+async def burn(what: str) -> str:
+    """Burn something."""
+    await trio.lowlevel.checkpoint()
+    return f"burnt {what}"
+
+
+@pytest.mark.parametrize(("said", "answer"), [("2", "coffee"), ("3", "3"), ("water", "water")])
+async def test_a_question_of_the_agent_is_answered(said: str, answer: str) -> None:
+    script: list[Element] = [say("Hm.", calls=[call("ask_user", {"question": "What will it be?"})]), "Fine."]
+    async with talking(script) as person:
+        assert await person.says("drink", "2. coffee\n") == (
+            "> drink\nHm.\n  → ask_user question=What will it be?\n? What will it be?\n    1. tea\n    2. coffee\n"
+        )
+        assert await person.says("", "\n") == "  Type an answer, please.\n"
+        assert await person.says(said, "Fine.\n\n") == (f"  ✓ ask_user: {answer}\n  goes on (user respond)\nFine.\n\n")
+
+
+async def test_calls_that_wait_are_asked_about_one_at_a_time() -> None:
+    script: list[Element] = [say(calls=[call("burn", {"what": "toast"}), call("burn", {"what": "books"})]), "Well."]
+    async with talking(script) as person:
+        first = await person.says("burn all", "[e]dit\n")
+        assert first.count("waits for your approval") == 1
+        assert "    what: toast\n" in first
+        second = await person.says("y", "[e]dit\n")
+        assert "  approved: burn\n" in second
+        assert "    what: books\n" in second
+        assert "  rejected: burn: not these\n" in await person.says("n not these", "Well.\n\n")
+
+
+async def test_an_answer_may_come_from_elsewhere() -> None:
+    script: list[Element] = [say(calls=[call("burn", {"what": "toast"})]), "Well.", "Yes?"]
+    async with talking(script) as person:
+        await person.says("burn", "[e]dit\n")
+        (held,) = person.session.status().held
+        await person.session.approve(held.id)
+        await person.shown.wait_for("Well.\n\n")
+        assert await person.says("y", "Yes?\n\n") == "> y\nYes?\n\n"
+
+
+async def test_always_goes_for_the_family() -> None:
+    script: list[Element] = [say(calls=[call("burn", {"what": "toast"})]), "Well."]
+    async with talking(script) as person:
+        await person.says("burn", "[e]dit\n")
+        assert "not asked again: burn (burn)\n" in await person.says("ALWAYS", "Well.\n\n")
+
+
+async def test_failures_of_the_model_are_told() -> None:
+    async with talking([transient("too busy"), permanent("no such key"), "Fine."]) as person:
+        assert await person.says("hello", ")\n\n") == (
+            "> hello\n  attempt 1 failed, again in 0.0 s: too busy\n✗ the model failed: no such key\n"
+            "■ stopped (provider_error: no such key)\n\n"
+        )
+        assert await person.says("again", "Fine.\n\n") == "> again\nFine.\n\n"
+
+
+async def test_steering_now_does_not_wait_for_the_end_of_the_answer() -> None:
+    async with talking([stall(after=2, text="one two three"), "Changed."]) as person:
+        await person.says("count", "one two ")
+        assert await person.says("/steer now stop", "Changed.\n\n") == (
+            "\n  ↳ steering: stop\n  goes on (steering)\n  ↳ the model reads it now\nChanged.\n\n"
+        )
+
+
+async def test_too_much_steering_is_refused_once() -> None:
+    async with talking([stall(after=1, text="one two")]) as person:
+        await person.says("count", "one ")
+        for text in ("a", "b", "c"):
+            await person.says(text, f"  ↳ steering: {text}\n")
+        assert await person.says("d", "\n") == "  ↳ steering refused, too many wait: d\n"
+        assert "steering  0" not in await person.says("/status", "queued    0 prompts, 3 texts of steering\n")
+        await person.session.abort()
+        assert await person.shown.wait_for("■ stopped (user)\n\n") == (
+            "  ↳ steering dropped: a\n  ↳ steering dropped: b\n  ↳ steering dropped: c\n■ stopped (user)\n\n"
+        )
+
+
+async def test_the_end_of_the_session_ends_the_conversation() -> None:
+    async with talking([]) as person:
+        await person.says("/model", "uses another\n")
+        await person.session.stop("enough")
+        with trio.fail_after(PATIENCE):
+            await person.gone.wait()
+        assert await person.shown.wait_for("\n") == "  the session has ended: enough\n"
+
+
+async def test_the_status_says_what_waits() -> None:
+    script: list[Element] = [say(calls=[call("burn", {"what": "toast"})]), "Well."]
+    async with talking(script) as person:
+        await person.says("burn", "[e]dit\n")
+        assert "state     idle, turn 1, round 1\n" in await person.says("/status", "  waits for you: burn what=toast\n")
+        await person.says("/help", "  /quit         leave\n")
+        await person.says("n", "Well.\n\n")

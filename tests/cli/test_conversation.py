@@ -1,0 +1,296 @@
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agentrail.cli.samples import SAMPLES
+from tests.cli.talking import COMMAND, ENVIRONMENT, through_pipes
+
+GREETING = """\
+agentrail 0.1.0: talk to the built-in demo model, which only knows phrases.
+Its tools work in FOLDER, your folder; it asks before it writes.
+Type and press Enter. Ctrl-C stops what runs, twice: leaves. /help tells more.
+
+  Try, in this order:
+    list the files         a tool call
+    read notes.txt         or: search for tea, run ls, remember that I like tea
+    write hello to a.txt   asks you first: answer y, n, a or e
+    count to 20            slow: type while it runs, which is steering
+    count to 20            once more, and stop it with Ctrl-C
+
+"""
+
+TALK = [
+    (
+        "list the files",
+        """\
+> list the files
+I am asked to list files, and `list_files` does that.
+I will list the files.
+  → list_files
+  ✓ list_files: notes.txt
+`list_files` answered: “notes.txt”.
+
+""",
+    ),
+    (
+        "write hello to a.txt",
+        """\
+> write hello to a.txt
+I am asked to write files, and `write_file` does that.
+I will write `hello` to `a.txt`.
+? write_file waits for your approval
+    content: hello
+    path: a.txt
+    `write_file` wants to run with {'content': 'hello', 'path': 'a.txt'}
+  [y]es / [n]o / [a]lways / [e]dit
+""",
+    ),
+    (
+        "perhaps",
+        "  Please answer y, n, a or e; a reason may follow n. /steer TEXT says something else instead.\n",
+    ),
+    (
+        "y",
+        """\
+  approved: write_file
+  → write_file content=hello path=a.txt
+  ✓ write_file: wrote 5 characters to a.txt
+  goes on (tool approved)
+`write_file` answered: “wrote 5 characters to a.txt”.
+
+""",
+    ),
+    (
+        "run date",
+        """\
+> run date
+I am asked to run commands, and `run` does that.
+I will run `date`.
+? run waits for your approval
+    command: date
+    `run` wants to run `date`
+  [y]es / [n]o / [a]lways / [e]dit
+""",
+    ),
+    (
+        "no it is late",
+        """\
+  rejected: run: it is late
+  goes on (tool rejected)
+`run` was not allowed: “rejected by the user: it is late”.
+
+""",
+    ),
+    (
+        "write bye to a.txt",
+        """\
+> write bye to a.txt
+I am asked to write files, and `write_file` does that.
+I will write `bye` to `a.txt`.
+? write_file waits for your approval
+    content: bye
+    path: a.txt
+    `write_file` wants to run with {'content': 'bye', 'path': 'a.txt'}
+  [y]es / [n]o / [a]lways / [e]dit
+""",
+    ),
+    (
+        "e",
+        """\
+  Change the arguments and press Enter; an empty line goes back.
+{"content": "bye", "path": "a.txt"}
+""",
+    ),
+    ("{", "  This is no JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1).\n"),
+    ("[1]", "  The arguments are an object, in braces.\n"),
+    (
+        '{"content": "hi", "path": "b.txt"}',
+        """\
+  approved: write_file with edited arguments
+  → write_file content=hi path=b.txt
+  ✓ write_file: wrote 2 characters to b.txt
+  goes on (tool approved)
+`write_file` answered: “wrote 2 characters to b.txt”.
+
+""",
+    ),
+    ("/model", "  model: demo; /model NAME uses another\n"),
+    (
+        "/model big",
+        "✗ there is no model `big`; known here: `demo`; give a `Model` object, or register one with the supervisor\n",
+    ),
+    ("/fly", "✗ there is no /fly; /help tells what there is\n"),
+    ("/steer", "  /steer TEXT, or /steer now TEXT\n"),
+    ("/steer list the files", None),
+]
+
+
+def test_a_conversation_through_pipes(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("tea\n")
+    with through_pipes("--dir", str(tmp_path)) as talk:
+        assert talk.wait_for("with Ctrl-C\n\n").replace(str(tmp_path), "FOLDER") == GREETING
+        for said, answer in TALK:
+            talk.say(f"{said}\n")
+            if answer is not None:
+                assert talk.wait_for(answer) == answer
+        assert talk.wait_for("“a.txt b.txt notes.txt”.\n\n").startswith("> list the files\n")
+        talk.say("/status\n")
+        assert re.fullmatch(
+            r"  session   s-\w+\n  state     idle, 5 turns so far\n  model     demo\n"
+            r"  used      \d+ tokens read, \d+ written \(estimated\)\n  queued    0 prompts, 0 texts of steering\n",
+            talk.wait_for("steering\n"),
+        )
+        talk.say("/quit\n")
+        assert talk.rest() == "Bye.\n"
+        assert talk.code() == 0
+        assert "\x1b" not in talk.output
+    assert (tmp_path / "a.txt").read_text() == "hello"
+    assert (tmp_path / "b.txt").read_text() == "hi"
+
+
+def test_edited_arguments_that_do_not_fit_are_asked_for_again() -> None:
+    with through_pipes() as talk:
+        talk.say("write hello to a.txt\n")
+        talk.wait_for("[e]dit\n")
+        talk.say('e\n{"content": 3, "path": "a.txt"}\n')
+        talk.wait_for("✗ these arguments do not fit `write_file`: ")
+        assert "3" in talk.wait_for("\n")
+        talk.say("\n")
+        assert talk.wait_for("[e]dit\n").startswith("? write_file waits for your approval\n    content: hello\n")
+        talk.say("y\n")
+        talk.wait_for("wrote 5 characters")
+
+
+def test_always_is_asked_once() -> None:
+    with through_pipes() as talk:
+        talk.say("run date\n")
+        talk.wait_for("[e]dit\n")
+        talk.say("a\n")
+        assert talk.wait_for("  → run command=date\n").startswith("  not asked again: run (date)\n  approved: run\n")
+        talk.wait_for("answered")
+        talk.wait_for("\n\n")
+        talk.say("run date\n")
+        assert "?" not in talk.wait_for("  ✓ run: ")
+
+
+def test_steering_while_a_tool_runs() -> None:
+    with through_pipes() as talk:
+        talk.say("count to 600\n")
+        talk.wait_for("  … 1 of 600\n")
+        talk.say("read notes.txt\n")
+        assert "  ✗ count was stopped for what you said\n  ↳ the model reads it now\n" in talk.wait_for(
+            "  ✓ read_file: "
+        )
+        talk.wait_for("\n\n")
+        talk.say("/quit\n")
+        assert talk.code() == 0
+
+
+def test_a_question_can_be_left_for_something_else() -> None:
+    with through_pipes() as talk:
+        talk.say("write hello to a.txt\n")
+        talk.wait_for("[e]dit\n")
+        talk.say("/steer list the files\n")
+        assert "superseded: write_file\n" in talk.wait_for("> list the files\n")
+        assert "a.txt" not in talk.wait_for("\n\n")
+
+
+def test_the_fresh_folder_is_gone_at_the_end() -> None:
+    with through_pipes() as talk:
+        found = re.search(
+            r"Its tools work in (\S+), a fresh folder, deleted at the end", talk.wait_for("with Ctrl-C\n\n")
+        )
+        assert found
+        folder = Path(found[1])
+        there = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
+        talk.say("/quit\n")
+        assert talk.code() == 0
+    assert there == set(SAMPLES)
+    assert not folder.exists()
+
+
+def run(*args: str, given: str = "") -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(  # noqa: S603 - our own
+        [*COMMAND, *args], input=given, capture_output=True, text=True, timeout=60, check=False, env=ENVIRONMENT
+    )
+
+
+def test_the_end_of_the_input_lets_the_turn_end_first() -> None:
+    done = run(given="read notes.txt")
+    assert done.returncode == 0
+    assert done.stdout.endswith("is back by itself.”.\n\nBye.\n")
+
+
+def test_the_end_of_the_input_does_not_wait_for_an_answer_that_cannot_come() -> None:
+    done = run(given="run date\n")
+    assert done.returncode == 0
+    assert done.stdout.endswith("  [y]es / [n]o / [a]lways / [e]dit\nBye.\n")
+
+
+def test_lines_of_a_file_are_read(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("list the files\r\n")
+    with script.open() as given:
+        done = subprocess.run(  # noqa: S603 - our own
+            COMMAND, stdin=given, capture_output=True, text=True, timeout=60, check=False, env=ENVIRONMENT
+        )
+    assert "> list the files\n" in done.stdout
+    assert done.stdout.endswith("”.\n\nBye.\n")
+
+
+def test_once() -> None:
+    done = run("--once", "search for tea in notes.txt")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        "> search for tea in notes.txt\n"
+        "I am asked to search files, and `search` does that.\n"
+        "I will search for `tea` in `notes.txt`.\n"
+        "  → search pattern=tea path=notes.txt\n"
+        "  ✓ search: notes.txt:2: Tuesday: tea with Ada at four.\n"
+        "`search` answered: “notes.txt:2: Tuesday: tea with Ada at four.”.\n"
+        "\n"
+    )
+
+
+def test_once_refuses_what_needs_a_person(tmp_path: Path) -> None:
+    done = run("--dir", str(tmp_path), "--once", "write hello to a.txt")
+    assert done.returncode == 0
+    assert "  ? write_file content=hello path=a.txt\n  rejected: write_file: nobody is here to ask\n" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_once_can_be_interrupted() -> None:
+    with through_pipes("--once", "count to 600") as talk:
+        talk.wait_for("1 of 600\n")
+        talk.stop(signal.SIGINT)
+        assert talk.rest() == ""
+        assert talk.code() == 130
+
+
+def test_who_reads_may_leave() -> None:
+    with through_pipes("--once", "count to 600") as talk:
+        talk.wait_for("1 of 600")
+        assert talk.process.stdout
+        talk.process.stdout.close()
+        assert talk.code() == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        (("--version",), 0, "agentrail 0.1.0\n"),
+        (("--model", "big"), 2, "agentrail: there is no model `big`; known here: `demo`;"),
+        (("--model", " "), 2, "agentrail: cannot run this SessionSpec: its `model` is "),
+        (("--dir", "/no/such/folder"), 2, "--dir: there is no folder '/no/such/folder'\n"),
+        (("--once", " "), 2, "--once: the text is empty\n"),
+        (("--fly",), 2, "unrecognized arguments: --fly\n"),
+    ],
+)
+def test_the_command_line(args: tuple[str, ...], code: int, said: str) -> None:
+    done = run(*args)
+    assert done.returncode == code
+    assert said in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr

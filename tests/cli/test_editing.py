@@ -1,0 +1,103 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentrail.cli.editing import END_OF_INPUT, ENTER, Line, keys_in
+from agentrail.cli.pieces import columns
+
+typed_text = st.text(st.sampled_from("\x1b[O~A5; aé日\x7f\n"), max_size=12)
+
+
+def typed(text: str, line: Line = Line()) -> Line:  # noqa: B008 - frozen
+    for key in keys_in(text)[0]:
+        line = line.press(key)
+    return line
+
+
+def with_cursor(line: Line) -> str:
+    return f"{line.text[: line.at]}|{line.text[line.at :]}"
+
+
+@pytest.mark.parametrize(
+    ("text", "keys", "rest"),
+    [
+        ("ab", ("a", "b"), ""),
+        ("\r", (ENTER,), ""),
+        ("\n\x04", (ENTER, END_OF_INPUT), ""),
+        ("\x1b[A\x1bOB\x1b[3~", ("up", "down", "delete"), ""),
+        ("\x1b[1;5Cx", ("\x1b[1;5C", "x"), ""),
+        ("a\x1b", ("a",), "\x1b"),
+        ("a\x1b[1;", ("a",), "\x1b[1;"),
+        ("\x1b\x1b[A", ("\x1b", "up"), ""),
+        ("\x1b[é", ("\x1b[", "é"), ""),
+    ],
+)
+def test_keys_are_told_apart(text: str, keys: tuple[str, ...], rest: str) -> None:
+    assert keys_in(text) == (keys, rest)
+
+
+@given(typed_text, st.integers(0, 12))
+def test_it_does_not_matter_how_keys_arrive(text: str, cut: int) -> None:
+    whole, rest = keys_in(text)
+    first, left = keys_in(text[:cut])
+    second, last = keys_in(left + text[cut:])
+    assert (first + second, last) == (whole, rest)
+
+
+@given(typed_text)
+def test_whatever_came_a_whole_key_gets_through(text: str) -> None:
+    keys, rest = keys_in(f"{text}\n\n")
+    assert keys[-1] == ENTER
+    assert rest == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("hello", "hello|"),
+        ("helo\x1b[Dl", "hell|o"),
+        ("ab\x7f", "a|"),
+        ("\x7f", "|"),
+        ("ab\x01\x1b[3~", "|b"),
+        ("ab\x01x\x05y", "xaby|"),
+        ("one two  \x17", "one |"),
+        ("one two\x1b[D\x15", "|o"),
+        ("one two\x1b[D\x0b", "one tw|"),
+        ("a\x1b[C\x1b[D\x1b[D\x1b[Db", "b|a"),
+        ("a\tb", "a    b|"),
+        ("a\x1b[1;5Cb\x00c", "abc|"),
+        ("日本\x1b[D語", "日語|本"),
+        ("\x1b[A\x1b[B", "|"),
+    ],
+)
+def test_a_line_is_edited(text: str, shown: str) -> None:
+    assert with_cursor(typed(text)) == shown
+
+
+def test_earlier_lines_are_fetched_and_may_be_changed() -> None:
+    line = Line()
+    for text in ("one", "two", "two", "  "):
+        line = typed(text, line).done()
+    assert line.past == ("one", "two")
+    assert [
+        with_cursor(typed(keys, line)) for keys in ("\x1b[A", "\x10\x10", "\x10\x10\x10", "\x10\x10\x0e", "\x10\x0e")
+    ] == [
+        "two|",
+        "one|",
+        "one|",
+        "two|",
+        "|",
+    ]
+    assert with_cursor(typed("\x10!", line)) == "two!|"
+
+
+def test_a_text_can_be_offered() -> None:
+    assert with_cursor(typed("\x7f)", Line().says("f(x]"))) == "f(x)|"
+
+
+@given(st.text(st.sampled_from("abé日\u0301"), max_size=20), st.integers(0, 20), st.integers(1, 12))
+def test_what_is_shown_fits_and_has_the_cursor_in_it(text: str, at: int, width: int) -> None:
+    shown, cursor = Line(text, min(at, len(text))).shown(width)
+    assert columns(shown) <= width
+    assert shown in text
+    assert 0 <= cursor < max(width, 1)

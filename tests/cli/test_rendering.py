@@ -1,0 +1,307 @@
+from collections.abc import Iterable
+
+import pytest
+
+from agentrail.cli.pieces import Flow, Look, Piece, Screen, Tone, clean, clipped, columns, line, one_line, put_all
+from agentrail.cli.rendering import SHOWN, SILENT, described, piece_of, question_about, shown_args
+from agentrail.runtime.status import Background, Status
+from agentrail.runtime.waiting import HeldCall
+from agentrail.values import events as e
+from agentrail.values.content import Data, Image, Text
+from agentrail.values.json import JsonObject, freeze_object
+from agentrail.values.tools import Todo
+from agentrail.values.usage import Usage
+
+PIPE = Look()
+TERMINAL = Look(colours=True, rewrites=True, echoes=True, width=40)
+
+
+def args(**given: object) -> JsonObject:
+    return freeze_object(given)
+
+
+def envelope(event: e.Event) -> e.Envelope:
+    return e.Envelope("s-1", 1, 0, 0, 1, 1, event)
+
+
+def pieces(events: Iterable[e.Event]) -> list[Piece]:
+    return [piece for event in events if (piece := piece_of(envelope(event))) is not None]
+
+
+def output(*events: e.Event, look: Look = PIPE) -> str:
+    return put_all(Screen(), pieces(events), look)[1]
+
+
+A_TURN = (
+    e.PromptReceived("p1", "write hello to a.txt"),
+    e.AgentStart("p1"),
+    e.RequestStart("r1", "demo", 1, 1),
+    e.MessageStart("r1"),
+    e.ThinkingStart(),
+    e.ThinkingDelta("I am asked "),
+    e.ThinkingDelta("to write."),
+    e.MessageDelta("I will "),
+    e.MessageDelta("write."),
+    e.ToolCalls(1),
+    e.ToolExecutionStart("c1", "write_file", args(path="a.txt", content="hello")),
+    e.ToolExecutionUpdate("c1", "half of it"),
+    e.ToolExecutionUpdate("c1", "all of it"),
+    e.ToolExecutionEnd("c1", "write_file", (Text("wrote\n5 characters"),), is_error=False),
+    e.ToolExecutionMetrics("c1", "write_file", 0, 1, 1),
+    e.RequestStart("r2", "demo", 3, 1),
+    e.MessageDelta("Done.\nAnything else?"),
+    e.AgentEnd("p1", "end", (), Usage()),
+)
+
+
+def test_a_turn_through_a_pipe() -> None:
+    assert output(*A_TURN) == (
+        "> write hello to a.txt\n"
+        "I am asked to write.\n"
+        "I will write.\n"
+        "  → write_file path=a.txt content=hello\n"
+        "  … half of it\n"
+        "  … all of it\n"
+        "  ✓ write_file: wrote 5 characters\n"
+        "Done.\nAnything else?\n"
+        "\n"
+    )
+
+
+def test_a_turn_in_a_terminal() -> None:
+    assert output(*A_TURN, look=TERMINAL) == (
+        "\x1b[2mI am asked \x1b[0m\x1b[2mto write.\x1b[0m\n"
+        "I will write.\n"
+        "  → write_file path=a.txt content=hello\n"
+        "\x1b[2m  … half of it\x1b[0m\r\x1b[K\x1b[2m  … all of it\x1b[0m\r\x1b[K"
+        "\x1b[32m  ✓ write_file: wrote 5 characters\x1b[0m\n"
+        "Done.\nAnything else?\n"
+        "\n"
+    )
+
+
+def test_steering_while_a_tool_runs() -> None:
+    assert (
+        output(
+            e.ToolExecutionStart("c1", "count", args(to=20)),
+            e.ToolExecutionUpdate("c1", "1 of 20"),
+            e.SteeringReceived("s1", "list the files", "queued"),
+            e.ToolSkippedForSteering("c1", "count"),
+            e.SteeringApplied(("s1",), 1),
+            e.MessageDelta("I will list."),
+        )
+        == "  → count to=20\n  … 1 of 20\n  ↳ steering: list the files\n"
+        "  ✗ count was stopped for what you said\n  ↳ the model reads it now\nI will list."
+    )
+
+
+def test_an_abort_in_the_middle_of_a_text() -> None:
+    assert output(e.MessageDelta("I wi"), e.AgentAbort("p1", "user")) == "I wi\n■ stopped (user)\n\n"
+
+
+LINES: list[tuple[e.Event, str]] = [
+    (e.AgentAbort(None, "user"), "  nothing to stop"),
+    (e.AgentAbort("p1", "provider_error", "the key\nis wrong"), "■ stopped (provider_error: the key is wrong)\n"),
+    (e.AgentEnd("p1", "max_turns", (), Usage()), "  (the turn ended: max_turns)"),
+    (e.AgentResumed("tool_approved"), "  goes on (tool approved)"),
+    (e.ApprovalResolved("a1", "c1", "run", "approved"), "  approved: run"),
+    (
+        e.ApprovalResolved("a1", "c1", "run", "approved", None, edited=True),
+        "  approved: run with edited arguments",
+    ),
+    (e.ApprovalResolved("a1", "c1", "run", "rejected", "too slow"), "  rejected: run: too slow"),
+    (e.CompactEnd(3, "the oldest round went"), "  the conversation was made shorter: the oldest round went"),
+    (e.CompactEnd(0, "cancelled"), "  not made shorter: cancelled"),
+    (e.ContentPolicyViolated("rude", ("be kind", "be brief")), "  against the policy be kind, be brief: rude"),
+    (e.ContextOverflow("200 too many"), "  the conversation is too long for the model: 200 too many"),
+    (e.Gap(1, 0, 2, 0), "  (some output is missing here)"),
+    (e.Intervention("mind the gap", "after_tool"), "  a plugin says: mind the gap"),
+    (e.LoopDetected("repeat_pattern", "run", 3), "  the model goes in circles: run, 3 times"),
+    (e.LoopDetected("file_loop_warn", "read", 5, "a.txt"), "  the model goes in circles: read on a.txt, 5 times"),
+    (e.MessageDelta("text"), "text"),
+    (e.ModelSwitched("demo", "big", provider_opts_changed=False), "  model: demo → big"),
+    (e.ModelSwitched("demo", "big", provider_opts_changed=False, by="Budget"), "  model: demo → big by Budget"),
+    (e.PluginError("Guard", "before_tool", "KeyError: 1"), "  plugin Guard broke at before_tool: KeyError: 1"),
+    (e.PromptDropped("p2", "never mind"), "  dropped from the queue: never mind"),
+    (e.PromptQueued("p2", "and\nthen", 1), "  queued, place 1: and then"),
+    (e.PromptReceived("p1", "hello\nyou"), "> hello you"),
+    (e.PromptRejected("p1", "too long", "Budget"), "✗ the prompt was refused by Budget: too long\n"),
+    (e.PromptRejected("p1", "aborted"), "✗ the prompt was refused: aborted\n"),
+    (e.PromptWithdrawn("p2", "never mind"), "  dropped from the queue: never mind"),
+    (e.Retry(1, 2000, "503"), "  attempt 1 failed, again in 2.0 s: 503"),
+    (
+        e.Retry(2, 400, "reset", dropped_text=True),
+        "  attempt 2 failed, again in 0.4 s; what it had said is void: reset",
+    ),
+    (e.SecurityAudit("c1", "run", "blocked", "rm"), "  run was blocked: rm"),
+    (e.SessionEnded("stopped"), "  the session has ended: stopped"),
+    (e.SessionQuarantined("KeyError"), "  the session crashed too often: KeyError"),
+    (e.SessionRecovered(12), "  the session is back, from 12 records"),
+    (e.SessionRestarted("KeyError"), "  the session crashed and was restarted: KeyError"),
+    (e.StatusUpdate("reading"), "  … reading"),
+    (e.SteeringApplied(("s1", "s2"), 2), "  ↳ the model reads 2 texts now"),
+    (e.SteeringReceived("s1", "stop", "dropped"), "  ↳ steering dropped: stop"),
+    (e.SteeringReceived("s1", "stop", "rejected_full"), "  ↳ steering refused, too many wait: stop"),
+    (e.SteeringReceived("s1", "stop", "rejected_plugin", "no"), "  ↳ steering refused: no"),
+    (e.StreamError("PermanentModelError", "no such key"), "✗ the model failed: no such key"),
+    (e.StreamStalled(30.2, 1), "  nothing from the model for 30 s"),
+    (e.SubagentEnd("c1", "s-2", "found it", is_error=False), "  ✓ sub-agent: found it"),
+    (e.SubagentEnd("c1", "s-2", "lost it", is_error=True), "  ✗ sub-agent: lost it"),
+    (e.SubagentStart("c1", "s-2", "find it"), "  → sub-agent: find it"),
+    (e.ThinkingDelta("hm"), "hm"),
+    (e.TitleGenerated("Tea"), "  title: Tea"),
+    (
+        e.TodoChange((Todo("boil", "done"), Todo("brew", "in_progress"), Todo("drink"))),
+        "  [x] boil\n  [~] brew\n  [ ] drink",
+    ),
+    (e.TodoChange(()), "  nothing left to do"),
+    (e.ToolAbandoned("c1", "run"), "  run was stopped, but has not ended yet"),
+    (e.ToolApprovedAlways("run", "date"), "  not asked again: run (date)"),
+    (e.ToolBlocked("c1", "run", "no rm", "Guard"), "  ✗ run was blocked by Guard: no rm"),
+    (e.ToolCallUnknown("c1", "fly"), "  ✗ the model called `fly`, which is not there"),
+    (e.ToolExecutionEnd("c1", "run", (), is_error=False), "  ✓ run: (nothing)"),
+    (e.ToolExecutionEnd("c1", "run", (Text("no"),), is_error=True), "  ✗ run: no"),
+    (e.ToolExecutionEnd("c1", "run", (Text("ok"),), is_error=False, late=True), "  ✓ run (late): ok"),
+    (
+        e.ToolExecutionEnd("c1", "look", (Image("image/png", ""), Data(args(a=1))), is_error=False),
+        '  ✓ look: (an image) {"a":1}',
+    ),
+    (e.ToolExecutionStart("c1", "pwd", args()), "  → pwd"),
+    (e.ToolExecutionStart("c1", "run", args(command="ls"), 2), "  → run command=ls (attempt 2)"),
+    (e.ToolExecutionUpdate("c1", "1 of\n2"), "  … 1 of 2"),
+    (e.ToolKilled("c1", "run", "user"), "  ✗ run was stopped"),
+    (e.ToolSkippedForSteering("c1", "run"), "  ✗ run was stopped for what you said"),
+    (e.ToolUnknown("c1", "run"), "  nobody knows whether run took effect"),
+]
+
+
+@pytest.mark.parametrize(("event", "text"), LINES, ids=[type(event).__name__ for event, _ in LINES])
+def test_what_an_event_looks_like(event: e.Event, text: str) -> None:
+    (piece,) = pieces([event])
+    assert piece.text == text
+
+
+def test_every_kind_of_event_is_shown_or_silent_on_purpose() -> None:
+    assert set(SHOWN) | SILENT == set(e.EVENTS)
+    assert set(SHOWN) & SILENT == set()
+
+
+def test_every_kind_that_is_shown_has_an_example_here() -> None:
+    assert {type(event) for event, _ in LINES} == set(SHOWN)
+
+
+def test_silent_events_say_nothing() -> None:
+    assert output(e.MessageStart("r1"), e.ThinkingStart(), e.ToolCalls(2), e.Heartbeat()) == ""
+
+
+# What waits for a person
+
+
+def test_the_question_about_a_call() -> None:
+    held = HeldCall("a1", "approval", "c1", "run", args(command="date", note="", deep=[1]), "run `date`", family="date")
+    assert put_all(Screen(), question_about(held), PIPE)[1] == (
+        "? run waits for your approval\n"
+        "    command: date\n"
+        '    note: ""\n'
+        "    deep: [1]\n"
+        "    run `date`\n"
+        "  [y]es / [n]o / [a]lways / [e]dit\n"
+    )
+
+
+def test_always_is_not_offered_where_it_means_nothing() -> None:
+    held = HeldCall("a1", "approval", "c1", "run", args(), "hm")
+    assert question_about(held)[-1].text == "  [y]es / [n]o / [e]dit"
+
+
+def test_a_question_of_the_agent() -> None:
+    held = HeldCall("q1", "question", "c1", "ask_user", args(), "Tea or coffee?", ("tea", "coffee"))
+    assert put_all(Screen(), question_about(held), PIPE)[1] == "? Tea or coffee?\n    1. tea\n    2. coffee\n"
+
+
+def test_a_status() -> None:
+    held = HeldCall("a1", "approval", "c1", "run", args(command="date"), "")
+    status = Status(
+        "s-1",
+        "executing_tools",
+        "demo",
+        2,
+        3,
+        turn_open=True,
+        usage=Usage(10, 20, estimated=True),
+        queued=1,
+        steering=0,
+        held=(held,),
+        asking=(),
+        lingering=(Background("c2", "deploy", 0),),
+        quarantined=(Background("c3", "stubborn", 0),),
+    )
+    assert put_all(Screen(), described(status), PIPE)[1] == (
+        "  session   s-1\n"
+        "  state     executing_tools, turn 2, round 3\n"
+        "  model     demo\n"
+        "  used      10 tokens read, 20 written (estimated)\n"
+        "  queued    1 prompts, 0 texts of steering\n"
+        "  waits for you: run command=date\n"
+        "  in the background: deploy\n"
+        "  stopped, but has not ended: stubborn\n"
+    )
+
+
+# Joints, tones and width
+
+
+def test_a_status_is_cut_to_the_line_so_that_it_can_be_wiped() -> None:
+    _, text = Screen().put(Piece(Flow.STATUS, "x" * 100), TERMINAL)
+    assert text == "x" * 38 + "…"
+
+
+def test_the_end_of_a_status_wipes_it() -> None:
+    assert put_all(Screen(), [Piece(Flow.STATUS, "1"), line("done")], TERMINAL)[1] == "1\r\x1b[Kdone\n"
+
+
+def test_a_text_that_ended_its_line_needs_no_new_one() -> None:
+    assert put_all(Screen(), [Piece(Flow.TEXT, "a\n"), Piece(Flow.TEXT, ""), line("b")], PIPE)[1] == "a\nb\n"
+
+
+def test_tones_are_only_seen_where_there_are_colours() -> None:
+    bad = line("no", Tone.BAD)
+    assert [Screen().put(bad, look)[1] for look in (PIPE, TERMINAL)] == ["no\n", "\x1b[31mno\x1b[0m\n"]
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("\x1b[2Jgone\x07", "�[2Jgone�"),
+        ("a\tb\r\nc", "a    b\nc"),
+        ("\x9b31m", "�31m"),
+        ("abc\u202etxt", "abc�txt"),
+    ],
+)
+def test_nobody_steers_the_terminal_but_us(text: str, seen: str) -> None:
+    assert clean(text) == seen
+    assert output(e.MessageDelta(text)) == seen
+    assert output(e.ToolExecutionEnd("c", "t", (Text(text),), is_error=False)) == f"  ✓ t: {one_line(seen)}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "cut"),
+    [
+        ("abc", 3, "abc"),
+        ("abcd", 3, "ab…"),
+        ("日本語", 6, "日本語"),
+        ("日本語", 5, "日本…"),
+        ("日本語", 4, "日…"),
+        ("ab", 0, "…"),
+    ],
+)
+def test_a_text_is_cut_by_columns(text: str, width: int, cut: str) -> None:
+    assert clipped(text, width) == cut
+
+
+def test_a_combining_character_takes_no_column() -> None:
+    assert columns("e\u0301") == 1
+
+
+def test_long_arguments_are_shortened() -> None:
+    assert shown_args(args(path="a.txt", content="x" * 50), 30) == "path=a.txt content=xxxxxxxxxx…"
