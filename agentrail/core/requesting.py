@@ -53,7 +53,11 @@ def _merge(w: Work) -> None:
 def request(w: Work, _: str) -> None:
     """Merge what came while the context was compacted or a retry waited, and make the next attempt."""
     _merge(w)
-    w.next("before_request")
+    wanted = w.s.compact_wanted
+    if wanted is not None:
+        want_compaction(w, wanted, forced=False)
+    else:
+        w.next("before_request")
 
 
 def begin_before_request(w: Work, _: str) -> Hook | None:
@@ -127,15 +131,14 @@ def on_compact(w: Work, sent: CompactSent) -> None:
     if s.phase is Phase.IDLE:
         s.phase = Phase.RUNNING
         want_compaction(w, reason, forced=False)
-    else:
+    elif s.compaction is None:
         s.compact_wanted = reason
 
 
 def _why_compact(w: Work) -> str | None:
     s = w.s
-    wanted, s.compact_wanted = s.compact_wanted, None
-    if wanted is not None:
-        return wanted
+    if s.compact_wanted is not None:
+        return s.compact_wanted
     options = s.setup.options
     if options.context_window is None:
         return None
@@ -146,7 +149,8 @@ def _why_compact(w: Work) -> str | None:
 
 
 def want_compaction(w: Work, reason: str, *, forced: bool) -> None:
-    """Ask the plugins, then compact."""
+    """Ask the plugins, then compact; this serves whoever has asked for it meanwhile."""
+    w.s.compact_wanted = None
     w.s.compaction = Compaction(w.make_id("k"), reason, forced=forced)
     w.next("before_compact")
 

@@ -1,0 +1,230 @@
+"""Making the context shorter: as a flow; what is dropped is tested in tests/core."""
+
+import pytest
+
+from agentrail.core.answers import DONE, Accepted
+from agentrail.core.compacting import drop_oldest_rounds
+from agentrail.core.effects import CancelCompaction, CloseSession, StartCompaction
+from agentrail.core.inputs import (
+    AbortSent,
+    CompactionEnded,
+    CompactionFailed,
+    CompactSent,
+    SteerSent,
+    StopSent,
+    StreamCut,
+)
+from agentrail.core.options import Options
+from agentrail.core.state import Phase, Prompt
+from agentrail.hooks.actions import Skip
+from agentrail.values.content import Text
+from agentrail.values.events import (
+    AgentAbort,
+    BeforeCompact,
+    CompactEnd,
+    CompactStart,
+    PromptQueued,
+    RequestStart,
+    SessionEnded,
+    ToolExecutionEnd,
+)
+from agentrail.values.messages import History, Message, Origin, why_unfit
+from agentrail.values.stream import NOTHING_YET, Failure, FailureKind
+from agentrail.values.tools import CompactNow, Effect
+from tests.cells.bench import Bench, call, plug, ruled
+from tests.cells.registry import cell
+from tests.cells.scenes import STARTED, executing, idle, out, replied, request, result, said, starts, streaming, turn
+
+
+def compacting() -> Bench:
+    """An idle session that compacts two messages, as k3."""
+    bench = idle()
+    bench.prompt()
+    bench.answers("hi")
+    bench.send(CompactSent("make room"))
+    return bench
+
+
+SHORTER = (said("earlier: hello, hi", Origin.NOTICE),)
+
+
+@cell("compact", "idle")
+def test_a_compaction_outside_a_turn_ends_in_idle() -> None:
+    bench = compacting()
+    bench.send(CompactionEnded("k3", SHORTER, 2, "shorter")).only(
+        events=[CompactEnd(2, "shorter")],
+        phase=Phase.IDLE,
+        compaction=None,
+        history=History(SHORTER),
+    )
+    bench.send(CompactionEnded("k3", SHORTER, 2, "shorter")).changed_nothing()
+
+
+@cell("compact", "idle")
+def test_a_compaction_that_failed_changes_nothing() -> None:
+    bench = compacting()
+    bench.send(CompactionFailed("k3", "it broke")).only(
+        events=[CompactEnd(0, "it broke")], phase=Phase.IDLE, compaction=None
+    )
+    bench.send(CompactionFailed("k3", "it broke")).changed_nothing()
+
+
+@cell("compact", "idle")
+def test_an_abort_cancels_a_compaction_and_nothing_changes_by_it() -> None:
+    bench = compacting()
+    bench.send(AbortSent()).only(
+        answer=DONE,
+        events=[CompactEnd(0, "cancelled"), AgentAbort(None, "user")],
+        effects=[CancelCompaction("k3")],
+        phase=Phase.IDLE,
+        compaction=None,
+    )
+    bench.send(CompactionEnded("k3", SHORTER, 2, "shorter")).changed_nothing()
+
+
+@cell("compact", "idle")
+def test_a_prompt_waits_for_the_compaction() -> None:
+    bench = compacting()
+    bench.prompt("next").only(
+        answer=Accepted("p4", "queued", 1),
+        ids=1,
+        events=[PromptQueued("p4", "next", 1)],
+        queue=(Prompt("p4", (Text("next"),)),),
+    )
+    before = bench.state.but(history=History(SHORTER))
+    bench.send(CompactionEnded("k3", SHORTER, 2, "shorter")).only(
+        ids=1,
+        events=[CompactEnd(2, "shorter"), *starts("p4", "r5", "next", turns=2, messages=2)],
+        effects=[request(before, "r5", said("next"))],
+        rulings=ruled(*STARTED),
+        turns=2,
+        round=1,
+        turn=turn("p4", mark=1),
+        queue=(),
+        compaction=None,
+        request=out("r5"),
+        history=before.history.and_(said("next")),
+    )
+
+
+@cell("stop", "running")
+def test_a_stop_cancels_a_compaction() -> None:
+    compacting().send(StopSent()).only(
+        answer=DONE,
+        events=[CompactEnd(0, "cancelled"), AgentAbort(None, "stopped", "stopped"), SessionEnded("stopped")],
+        effects=[CancelCompaction("k3"), CloseSession("stopped")],
+        rulings=ruled("session_end"),
+        phase=Phase.ENDED,
+        compaction=None,
+        stopping="stopped",
+    )
+
+
+@cell("compact", "running", "streaming", "executing_tools")
+def test_what_was_asked_for_during_a_turn_is_done_before_the_next_request() -> None:
+    bench = executing(call("look", path="a"))
+    bench.send(CompactSent("make room"))
+    before = bench.state
+    done = result("c3", "look")
+    whole = before.history.and_(done)
+    bench.returns("c3")
+    assert bench.got[-1].events[2:] == [BeforeCompact(3, "make room"), CompactStart(3)]
+    assert bench.got[-1].step.effects[1:] == (StartCompaction("k4", whole, whole.size // 2),)
+    assert (bench.state.compact_wanted, bench.state.round) == (None, 2)
+    shorter = (*SHORTER, *tuple(whole)[1:])
+    before = bench.state.but(history=History(shorter))
+    bench.send(CompactionEnded("k4", shorter, 1, "shorter")).only(
+        ids=1,
+        events=[CompactEnd(1, "shorter"), RequestStart("r5", "m", 3, 1)],
+        effects=[request(before, "r5")],
+        rulings=ruled("before_request"),
+        turn=bench.got[-2].step.state.turn and bench.got[-2].step.state.turn.but(attempt=1, mark=0),
+        compaction=None,
+        request=out("r5"),
+        history=History(shorter),
+    )
+
+
+@cell("compact", "running")
+def test_what_was_asked_for_during_a_back_off_is_done_before_the_next_attempt() -> None:
+    bench = streaming()
+    bench.send(StreamCut("r2", NOTHING_YET, Failure(FailureKind.TRANSIENT, "Busy", "try later")))
+    bench.send(CompactSent("make room"))
+    bench.fires("retry")
+    assert bench.got[-1].events == [BeforeCompact(1, "make room"), CompactStart(1)]
+    bench.send(CompactionEnded("k3", (said(),), 0, "nothing to drop"))
+    assert bench.got[-1].events == [CompactEnd(0, "nothing to drop"), RequestStart("r4", "m", 1, 2)]
+
+
+@cell("compact", "running")
+def test_a_compaction_that_runs_is_the_one_that_is_asked_for() -> None:
+    bench = compacting()
+    bench.send(CompactSent("again")).only(answer=DONE)
+
+
+def test_a_tool_may_ask_for_a_compaction() -> None:
+    bench = executing()
+    bench.returns("c3", Effect(CompactNow("too much")))
+    assert isinstance(bench.got[-1].events[0], ToolExecutionEnd)
+    assert bench.got[-1].events[2:] == [BeforeCompact(3, "too much"), CompactStart(3)]
+    assert bench.state.history[-1].text == "the context will be compacted before the next request"
+
+
+def test_a_context_that_fills_most_of_the_window_is_compacted_by_itself() -> None:
+    options = Options(context_window=100)
+    text = "x" * 330  # 82 tokens of four characters, over 80 of 100
+    bench = idle(options=options)
+    bench.prompt(text)
+    assert bench.got[-1].events[2:] == [BeforeCompact(1, "about 82 tokens of 100"), CompactStart(1)]
+    assert bench.got[-1].step.effects[-1] == StartCompaction("k2", bench.state.history, 165)
+    bench = idle(options=options)
+    bench.prompt("x" * 320)
+    assert isinstance(bench.got[-1].events[-1], RequestStart)
+
+
+def test_steering_that_came_during_a_compaction_is_merged_before_the_request() -> None:
+    bench = idle(options=Options(context_window=10))
+    bench.prompt("x" * 50)
+    bench.send(SteerSent("rather this"))
+    bench.send(CompactionEnded("k2", (said("x" * 50),), 0, "nothing to drop"))
+    assert bench.state.history[-1] == said("rather this", Origin.STEERING)
+    assert bench.got[-1].events[-1] == RequestStart("r4", "m", 2, 1)
+
+
+def test_a_plugin_may_skip_a_compaction_but_not_save_a_turn_whose_context_is_too_long() -> None:
+    bench = streaming(plug("A", before_compact=Skip()))
+    bench.send(CompactSent())
+    bench.answers("", call("look", path="a"))
+    bench.returns("c3")
+    assert isinstance(bench.got[-1].events[-1], RequestStart)
+    bench.send(StreamCut("r5", NOTHING_YET, Failure(FailureKind.OVERFLOW, "TooLong", "too many tokens")))
+    aborted = bench.got[-1].events[-1]
+    assert isinstance(aborted, AgentAbort)
+    assert (aborted.reason, bench.state.phase) == ("overflow", Phase.IDLE)
+
+
+def test_messages_that_no_provider_would_take_are_not_taken() -> None:
+    bench = compacting()
+    before = bench.state.history
+    bench.send(CompactionEnded("k3", (result("c9", "look"),), 1, "shorter"))
+    assert bench.state.history == before
+    assert bench.state.phase is Phase.IDLE
+
+
+@pytest.mark.parametrize("keep", range(0, 60, 3))
+def test_a_compaction_never_splits_a_call_from_its_result(keep: int) -> None:
+    asks = replied("", call("look", path="a").but(call_id="c1"), call("edit").but(call_id="c2"))
+    history: list[Message] = [
+        said("one"),
+        asks,
+        result("c1", "look"),
+        result("c2", "edit"),
+        replied("ok"),
+        said("two"),
+        replied("x"),
+    ]
+    left, gone, note = drop_oldest_rounds(history, keep)
+    assert why_unfit(left) is None
+    assert left[-2:] == tuple(history[-2:]), "the newest prompt and what followed it stay"
+    assert gone == len(history) - len(left) + (1 if gone else 0)
+    assert str(gone) in note or not gone

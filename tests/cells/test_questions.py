@@ -1,0 +1,131 @@
+"""A tool asks the person: `ask_user` carries question, options and ref, `respond` answers."""
+
+from agentrail.core.answers import DONE, Accepted, Refused
+from agentrail.core.calls import CallStatus, Question
+from agentrail.core.effects import ClearTimer
+from agentrail.core.inputs import AbortSent, ApproveSent, RejectSent, RespondSent, SteerSent, ToolReturned
+from agentrail.core.state import Phase
+from agentrail.errors import UnknownApproval
+from agentrail.values.events import (
+    AgentAbort,
+    AgentEnd,
+    AgentResumed,
+    PromptQueued,
+    RequestStart,
+    UserResponded,
+)
+from agentrail.values.events import (
+    AskUser as AskUserEvent,
+)
+from agentrail.values.tools import AskUser, Effect, ok
+from agentrail.values.usage import NOTHING_USED
+from tests.cells.bench import Bench, Now, call, ruled
+from tests.cells.registry import cell
+from tests.cells.scenes import STARTED, executing, failed, out, ran, request, result, said, starts, turn
+
+WHICH = Effect(AskUser("which?", ("this", "that")))
+
+
+def asked() -> Bench:
+    """The only call, c3 to `keep`, has asked as s:q4; the session rests."""
+    bench = executing(call("keep"))
+    bench.returns("c3", WHICH)
+    return bench
+
+
+def test_a_session_rests_when_only_a_question_is_left() -> None:
+    bench = executing(call("keep"))
+    before = bench.state
+    assert before.batch is not None
+    waiting = bench.call("c3").but(status=CallStatus.ASKING, question=Question("s:q4", "which?", ("this", "that")))
+    bench.returns("c3", WHICH).only(
+        ids=1,
+        events=[AskUserEvent("s:q4", "c3", "which?", ("this", "that"))],
+        effects=[ClearTimer("call:c3")],
+        phase=Phase.IDLE,
+        batch=before.batch.put(waiting),
+    )
+    assert bench.state.timers == (), "a question has no time-out of its own"
+
+
+@cell("respond", "resting")
+def test_the_answer_is_the_result_and_the_model_goes_on() -> None:
+    bench = asked()
+    before = bench.state
+    told = result("c3", "keep", "that")
+    bench.send(RespondSent("s:q4", "that")).only(
+        answer=DONE,
+        ids=1,
+        events=[
+            UserResponded("s:q4", "that"),
+            *ran("c3", "keep", ok("that")),
+            AgentResumed("user_respond"),
+            Now(1, 2),
+            RequestStart("r5", "m", 3, 1),
+        ],
+        effects=[request(before, "r5", told)],
+        rulings=ruled("after_tool", "after_tool_batch", "before_request"),
+        phase=Phase.RUNNING,
+        round=2,
+        batch=None,
+        request=out("r5"),
+        history=before.history.and_(told),
+    )
+    bench.send(RespondSent("s:q4", "that")).only(answer=Refused(UnknownApproval("s:q4", "none")))
+
+
+@cell("approve", "resting")
+@cell("reject", "resting")
+def test_a_question_is_not_approved_or_rejected() -> None:
+    asked().send(ApproveSent("s:q4")).only(answer=Refused(UnknownApproval("s:q4", "none")))
+    asked().send(RejectSent("s:q4")).only(answer=Refused(UnknownApproval("s:q4", "none")))
+    asked().send(RespondSent("s:q9", "that")).only(answer=Refused(UnknownApproval("s:q9", "`s:q4`")))
+
+
+@cell("prompt", "resting")
+@cell("steer", "resting")
+def test_a_prompt_supersedes_a_question() -> None:
+    for steer in (False, True):
+        bench = asked()
+        before = bench.state
+        over = failed("c3", "keep", "superseded by a new message of the user")
+        got = bench.send(SteerSent("never mind")) if steer else bench.prompt("never mind")
+        got.only(
+            answer=Accepted("p5", "queued", 1),
+            ids=2,
+            events=[
+                PromptQueued("p5", "never mind", 1),
+                AgentEnd("p1", "superseded", tuple(before.history.and_(over)), NOTHING_USED),
+                *starts("p5", "r6", "never mind", turns=2, messages=4),
+            ],
+            effects=[request(before, "r6", over, said("never mind"))],
+            rulings=ruled("after_turn", *STARTED),
+            phase=Phase.RUNNING,
+            turns=2,
+            round=1,
+            turn=turn("p5", mark=3),
+            batch=None,
+            request=out("r6"),
+            history=before.history.and_(over, said("never mind")),
+        )
+
+
+@cell("abort", "resting")
+def test_an_abort_ends_a_question() -> None:
+    bench = asked()
+    before = bench.state
+    bench.send(AbortSent()).only(
+        answer=DONE,
+        events=[AgentAbort("p1", "user")],
+        rulings=ruled("after_turn"),
+        phase=Phase.IDLE,
+        round=0,
+        turn=None,
+        batch=None,
+        history=before.history.and_(failed("c3", "keep", "aborted: user")),
+    )
+
+
+def test_a_second_word_of_a_call_that_has_asked_changes_nothing() -> None:
+    bench = asked()
+    bench.send(ToolReturned("c3", 1, ok("late"))).changed_nothing()
