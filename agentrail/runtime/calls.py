@@ -45,6 +45,8 @@ class RunningCall:
         """Run the tool and post its one closing input."""
         closing: AnyInput = ToolStopped(self.call_id, self.attempt)
         try:
+            if self.scope.cancel_called:  # before its first step: a tool may do much before it first waits
+                return
             with self.scope:
                 closing = ToolReturned(self.call_id, self.attempt, await execute(tool, args, ctx))
         except Exception as error:

@@ -77,22 +77,22 @@ class Performer:
                 self.perform(effect)
 
     def partial_response(self) -> Partial | None:
-        """Return what has come of the stream that is out."""
-        return None if self._stream is None else self._stream.partial()
+        """Return what subscribers have heard of the stream that is out."""
+        return None if self._stream is None else self._stream.heard()
 
     def stop_now(self, state: State, kill_tools: str) -> None:
         """Cancel the stream and the killable calls, before the machine has heard of it."""
         if self._stream is not None:
             self._stream.cut()
-        if kill_tools == "none" or state.batch is None:
+        if kill_tools == "none":
             return
-        for call in state.batch.calls:
-            running = self._calls.get(call.call_id)
-            if (
-                running is not None
-                and call.status is CallStatus.RUNNING
-                and not (running.immune and kill_tools != "all")
-            ):
+        calls = () if state.batch is None else state.batch.calls
+        wanted = [call.call_id for call in calls if call.status is CallStatus.RUNNING]
+        if kill_tools == "all":
+            wanted += [stray.call_id for stray in state.lingering]
+        for call_id in wanted:
+            running = self._calls.get(call_id)
+            if running is not None and (kill_tools == "all" or not running.immune):
                 running.scope.cancel()
 
     def still_running(self) -> tuple[RunningCall, ...]:

@@ -76,6 +76,11 @@ class Stream:
         self.closed = True
         self.scope.cancel()
 
+    def heard(self) -> Partial:
+        """Return what subscribers have heard so far; what they have not was used all the same."""
+        partial = self.partial()
+        return partial if self._open else Partial(usage=partial.usage)
+
     def partial(self) -> Partial:
         """Return what has come so far; what the provider has not counted is estimated."""
         text, thinking = "".join(self._text), "".join(self._thinking)
@@ -89,7 +94,7 @@ class Stream:
 
     def emit(self, chunk: Chunk) -> None:
         """Take a chunk: publish it if the stream is open, keep it until then."""
-        if self.closed:
+        if self.closed or self.ended:
             return
         self.last = now = self._clock.now()
         if isinstance(chunk, TextChunk):
