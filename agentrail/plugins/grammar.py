@@ -324,6 +324,7 @@ class Reader:
     def double(self, draft: Draft) -> None:
         """Read a text in double quotes."""
         start = self.at
+        draft.quoted("")
         self.at += 1
         while char := self.here():
             if run := _IN_QUOTES.match(self.text, self.at):

@@ -94,7 +94,7 @@ WRAPPERS: Final[Mapping[str, Wrapper]] = {
         plain="lKvV",
         assigns=True,
     ),
-    "time": Wrapper(flags="pv", assigns=True, alone=True, dashes=()),
+    "time": Wrapper(flags="pv", alone=True, dashes=()),
     "timeout": Wrapper(
         flags="v",
         valued="ks",
@@ -120,7 +120,6 @@ _SHELL: Final = Wrapper(
     dashes=("--", "-"),
     marks="-+",
 )
-_ASSIGNED: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
 _ABOUT: Final = frozenset({"--help", "--version"})
 _EXECS: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _INPUTS: Final = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
@@ -249,17 +248,18 @@ def _wrapped(name: str, spec: Wrapper, args: Sequence[Word]) -> Inside | None:
         _literal(name, word)
     start += spec.operands
     assignments: list[Assignment] = []
-    while spec.assigns and start < len(args) and (named := _ASSIGNED.match(args[start].text)):
+    while spec.assigns and start < len(args) and "=" in args[start].text:
         if args[start].splits:
             stop(f"`{name}` with a word that the shell may split")
-        assignments.append(Assignment(named.group(1), args[start].but(text=args[start].text[named.end() :])))
+        assigned, _, text = args[start].text.partition("=")
+        assignments.append(Assignment(assigned, args[start].but(text=text)))
         start += 1
     argv = tuple(args[start:])
     if not argv:
         if spec.alone:
             return None
         stop(f"`{name}` without a command")
-    if name == "time" and (len(options) > 1 or argv[0].text in RESERVED):
+    if name == "time" and (len(options) > 1 or argv[0].text in RESERVED or "=" in argv[0].text):
         stop("what shells and programs called `time` read differently")
     if name == "xargs":
         argv = _given(options, argv)
