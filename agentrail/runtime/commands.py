@@ -35,6 +35,9 @@ from agentrail.values.content import Data, Image, Part, Text
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.json import weight
 
+STOPPING = (AbortSent, StopSent)
+"""What is taken also while the journal has no space."""
+
 OVERHEAD = 64
 """Bytes that any message is taken for, beside its content."""
 

@@ -1,0 +1,301 @@
+"""Journals that are full, fenced, uncertain or broken; models that are slow, odd or stubborn."""
+
+import logging
+
+import pytest
+import trio
+
+from agentrail.errors import CommitUnknown, Fenced, JournalFull, SessionCrashed, SessionNotAlive, TurnAborted
+from agentrail.ports.model import EmitChunk
+from agentrail.runtime.status import SessionDown
+from agentrail.testing import ScriptedModel, call, fail, overflow, permanent, say, stall, transient
+from agentrail.testing.scripted import Element
+from agentrail.values.content import Text
+from agentrail.values.events.context import CompactEnd
+from agentrail.values.events.life import AbortPending, AgentAbort, AgentEnd
+from agentrail.values.events.response import (
+    ContextOverflow,
+    MessageDelta,
+    ResponseComplete,
+    Retry,
+    StreamError,
+    StreamStalled,
+    ThinkingDelta,
+    ThinkingStart,
+)
+from agentrail.values.messages import AssistantMessage
+from agentrail.values.stream import ModelRequest, Response, TextChunk
+from tests.runtime.journals import TestJournal
+from tests.runtime.tools import quick
+from tests.runtime.world import World, open_world, settle, until
+
+# Journals
+
+
+async def test_a_full_journal_is_tried_again_until_there_is_space() -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn([say("a b c", delay=0.1), "two"])
+        journal.failing = lambda _: JournalFull("no space")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(session.prompt, "one")
+            await trio.sleep(10)
+            heard = world.heard(session)
+            assert heard.names == ["SessionStarted"], "nothing is published that is not durable"
+            assert session.messages() == ()
+            journal.failing = None
+        await until(lambda: heard.of(AgentEnd))
+        assert (await session.ask("two?")).text == "two"
+
+
+async def test_meanwhile_new_calls_are_refused() -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn(["one"])
+        journal.failing = lambda _: JournalFull("no space")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(session.prompt, "one")
+            await trio.sleep(1)
+            with pytest.raises(JournalFull, match="no space"):
+                await session.prompt("two")
+            with pytest.raises(JournalFull):
+                await session.steer("three")
+            journal.failing = None
+
+
+async def test_with_a_full_journal_cancelling_still_works() -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn([say("word " * 1000, delay=0.01), "next"])
+        await session.prompt("go")
+        await trio.sleep(0.5)
+        journal.failing = lambda _: JournalFull("no space")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(session.abort)
+            await trio.sleep(0.1)
+            heard = world.heard(session)
+            said = len(heard.of(MessageDelta))
+            await trio.sleep(5)
+            assert len(heard.of(MessageDelta)) == said
+            assert len(heard.of(AbortPending)) == 1
+            assert heard.of(AgentAbort) == []
+            journal.failing = None
+        await settle()
+        assert len(heard.of(AgentAbort)) == 1
+
+
+async def test_a_session_with_a_full_journal_can_be_shut_down() -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn(["one"], shutdown=2.0)
+        journal.failing = lambda _: JournalFull("no space")
+        async with trio.open_nursery() as nursery:
+
+            async def prompt() -> None:
+                with pytest.raises(SessionNotAlive, match="in time"):
+                    await session.prompt("one")
+
+            nursery.start_soon(prompt)
+            await trio.sleep(1)
+            start = trio.current_time()
+            await world.supervisor._sessions.close()  # noqa: SLF001 - what leaving the `async with` does
+    assert trio.current_time() - start == pytest.approx(2.0, abs=0.1)
+
+
+@pytest.mark.parametrize("error", [Fenced("s", 2), CommitUnknown("the cable"), OSError("gone")])
+async def test_a_journal_that_cannot_go_on_ends_the_session_with_a_report(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn([stall(after=1)], "bad")
+        other = await world.spawn(ScriptedModel(["fine"], repeat_last=True), "good")
+        await session.prompt("go")
+        await trio.sleep(1)
+        journal.failing = lambda record: error if record.session_id == "bad" else None
+        async with session.monitor() as monitor:
+            with pytest.raises(SessionCrashed) as crashed:
+                await session.prompt("more")
+            down = await monitor.wait()
+        assert down == SessionDown("bad", f"crashed: {type(error).__name__}: {error}")
+        assert str(error) in str(crashed.value)
+        assert (await other.ask("and you?")).text == "fine"
+        with pytest.raises((SessionCrashed, SessionNotAlive)):
+            await session.prompt("more")
+        assert [record.levelno for record in caplog.records if "bad" in record.getMessage()] == [logging.ERROR]
+        assert session not in world.supervisor.sessions()
+
+
+async def test_what_was_written_by_an_uncertain_commit_is_not_published() -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn(["one"])
+        journal.failing = lambda _: CommitUnknown("the cable")
+        with pytest.raises(SessionCrashed):
+            await session.ask("go")
+        assert world.heard(session).names == ["SessionStarted"]
+
+
+async def test_a_crash_ends_what_the_session_had_going_on() -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn([say("word " * 1000, delay=0.01)])
+        await session.prompt("go")
+        await trio.sleep(1)
+        journal.failing = lambda _: OSError("gone")
+        with pytest.raises(SessionCrashed):
+            await session.prompt("more")
+        said = len(world.heard(session).of(MessageDelta))
+        await trio.sleep(5)
+        assert len(world.heard(session).of(MessageDelta)) == said
+
+
+# Models
+
+
+async def test_a_transient_error_is_tried_again_with_back_off(world: World) -> None:
+    session = await world.spawn([transient("busy"), transient("busy", retry_after=7.0), "ok"])
+    assert (await session.ask("go")).text == "ok"
+    await settle()
+    first, second = world.heard(session).of(Retry)
+    assert 1000 <= first.delay_ms <= 2000
+    assert second.delay_ms == 7000
+
+
+async def test_the_text_before_an_error_is_dropped_and_said_to_be(world: World) -> None:
+    session = await world.spawn([transient(after=2), "ok"])
+    assert (await session.ask("go")).text == "ok"
+    await settle()
+    assert world.heard(session).only(Retry).dropped_text
+
+
+async def test_retries_have_an_end(world: World) -> None:
+    session = await world.spawn(ScriptedModel([transient()], repeat_last=True))
+    with pytest.raises(TurnAborted, match="provider_error"):
+        await session.ask("go")
+    await settle()
+    assert len(world.heard(session).of(Retry)) == 5
+
+
+async def test_a_permanent_error_keeps_what_had_come(world: World) -> None:
+    session = await world.spawn([permanent("never", after=2)])
+    with pytest.raises(TurnAborted):
+        await session.ask("go")
+    await settle()
+    (kept,) = [message for message in session.messages() if isinstance(message, AssistantMessage)]
+    assert kept.interrupted
+    assert kept.text == world.heard(session).said == "word0 word1 "
+    assert world.heard(session).only(StreamError).message == "never"
+
+
+async def test_a_model_that_breaks_is_a_permanent_error(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    session = await world.spawn([fail(ZeroDivisionError("oh")), "fine"])
+    with pytest.raises(TurnAborted, match="ZeroDivisionError: oh"):
+        await session.ask("go")
+    assert (await session.ask("again")).text == "fine"
+    assert any("raised" in record.getMessage() for record in caplog.records)
+
+
+async def test_an_overflow_compacts_once_and_then_gives_up(world: World) -> None:
+    script: list[Element] = [say("x" * 400), say("y" * 400), overflow(), "short"]
+    session = await world.spawn(script)
+    await session.ask("one")
+    await session.ask("two")
+    assert (await session.ask("three")).text == "short"
+    await settle()
+    heard = world.heard(session)
+    assert len(heard.of(ContextOverflow)) == 1
+    assert heard.only(CompactEnd).removed > 0
+
+
+async def test_a_stalled_stream_is_reported_and_then_tried_again(world: World) -> None:
+    session = await world.spawn([stall(after=1), "ok"])
+    start = trio.current_time()
+    assert (await session.ask("go")).text == "ok"
+    await settle()
+    heard = world.heard(session)
+    assert [event.count for event in heard.of(StreamStalled)] == [1, 2]
+    assert 60 <= trio.current_time() - start <= 63
+
+
+async def test_an_idle_session_does_nothing_for_ever(world: World) -> None:
+    session = await world.spawn(["one"])
+    await session.ask("go")
+    await settle()
+    before = session.inspect()
+    records = len(await world.journal.read(session.id))
+    await trio.sleep(10_000)
+    assert session.inspect() is before
+    assert len(await world.journal.read(session.id)) == records
+
+
+class Stubborn:
+    """A model that swallows its cancellation, and talks on."""
+
+    name = "stubborn"
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        emit(TextChunk("before "))
+        with trio.CancelScope(shield=True):
+            for _ in range(5):
+                await trio.sleep(1)
+                emit(TextChunk("on and on "))
+        return Response((Text("before and after"),))
+
+
+async def test_a_model_that_ignores_its_cancellation_is_not_heard_any_more(world: World) -> None:
+    session = await world.spawn(Stubborn())
+    await session.prompt("go")
+    await trio.sleep(1.5)
+    await session.abort()
+    await trio.sleep(10)
+    heard = world.heard(session)
+    assert heard.said == "before on and on "
+    assert heard.of(ResponseComplete) == []
+    assert session.messages()[-1].text == "before on and on "
+
+
+class Babbling:
+    """A model that emits behind its end."""
+
+    name = "babbling"
+
+    def __init__(self) -> None:
+        self.emit: EmitChunk = lambda _: None
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        await trio.lowlevel.checkpoint()
+        self.emit = emit
+        emit(TextChunk("hello"))
+        return Response((Text("hello"),))
+
+
+async def test_a_chunk_behind_the_end_is_not_heard(world: World) -> None:
+    model = Babbling()
+    session = await world.spawn(model)
+    await session.ask("go")
+    model.emit(TextChunk("more"))
+    await settle()
+    assert world.heard(session).said == "hello"
+
+
+async def test_thinking_is_told_apart(world: World) -> None:
+    session = await world.spawn([say("text", thinking="let me think")])
+    await session.ask("go")
+    await settle()
+    heard = world.heard(session)
+    assert len(heard.of(ThinkingStart)) == 1
+    assert "".join(event.delta for event in heard.of(ThinkingDelta)) == "let me think"
+    assert heard.said == "text"
+
+
+async def test_a_response_with_nothing_in_it_is_tried_once_more(world: World) -> None:
+    session = await world.spawn([say(""), "ok", say(""), say("")])
+    assert (await session.ask("go")).text == "ok"
+    with pytest.raises(TurnAborted, match="nothing"):
+        await session.ask("go")
+
+
+async def test_a_call_without_text_needs_no_chunk(world: World) -> None:
+    session = await world.spawn([say(calls=[call("quick")]), "ok"], tools=[quick()])
+    assert (await session.ask("go")).text == "ok"
