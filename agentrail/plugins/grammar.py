@@ -21,7 +21,7 @@ from agentrail.plugins.words import (
     names,
 )
 
-MAX_CHARACTERS: Final = 65_536
+MAX_CHARACTERS: Final = 8_192
 MAX_COMMANDS: Final = 256
 MAX_WORDS: Final = 4_096
 MAX_DEPTH: Final = 16

@@ -169,7 +169,7 @@ async def test_calls_over_the_limit_of_a_turn_are_blocked_and_the_next_turn_begi
 
 @in_virtual_time
 async def test_money_cannot_be_limited_where_no_price_is_known_unless_one_says_so() -> None:
-    async with open_world(stop=False) as world:
+    async with open_world() as world:
         with pytest.raises(PluginRefused, match="price"):
             await world.spawn(["hello"], plugins=[BudgetGuard(max_usd=1.0)])
         await world.spawn(["hello"], plugins=[BudgetGuard(max_usd=1.0, unknown_price="allow")])
