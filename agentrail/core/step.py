@@ -9,7 +9,9 @@ from typing import Final
 from agentrail.core import changing, ending, holding, inputs, prompting, requesting, running, steering, streaming
 from agentrail.core.agenda import drain, on_settled
 from agentrail.core.answers import Answer
-from agentrail.core.effects import AnyEffect, WriteLog
+from agentrail.core.batch import put
+from agentrail.core.calls import CallStatus
+from agentrail.core.effects import AnyEffect, CancelAsk, CarryOut, StartCall, WriteLog
 from agentrail.core.inputs import AbortSent, Arrival, HooksWereSlow
 from agentrail.core.state import Phase, State, drafted, finished
 from agentrail.core.table import TABLE
@@ -145,7 +147,22 @@ def _learn(w: Work) -> None:
                 failures[error.plugin] = failures.get(error.plugin, 0) + 1
         s.deafness = tuple(failures.items())
     if ruling.critical and s.turn is not None and s.turn.ended is None:
-        phase, done = s.phase, len(w.effects)
-        ending.abort_turn(w, "critical", f"{ruling.by}: {ruling.reason}")
-        drain(w)
-        _audit(phase, AbortSent, s.phase, w.effects[done:])
+        _abort_for(w, ruling)
+
+
+def _abort_for(w: Work, ruling: Ruling) -> None:
+    """Abort the turn because a critical plugin broke at the events of this step; nothing that it begins may run."""
+    phase = w.s.phase
+    begun, w.effects = w.effects, []
+    calls = {effect.call_id for effect in begun if isinstance(effect, StartCall)}
+    for call in w.s.batch.calls if w.s.batch is not None else ():
+        if call.call_id in calls:
+            put(w, call.but(status=CallStatus.READY, started_at=call.started_at if call.attempt > 1 else 0))
+    ending.abort_turn(w, "critical", f"{ruling.by}: {ruling.reason}")
+    drain(w)
+    _audit(phase, AbortSent, w.s.phase, w.effects)
+    asks = {effect.ask_id for effect in begun if isinstance(effect, CarryOut)}
+    w.effects = [
+        *(effect for effect in begun if not isinstance(effect, StartCall | CarryOut)),
+        *(effect for effect in w.effects if not (isinstance(effect, CancelAsk) and effect.ask_id in asks)),
+    ]

@@ -1,0 +1,228 @@
+"""When a plugin breaks: contained and reported, unless it is critical."""
+
+from typing import Final
+
+from agentrail.core.answers import DONE
+from agentrail.core.effects import CloseSession, ReportStart, StartCall, WriteLog
+from agentrail.core.inputs import HooksWereSlow, SessionOpened, StopSent
+from agentrail.core.state import Phase
+from agentrail.errors import PluginRefused, StateNotStorable
+from agentrail.hooks.actions import Continue, Emit, Intervene
+from agentrail.hooks.plugin import AnyPlugin, Log, Plugin
+from agentrail.hooks.ruling import Gathered, Ruling, Verdict
+from agentrail.values.events import (
+    AgentAbort,
+    PluginError,
+    PluginEvent,
+    PluginSlow,
+    RequestStart,
+    ResponseComplete,
+    SessionEnded,
+    ToolCalls,
+    ToolExecutionStart,
+)
+from agentrail.values.events.envelope import Envelope, Event
+from agentrail.values.json import FrozenObject
+from tests.cells.bench import Bench, call, plug
+from tests.cells.moments import MOMENTS, Refusal, probe, refused
+from tests.cells.registry import failure, figure
+from tests.cells.scenes import executing, idle, running, streaming
+from tests.cells.tables import HOOKS
+from tests.cells.test_matrix import WHEN_BROKEN, blocked
+
+OOPS: Final = "ValueError: oops"
+
+
+def oops(_hook: object, _state: object, _ctx: object) -> object:
+    raise ValueError("oops")
+
+
+def broken_at(hook: str) -> tuple[PluginError, str]:
+    return PluginError("P", hook, OOPS), f"critical plugin `P` broke: {OOPS}"
+
+
+@failure("a plugin raises: reported, the pipeline goes on")
+def test_a_plugin_that_raises_is_reported_and_the_next_ones_are_asked() -> None:
+    for hook in HOOKS:
+        error, _ = broken_at(hook)
+        _, got = MOMENTS[hook].fire(probe(hook, oops))
+        MOMENTS[hook].differs(got, Ruling(hook, errors=(error,)), [error])
+    bench = Bench(plug("A", before_prompt=oops), plug("B", before_prompt=Emit("asked")))
+    assert bench.prompt().events[:2] == [PluginError("A", "before_prompt", OOPS), PluginEvent("B", "asked", None)]
+
+
+@failure("a plugin raises: a critical one aborts")
+def test_a_critical_plugin_that_raises_counts_as_an_abort() -> None:
+    for hook in HOOKS:
+        verdict = WHEN_BROKEN.get(hook, Verdict.ABORT)
+        error, reason = broken_at(hook)
+        _, got = MOMENTS[hook].fire(probe(hook, oops, critical=True))
+        if verdict is Verdict.PASS:
+            MOMENTS[hook].differs(got, Ruling(hook, errors=(error,)), [error], critical=True)
+        elif verdict is not Verdict.BLOCK:
+            decided = Ruling(hook, verdict, "P", reason, critical=True, errors=(error,))
+            refused(MOMENTS[hook], got, Refusal(decided, (error,)))
+
+
+@failure("a plugin raises: a critical one blocks at before_tool")
+def test_a_critical_plugin_that_raises_blocks_the_call() -> None:
+    error, reason = broken_at("before_tool")
+    _, got = MOMENTS["before_tool"].fire(probe("before_tool", oops, critical=True))
+    blocked(got, Ruling("before_tool", Verdict.BLOCK, "P", reason, critical=True, errors=(error,)), [error])
+
+
+def test_what_was_accumulated_before_a_critical_plugin_broke_is_dropped_but_for_emits() -> None:
+    first = plug("A", before_request=Intervene("note").emitting("early"))
+    bench = Bench(first, plug("P", before_request=oops, critical=True))
+    early = PluginEvent("A", "early", None)
+    error, reason = broken_at("before_request")
+    got = bench.prompt()
+    decided = Ruling("before_request", Verdict.ABORT, "P", reason, critical=True, errors=(error,))
+    assert got.step.rulings[1] == decided.but(gathered=Gathered(emits=(early,)))
+    assert got.events[2:] == [error, early, AgentAbort("p1", "critical", f"P: {reason}")]
+
+
+# States
+
+
+TOO_BIG: Final = "x" * 70_000
+
+
+@figure("state of a plugin 64 KiB")
+def test_a_state_of_more_than_64_kib_is_a_crash_of_that_hook() -> None:
+    fits = "x" * (64 * 1024 - 2)
+    bench = Bench(probe("before_prompt", Continue(fits)))
+    bench.prompt()
+    assert bench.state.plugin_states == (fits,)
+    bench = Bench(probe("before_prompt", Continue(f"{fits}x")))
+    error = bench.prompt().events[0]
+    why = "its state cannot be stored: it takes 65,537 bytes when it is written; at most 65,536 are kept"
+    assert error == PluginError("P", "before_prompt", why)
+    assert bench.state.plugin_states == (0,)
+
+
+@figure("state of a plugin 64 KiB")
+def test_a_first_state_that_cannot_be_stored_is_refused_at_spawn() -> None:
+    for first, why in (
+        (TOO_BIG, "it takes 70,002 bytes when it is written; at most 65,536 are kept"),
+        ([], "it is a `list`, which can change; keep a tuple"),
+    ):
+        bench = Bench(plug("P", first=first), opened=False)
+        reason = f"its state cannot be stored: {why}"
+        error = StateNotStorable("P", reason, 64 * 1024)
+        bench.send(SessionOpened()).only(
+            answer=DONE,
+            events=[SessionEnded(str(error))],
+            effects=[ReportStart(error), CloseSession(str(error))],
+            rulings=(Ruling("init", Verdict.ABORT, "P", reason, critical=True),),
+            phase=Phase.ENDED,
+            opening=False,
+            stopping=str(error),
+        )
+
+
+def test_a_state_that_cannot_be_stored_is_named_by_its_field() -> None:
+    bench = Bench(probe("before_prompt", Continue((1, {"a": 2}))))
+    error = bench.prompt().events[0]
+    assert isinstance(error, PluginError)
+    assert error.error.startswith("its state cannot be stored: its `[1]` is a `dict`")
+
+
+def test_a_plugin_may_refuse_the_session() -> None:
+    class Refuses(Plugin[None]):
+        def init(self, ctx: object) -> None:
+            raise PluginRefused("no price", str(ctx is None))  # noqa: TRY003 - the reason is the plugin's
+
+    bench = Bench(Refuses(), opened=False)
+    error = PluginRefused("no price", "Refuses")
+    bench.send(SessionOpened()).only(
+        answer=DONE,
+        events=[SessionEnded(str(error))],
+        effects=[ReportStart(error), CloseSession(str(error))],
+        rulings=(Ruling("init", Verdict.ABORT, "Refuses", "no price"),),
+        phase=Phase.ENDED,
+        opening=False,
+        stopping=str(error),
+    )
+
+
+# on_event
+
+
+def listener(*, broken: type[Event] | None = None, critical: bool = False, logs: bool = False) -> AnyPlugin:
+    """Return a plugin that counts the events it hears, and breaks at some."""
+
+    class Listens(Plugin[int]):
+        def init(self, ctx: object) -> int:
+            return 0
+
+        def on_event(self, event: Envelope, state: int, ctx: object) -> int | Log[int]:
+            if broken is not None and isinstance(event.event, broken):
+                raise ValueError("oops")
+            return Log("info", "heard", {"seq": event.seq}, state + 1) if logs else state + 1
+
+    Listens.critical = critical
+    return Listens()
+
+
+@figure("on_event off after 3 failures")
+def test_a_listener_is_off_after_three_failures_until_the_next_turn() -> None:
+    bench = streaming(listener(broken=Event), plug("Other"))
+    error = PluginError("Listens", "on_event", OOPS)
+    errors = [[event for event in got.events if event == error] for got in bench.got]
+    assert [len(found) for found in errors] == [1, 3, 0]
+    bench.answers("", call("look", path="a"))
+    assert error not in bench.got[-1].events
+    bench.returns("c3")
+    bench.answers("bye")
+    bench.prompt("next")
+    assert bench.got[-1].events.count(error) == 3
+
+
+def test_a_listener_hears_every_event_once_behind_the_hooks_of_the_step_and_not_what_it_causes() -> None:
+    bench = executing(plugins=(listener(), plug("Emits", before_tool=Emit("noted"))))
+    bench.returns("c3")
+    assert bench.state.plugin_states[0] == bench.state.seq
+
+
+def test_what_a_listener_logs_is_written_by_the_shell() -> None:
+    bench = idle(listener(logs=True))
+    assert bench.got[-1].step.effects[-1] == WriteLog("info", "heard", FrozenObject(seq=1))
+    assert bench.got[-1].step.rulings[-1] == Ruling(
+        "on_event", states=((0, 1),), logs=(("info", "heard", FrozenObject(seq=1)),)
+    )
+
+
+def test_a_critical_listener_that_breaks_aborts_the_turn() -> None:
+    bench = running(listener(broken=RequestStart, critical=True))
+    error = PluginError("Listens", "on_event", OOPS)
+    why = "Listens: its `on_event` failed"
+    assert bench.got[-1].events[-2:] == [error, AgentAbort("p1", "critical", why)]
+    assert bench.state.phase is Phase.IDLE
+    bench = streaming(listener(broken=ResponseComplete, critical=True))
+    bench.answers("", call("look", path="a"))
+    assert bench.got[-1].events[-1] == AgentAbort("p1", "critical", why)
+
+
+def test_a_critical_listener_that_breaks_at_the_start_of_a_call_lets_none_start() -> None:
+    for broken in (ToolCalls, ToolExecutionStart):
+        bench = streaming(listener(broken=broken, critical=True))
+        bench.answers("", call("look", path="a"), call("edit", path="a"))
+        assert not any(isinstance(effect, StartCall) for effect in bench.got[-1].step.effects)
+        assert (bench.state.phase, bench.state.quarantined, bench.state.timers) == (Phase.IDLE, (), ())
+        results = [message.text for message in list(bench.state.history)[-2:]]
+        assert results == ["aborted before it ran: Listens: its `on_event` failed"] * 2
+
+
+def test_a_listener_that_breaks_at_the_last_events_is_logged() -> None:
+    bench = idle(listener(broken=SessionEnded))
+    bench.send(StopSent())
+    fields = FrozenObject(plugin="Listens", hook="on_event", error=OOPS)
+    line = WriteLog("error", "a plugin broke when the session had ended", fields)
+    assert bench.got[-1].events == [SessionEnded("stopped")]
+    assert bench.got[-1].step.effects[-1] == line
+
+
+def test_slow_hooks_are_reported() -> None:
+    for bench in (idle(), running(), streaming(), executing()):
+        bench.send(HooksWereSlow(("A", "B"), 70)).only(events=[PluginSlow(("A", "B"), 70)])

@@ -1,0 +1,187 @@
+"""Plugins that change while a session lives: always between turns."""
+
+from agentrail.core.answers import DONE, Refused
+from agentrail.core.inputs import AttachPluginSent, DetachPluginSent, StopSent, UpdatePluginSent
+from agentrail.core.state import Change
+from agentrail.errors import UnknownPlugin
+from agentrail.hooks.actions import Abort, Continue
+from agentrail.hooks.plugin import AnyPlugin, Plugin
+from agentrail.hooks.ruling import Ruling, Verdict
+from agentrail.values.events import AgentEnd, PluginAttached, PluginDetached, PluginOptsUpdated, SessionEnded
+from agentrail.values.json import FrozenObject, JsonObject
+from agentrail.values.usage import NOTHING_USED
+from tests.cells.bench import Bench, Now, plug, ruled
+from tests.cells.registry import cell
+from tests.cells.scenes import idle, replied, said, starts, streaming
+
+LEVEL = FrozenObject(level=2)
+
+
+def counting(*, refuses: bool = False, broken: bool = False) -> AnyPlugin:
+    """Return a plugin that remembers the options it was updated to."""
+
+    class Counts(Plugin[tuple[str, ...]]):
+        def init(self, ctx: object) -> tuple[str, ...]:
+            return ()
+
+        def on_options(self, new: JsonObject, state: tuple[str, ...]) -> tuple[str, ...]:
+            if refuses:
+                raise ValueError(new["level"])
+            return [*state] if broken else (*state, f"level {new['level']}")  # type: ignore[return-value]  # a lie
+
+    return Counts()
+
+
+@cell("update_plugin", "idle")
+def test_the_plugin_in_its_new_form_says_with_which_state_it_goes_on() -> None:
+    bench = idle(counting())
+    new = bench.seat(counting(), 1)
+    bench.send(UpdatePluginSent(new, LEVEL)).only(
+        answer=DONE,
+        events=[PluginOptsUpdated("Counts", success=True)],
+        rulings=(*ruled("before_plugin_opts_update"), Ruling("on_options", states=((0, ("level 2",)),))),
+        seats=(new,),
+        plugin_states=(("level 2",),),
+    )
+
+
+@cell("update_plugin", "idle")
+def test_a_plugin_that_refuses_its_options_keeps_its_old_form() -> None:
+    for plugin, why in (
+        (counting(refuses=True), "ValueError: 2"),
+        (counting(broken=True), "its state cannot be stored: it is a `list`, which can change; keep a tuple"),
+    ):
+        bench = idle(plugin)
+        new = bench.seat(plugin, 1)
+        bench.send(UpdatePluginSent(new, LEVEL)).only(
+            answer=DONE,
+            events=[PluginOptsUpdated("Counts", success=False, error=why)],
+            rulings=(
+                *ruled("before_plugin_opts_update"),
+                Ruling("on_options", Verdict.ABORT, "Counts", why, critical=True),
+            ),
+        )
+
+
+@cell("update_plugin", "streaming")
+def test_the_last_options_of_each_plugin_win_and_apply_after_the_turn() -> None:
+    bench = streaming(counting(), plug("Other"))
+    first, second = bench.seat(counting(), 1), bench.seat(counting(), 2)
+    other = bench.seat(plug("Other"), 1)
+    bench.send(UpdatePluginSent(first, FrozenObject(level=1)))
+    bench.send(UpdatePluginSent(other, LEVEL))
+    bench.send(UpdatePluginSent(second, LEVEL))
+    assert bench.state.changes == (
+        Change("update", "Other", other, LEVEL),
+        Change("update", "Counts", second, LEVEL),
+    )
+    bench.prompt("next")
+    bench.answers("bye")
+    history = (said(), replied("bye"))
+    assert bench.got[-1].events[1:] == [
+        AgentEnd("p1", "end", history, NOTHING_USED),
+        PluginOptsUpdated("Other", success=True),
+        PluginOptsUpdated("Counts", success=True),
+        *(event for event in starts("p3", "r4", "next", turns=2, messages=3) if not isinstance(event, Now)),
+    ]
+    assert bench.state.seats == (second, other)
+    assert bench.state.plugin_states == (("level 2",), None)
+
+
+@cell("attach_plugin", "streaming")
+@cell("detach_plugin", "streaming")
+def test_changes_apply_in_order_after_the_turn() -> None:
+    bench = streaming(plug("First"))
+    new = bench.seat(plug("New", priority=10, first=3))
+    bench.send(AttachPluginSent(new))
+    bench.send(DetachPluginSent("First"))
+    bench.send(DetachPluginSent("New"))
+    bench.send(DetachPluginSent("New")).only(answer=Refused(UnknownPlugin("New", "none")))
+    bench.send(AttachPluginSent(new))
+    bench.answers("bye")
+    assert bench.got[-1].events[2:] == [
+        PluginAttached("New"),
+        PluginDetached("First"),
+        PluginDetached("New"),
+        PluginAttached("New"),
+    ]
+    assert (bench.state.seats, bench.state.plugin_states) == ((new,), (3,))
+
+
+@cell("attach_plugin", "idle")
+def test_a_plugin_joins_at_its_place_in_the_row() -> None:
+    bench = idle(plug("A", priority=100, first="a"), plug("C", priority=900, first="c"))
+    for name, priority in (("B", 100), ("D", 900), ("Z", 5)):
+        bench.send(AttachPluginSent(bench.seat(plug(name, priority=priority, first=name))))
+    assert [seat.key for seat in bench.state.seats] == ["Z", "A", "B", "C", "D"]
+    assert bench.state.plugin_states == ("Z", "a", "B", "c", "D")
+
+
+@cell("attach_plugin", "idle")
+def test_a_plugin_that_refuses_to_join_is_not_there() -> None:
+    class Refuses(Plugin[None]):
+        def init(self, ctx: object) -> None:
+            raise ValueError(ctx is None)
+
+    bench = idle()
+    bench.send(AttachPluginSent(bench.seat(Refuses()))).only(
+        answer=DONE,
+        events=[PluginAttached("Refuses", success=False, error="ValueError: False")],
+        rulings=(Ruling("init", Verdict.ABORT, "Refuses", "ValueError: False", critical=True),),
+    )
+
+
+@cell("update_plugin", "streaming")
+def test_an_update_of_a_plugin_that_never_joined_is_reported() -> None:
+    class Refuses(Plugin[None]):
+        def init(self, ctx: object) -> None:
+            raise ValueError(ctx is None)
+
+    bench = streaming()
+    seat = bench.seat(Refuses())
+    bench.send(AttachPluginSent(seat))
+    bench.send(UpdatePluginSent(seat, LEVEL))
+    bench.send(DetachPluginSent("Refuses"))
+    bench.answers("bye")
+    assert bench.got[-1].events[2:] == [
+        PluginAttached("Refuses", success=False, error="ValueError: False"),
+        PluginOptsUpdated("Refuses", success=False, error="it was never attached"),
+        PluginDetached("Refuses", success=False, error="it was never attached"),
+    ]
+
+
+@cell("update_plugin", "idle")
+def test_the_plugin_itself_is_not_asked_about_its_own_options() -> None:
+    shut = plug("Shut", before_plugin_opts_update=Abort("never"))
+    bench = idle(shut)
+    bench.send(UpdatePluginSent(bench.seat(shut, 1), LEVEL))
+    assert bench.got[-1].events == [PluginOptsUpdated("Shut", success=True)]
+    watch: list[object] = []
+
+    def answer(hook: object, _s: object, _c: object) -> object:
+        watch.append(hook)
+        return Continue()
+
+    bench = idle(plug("Watch", before_plugin_opts_update=answer), plug("Other"))
+    bench.send(UpdatePluginSent(bench.seat(plug("Other"), 1), LEVEL))
+    assert [(getattr(hook, "plugin", ""), getattr(hook, "options", {})) for hook in watch] == [("Other", LEVEL)]
+
+
+@cell("stop", "streaming")
+def test_changes_that_never_apply_are_reported_at_the_end() -> None:
+    bench = streaming(plug("First"))
+    bench.send(UpdatePluginSent(bench.seat(plug("First"), 1), LEVEL))
+    bench.send(AttachPluginSent(bench.seat(plug("New"))))
+    bench.send(DetachPluginSent("First"))
+    bench.send(StopSent())
+    over = "the session has ended"
+    assert bench.got[-1].events[1:] == [
+        PluginOptsUpdated("First", success=False, error=over),
+        PluginAttached("New", success=False, error=over),
+        PluginDetached("First", success=False, error=over),
+        SessionEnded("stopped"),
+    ]
+
+
+def test_the_row_of_a_bench_is_in_order() -> None:
+    assert [seat.key for seat in Bench(plug("A", priority=9), plug("B", priority=1)).state.seats] == ["B", "A"]

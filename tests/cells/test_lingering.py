@@ -1,0 +1,181 @@
+"""Calls that outlive their turn: lingering ones go on, quarantined ones are on their way out."""
+
+from typing import Final
+
+from agentrail.core.answers import DONE
+from agentrail.core.calls import CallStatus, Stray
+from agentrail.core.effects import CancelCalls, ClearTimer, SetTimer
+from agentrail.core.inputs import AbortSent, StopSent, ToolRaised, ToolReturned, ToolStopped
+from agentrail.core.options import Options
+from agentrail.core.state import Phase
+from agentrail.values.events import AgentAbort, ToolAbandoned
+from agentrail.values.messages import Origin
+from agentrail.values.tools import Effect, SetTodos, Todo, ToolResult, err, ok
+from tests.cells.bench import NOW, Bench, call, ruled
+from tests.cells.registry import cell
+from tests.cells.scenes import STARTED, executing, out, ran, request, said, starts, turn
+
+LINGERS: Final = Stray("c3", "keep", NOW, NOW)
+
+
+def lingering(options: Options | None = None) -> Bench:
+    """An idle session in which c3, a call to `keep`, goes on in the background."""
+    bench = executing(call("keep"), options=options)
+    bench.send(AbortSent())
+    assert bench.state.lingering == (LINGERS,)
+    assert bench.state.timers == (("call:c3", NOW + 60_000),)
+    return bench
+
+
+def notice(how: str, text: str) -> str:
+    return f"The call c3 of `keep`, which went on in the background, {how}: {text}"
+
+
+def test_its_end_is_reported_and_named_in_the_next_request() -> None:
+    bench = lingering()
+    told = notice("has ended", "done")
+    bench.returns("c3").only(
+        events=ran("c3", "keep", late=True), effects=[ClearTimer("call:c3")], lingering=(), notices=(told,)
+    )
+    before = bench.state
+    line = said(told, Origin.NOTICE)
+    bench.prompt("next").only(
+        answer=bench.got[-1].step.answer,
+        ids=2,
+        events=starts("p4", "r5", "next", turns=2, messages=5),
+        effects=[request(before, "r5", said("next"), line)],
+        rulings=ruled(*STARTED),
+        phase=Phase.RUNNING,
+        turns=2,
+        round=1,
+        turn=turn("p4", mark=3),
+        notices=(),
+        request=out("r5"),
+        history=before.history.and_(said("next"), line),
+    )
+
+
+def test_its_failure_is_reported_too() -> None:
+    for given, answer in (
+        (ToolReturned("c3", 1, err("no disk")), err("no disk")),
+        (ToolRaised("c3", 1, "OSError: no disk"), err("OSError: no disk")),
+        (ToolStopped("c3", 1), err("it was cancelled")),
+    ):
+        bench = lingering()
+        text = answer.content[0]
+        bench.send(given).only(
+            events=ran("c3", "keep", answer, late=True),
+            effects=[ClearTimer("call:c3")],
+            lingering=(),
+            notices=(notice("has failed", getattr(text, "text", "")),),
+        )
+
+
+def test_what_it_wants_of_the_session_is_not_done() -> None:
+    bench = lingering()
+    wants: ToolResult = Effect(SetTodos((Todo("more"),)))
+    bench.returns("c3", wants).only(
+        events=ran("c3", "keep", ok("it is done"), late=True),
+        effects=[ClearTimer("call:c3")],
+        lingering=(),
+        notices=(notice("has ended", "it is done"),),
+    )
+
+
+def test_only_two_hundred_characters_of_its_outcome_are_told() -> None:
+    bench = lingering()
+    bench.returns("c3", ok("x" * 500))
+    assert bench.state.notices == (notice("has ended", "x" * 200),)
+
+
+def test_it_dies_with_an_abort_of_all() -> None:
+    lingering().send(AbortSent(kill_tools="all")).only(
+        answer=DONE,
+        events=[AgentAbort(None, "user")],
+        effects=[CancelCalls(("c3",)), SetTimer("grace", NOW + 250), ClearTimer("call:c3")],
+        lingering=(),
+        quarantined=(LINGERS,),
+    )
+    for kill in ("killable", "none"):
+        lingering().send(AbortSent(kill_tools=kill)).only(answer=DONE, events=[AgentAbort(None, "user")])
+
+
+@cell("stop", "idle")
+def test_it_dies_with_a_stop() -> None:
+    bench = lingering()
+    bench.send(StopSent())
+    assert bench.got[-1].step.effects[0] == CancelCalls(("c3",))
+    assert (bench.state.lingering, bench.state.timers) == ((), ())
+
+
+def test_it_counts_towards_the_calls_that_may_run_at_once() -> None:
+    bench = lingering(Options(max_parallel_tools=2))
+    bench.prompt("next")
+    bench.answers("", call("look", path="a"), call("store"))
+    assert [c.status for c in bench.state.batch.calls] == [CallStatus.RUNNING, CallStatus.READY]  # type: ignore[union-attr]  # there
+    bench.returns("c3")
+    assert bench.call("c7").status is CallStatus.RUNNING
+
+
+def test_it_is_stopped_at_the_limit_of_its_tool() -> None:
+    bench = lingering()
+    late = "it ran too long and was stopped"
+    bench.fires("call:c3").only(
+        events=ran("c3", "keep", err(late), at=NOW + 60_000, late=True),
+        effects=[CancelCalls(("c3",)), SetTimer("grace", NOW + 60_250)],
+        lingering=(),
+        quarantined=(LINGERS.but(since=NOW + 60_000),),
+        notices=(notice("has failed", late),),
+    )
+    bench.send(ToolStopped("c3", 1)).only(effects=[ClearTimer("grace")], quarantined=())
+
+
+def test_its_result_in_each_later_state_is_told_once() -> None:
+    for state in ("running", "streaming", "executing_tools", "idle"):
+        bench = lingering()
+        if state != "idle":
+            bench.prompt("next")
+        if state in ("streaming", "executing_tools"):
+            bench.begins()
+        if state == "executing_tools":
+            bench.answers("", call("look", path="a"))
+        assert bench.state.phase.value == state
+        bench.returns("c3").only(
+            events=ran("c3", "keep", late=True),
+            effects=[ClearTimer("call:c3")],
+            lingering=(),
+            notices=(notice("has ended", "done"),),
+        )
+        bench.send(ToolReturned("c3", 1, ok("again"))).changed_nothing()
+        if state == "executing_tools":
+            bench.returns("c6")
+            assert bench.state.history[-1] == said(notice("has ended", "done"), Origin.NOTICE)
+
+
+def test_each_stray_is_reported_after_its_own_grace() -> None:
+    bench = executing(call("edit", path="a"))
+    bench.send(AbortSent())
+    bench.prompt("next")
+    bench.answers("", call("look", path="a"))
+    bench.send(AbortSent(), after=100)
+    assert bench.state.timers == (("grace", NOW + 250),)
+    first, second = Stray("c3", "edit", NOW, NOW, writes=True), Stray("c6", "look", NOW + 100, NOW)
+    bench.fires("grace").only(
+        events=[ToolAbandoned("c3", "edit")],
+        effects=[SetTimer("grace", NOW + 350)],
+        quarantined=(first.but(reported=True), second),
+    )
+    bench.fires("grace").only(
+        events=[ToolAbandoned("c6", "look")],
+        quarantined=(first.but(reported=True), second.but(reported=True)),
+    )
+
+
+def test_the_first_closing_input_of_a_call_wins() -> None:
+    bench = executing(call("look", path="a"), call("store"))
+    bench.returns("c3")
+    bench.send(ToolReturned("c3", 1, ok("again"))).changed_nothing()
+    bench.send(ToolRaised("c3", 1, "OSError")).changed_nothing()
+    bench.send(ToolStopped("c3", 1)).changed_nothing()
+    bench.send(ToolReturned("c4", 2, ok("of another attempt"))).changed_nothing()
+    bench.send(ToolReturned("c99", 1, ok("of nobody"))).changed_nothing()
