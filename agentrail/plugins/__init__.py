@@ -1,1 +1,136 @@
-"""Plugins that come with agentrail: pure reducers over hooks and events."""
+"""Everything for writing plugins, and those that come with agentrail; each name is imported when it is first wanted."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentrail.errors import PluginRefused as PluginRefused
+    from agentrail.hooks.actions import Abort as Abort
+    from agentrail.hooks.actions import Action as Action
+    from agentrail.hooks.actions import Ask as Ask
+    from agentrail.hooks.actions import BlockTool as BlockTool
+    from agentrail.hooks.actions import Continue as Continue
+    from agentrail.hooks.actions import Emit as Emit
+    from agentrail.hooks.actions import HoldTool as HoldTool
+    from agentrail.hooks.actions import Intervene as Intervene
+    from agentrail.hooks.actions import ReplaceMessages as ReplaceMessages
+    from agentrail.hooks.actions import ReplaceToolArgs as ReplaceToolArgs
+    from agentrail.hooks.actions import ReplaceToolResult as ReplaceToolResult
+    from agentrail.hooks.actions import SetSection as SetSection
+    from agentrail.hooks.actions import Skip as Skip
+    from agentrail.hooks.actions import SwitchModel as SwitchModel
+    from agentrail.hooks.asks import CallModel as CallModel
+    from agentrail.hooks.asks import CallService as CallService
+    from agentrail.hooks.asks import Failed as Failed
+    from agentrail.hooks.asks import Ok as Ok
+    from agentrail.hooks.asks import ReadFile as ReadFile
+    from agentrail.hooks.asks import RunTool as RunTool
+    from agentrail.hooks.asks import TimedOut as TimedOut
+    from agentrail.hooks.context import Context as Context
+    from agentrail.hooks.matrix import MATRIX as MATRIX
+    from agentrail.hooks.plugin import AnyPlugin as AnyPlugin
+    from agentrail.hooks.plugin import Attachable as Attachable
+    from agentrail.hooks.plugin import Keyed as Keyed
+    from agentrail.hooks.plugin import Log as Log
+    from agentrail.hooks.plugin import Plugin as Plugin
+    from agentrail.hooks.plugin import Priority as Priority
+    from agentrail.hooks.records import AfterResponse as AfterResponse
+    from agentrail.hooks.records import AfterTool as AfterTool
+    from agentrail.hooks.records import AfterToolBatch as AfterToolBatch
+    from agentrail.hooks.records import AfterTurn as AfterTurn
+    from agentrail.hooks.records import BeforeCompact as BeforeCompact
+    from agentrail.hooks.records import BeforeFinish as BeforeFinish
+    from agentrail.hooks.records import BeforePluginOptsUpdate as BeforePluginOptsUpdate
+    from agentrail.hooks.records import BeforePrompt as BeforePrompt
+    from agentrail.hooks.records import BeforeRequest as BeforeRequest
+    from agentrail.hooks.records import BeforeSteering as BeforeSteering
+    from agentrail.hooks.records import BeforeTool as BeforeTool
+    from agentrail.hooks.records import Hook as Hook
+    from agentrail.hooks.records import OnToolError as OnToolError
+    from agentrail.hooks.records import SessionEnd as SessionEnd
+    from agentrail.hooks.records import SessionStart as SessionStart
+    from agentrail.plugins.approval import SAFE_COMMANDS as SAFE_COMMANDS
+    from agentrail.plugins.approval import HumanApproval as HumanApproval
+    from agentrail.plugins.budget import BudgetGuard as BudgetGuard
+    from agentrail.plugins.logger import EventLogger as EventLogger
+    from agentrail.plugins.rules import ALL_RULES as ALL_RULES
+    from agentrail.plugins.security import ALLOWED_PATHS as ALLOWED_PATHS
+    from agentrail.plugins.security import BLOCKED_PATHS as BLOCKED_PATHS
+    from agentrail.plugins.security import PROTECTED_PATHS as PROTECTED_PATHS
+    from agentrail.plugins.security import SecurityGuard as SecurityGuard
+
+_HOMES = {
+    "ALLOWED_PATHS": "agentrail.plugins.security",
+    "ALL_RULES": "agentrail.plugins.rules",
+    "Abort": "agentrail.hooks.actions",
+    "Action": "agentrail.hooks.actions",
+    "AfterResponse": "agentrail.hooks.records",
+    "AfterTool": "agentrail.hooks.records",
+    "AfterToolBatch": "agentrail.hooks.records",
+    "AfterTurn": "agentrail.hooks.records",
+    "AnyPlugin": "agentrail.hooks.plugin",
+    "Ask": "agentrail.hooks.actions",
+    "Attachable": "agentrail.hooks.plugin",
+    "BLOCKED_PATHS": "agentrail.plugins.security",
+    "BeforeCompact": "agentrail.hooks.records",
+    "BeforeFinish": "agentrail.hooks.records",
+    "BeforePluginOptsUpdate": "agentrail.hooks.records",
+    "BeforePrompt": "agentrail.hooks.records",
+    "BeforeRequest": "agentrail.hooks.records",
+    "BeforeSteering": "agentrail.hooks.records",
+    "BeforeTool": "agentrail.hooks.records",
+    "BlockTool": "agentrail.hooks.actions",
+    "BudgetGuard": "agentrail.plugins.budget",
+    "CallModel": "agentrail.hooks.asks",
+    "CallService": "agentrail.hooks.asks",
+    "Context": "agentrail.hooks.context",
+    "Continue": "agentrail.hooks.actions",
+    "Emit": "agentrail.hooks.actions",
+    "EventLogger": "agentrail.plugins.logger",
+    "Failed": "agentrail.hooks.asks",
+    "HoldTool": "agentrail.hooks.actions",
+    "Hook": "agentrail.hooks.records",
+    "HumanApproval": "agentrail.plugins.approval",
+    "Intervene": "agentrail.hooks.actions",
+    "Keyed": "agentrail.hooks.plugin",
+    "Log": "agentrail.hooks.plugin",
+    "MATRIX": "agentrail.hooks.matrix",
+    "Ok": "agentrail.hooks.asks",
+    "OnToolError": "agentrail.hooks.records",
+    "PROTECTED_PATHS": "agentrail.plugins.security",
+    "Plugin": "agentrail.hooks.plugin",
+    "PluginRefused": "agentrail.errors",
+    "Priority": "agentrail.hooks.plugin",
+    "ReadFile": "agentrail.hooks.asks",
+    "ReplaceMessages": "agentrail.hooks.actions",
+    "ReplaceToolArgs": "agentrail.hooks.actions",
+    "ReplaceToolResult": "agentrail.hooks.actions",
+    "RunTool": "agentrail.hooks.asks",
+    "SAFE_COMMANDS": "agentrail.plugins.approval",
+    "SecurityGuard": "agentrail.plugins.security",
+    "SessionEnd": "agentrail.hooks.records",
+    "SessionStart": "agentrail.hooks.records",
+    "SetSection": "agentrail.hooks.actions",
+    "Skip": "agentrail.hooks.actions",
+    "SwitchModel": "agentrail.hooks.actions",
+    "TimedOut": "agentrail.hooks.asks",
+}
+
+__all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]  # the list of homes is the list of names
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name from its home when it is first wanted."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module `agentrail.plugins` has no `{name}`; it has {', '.join(_HOMES)}")  # noqa: EM102, TRY003 - not ours to subclass
+    found: object = getattr(import_module(home), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    """List the public names, imported or not."""
+    return sorted({*globals(), *_HOMES})
