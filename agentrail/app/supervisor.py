@@ -54,14 +54,41 @@ async def open_supervisor(
 ) -> AsyncGenerator[Supervisor, None]:
     """Open a supervisor; leaving the `async with` stops everything under it, the youngest first."""
     try:
-        async with trio.open_nursery() as nursery:  # noqa: TID251 - the one nursery that everything hangs in
-            sessions = wiring.wired(nursery, journal, models or {}, seed, gate_width)
+        async with trio.open_nursery() as guard:  # noqa: TID251 - around the body, so that it ends if the roof comes down
+            roof: trio.Nursery = await guard.start(_roof, guard.cancel_scope)
+            sessions = wiring.wired(roof, journal, models or {}, seed, gate_width)
             try:
                 yield Supervisor(sessions)
             finally:
                 with trio.CancelScope(shield=True):
                     await sessions.close()
     except BaseExceptionGroup as group:
-        if len(group.exceptions) == 1:
-            raise group.exceptions[0] from group.exceptions[0].__cause__
-        raise
+        alone = _alone(group)
+        raise alone from alone.__cause__
+
+
+async def _roof(body: trio.CancelScope, task_status: trio.TaskStatus[trio.Nursery]) -> None:
+    """Keep the nursery that everything hangs in.
+
+    It is shielded, so that a cancellation from outside reaches the body first: it stops the sessions in order, and each
+    of them has its time. If something in the nursery breaks, the body is ended.
+    """
+    try:
+        with trio.CancelScope(shield=True):
+            async with trio.open_nursery() as nursery:  # noqa: TID251 - the one nursery that everything hangs in
+                task_status.started(nursery)
+                try:
+                    await trio.sleep_forever()
+                finally:
+                    body.cancel()
+    except BaseExceptionGroup as group:
+        alone = _alone(group)
+        raise alone from alone.__cause__
+
+
+def _alone(group: BaseExceptionGroup) -> BaseException:
+    """Return the one exception that a nursery has wrapped, or the group if there are more."""
+    if len(group.exceptions) > 1:
+        return group
+    (alone,) = group.exceptions
+    return alone

@@ -74,6 +74,7 @@ class Session:
         "_head",
         "_in_hand",
         "_opening",
+        "_unwritten",
         "bus",
         "down",
         "house",
@@ -100,6 +101,7 @@ class Session:
         self._aborting: Slot[Answer] | None = None
         self._in_hand: Letter | None = None
         self._opening: State | None = state
+        self._unwritten: list[Record] = []
         self._claim = claim
         self._head = claim.head
         self._began: str | None = None
@@ -152,7 +154,7 @@ class Session:
         self._show(outcome, letter)
 
     def _never_was(self, outcome: Step) -> bool:
-        """Whether the very first step ended the session: its id stays free."""
+        """Whether the session ended before it had started: nothing is written, and its id stays free."""
         return self._head == 0 and outcome.state.phase is Phase.ENDED
 
     def _show(self, outcome: Step, letter: Letter) -> None:
@@ -193,9 +195,10 @@ class Session:
     # The journal
 
     async def _commit(self, arrival: Arrival, outcome: Step, command: str | None) -> None:
+        """Write down what happened; what happens before the session has started is written when it has."""
         record = Record(
             self.state.session_id,
-            self._head + 1,
+            self._head + len(self._unwritten) + 1,
             arrival,
             outcome.rulings,
             outcome.events,
@@ -205,17 +208,19 @@ class Session:
             outcome.answer,
             self._opening,
         )
-        while True:
+        self._began = None
+        self._opening = None
+        self._unwritten.append(record)
+        while not outcome.state.opening:
             try:
-                self._head = await self.house.journal.append(self._claim, self._head, (record,))
+                self._head = await self.house.journal.append(self._claim, self._head, tuple(self._unwritten))
             except JournalFull as full:
                 self._wait_for_space(full)
                 await self._pause()
             else:
-                break
-        self.stuck = None
-        self._began = None
-        self._opening = None
+                self._unwritten.clear()
+                self.stuck = None
+                return
 
     def _wait_for_space(self, full: JournalFull) -> None:
         if self.stuck is None:
@@ -282,8 +287,8 @@ class Session:
             if slot in self.down:
                 self.down.remove(slot)
 
-    def finish(self, error: Exception | None) -> None:
-        """Clean up behind the loop, however it ended, and tell everybody who waits."""
+    def finish(self, error: Exception | None) -> AgentrailError:
+        """Clean up behind the loop, however it ended, tell everybody who waits, and return what they are told."""
         session_id = self.state.session_id
         gone: AgentrailError
         if error is not None:
@@ -303,6 +308,7 @@ class Session:
         waiting, self.down = self.down, []
         for slot in waiting:
             slot.settle(self.reason)
+        return gone
 
 
 def _same(first: AnyInput, again: AnyInput) -> bool:

@@ -10,7 +10,8 @@ import trio
 from agentrail.core.answers import Answer
 from agentrail.core.inputs import SessionOpened, StopSent
 from agentrail.core.state import State
-from agentrail.errors import BadId, SessionCrashed, SessionExists, SupervisorClosed, UnknownSession
+from agentrail.errors import BadId, SessionExists, SupervisorClosed, UnknownSession
+from agentrail.ports.journal import Claim
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.mailbox import Letter
 from agentrail.runtime.parts import House, Outfit
@@ -43,18 +44,19 @@ class Sessions:
         self.house = house
         self._wrap = wrap
         self._children: dict[str, Child] = {}
+        self._taken: set[str] = set()
         self._closing = False
 
     def handle(self, session_id: str) -> SessionHandle:
         """Return the handle of a session."""
         child = self._children.get(session_id)
-        if child is None:
+        if child is None or child.session.state.opening:
             raise UnknownSession(session_id)
         return child.handle
 
     def handles(self) -> tuple[SessionHandle, ...]:
         """Return the handles of all sessions, in the order they were started."""
-        return tuple(child.handle for child in self._children.values())
+        return tuple(child.handle for child in self._children.values() if not child.session.state.opening)
 
     async def start(self, state: State, outfit: Outfit) -> SessionHandle:
         """Start a session; if it does not start, nothing of it is left, and the reason is raised."""
@@ -63,12 +65,14 @@ class Sessions:
             raise SupervisorClosed(session_id)
         if not _follows_grammar(session_id):
             raise BadId(session_id)
-        if session_id in self._children:
+        if session_id in self._taken:
             raise SessionExists(session_id)
-        claim = await self.house.journal.claim(session_id, OWNER)
-        if claim.head or session_id in self._children:
-            raise SessionExists(session_id)
-        session = Session(state, claim, self.house, outfit)
+        self._taken.add(session_id)
+        try:
+            session = Session(state, await self._claim(session_id), self.house, outfit)
+        except BaseException:
+            self._taken.remove(session_id)
+            raise
         child = self._children[session_id] = Child(session, self._wrap(session))
         session.mailbox.post_control(Letter(SessionOpened()))
         self.house.nursery.start_soon(self._run, child)
@@ -76,12 +80,26 @@ class Sessions:
             error = await session.performer.started.wait()
         except trio.Cancelled:
             child.scope.cancel()
+            with trio.CancelScope(shield=True):
+                await session.wait_down()
             raise
         if error is not None:
             with trio.CancelScope(shield=True):
-                await child.session.wait_down()
+                await session.wait_down()
             raise type(error)(*error.args)
         return child.handle
+
+    async def _claim(self, session_id: str) -> Claim:
+        """Become the writer of a session that is new; claiming one that exists would stop its owner."""
+        journal = self.house.journal
+        if await journal.read(session_id, 0, 1):
+            raise SessionExists(session_id)
+        claim = await journal.claim(session_id, OWNER)
+        if claim.head:
+            raise SessionExists(session_id)
+        if self._closing:
+            raise SupervisorClosed(session_id)
+        return claim
 
     async def _run(self, child: Child) -> None:
         """Run a session to its end; nothing of it reaches the nursery but what ends the process."""
@@ -94,10 +112,9 @@ class Sessions:
             log.exception("session %s crashed", session.state.session_id)
             error = crash
         finally:
-            self._children.pop(session.state.session_id, None)
-            session.finish(error)
-            crashed = SessionCrashed(session.state.session_id, session.reason or "cancelled")
-            session.performer.started.settle(crashed)
+            del self._children[session.state.session_id]
+            self._taken.remove(session.state.session_id)
+            session.performer.started.settle(session.finish(error))
 
     # The end
 
