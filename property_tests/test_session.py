@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from agentrail.core.state import Phase
 from agentrail.testing.choose import Choose
+from agentrail.testing.machine import SessionMachine
 from agentrail.testing.moves import Move
 from agentrail.testing.scenes import draw_scene
 from agentrail.testing.world import COMMANDS, World
@@ -51,3 +52,7 @@ def test_an_ended_session_refuses_every_call(seed: int) -> None:
     assert set(offered) == COMMANDS or world.state.phase is Phase.ENDED
     for move in offered.values():
         world.refuses(move.make(choose))
+
+
+TestSession = SessionMachine.TestCase
+TestSession.settings = settings(max_examples=100 if profile() == "ci" else 3_000, stateful_step_count=40, deadline=None)

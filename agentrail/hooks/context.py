@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.tools import Todo
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Value, value
-
-_NO_FILES: Mapping[str, str] = MappingProxyType({})
 
 
 @value
@@ -47,7 +42,7 @@ class Context(Value):
     """The names of the sub-agents it may start."""
     user_data: JsonObject = EMPTY
     """What the spawner gave it."""
-    memory_contents: Mapping[str, str] = _NO_FILES
+    memory_contents: JsonObject = EMPTY
     """Memory files by path."""
     last_assistant_reply: str | None = None
     """The text of the last response."""

@@ -35,7 +35,7 @@ from agentrail.hooks.records import HOOK_NAMES, AfterTurn, BeforeCompact, Before
 from agentrail.values.content import Text
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import AgentEnd
-from agentrail.values.json import JsonObject
+from agentrail.values.json import FrozenObject, JsonObject
 from agentrail.values.messages import Message, Origin, UserMessage
 from agentrail.values.tools import err, ok
 
@@ -64,7 +64,7 @@ REQUESTS: Final[tuple[AskRequest, ...]] = (
     CallService("lookup"),
     CallModel("is this right?"),
     ReadFile("notes.md"),
-    RunTool("read", {"path": "a"}),
+    RunTool("read", FrozenObject({"path": "a"})),
 )
 TIMEOUTS: Final = (120.0, None, 0.5)
 FAMILIES: Final = (None, "family")

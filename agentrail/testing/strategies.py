@@ -1,0 +1,242 @@
+"""Hypothesis strategies for everything a plugin meets: hooks, actions, contexts, messages, and whole sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, TypeVar, cast
+
+from hypothesis import strategies as st
+
+from agentrail.hooks.actions import Action
+from agentrail.hooks.asks import AskAnswer, Failed, Ok, TimedOut
+from agentrail.hooks.context import Context
+from agentrail.hooks.matrix import MATRIX
+from agentrail.hooks.plugin import Attachable
+from agentrail.hooks.records import (
+    HOOK_NAMES,
+    AfterResponse,
+    AfterTool,
+    AfterToolBatch,
+    AfterTurn,
+    BeforeCompact,
+    BeforeFinish,
+    BeforePluginOptsUpdate,
+    BeforePrompt,
+    BeforeRequest,
+    BeforeSteering,
+    BeforeTool,
+    Hook,
+    OnToolError,
+    SessionEnd,
+    SessionStart,
+)
+from agentrail.testing.choose import Choose
+from agentrail.testing.plugins import ANSWERS, REQUESTS
+from agentrail.testing.scenes import draw_scene
+from agentrail.testing.world import World
+from agentrail.values.content import Data, Image, Part, Text, Thinking, ToolCall
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.json import Json, JsonObject, freeze, freeze_object
+from agentrail.values.messages import AssistantMessage, Message, Origin, StopReason, ToolMessage, UserMessage
+from agentrail.values.tools import Todo, err, ok
+from agentrail.values.usage import Usage
+
+T = TypeVar("T")
+
+NAMES: Final = st.sampled_from(("read", "write", "shell", "a_tool"))
+WORDS: Final = st.text(max_size=40)
+MOMENTS: Final = st.integers(0, 2**41)
+
+
+def json_values() -> st.SearchStrategy[Json]:
+    """Frozen JSON of any shape."""
+    plain = (
+        st.none()
+        | st.booleans()
+        | st.integers(-(2**53), 2**53)
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | WORDS
+    )
+    nested = st.recursive(
+        plain, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3), max_leaves=6
+    )
+    return nested.map(freeze)
+
+
+def json_objects() -> st.SearchStrategy[JsonObject]:
+    """Frozen JSON objects."""
+    return st.dictionaries(WORDS, json_values(), max_size=4).map(freeze_object)
+
+
+def usages() -> st.SearchStrategy[Usage]:
+    """What something used."""
+    count = st.integers(0, 10**6)
+    return st.builds(Usage, count, count, cost_usd=st.none() | st.floats(0, 100))
+
+
+def parts() -> st.SearchStrategy[tuple[Part, ...]]:
+    """What a message holds."""
+    part: st.SearchStrategy[Part] = (
+        st.builds(Text, WORDS)
+        | st.builds(Image, st.just("image/png"), st.just("AAAA"))
+        | st.builds(Data, json_values())
+    )
+    return st.lists(part, max_size=3).map(tuple)
+
+
+def tool_calls() -> st.SearchStrategy[ToolCall]:
+    """Calls of a model; their ids may be equal."""
+    return st.builds(ToolCall, st.sampled_from(("c1", "c2", "c3")), NAMES, json_objects(), WORDS)
+
+
+def tool_results() -> st.SearchStrategy[ToolMessage]:
+    """Results of calls."""
+    return st.builds(ToolMessage, st.just("c1"), NAMES, parts(), st.booleans(), st.none() | json_objects())
+
+
+@st.composite
+def messages(draw: st.DrawFn, most: int = 5) -> tuple[Message, ...]:
+    """Histories that a provider would take: each call is followed by its result."""
+    said: list[Message] = []
+    for number in range(draw(st.integers(0, most))):
+        if draw(st.booleans()):
+            said.append(UserMessage(draw(parts()), draw(st.sampled_from(Origin))))
+            continue
+        calls = tuple(
+            call.but(call_id=f"c{number}.{place}")
+            for place, call in enumerate(draw(st.lists(tool_calls(), max_size=2)))
+        )
+        thought = draw(st.lists(st.builds(Text, WORDS) | st.builds(Thinking, WORDS), max_size=2))
+        stop = draw(st.sampled_from(StopReason))
+        said.append(AssistantMessage(tuple(thought), calls, "model0", stop, draw(usages())))
+        said.extend(draw(tool_results()).but(call_id=call.call_id, name=call.name) for call in calls)
+    return tuple(said)
+
+
+def contexts() -> st.SearchStrategy[Context]:
+    """Pictures of a session."""
+    counts = st.integers(0, 50)
+    todos = st.lists(st.builds(Todo, WORDS, st.sampled_from(("pending", "in_progress", "done"))), max_size=3)
+    return st.builds(
+        Context,
+        session_id=st.sampled_from(("s", "session")),
+        turn=counts,
+        round=counts,
+        usage=usages(),
+        turn_usage=usages(),
+        todos=todos.map(tuple),
+        sections=st.lists(st.tuples(WORDS, WORDS), max_size=2).map(tuple),
+        tools=st.lists(NAMES, unique=True).map(tuple),
+        user_data=json_objects(),
+        last_assistant_reply=st.none() | WORDS,
+        approved_always=st.frozensets(st.tuples(NAMES, WORDS), max_size=2),
+        now_ms=MOMENTS,
+        parent=st.none() | st.just("parent"),
+    )
+
+
+def answers() -> st.SearchStrategy[AskAnswer]:
+    """What becomes of what a plugin asks for."""
+    return st.builds(Ok, json_values()) | st.builds(Failed, WORDS) | st.builds(TimedOut, st.floats(0, 100))
+
+
+def _results() -> st.SearchStrategy[object]:
+    return WORDS.map(ok) | WORDS.map(err)
+
+
+def _assistant_messages() -> st.SearchStrategy[AssistantMessage]:
+    said = st.lists(st.builds(Text, WORDS), max_size=2).map(tuple)
+    return st.builds(AssistantMessage, said, st.lists(tool_calls(), max_size=3).map(tuple), st.just("model0"))
+
+
+HOOK_FIELDS: Final[Mapping[type[Hook], Callable[[], Mapping[str, st.SearchStrategy[object]]]]] = MappingProxyType(
+    {
+        SessionStart: dict,
+        SessionEnd: lambda: {"reason": WORDS},
+        AfterTurn: lambda: {
+            "outcome": st.sampled_from(("finished", "aborted")),
+            "abort_reason": st.none() | st.sampled_from(("user", "plugin")),
+            "messages_diff": messages(),
+            "token_usage_diff": usages(),
+            "started_at_ms": MOMENTS,
+            "ended_at_ms": MOMENTS,
+        },
+        BeforePrompt: lambda: {"text": WORDS, "ref": st.just("p1")},
+        BeforeRequest: lambda: {
+            "messages": messages(),
+            "attempt": st.integers(1, 6),
+            "last_error": st.none() | WORDS,
+        },
+        AfterResponse: lambda: {"message": _assistant_messages()},
+        BeforeTool: lambda: {
+            "name": NAMES,
+            "args": json_objects(),
+            "call_id": st.just("c1"),
+            "approved": st.booleans(),
+            "final": st.booleans(),
+        },
+        OnToolError: lambda: {"name": NAMES, "call_id": st.just("c1"), "error": WORDS, "attempt": st.integers(1, 3)},
+        AfterTool: lambda: {"name": NAMES, "call_id": st.just("c1"), "result": _results()},
+        AfterToolBatch: lambda: {"results": st.lists(tool_results(), max_size=3).map(tuple)},
+        BeforeFinish: dict,
+        BeforeCompact: lambda: {"messages": messages(), "reason": WORDS},
+        BeforeSteering: lambda: {"text": WORDS, "ref": st.just("s1")},
+        BeforePluginOptsUpdate: lambda: {"plugin": WORDS, "options": json_objects()},
+    }
+)
+"""How the fields of each hook are made."""
+
+
+@st.composite
+def hooks(draw: st.DrawFn, moment: str | None = None) -> Hook:
+    """Hooks with any content, of one *moment* or of all; now and then with the answer to what was asked."""
+    kinds = [kind for kind in HOOK_FIELDS if moment in (None, kind.moment)]
+    kind = draw(st.sampled_from(kinds))
+    fields = {name: draw(made) for name, made in HOOK_FIELDS[kind]().items()}
+    hook = cast("Callable[..., Hook]", kind)(**fields)
+    if any(action.kind == "ask" for action in MATRIX[kind.moment]) and draw(st.integers(0, 3)) == 1:
+        return hook.but(asked=draw(st.sampled_from(REQUESTS)), answer=draw(answers()))
+    return hook
+
+
+@st.composite
+def actions(draw: st.DrawFn, moment: str | None = None) -> Action[int]:
+    """Actions of every kind, or of those that the hook *moment* accepts; their state is a number."""
+    kinds = sorted(action.kind for action in MATRIX[moment]) if moment is not None else sorted(ANSWERS)
+    hook = draw(hooks(moment or draw(st.sampled_from(sorted(HOOK_NAMES)))))
+    action = ANSWERS[draw(st.sampled_from(kinds))](hook, draw(st.integers(0, 12)))
+    return action.emitting(draw(WORDS), draw(json_values())) if draw(st.integers(0, 3)) == 1 else action
+
+
+@st.composite
+def plugin_sets(draw: st.DrawFn, candidates: Sequence[T], least: int = 0, most: int | None = None) -> tuple[T, ...]:
+    """Subsets of *candidates*, in any order."""
+    order = draw(st.permutations(range(len(candidates))))
+    size = draw(st.integers(least, len(candidates) if most is None else min(most, len(candidates))))
+    return tuple(candidates[place] for place in order[:size])
+
+
+@st.composite
+def chooses(draw: st.DrawFn) -> Choose:
+    """Choices that Hypothesis makes, and can make smaller."""
+    return Choose(lambda below: draw(st.integers(0, below - 1)))
+
+
+@st.composite
+def sessions(draw: st.DrawFn, plugins: Sequence[Attachable] = (), steps: int = 20) -> World:
+    """Sessions in a plausible world, with *plugins* among others, after at most *steps* steps."""
+    choose = draw(chooses())
+    world = World(draw_scene(choose, plugins))
+    world.open()
+    for _ in range(draw(st.integers(0, steps))):
+        if world.go(choose) is None:
+            break
+    return world
+
+
+def event_scripts(steps: int = 20) -> st.SearchStrategy[tuple[Envelope, ...]]:
+    """The durable events of a plausible session, as a plugin's `on_event` would be shown them."""
+    return sessions(steps=steps).map(
+        lambda world: tuple(envelope for record in world.records for envelope in record.events)
+    )
