@@ -53,6 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with working_folder(options.folder) as folder:
             well = trio.run(talk, options, folder, terminal)
+        if options.once is None:
+            terminal.show((line("Bye."),))
     except KeyboardInterrupt:
         return INTERRUPTED
     except AgentrailError as error:
@@ -110,5 +112,4 @@ async def talk(options: Options, folder: Path, terminal: Terminal) -> bool:
             return await once(session, terminal, options.once)
         terminal.show(greeting(version("agentrail"), options.model, folder, fresh=options.folder is None))
         await Console(session, terminal).run()
-        terminal.show((line("Bye."),))
         return True

@@ -4,7 +4,6 @@ import codecs
 import os
 import pty
 import select
-import signal
 import subprocess
 import sys
 import termios
@@ -74,6 +73,15 @@ class Talk:
         return bool(chunk)
 
 
+def _see_off(process: "subprocess.Popen[bytes]") -> None:
+    """Have the process clean up and leave; if it does not, end it."""
+    process.terminate()
+    try:
+        process.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
 @contextmanager
 def through_pipes(*args: str) -> Generator[Talk, None, None]:
     with subprocess.Popen(  # noqa: S603 - our own
@@ -84,7 +92,7 @@ def through_pipes(*args: str) -> Generator[Talk, None, None]:
         try:
             yield Talk(process, process.stdin.fileno(), process.stdout.fileno())
         finally:
-            process.kill()
+            _see_off(process)
 
 
 @contextmanager
@@ -101,8 +109,7 @@ def at_a_terminal(*args: str, **environment: str) -> Generator[tuple[Talk, int],
         try:
             yield Talk(process, ours, ours), theirs
         finally:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
+            _see_off(process)
             os.close(theirs)
             os.close(ours)
 
