@@ -5,6 +5,9 @@ from __future__ import annotations
 TAG = "$"
 """The key that says which class of a union an object is."""
 
+_LONGEST = 400
+"""Characters of a path that a message shows."""
+
 
 class MisfitError(Exception):
     """Something has no place in a value, or in JSON; each level adds where it was found."""
@@ -22,6 +25,8 @@ class MisfitError(Exception):
     def place(self) -> str:
         """The path from the outside to what does not fit, as a sentence begins with it."""
         path = "".join(reversed(self._path)).removeprefix(".")
+        if len(path) > _LONGEST:
+            path = f"{path[: _LONGEST // 2]}…{path[-_LONGEST // 2 :]}"
         return f"its `{path}`" if path else "it"
 
 

@@ -245,7 +245,7 @@ def _read_instance(cls: type[object], found: Mapping[str, object]) -> object:
         raise MisfitError("", f"lacks {', '.join(f'`{key}`' for key in lacking)}")
     try:
         return plan.read(found, cls)
-    except MisfitError:
+    except (MisfitError, RecursionError):
         raise
     except Exception as why:
         # What the class says may name a secret; it stays in the chain of causes.

@@ -7,6 +7,7 @@ from typing import Final, TypeVar, cast
 
 from hypothesis import strategies as st
 
+from agentrail.codec import storable
 from agentrail.codec.faults import ERRORS, facts_of
 from agentrail.codec.hints import MISSING, Field, fields_of
 from agentrail.codec.shapes import Choice, Chosen, Instance, Items, Leaf, Row, Shape, Table, shape_of
@@ -36,7 +37,7 @@ _LEAVES: Final[dict[Leaf, Values]] = {
     Leaf.TEXT: texts,
     Leaf.JSON: jsons,
     Leaf.OBJECT: objects,
-    Leaf.STATE: st.deferred(lambda: st.sampled_from(STATES).flatmap(of)),
+    Leaf.STATE: st.deferred(lambda: st.sampled_from(STATES).flatmap(of).filter(_is_storable)),
     Leaf.ERROR: st.sampled_from(sorted(ERRORS)).flatmap(lambda name: error(ERRORS[name])),
 }
 
@@ -58,6 +59,10 @@ def error(cls: type[AgentrailError]) -> Values:
     hints = facts_of(cls)
     facts = st.lists(jsons, max_size=2).map(tuple) if hints is None else st.tuples(*(of(hint) for hint in hints))
     return facts.map(lambda given: cls(*given))
+
+
+def _is_storable(state: object) -> bool:
+    return storable(state) is None
 
 
 def _shaped(shape: Shape) -> Values:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Generic, Literal, NamedTuple, NewType, TypeVar
 
 import attrs
@@ -48,7 +49,7 @@ class Nested:
     inner: Plain
     colour: Colour
     levels: tuple[Level, ...] = ()
-    by_name: Mapping[str, Plain | None] = attrs.field(factory=dict[str, Plain | None])
+    by_name: Mapping[str, Plain | None] = attrs.field(factory=lambda: MappingProxyType[str, Plain | None]({}))
     mode: Literal["a", "b", 3] = "a"
     places: Sequence[tuple[int, str]] = ()
     nothing: tuple[()] = ()
