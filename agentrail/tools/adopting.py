@@ -1,0 +1,38 @@
+"""A tool from whatever was given as one."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Coroutine
+from typing import cast
+
+from agentrail.errors import BadTool
+from agentrail.ports.tool import Tool
+from agentrail.tools.declaring import check_declared, check_schema
+from agentrail.tools.function import FunctionTool, tool
+from agentrail.values.tools import EffectClass, ToolSpec
+
+
+def as_tool(given: object) -> Tool:
+    """Return *given*, an async function or an object with `spec` and `execute`, as a tool; else raise `BadTool`."""
+    if isinstance(given, FunctionTool):
+        return cast("Tool", given)
+    name = getattr(given, "__name__", type(given).__name__)
+    if isinstance(given, type):
+        raise BadTool(name, "it is a class; make an object of it")
+    if inspect.isroutine(given):
+        return tool(cast("Callable[..., Coroutine[object, object, object]]", given))
+    spec = getattr(given, "spec", None)
+    if not isinstance(spec, ToolSpec):
+        raise BadTool(
+            name, "it has no `spec` that is a `ToolSpec`; use an async function, or a class with `spec` and `execute`"
+        )
+    if not inspect.iscoroutinefunction(getattr(given, "execute", None)):
+        raise BadTool(
+            spec.name, "it has no `execute` that is an `async def`; give it `async def execute(self, args, ctx)`"
+        )
+    if spec.effect is EffectClass.CHECKABLE and not callable(getattr(given, "probe", None)):
+        raise BadTool(spec.name, "a `checkable` tool has a `probe(key)`; give it one, or declare it `unsafe`")
+    check_declared(spec)
+    check_schema(spec)
+    return cast("Tool", given)

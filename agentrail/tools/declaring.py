@@ -1,0 +1,123 @@
+"""What a tool declares about itself, and whether that will do."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Literal, TypeAlias, TypedDict, cast
+
+from typing_extensions import Unpack
+
+from agentrail.errors import BadTool, NotJson
+from agentrail.errors.branches import listed
+from agentrail.tools.validation import schema_problem
+from agentrail.values.json import JsonObject
+from agentrail.values.tools import EffectClass, ToolSpec
+
+EffectName: TypeAlias = Literal["pure", "idempotent", "checkable", "unsafe"]
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class Options(TypedDict, total=False):
+    """What a tool may declare; see `ToolSpec` for what each means and is otherwise."""
+
+    timeout: float
+    immune: bool
+    parallel: bool
+    effect: EffectClass | EffectName
+    subject: str | None
+    requires: Iterable[str]
+    max_result_chars: int
+
+
+def make_spec(name: str, description: str, parameters: JsonObject, **options: Unpack[Options]) -> ToolSpec:
+    """Return the spec of a tool with a hand-written schema, *parameters*; `BadTool` if it will not do."""
+    spec = declare(name, description, parameters, options)
+    check_schema(spec)
+    return spec
+
+
+def declare(name: str, description: str, parameters: JsonObject, options: Options) -> ToolSpec:
+    """Return the spec of a tool; whether *parameters* are a good schema is another matter."""
+    unknown = options.keys() - Options.__annotations__.keys()
+    if unknown:
+        raise BadTool(name, f"there is no option `{min(unknown)}`; there are {listed(Options.__annotations__)}")
+    said: dict[str, object] = {**options}
+    if "effect" in options:
+        said["effect"] = _effect(name, options["effect"])
+    if "requires" in options:
+        given = options["requires"]
+        said["requires"] = given if isinstance(given, str) else frozenset(given)
+    try:
+        spec = ToolSpec(name, description, parameters).but(**said)
+    except NotJson as why:
+        raise BadTool(name, f"its schema is not JSON: {why}") from why
+    check_declared(spec)
+    return spec
+
+
+def check_declared(spec: ToolSpec) -> None:
+    """Raise `BadTool` if something that *spec* declares will not do; its schema is another matter."""
+    for holds, problem in _RULES:
+        if not holds(spec):
+            raise BadTool(spec.name, problem)
+
+
+def check_schema(spec: ToolSpec) -> None:
+    """Raise `BadTool` if arguments could not be checked with the schema of *spec*; none at all takes any object."""
+    parameters = spec.parameters
+    if not parameters:
+        return
+    if parameters.get("type") != "object":
+        raise BadTool(spec.name, 'its schema must say `"type": "object"`: arguments come by name')
+    problem = schema_problem(parameters)
+    if problem is not None:
+        raise BadTool(spec.name, f"its schema will not do: {problem}")
+
+
+def _effect(name: str, given: EffectClass | EffectName) -> EffectClass:
+    try:
+        return EffectClass(given)
+    except ValueError as why:
+        raise BadTool(name, f"its `effect` is {given!r}; use {listed(one.value for one in EffectClass)}") from why
+
+
+def _is(found: object, kind: type) -> bool:
+    return type(found) is kind
+
+
+def _is_time(found: object) -> bool:
+    return isinstance(found, int | float) and not isinstance(found, bool) and math.isfinite(found) and found > 0
+
+
+def _properties(spec: ToolSpec) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", spec.parameters.get("properties", {}))
+
+
+_RULES: Final[tuple[tuple[Callable[[ToolSpec], bool], str], ...]] = (
+    (
+        lambda spec: _NAME.fullmatch(spec.name) is not None,
+        "models call tools by 1 to 64 letters, digits, `_` and `-`; give it a `name` of these",
+    ),
+    (lambda spec: bool(spec.description.strip()), "it has no description, which is what the model reads; give it one"),
+    (lambda spec: _is_time(spec.timeout), "its `timeout` must be a number of seconds above 0"),
+    (
+        lambda spec: _is(spec.immune, bool) and _is(spec.parallel, bool),
+        "its `immune` and `parallel` must be true or false",
+    ),
+    (lambda spec: _is(spec.effect, EffectClass), "its `effect` must be an `EffectClass`"),
+    (
+        lambda spec: spec.subject is None or spec.subject in _properties(spec),
+        "its `subject` must name an argument of it",
+    ),
+    (
+        lambda spec: _is(spec.requires, frozenset) and all(_is(one, str) for one in spec.requires),
+        'its `requires` must be several texts, as in `("files",)`',
+    ),
+    (
+        lambda spec: _is(spec.max_result_chars, int) and spec.max_result_chars > 0,
+        "its `max_result_chars` must be above 0",
+    ),
+)

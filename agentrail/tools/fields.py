@@ -1,0 +1,144 @@
+"""The fields of a class, or the parameters of a function: names, shapes, defaults and what was written about them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from typing import Final, NotRequired, Required, cast, get_args, get_origin, get_type_hints
+
+import attrs
+from typing_extensions import ReadOnly, is_typeddict
+
+from agentrail.errors import NotJson
+from agentrail.tools.docstrings import read_docstring
+from agentrail.tools.shapes import Place, Shape, shape_of
+from agentrail.values.json import Json, freeze
+from agentrail.values.value import Value, value
+
+
+class Missing(Enum):
+    """Stands for the default of what has none."""
+
+    MISSING = "missing"
+
+
+MISSING: Final = Missing.MISSING
+_FACTORY: Final = type(cast("object", attrs.Factory(dict[str, str])))
+"""attrs tells type checkers that `Factory` is a function, so this is the class of one."""
+
+
+@value
+class _Slot(Value):
+    outside: str
+    inside: str
+    hint: object
+    required: bool
+    default: object
+
+
+@value
+class Field(Value):
+    """One named thing that an object holds."""
+
+    name: str
+    """The key of it in the JSON object."""
+    shape: Shape
+    """What it is."""
+    at: Place
+    """Where it stands."""
+    required: bool = True
+    """Whether it must be given."""
+    description: str | None = None
+    """What the model reads about it."""
+    default: Json | Missing = MISSING
+    """What it is if it is not given, where JSON can hold that."""
+
+
+def fields_of(cls: type, at: Place) -> tuple[Field, ...]:
+    """Return the fields of *cls*: attrs, a dataclass or a `TypedDict`."""
+    hints = hints_of(cls, at)
+    for name, hint in hints.items():
+        if isinstance(hint, dataclasses.InitVar):
+            at.inside(f"field `{name}` of `{cls.__name__}`,").refuse("is an `InitVar`; make it a field")
+    written = read_docstring(cls.__doc__).names
+    fields: list[Field] = []
+    for slot in _slots(cls, hints):
+        here = at.inside(f"field `{slot.inside}` of `{cls.__name__}`,")
+        if slot.hint is MISSING:
+            here.refuse("has no annotation; give it one")
+        shape = shape_of(_unqualified(slot.hint), here)
+        fields.append(
+            Field(slot.outside, shape, here, slot.required, written.get(slot.inside), as_default(slot.default))
+        )
+    return tuple(fields)
+
+
+def summary_of(cls: type) -> str:
+    """Return what was written about *cls*; a dataclass writes its signature where nobody did."""
+    text = cls.__doc__ or ""
+    return "" if text.startswith(f"{cls.__name__}(") else read_docstring(text).summary
+
+
+def hints_of(subject: object, at: Place) -> dict[str, object]:
+    """Return the annotations of *subject*, a class or a function, as they are at run time."""
+    try:
+        return get_type_hints(subject, include_extras=True)
+    except Exception as why:  # noqa: BLE001 - an annotation is code, which may raise anything
+        at.refuse(
+            f"has annotations that cannot be read ({why}); define or import what they name at the top of the module"
+        )
+
+
+def _unqualified(hint: object) -> object:
+    """Return *hint* without what only a `TypedDict` says about its keys."""
+    while get_origin(hint) in {Required, NotRequired, ReadOnly}:
+        hint = get_args(hint)[0]
+    return hint
+
+
+def as_default(given: object) -> Json | Missing:
+    """Return *given* as JSON, where that can be."""
+    try:
+        return MISSING if given is MISSING else freeze(_plain(given))
+    except NotJson:
+        return MISSING
+
+
+def _plain(given: object) -> object:
+    if isinstance(given, Enum):
+        return given.value
+    if isinstance(given, list | tuple):
+        return [_plain(one) for one in cast("list[object]", given)]
+    if isinstance(given, dict):
+        return {key: _plain(one) for key, one in cast("dict[object, object]", given).items()}
+    if attrs.has(type(given)) or dataclasses.is_dataclass(type(given)):
+        return {slot.outside: _plain(getattr(given, slot.inside)) for slot in _slots(type(given), {})}
+    return given
+
+
+def _slots(cls: type, hints: Mapping[str, object]) -> Iterator[_Slot]:
+    if is_typeddict(cls):
+        keys = cast("frozenset[str]", getattr(cls, "__required_keys__", frozenset[str]()))
+        yield from (_Slot(name, name, hint, _is_required(hint, name in keys), MISSING) for name, hint in hints.items())
+    elif attrs.has(cls):
+        for field in (field for field in attrs.fields(cls) if field.init):
+            hint = hints.get(field.name, MISSING if field.type is None else field.type)
+            required = field.default is attrs.NOTHING
+            known = not required and not isinstance(cast("object", field.default), _FACTORY)
+            yield _Slot(field.alias, field.name, hint, required, field.default if known else MISSING)
+    else:
+        for spot in (spot for spot in dataclasses.fields(cls) if spot.init):
+            known = spot.default is not dataclasses.MISSING
+            required = not known and spot.default_factory is dataclasses.MISSING
+            yield _Slot(
+                spot.name, spot.name, hints.get(spot.name, MISSING), required, spot.default if known else MISSING
+            )
+
+
+def _is_required(hint: object, otherwise: bool) -> bool:
+    """Look at the hint itself: `__required_keys__` does not know what stood in a string."""
+    origin = get_origin(hint)
+    if origin is ReadOnly:
+        return _is_required(get_args(hint)[0], otherwise)
+    return origin is Required or (origin is not NotRequired and otherwise)

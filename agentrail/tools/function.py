@@ -1,0 +1,96 @@
+"""A tool from a function: the decorator, and the function it leaves in place."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Coroutine
+from typing import Generic, ParamSpec, TypeVar, final, overload
+
+from typing_extensions import Unpack
+
+from agentrail.errors import BadArguments, BadTool, ToolError
+from agentrail.ports.tool import ToolContext
+from agentrail.tools.declaring import Options, declare
+from agentrail.tools.results import as_result
+from agentrail.tools.signature import Signature, read_signature
+from agentrail.tools.structuring import MisfitError, NotTakenError
+from agentrail.tools.validation import validator_for
+from agentrail.values.json import JsonObject
+from agentrail.values.tools import EffectClass, ToolResult, ToolSpec, err
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@final
+class FunctionTool(Generic[P, R]):
+    """An async function that a model may call; called by a program, it is the function."""
+
+    spec: ToolSpec
+    """Everything about it but its code."""
+    __name__: str
+
+    def __init__(self, fn: Callable[P, Coroutine[object, object, R]], spec: ToolSpec, signature: Signature) -> None:
+        functools.update_wrapper(self, fn)
+        self.spec = spec
+        self._fn = fn
+        self._by_name: Callable[..., Coroutine[object, object, R]] = fn
+        self._read = signature.read
+        self._context = signature.context
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[object, object, R]:
+        """Call the function."""
+        return self._fn(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"FunctionTool({self.spec.name!r})"
+
+    async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
+        """Call the function with *args*; arguments that do not fit, and `ToolError`, are an `Err`."""
+        try:
+            given = self._read(args)
+        except (MisfitError, NotTakenError) as why:
+            return err(str(BadArguments(self.spec.name, validator_for(self.spec)(args) or str(why))))
+        if self._context is not None:
+            given[self._context] = ctx
+        try:
+            returned = await self._by_name(**given)
+        except ToolError as why:
+            return err(str(why))
+        return as_result(self.spec.name, returned)
+
+
+@overload
+def tool(fn: Callable[P, Coroutine[object, object, R]], /) -> FunctionTool[P, R]: ...
+
+
+@overload
+def tool(
+    *, name: str | None = None, **options: Unpack[Options]
+) -> Callable[[Callable[P, Coroutine[object, object, R]]], FunctionTool[P, R]]: ...
+
+
+def tool(
+    fn: Callable[P, Coroutine[object, object, R]] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    **options: Unpack[Options],
+) -> FunctionTool[P, R] | Callable[[Callable[P, Coroutine[object, object, R]]], FunctionTool[P, R]]:
+    """Make a tool of an async function: `@tool`, or `@tool(timeout=30)` with what it declares.
+
+    Its name, unless *name* is given, its description and the schema of its arguments come from the function. A plain
+    return is an `Ok`; raising `ToolError` is an `Err`. A function of which no tool can be made is a `BadTool`.
+    """
+
+    def decorate(fn: Callable[P, Coroutine[object, object, R]]) -> FunctionTool[P, R]:
+        called = getattr(fn, "__name__", type(fn).__name__) if name is None else name
+        signature = read_signature(fn, called)
+        spec = declare(called, signature.description, signature.parameters, options)
+        if spec.effect is EffectClass.CHECKABLE:
+            raise BadTool(
+                called, "a `checkable` tool has a `probe(key)`; write a class with `spec`, `execute` and `probe`"
+            )
+        return FunctionTool(fn, spec, signature)
+
+    return decorate if fn is None else decorate(fn)

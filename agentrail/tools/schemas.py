@@ -1,0 +1,119 @@
+"""JSON Schema from shapes: draft 2020-12, each class once under `$defs`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import NoneType
+from typing import Final, assert_never, cast
+
+from agentrail.tools.fields import MISSING, Field, fields_of, summary_of
+from agentrail.tools.shapes import Bounded, Choice, DictOf, ListOf, OneOf, Place, Record, Scalar, Shape, TupleOf
+from agentrail.values.json import Json, JsonObject, freeze_object
+
+_TYPES: Final = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
+
+
+def schema_of(fields: Iterable[Field]) -> JsonObject:
+    """Return the schema of an object with these *fields*."""
+    writer = _Writer()
+    schema = writer.object_of(fields)
+    return freeze_object({**schema, "$defs": writer.definitions} if writer.definitions else schema)
+
+
+class _Writer:
+    """Writes one schema; keeps the classes it has met."""
+
+    __slots__ = ("_names", "definitions")
+
+    def __init__(self) -> None:
+        self.definitions: dict[str, Json] = {}
+        self._names: dict[type, str] = {}
+
+    def object_of(self, fields: Iterable[Field]) -> dict[str, Json]:
+        """Write an object: no keys but these."""
+        fields = tuple(fields)
+        schema: dict[str, Json] = {
+            "type": "object",
+            "properties": {field.name: self._property(field) for field in fields},
+            "additionalProperties": False,
+        }
+        required = tuple(field.name for field in fields if field.required)
+        return {**schema, "required": required} if required else schema
+
+    def _property(self, field: Field) -> dict[str, Json]:
+        schema = self._of(field.shape, field.at)
+        if field.description and "description" not in schema:
+            schema["description"] = field.description
+        if field.default is not MISSING:
+            schema["default"] = field.default
+        return schema
+
+    def _of(self, shape: Shape, at: Place) -> dict[str, Json]:
+        match shape:
+            case Scalar(kind):
+                return {"type": _TYPES[kind]}
+            case Choice(pairs):
+                return {
+                    "type": _joined(_TYPES[type(sent)] for sent, _ in pairs),
+                    "enum": tuple(sent for sent, _ in pairs),
+                }
+            case ListOf(item):
+                return {"type": "array", "items": self._of(item, at)}
+            case TupleOf(items):
+                shapes = tuple(self._of(item, at) for item in items)
+                return {"type": "array", "prefixItems": shapes, "items": False, "minItems": len(items)}
+            case DictOf(item):
+                return {"type": "object", "additionalProperties": self._of(item, at)}
+            case OneOf(members):
+                return _any_of([self._of(member, at) for member in members])
+            case Bounded():
+                return self._bounded(shape, at)
+            case Record(cls):
+                return {"$ref": f"#/$defs/{self._name(cls, at)}"}
+            case _:
+                assert_never(shape)
+
+    def _bounded(self, shape: Bounded, at: Place) -> dict[str, Json]:
+        schema = self._of(shape.shape, at)
+        kinds = cast("str | tuple[str, ...]", schema.get("type", ()))  # what this class puts there
+        for bound in shape.bounds:
+            said: dict[str, Json] = {}
+            for kind in (kinds,) if isinstance(kinds, str) else kinds:
+                said.update(bound.keywords(kind))
+            if not said:
+                at.refuse(
+                    f"is bound by `{bound!r}`, which says nothing about this type; put it on the type that it is about"
+                )
+            if not schema.keys().isdisjoint(said):
+                at.refuse(f"is bound by `{bound!r}`, which something else bounds already; say it once")
+            schema.update(said)
+        if shape.description is not None:
+            schema["description"] = shape.description
+        return schema
+
+    def _name(self, cls: type, at: Place) -> str:
+        """Return the name of *cls* under `$defs`; it gets one before its fields are read, for it may hold itself."""
+        if cls not in self._names:
+            name, twin = cls.__name__, 1
+            while name in self.definitions:
+                twin += 1
+                name = f"{cls.__name__}{twin}"
+            self._names[cls] = name
+            self.definitions[name] = None
+            schema = self.object_of(fields_of(cls, at))
+            summary = summary_of(cls)
+            self.definitions[name] = {**schema, "description": summary} if summary else schema
+        return self._names[cls]
+
+
+def _any_of(schemas: list[dict[str, Json]]) -> dict[str, Json]:
+    """Join *schemas*; types that say nothing else become a list of types."""
+    bare = [schema["type"] for schema in schemas if schema.keys() == {"type"}]
+    if len(bare) == len(schemas):
+        return {"type": _joined(str(kind) for kind in bare)}
+    return {"anyOf": tuple(schemas)}
+
+
+def _joined(kinds: Iterable[str]) -> Json:
+    distinct = tuple(dict.fromkeys(kinds))
+    return distinct[0] if len(distinct) == 1 else distinct

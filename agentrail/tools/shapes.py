@@ -1,0 +1,247 @@
+"""What an annotation says, as one of eight shapes; the schema and the reading of arguments both come from them.
+
+A shape is something that JSON Schema can say and that can be told apart strictly. An annotation that is neither is
+refused here, when the tool is defined, with the place and what to write instead.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from enum import Enum, Flag
+from types import NoneType, UnionType
+from typing import Annotated, Final, Literal, NewType, NoReturn, TypeAlias, TypeGuard, Union, get_args, get_origin
+
+import attrs
+from typing_extensions import is_typeddict
+
+from agentrail.errors import BadTool
+from agentrail.tools.bounds import Bound, Length, Pattern, Range
+from agentrail.values.value import Value, value
+
+Choosable: TypeAlias = str | int | bool | None
+
+
+@value
+class Place(Value):
+    """Where an annotation stands, for whoever is told that it will not do."""
+
+    tool: str
+    """In which tool."""
+    what: str
+    """Of what: "its parameter `x`"."""
+
+    def inside(self, what: str) -> Place:
+        """Return the place of *what* in this one."""
+        return Place(self.tool, f"{self.what}, {what}")
+
+    def refuse(self, problem: str) -> NoReturn:
+        """Refuse what stands here."""
+        raise BadTool(self.tool, f"{self.what} {problem}")
+
+
+@value
+class Scalar(Value):
+    """Text, a number, a truth value or nothing."""
+
+    kind: type
+    """`str`, `int`, `float`, `bool` or `NoneType`."""
+
+
+@value
+class Choice(Value):
+    """One of a few values: a `Literal` or an `Enum`."""
+
+    pairs: tuple[tuple[Choosable, object], ...]
+    """What the model sends, and what the function gets."""
+
+
+@value
+class ListOf(Value):
+    """Any number of one shape."""
+
+    item: Shape
+    """The shape."""
+    into: type[list[object] | tuple[object, ...]] = list
+    """What the function gets."""
+
+
+@value
+class TupleOf(Value):
+    """A fixed number of shapes."""
+
+    items: tuple[Shape, ...]
+    """The shapes in order."""
+
+
+@value
+class DictOf(Value):
+    """Any keys, and one shape for what they lead to."""
+
+    item: Shape
+    """The shape."""
+
+
+@value
+class OneOf(Value):
+    """Whatever of several shapes fits first."""
+
+    members: tuple[Shape, ...]
+    """The shapes in the order they were written."""
+
+
+@value
+class Bounded(Value):
+    """A shape with bounds and a description."""
+
+    shape: Shape
+    """The shape."""
+    bounds: tuple[Bound, ...]
+    """What must hold too."""
+    description: str | None
+    """What the model reads about it."""
+
+
+@value
+class Record(Value):
+    """A class with fields: attrs, a dataclass or a `TypedDict`."""
+
+    cls: type
+    """The class."""
+
+
+Shape: TypeAlias = Scalar | Choice | ListOf | TupleOf | DictOf | OneOf | Bounded | Record
+
+NOTHING: Final = Scalar(NoneType)
+_SCALARS: Final = (str, int, float, bool, NoneType)
+_ADVICE: Final = {
+    "Any": "say what it is",
+    "object": "say what it is",
+    "list": "say of what, as in `list[str]`",
+    "tuple": "say of what, as in `tuple[int, str]` or `tuple[str, ...]`",
+    "dict": "say of what, as in `dict[str, int]`",
+    "set": "use `list[...]`",
+    "frozenset": "use `list[...]`",
+    "Sequence": "use `list[...]`",
+    "Iterable": "use `list[...]`",
+    "Mapping": "use `dict[str, ...]`",
+    "bytes": "use `str`, in base64",
+    "Callable": "a model cannot send code",
+    "Path": "use `str`",
+    "Decimal": "use `str`",
+    "datetime": "use `str`, in ISO 8601",
+    "date": "use `str`, in ISO 8601",
+}
+_ELSE: Final = (
+    "use str, int, float, bool, None, Literal, Enum, list, tuple, dict[str, ...], unions of them, a TypedDict, an attrs"
+    " class or a dataclass; or write a class with `spec` and `execute`"
+)
+
+
+def shape_of(annotation: object, at: Place) -> Shape:
+    """Return the shape of *annotation*, which stands *at* a place; `BadTool` if it has none."""
+    if annotation is None or any(annotation is kind for kind in _SCALARS):
+        return Scalar(annotation) if isinstance(annotation, type) else NOTHING
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _bounded(args[0], args[1:], at)
+    if origin is Literal:
+        return _choice(((one.value, one) if isinstance(one, Enum) else (one, one) for one in args), annotation, at)
+    if origin is Union or origin is UnionType:
+        return _union([shape_of(one, at) for one in args])
+    if args and origin in {list, tuple, dict}:
+        return _container(origin, args, annotation, at)
+    if isinstance(annotation, NewType):
+        return shape_of(annotation.__supertype__, at)
+    if isinstance(annotation, type) and origin is None:
+        return _class(annotation, at)
+    return at.refuse(_unusable(annotation))
+
+
+def is_record(kind: type) -> bool:
+    """Whether *kind* is a class whose fields can be listed."""
+    return is_typeddict(kind) or attrs.has(kind) or dataclasses.is_dataclass(kind)
+
+
+def name_of(annotation: object) -> str:
+    """Return *annotation* as it was written, nearly."""
+    return annotation.__name__ if isinstance(annotation, type) and get_origin(annotation) is None else str(annotation)
+
+
+def _unusable(annotation: object) -> str:
+    name = name_of(annotation)
+    bare = name.partition("[")[0].rpartition(".")[2]
+    return f"is annotated `{name}`, of which no schema can be made; {_ADVICE.get(bare, _ELSE)}"
+
+
+def _class(cls: type, at: Place) -> Shape:
+    if is_record(cls):
+        return Record(cls)
+    if _is_enum(cls):
+        return _choice(((member.value, member) for member in cls), cls, at)
+    return at.refuse(_unusable(cls))
+
+
+def _is_enum(cls: type) -> TypeGuard[type[Enum]]:
+    return issubclass(cls, Enum) and not issubclass(cls, Flag)
+
+
+def _container(origin: object, args: tuple[object, ...], annotation: object, at: Place) -> Shape:
+    if origin is list:
+        return ListOf(shape_of(args[0], at))
+    if origin is dict:
+        if args[0] is not str:
+            at.refuse(
+                f"is annotated `{name_of(annotation)}`, but the keys of a JSON object are text; use `dict[str, ...]`"
+            )
+        return DictOf(shape_of(args[1], at))
+    if args[-1] is Ellipsis:
+        return ListOf(shape_of(args[0], at), tuple)
+    return TupleOf(tuple(shape_of(one, at) for one in args))
+
+
+def _choice(pairs: Iterable[tuple[object, object]], annotation: object, at: Place) -> Choice:
+    found: list[tuple[Choosable, object]] = []
+    for sent, meant in pairs:
+        if not (sent is None or type(sent) is str or type(sent) is int or type(sent) is bool):
+            at.refuse(f"is annotated `{name_of(annotation)}`, whose {sent!r} is neither text nor an integer; use text")
+        found.append((sent, meant))
+    if not found:
+        at.refuse(f"is annotated `{name_of(annotation)}`, which has no values; give it some")
+    return _distinct(found)
+
+
+def _distinct(pairs: Iterable[tuple[Choosable, object]]) -> Choice:
+    kept: dict[tuple[type, Choosable], tuple[Choosable, object]] = {}
+    for pair in pairs:
+        kept.setdefault((type(pair[0]), pair[0]), pair)
+    return Choice(tuple(kept.values()))
+
+
+def _union(members: list[Shape]) -> Shape:
+    """Join *members*; choices become one."""
+    pairs: list[tuple[Choosable, object]] = []
+    for member in members:
+        if isinstance(member, Choice):
+            pairs.extend(member.pairs)
+        elif member == NOTHING:
+            pairs.append((None, None))
+        else:
+            return OneOf(tuple(members))
+    return _distinct(pairs)
+
+
+def _bounded(annotation: object, notes: tuple[object, ...], at: Place) -> Bounded:
+    description: str | None = None
+    bounds: list[Bound] = []
+    for note in notes:
+        if isinstance(note, str):
+            description = note
+        elif isinstance(note, Range | Length | Pattern):
+            flaw = note.flaw()
+            if flaw is not None:
+                at.refuse(f"is bound by `{note!r}`, which {flaw}")
+            bounds.append(note)
+        else:
+            at.refuse(f"is annotated with `{note!r}`, which nothing would check; use a text, Range, Length or Pattern")
+    return Bounded(shape_of(annotation, at), tuple(bounds), description)

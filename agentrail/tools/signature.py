@@ -1,0 +1,93 @@
+"""What a function says about its arguments: signature and docstring, read once, when the tool is defined."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Final, get_args
+
+from agentrail.errors import BadTool
+from agentrail.ports.tool import ToolContext
+from agentrail.tools.docstrings import read_docstring
+from agentrail.tools.fields import MISSING, Field, as_default, hints_of
+from agentrail.tools.schemas import schema_of
+from agentrail.tools.shapes import Place, name_of, shape_of
+from agentrail.tools.structuring import Arguments, object_reader, reader_of
+from agentrail.values.json import JsonObject
+from agentrail.values.value import Value, value
+
+_UNNAMED: Final = {
+    inspect.Parameter.POSITIONAL_ONLY: "is positional-only, but arguments come by name; take the `/` away",
+    inspect.Parameter.VAR_POSITIONAL: "takes any number of arguments; use a parameter annotated `list[...]`",
+    inspect.Parameter.VAR_KEYWORD: "takes arguments of any name; use a parameter annotated `dict[str, ...]`",
+}
+
+
+@value
+class Signature(Value):
+    """What the model is told about a function, and how its arguments become the function's."""
+
+    description: str
+    """What it does."""
+    parameters: JsonObject
+    """The JSON Schema of its arguments."""
+    read: Arguments
+    """From the arguments of a call to those of the function."""
+    context: str | None
+    """Which parameter gets the `ToolContext`."""
+
+
+def read_signature(fn: Callable[..., object], tool: str) -> Signature:
+    """Read *fn*, which becomes the tool named *tool*; `BadTool` if a model could not be told how to call it."""
+    _refuse_unless_async(fn, tool)
+    itself = Place(tool, "it")
+    written = read_docstring(fn.__doc__)
+    if not written.summary:
+        itself.refuse("has no docstring; its first paragraph is what the model reads")
+    hints = hints_of(fn, itself)
+    fields: list[Field] = []
+    context: str | None = None
+    parameters = inspect.signature(fn).parameters
+    for name, parameter in parameters.items():
+        at = Place(tool, f"its parameter `{name}`")
+        hint = hints.get(name, MISSING)
+        if parameter.kind in _UNNAMED:
+            at.refuse(_UNNAMED[parameter.kind])
+        if hint is ToolContext:
+            context = name if context is None else at.refuse("is a second `ToolContext`; one is enough")
+        elif ToolContext in get_args(hint):
+            at.refuse(f"is annotated `{name_of(hint)}`; write `ToolContext` alone, it is always given")
+        else:
+            fields.append(_field(parameter, hint, written.names.get(name), at))
+    for name in written.names:
+        if name not in parameters:
+            itself.refuse(f"documents an argument `{name}` that it does not have; correct the docstring")
+    return Signature(written.summary, schema_of(fields), object_reader(fields), context)
+
+
+def _refuse_unless_async(fn: Callable[..., object], tool: str) -> None:
+    if not inspect.isroutine(fn):
+        raise BadTool(tool, "it is no function; decorate a function, or write a class with `spec` and `execute`")
+    if inspect.isasyncgenfunction(fn):
+        raise BadTool(tool, "it yields, but a call has one result; return it, and report progress with `ctx.report`")
+    if not inspect.iscoroutinefunction(fn):
+        raise BadTool(tool, "it is a sync function, which would hold up every session; make it `async def`")
+
+
+def _field(parameter: inspect.Parameter, hint: object, written: str | None, at: Place) -> Field:
+    if hint is MISSING:
+        if parameter.name == "self":
+            at.refuse("needs an object; decorate a function, or make a tool of the bound method with `as_tool`")
+        at.refuse("has no annotation; give it one")
+    shape = shape_of(hint, at)
+    if parameter.default is inspect.Parameter.empty:
+        return Field(parameter.name, shape, at, description=written)
+    default = as_default(parameter.default)
+    if default is None or isinstance(default, str | int | float):
+        try:
+            reader_of(shape)(default)
+        except Exception:  # noqa: BLE001 - whatever it raises, the default does not fit
+            at.refuse(
+                f"is annotated `{name_of(hint)}`, which its default {default!r} does not fit; annotate what it may be"
+            )
+    return Field(parameter.name, shape, at, False, written, default)

@@ -1,0 +1,182 @@
+"""The quick check, the readers and jsonschema are of one mind."""
+
+from typing import Annotated, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentrail.tools import Length, Pattern, Range, validator_for
+from agentrail.tools.dialect import engine_for
+from agentrail.tools.fields import Field
+from agentrail.tools.flat import flat_check
+from agentrail.tools.shapes import Place, shape_of
+from agentrail.tools.structuring import MisfitError, NotTakenError, object_reader
+from agentrail.values.json import Json, JsonObject, canonical
+from tests.tools.kinds import Color, Level, Point, Query, Span, Tree, tool_of
+
+WORDS = [
+    "x",
+    "y",
+    "low",
+    "high",
+    "name",
+    "children",
+    "text",
+    "limit",
+    "options",
+    "color",
+    "tags",
+    "red",
+    "blue",
+    "a",
+    "",
+]
+HERE = Place("probe", "its parameter `x`")
+
+numbers = st.one_of(
+    st.integers(-2, 3),
+    st.integers(),
+    st.sampled_from([10**400, -(10**400), 2**64, 1e308, 5e-324, -0.0, 0.0, 1.0]),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
+plain: st.SearchStrategy[Json] = st.one_of(
+    st.none(), st.booleans(), numbers, st.sampled_from(WORDS), st.text(st.characters(exclude_categories=["Cs"]))
+)
+anything: st.SearchStrategy[Json] = st.recursive(
+    plain,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3).map(tuple), st.dictionaries(st.sampled_from(WORDS), inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+names = st.one_of(st.sampled_from(WORDS), st.text(st.characters(exclude_categories=["Cs"]), max_size=3))
+types = st.sampled_from(["string", "integer", "number", "boolean", "null"])
+
+
+@st.composite
+def properties(draw: st.DrawFn) -> JsonObject:
+    schema: dict[str, Json] = {"type": draw(st.one_of(types, st.lists(types, min_size=1, max_size=3, unique=True)))}
+    if draw(st.booleans()):
+        schema["enum"] = draw(st.lists(anything, max_size=4))
+    if draw(st.booleans()):
+        schema["description"] = draw(st.text(max_size=3))
+    return schema
+
+
+@st.composite
+def flat_calls(draw: st.DrawFn) -> tuple[JsonObject, JsonObject]:
+    """Draw a flat schema and arguments, some of which it wants."""
+    known: dict[str, JsonObject] = draw(st.dictionaries(names, properties(), max_size=4))
+    required = draw(st.lists(st.one_of(st.sampled_from([*known, "x"]), names), max_size=2, unique=True))
+    schema: JsonObject = {"type": "object", "properties": known, "required": required, "additionalProperties": False}
+    args: dict[str, Json] = {}
+    for name, said in known.items():
+        chosen = said.get("enum") or ["x"]
+        assert isinstance(chosen, list)
+        if draw(st.booleans()):
+            args[name] = draw(st.one_of(anything, st.sampled_from(chosen)))
+    if draw(st.integers(0, 4)) == 0:
+        args[draw(names)] = draw(anything)
+    return schema, args
+
+
+@given(flat_calls())
+def test_the_quick_check_agrees_with_jsonschema(call: tuple[JsonObject, JsonObject]) -> None:
+    schema, args = call
+    fits = flat_check(schema)
+    assert fits is not None
+    assert fits(args) == engine_for(canonical(schema)).is_valid(args)
+
+
+NOT_FLAT: list[JsonObject] = [
+    {"type": "object", "properties": {"x": {"type": "string"}}},
+    {"type": "object", "properties": {"x": {"type": "string"}}, "additionalProperties": True},
+    {"type": "object", "additionalProperties": False, "minProperties": 1},
+    {"type": "object", "additionalProperties": False, "$ref": "#/$defs/A"},
+    {"type": ["object", "null"], "additionalProperties": False},
+    {"properties": {}, "additionalProperties": False},
+    {"type": "object", "properties": {}},
+]
+NOT_PLAIN: list[Json] = [
+    True,
+    {},
+    {"enum": [1]},
+    {"type": "array"},
+    {"type": ["string", "object"]},
+    {"type": "integer", "minimum": 1},
+    {"type": "string", "format": "date"},
+    {"type": "string", "const": "a"},
+]
+
+
+def with_x(said: Json) -> JsonObject:
+    return {"type": "object", "properties": {"x": said}, "additionalProperties": False}
+
+
+@pytest.mark.parametrize("schema", [*NOT_FLAT, *map(with_x, NOT_PLAIN)], ids=str)
+def test_the_quick_check_leaves_alone_what_it_does_not_know(schema: JsonObject) -> None:
+    assert flat_check(schema) is None
+
+
+def some(**fields: st.SearchStrategy[Json]) -> st.SearchStrategy[Json]:
+    """Draw objects with some of these *fields*."""
+    drawn: st.SearchStrategy[dict[str, Json]] = st.fixed_dictionaries({}, optional=fields)
+    return drawn.map(lambda found: found)
+
+
+words: st.SearchStrategy[Json] = st.sampled_from(WORDS)
+spans = some(low=st.integers(11, 13), high=st.one_of(st.none(), numbers))
+points = some(x=numbers, y=st.integers(0, 3), tags=st.just(("a",)))
+leaves = some(name=st.just("a"), children=st.sampled_from([(), (3,), ({"name": "b"},)]))
+trees = some(name=st.just("a"), children=leaves.map(lambda leaf: (leaf,)), parent=leaves)
+options = some(depth=numbers, color=words)
+queries = some(text=st.just("a"), limit=st.integers(0, 10), options=options, near=st.sampled_from(["near", "by"]))
+
+ANNOTATIONS: list[tuple[object, st.SearchStrategy[Json]]] = [
+    (str, plain),
+    (int, plain),
+    (float, plain),
+    (bool, plain),
+    (None, plain),
+    (Literal["a", 1, True] | None, plain),
+    (Color, words),
+    (Level | None, numbers),
+    (list[int], anything),
+    (tuple[int | str, ...], anything),
+    (tuple[int, str], st.tuples(numbers, plain)),
+    (dict[str, float | None], anything),
+    (float | int, numbers),
+    (list[int] | list[str], st.one_of(st.just((1, 2)), st.just(("a",)), st.just((1, "a")))),
+    (Literal["a"] | list[Color], words.map(lambda word: (word,))),
+    (Annotated[int | float, Range(ge=0, lt=2)], numbers),
+    (list[Annotated[float, Range(gt=0, le=2)]] | None, numbers.map(lambda number: (number,))),
+    (Annotated[str | None, Length(min=1, max=3), Pattern("^[a-z]")], plain),
+    (Annotated[list[int], Length(min=1, max=2)], anything),
+    (Annotated[dict[str, int], Length(max=1)], anything),
+    (Span, spans),
+    (Point, points),
+    (Tree, trees),
+    (Query, queries),
+    (Point | Span | None, st.one_of(points, spans)),
+    (dict[str, Point] | Tree, st.one_of(trees, points.map(lambda point: {"a": point}))),
+    (list[Query], queries.map(lambda query: (query,))),
+]
+
+
+@pytest.mark.parametrize(("annotation", "near"), ANNOTATIONS, ids=str)
+@given(data=st.data())
+def test_a_reader_takes_what_the_schema_takes(
+    annotation: object, near: st.SearchStrategy[Json], data: st.DataObject
+) -> None:
+    found = data.draw(st.one_of(near, anything))
+    check = validator_for(tool_of(annotation).spec)
+    read = object_reader([Field("x", shape_of(annotation, HERE), HERE)])
+    try:
+        read({"x": found})
+        fits = True
+    except MisfitError:
+        fits = False
+    except NotTakenError:  # a class, or `float`, did not take a part of it; nothing is known about the rest
+        return
+    assert fits == (check({"x": found}) is None)

@@ -1,0 +1,253 @@
+import dataclasses
+import functools
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import datetime
+from decimal import Decimal
+from enum import Enum, Flag
+from pathlib import Path
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar, cast
+
+import attrs
+import pytest
+
+from agentrail.errors import BadTool
+from agentrail.tools import Length, Pattern, Range, ToolContext, as_tool, tool
+from tests.tools.kinds import Point, tool_of
+
+T = TypeVar("T")
+DO = (
+    "use str, int, float, bool, None, Literal, Enum, list, tuple, dict[str, ...], unions of them, a TypedDict, an attrs"
+)
+
+
+class Access(Flag):
+    READ = 1
+
+
+class Half(Enum):
+    HALF = 0.5
+
+
+class Nothing(Enum):
+    pass
+
+
+class Pair(NamedTuple):
+    a: int
+
+
+@attrs.define
+class Box(Generic[T]):
+    inside: T
+
+
+@attrs.define
+class Holder:
+    box: list[set[int]]
+
+
+class Untyped:
+    pass
+
+
+@dataclasses.dataclass
+class Started:
+    seed: dataclasses.InitVar[int]
+
+
+def refusal(make: Callable[[], object]) -> str:
+    with pytest.raises(BadTool) as caught:
+        make()
+    return str(caught.value)
+
+
+ROWS: list[tuple[object, str]] = [
+    (Any, "is annotated `Any`, of which no schema can be made; say what it is"),
+    (object, "is annotated `object`, of which no schema can be made; say what it is"),
+    (list, "is annotated `list`, of which no schema can be made; say of what, as in `list[str]`"),
+    (dict, "is annotated `dict`, of which no schema can be made; say of what, as in `dict[str, int]`"),
+    (tuple, "is annotated `tuple`, of which no schema can be made; say of what, as in `tuple[int, str]`"),
+    (set[int], "is annotated `set[int]`, of which no schema can be made; use `list[...]`"),
+    (frozenset[int], "is annotated `frozenset[int]`, of which no schema can be made; use `list[...]`"),
+    (Sequence[int], "is annotated `collections.abc.Sequence[int]`, of which no schema can be made; use `list[...]`"),
+    (bytes, "is annotated `bytes`, of which no schema can be made; use `str`, in base64"),
+    (Callable[[], int], "is annotated `collections.abc.Callable[[], int]`, of which no schema can be made; a model"),
+    (Path, "is annotated `Path`, of which no schema can be made; use `str`"),
+    (Decimal, "is annotated `Decimal`, of which no schema can be made; use `str`"),
+    (datetime, "is annotated `datetime`, of which no schema can be made; use `str`, in ISO 8601"),
+    (complex, f"is annotated `complex`, of which no schema can be made; {DO}"),
+    (T, f"is annotated `~T`, of which no schema can be made; {DO}"),
+    (Untyped, f"is annotated `Untyped`, of which no schema can be made; {DO}"),
+    (Pair, f"is annotated `Pair`, of which no schema can be made; {DO}"),
+    (Access, f"is annotated `Access`, of which no schema can be made; {DO}"),
+    (Box[int], f"is annotated `tests.tools.test_bad_tools.Box[int]`, of which no schema can be made; {DO}"),
+    (dict[int, str], "is annotated `dict[int, str]`, but the keys of a JSON object are text; use `dict[str, ...]`"),
+    (Half, "is annotated `Half`, whose 0.5 is neither text nor an integer; use text"),
+    (Nothing, "is annotated `Nothing`, which has no values; give it some"),
+    (int | set[int], "is annotated `set[int]`, of which no schema can be made; use `list[...]`"),
+    (Box, "field `inside` of `Box`, is annotated `~T`, of which no schema can be made"),
+    (list[Holder], "field `box` of `Holder`, is annotated `set[int]`, of which no schema can be made; use `list[...]`"),
+    (Started, "field `seed` of `Started`, is an `InitVar`; make it a field"),
+    (attrs.make_class("Loose", ["a"]), "field `a` of `Loose`, has no annotation; give it one"),
+    (Annotated[int, 3], "is annotated with `3`, which nothing would check; use a text, Range, Length or Pattern"),
+    (Annotated[str, Range(ge=1)], "is bound by `Range(ge=1)`, which says nothing about this type; put it on the type"),
+    (Annotated[Point, Length(max=1)], "is bound by `Length(max=1)`, which says nothing about this type; put it on"),
+    (Annotated[int, Range(ge=1), Range(ge=2)], "is bound by `Range(ge=2)`, which something else bounds already"),
+    (Annotated[int, Range(ge=float("nan"))], "is bound by `Range(ge=nan)`, which has a limit that is not finite"),
+    (Annotated[str, Length(min=2, max=1)], "is bound by `Length(min=2, max=1)`, which admits nothing"),
+    (Annotated[str, Pattern("(")], "is bound by `Pattern(regex='(')`, which is no regular expression: missing )"),
+    ("Unknown", "has annotations that cannot be read (name 'Unknown' is not defined); define or import"),
+]
+
+
+@pytest.mark.parametrize(("annotation", "problem"), ROWS, ids=lambda row: str(row)[:40])
+def test_what_no_schema_can_say_is_refused(annotation: object, problem: str) -> None:
+    said = refusal(lambda: tool_of(annotation))
+    assert said.startswith("cannot make a tool of `probe`: it")
+    assert problem in said
+    assert isinstance(annotation, str) or "its parameter `x`" in said
+
+
+async def positional(x: int, /) -> None:
+    """Do."""
+
+
+async def positional_context(ctx: ToolContext, /) -> None:
+    """Do."""
+
+
+async def several(*x: int) -> None:
+    """Do."""
+
+
+async def named(**x: int) -> None:
+    """Do."""
+
+
+async def bare(x) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001 # pyright: ignore[reportMissingParameterType, reportUnknownParameterType]
+    """Do."""
+
+
+async def implicit(x: str = None) -> None:  # type: ignore[assignment]  # noqa: RUF013 # pyright: ignore[reportArgumentType]
+    """Do."""
+
+
+async def unfitting(x: Annotated[int, Range(ge=1)] = 0) -> None:
+    """Do."""
+
+
+async def optional_context(ctx: ToolContext | None) -> None:
+    """Do."""
+
+
+async def two_contexts(a: ToolContext, b: ToolContext) -> None:
+    """Do."""
+
+
+async def undocumented(x: int) -> None: ...
+
+
+async def only_arguments(x: int) -> None:
+    """
+    Args:
+        x: A number.
+    """
+
+
+async def misnamed(x: int) -> None:
+    """Do.
+
+    Args:
+        y: A number.
+    """
+
+
+def sync(x: int) -> None:
+    """Do."""
+
+
+async def yielding(x: int) -> AsyncIterator[int]:  # noqa: ASYNC124 - a tool is async
+    """Do."""
+    yield x
+
+
+FUNCTIONS: list[tuple[Callable[..., object], str]] = [
+    (positional, "its parameter `x` is positional-only, but arguments come by name; take the `/` away"),
+    (positional_context, "its parameter `ctx` is positional-only, but arguments come by name"),
+    (several, "its parameter `x` takes any number of arguments; use a parameter annotated `list[...]`"),
+    (named, "its parameter `x` takes arguments of any name; use a parameter annotated `dict[str, ...]`"),
+    (bare, "its parameter `x` has no annotation; give it one"),
+    (
+        implicit,
+        "its parameter `x` is annotated `str`, which its default None does not fit; annotate what it may be",
+    ),
+    (unfitting, "which its default 0 does not fit; annotate what it may be"),
+    (
+        optional_context,
+        "write `ToolContext` alone, it is always given",
+    ),
+    (two_contexts, "its parameter `b` is a second `ToolContext`; one is enough"),
+    (undocumented, "it has no docstring; its first paragraph is what the model reads"),
+    (only_arguments, "it has no docstring; its first paragraph is what the model reads"),
+    (misnamed, "it documents an argument `y` that it does not have; correct the docstring"),
+    (sync, "it is a sync function, which would hold up every session; make it `async def`"),
+    (yielding, "it yields, but a call has one result; return it, and report progress with `ctx.report`"),
+]
+
+
+@pytest.mark.parametrize(("fn", "problem"), FUNCTIONS, ids=lambda row: getattr(row, "__name__", ""))
+def test_a_function_that_a_model_could_not_call_is_refused(fn: Callable[..., object], problem: str) -> None:
+    assert problem in refusal(lambda: as_tool(fn))
+
+
+def test_a_callable_that_is_no_function_is_refused() -> None:
+    said = "cannot make a tool of `partial`: it is no function; decorate a function, or write a class with `spec`"
+    assert said in refusal(lambda: tool(functools.partial(fine, "a")))
+
+
+def test_a_method_is_told_what_to_do() -> None:
+    def decorate() -> object:
+        class Desk:
+            @tool
+            async def look(self, x: int) -> str:
+                """Look."""
+                return str(x)
+
+        return Desk
+
+    assert "its parameter `self` needs an object; decorate a function, or make a tool of the bound method" in refusal(
+        decorate
+    )
+
+
+async def fine(path: str) -> str:  # noqa: ASYNC124 - a tool is async
+    """Do."""
+    return path
+
+
+OPTIONS: list[tuple[dict[str, object], str]] = [
+    (
+        {"name": "read file"},
+        "cannot make a tool of `read file`: models call tools by 1 to 64 letters, digits, `_` and `-`",
+    ),
+    ({"name": ""}, "models call tools by 1 to 64 letters"),
+    ({"timeout": 0}, "its `timeout` must be a number of seconds above 0"),
+    ({"timeout": float("inf")}, "its `timeout` must be a number of seconds above 0"),
+    ({"timeout": True}, "its `timeout` must be a number of seconds above 0"),
+    ({"immune": 1}, "its `immune` and `parallel` must be true or false"),
+    ({"effect": "harmless"}, "its `effect` is 'harmless'; use `pure`, `idempotent`, `checkable`, `unsafe`"),
+    (
+        {"effect": "checkable"},
+        "a `checkable` tool has a `probe(key)`; write a class with `spec`, `execute` and `probe`",
+    ),
+    ({"subject": "file"}, "its `subject` must name an argument of it"),
+    ({"requires": "files"}, 'its `requires` must be several texts, as in `("files",)`'),
+    ({"max_result_chars": 0}, "its `max_result_chars` must be above 0"),
+    ({"retries": 3}, "there is no option `retries`; there are `timeout`, `immune`, `parallel`, `effect`, `subject`"),
+]
+
+
+@pytest.mark.parametrize(("options", "problem"), OPTIONS, ids=lambda row: str(row)[:30])
+def test_what_a_tool_declares_must_make_sense(options: dict[str, object], problem: str) -> None:
+    decorator = cast("Callable[..., Callable[[object], object]]", tool)(**options)
+    assert problem in refusal(lambda: decorator(fine))

@@ -1,0 +1,151 @@
+from collections.abc import Mapping
+from typing import Annotated, Literal, cast
+
+import pytest
+
+from agentrail.tools import Length, Pattern, Range, ToolContext, tool
+from agentrail.tools.fields import Field
+from agentrail.tools.shapes import Place, shape_of
+from agentrail.tools.structuring import MisfitError, NotTakenError, object_reader
+from agentrail.values.json import freeze
+from agentrail.values.tools import err
+from tests.tools.kinds import UNLUCKY, Color, Level, Point, Query, Size, Span, Tree
+
+HERE = Place("probe", "its parameter `x`")
+
+
+def read(annotation: object, given: object) -> object:
+    return object_reader([Field("x", shape_of(annotation, HERE), HERE)])({"x": freeze(given)})["x"]
+
+
+FITTING: list[tuple[object, object, object]] = [
+    (str, "a", "a"),
+    (int, 3, 3),
+    (float, 1.5, 1.5),
+    (float, 3, 3.0),
+    (bool, True, True),
+    (None, None, None),
+    (Literal["a", 1], 1, 1),
+    (Literal[1, True], True, True),
+    (Color, "red", Color.RED),
+    (Size, "s", Size.SMALL),
+    (Level, 2, Level.HIGH),
+    (Color | None, None, None),
+    (Literal["auto"] | Color, "blue", Color.BLUE),
+    (list[int], [1, 2], [1, 2]),
+    (list[Color], ["red"], [Color.RED]),
+    (tuple[int, ...], [1, 2], (1, 2)),
+    (tuple[int, Color], [1, "red"], (1, Color.RED)),
+    (dict[str, list[int]], {"a": [1]}, {"a": [1]}),
+    (int | str, "3", "3"),
+    (float | int, 3, 3),
+    (float | int, 3.0, 3.0),
+    (float | str, 3, 3.0),
+    (list[int] | list[str], ["a"], ["a"]),
+    (Annotated[int, Range(ge=1, lt=3)], 1, 1),
+    (Annotated[int | None, Range(ge=1)], None, None),
+    (Annotated[str, Length(max=2)], "ab", "ab"),
+    (Annotated[str, Pattern("b")], "abc", "abc"),
+    (Annotated[int, Range(ge=5)] | Annotated[int, Range(le=1)], 0, 0),
+    (Span, {"low": 1}, Span(1)),
+    (Span, {"low": 1, "high": 2}, Span(1, 2.0)),
+    (Point, {"x": 1, "tags": ["a"]}, Point(1, 0, ["a"])),
+    (Tree, {"name": "a", "children": [{"name": "b"}]}, Tree("a", [Tree("b")])),
+    (Query, {"text": "a", "options": {"color": "red"}}, {"text": "a", "options": {"color": Color.RED}}),
+    (Point | Span, {"low": 1}, Span(1)),
+    (Span | Point, {"x": 1}, Point(1)),
+    (dict[str, int] | Point, {"x": 1}, {"x": 1}),
+    (Point | dict[str, int], {"x": 1}, Point(1)),
+]
+
+
+@pytest.mark.parametrize(("annotation", "given", "meant"), FITTING, ids=str)
+def test_json_becomes_what_the_function_is_annotated_with(annotation: object, given: object, meant: object) -> None:
+    found = read(annotation, given)
+    assert (found, type(found)) == (meant, type(meant))
+
+
+UNFITTING: list[tuple[object, object]] = [
+    (str, 3),
+    (str, None),
+    (int, "3"),
+    (int, 3.0),
+    (int, True),
+    (float, "3"),
+    (float, True),
+    (bool, "no"),
+    (bool, 0),
+    (None, False),
+    (Literal["a", 1], True),
+    (Literal["a", 1], 1.0),
+    (Literal["a"], ["a"]),
+    (Color, "RED"),
+    (Level, True),
+    (Level, 1.0),
+    (list[str], "abc"),
+    (list[int], {}),
+    (list[int], [1, "2"]),
+    (tuple[int, Color], [1]),
+    (tuple[int, ...], "12"),
+    (dict[str, int], []),
+    (dict[str, int], {"a": "b"}),
+    (int | bool, 1.0),
+    (Annotated[int, Range(ge=1)], 0),
+    (Annotated[float, Range(gt=1, le=2)], 1.0),
+    (Annotated[float, Range(gt=1, le=2)], 2.1),
+    (Annotated[list[int], Length(min=1)], []),
+    (Annotated[dict[str, int], Length(max=0)], {"a": 1}),
+    (Annotated[str, Pattern("^b")], "ab"),
+    (Point, ""),
+    (Point, []),
+    (Point, {}),
+    (Point, {"x": 1, "z": 2}),
+    (Span, {"low": 1, "_high": 2}),
+    (Span, {"low": 1, "secret": 2}),
+    (Query, {}),
+    (Query, []),
+    (Query, {"text": "a", "options": {"color": "green"}}),
+    (Query, {"text": "a", "limit": 10}),
+]
+
+
+@pytest.mark.parametrize(("annotation", "given"), UNFITTING, ids=str)
+def test_nothing_is_bent_until_it_fits(annotation: object, given: object) -> None:
+    with pytest.raises(MisfitError):
+        read(annotation, given)
+
+
+def test_a_tool_may_change_what_it_gets() -> None:
+    given = freeze({"a": [1]})
+    found = read(dict[str, list[int]], given)
+    changed = cast("dict[str, list[int]]", found)
+    changed["a"].append(2)
+    changed["b"] = []
+    assert given == freeze({"a": [1]})
+
+
+def test_a_class_may_refuse_its_values() -> None:
+    with pytest.raises(NotTakenError, match=f"^`x`: {UNLUCKY}$") as caught:
+        read(dict[str, Span] | Span, {"low": 13})
+    assert str(caught.value.__cause__) == UNLUCKY
+
+
+@tool
+async def ask(text: str, span: Span | None = None, *, limit: Annotated[int, Range(ge=1)] = 7) -> str:  # noqa: ASYNC124 - a tool is async
+    """Ask."""
+    return f"{text} {span} {limit}"
+
+
+@pytest.mark.parametrize(
+    ("args", "answer"),
+    [
+        ({}, "`text` is missing, wanted text"),
+        ({"text": 3}, "`text`: found 3, wanted text"),
+        ({"text": "a", "town": 1}, "`town` is unknown, known: `limit`, `span`, `text`"),
+        ({"text": "a", "limit": 0}, "`limit`: found 0, wanted at least 1"),
+        ({"text": "a", "span": {"low": "b"}}, '`span.low`: found "b", wanted an integer'),
+        ({"text": "a", "span": {"low": 13}}, f"`span`: {UNLUCKY}"),
+    ],
+)
+async def test_arguments_that_do_not_fit_are_an_error_result(args: Mapping[str, int], answer: str) -> None:
+    assert await ask.execute(args, ToolContext()) == err(f"these arguments do not fit `ask`: {answer}")
