@@ -1,0 +1,361 @@
+"""Recorded scripts: whole sessions, each through one of the places where an abort could hurt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+from attrs import frozen
+
+from agentrail.core.inputs import (
+    AbortSent,
+    ApproveSent,
+    Arrival,
+    AskSettled,
+    AttachPluginSent,
+    CompactionEnded,
+    CompactSent,
+    RejectSent,
+    RespondSent,
+    SessionOpened,
+    SteerSent,
+    StreamCut,
+    StreamStalled,
+    ToolRaised,
+    ToolStopped,
+    UpdatePluginSent,
+)
+from agentrail.core.options import Options
+from agentrail.hooks.actions import Ask, Continue, HoldTool
+from agentrail.hooks.asks import CallService, Ok, RunTool
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.records import AfterTurn, Hook
+from agentrail.values.json import FrozenObject
+from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial
+from agentrail.values.tools import AskUser, Effect
+from tests.cells.bench import Bench, call, plug
+from tests.cells.scenes import holds, path, said
+
+Play: TypeAlias = Callable[[Bench], None]
+
+BUSY: Final = Failure(FailureKind.TRANSIENT, "Busy", "try later")
+TOO_LONG: Final = Failure(FailureKind.OVERFLOW, "TooLong", "too many tokens")
+LOOKUP: Final = CallService("lookup")
+OTHER: Final = plug("Other", first=0)
+
+
+def _outcomes(hook: Hook, state: object, _ctx: Context) -> object:
+    assert isinstance(hook, AfterTurn)
+    assert isinstance(state, tuple)
+    return Continue((*state, hook.outcome))
+
+
+def recorder() -> AnyPlugin:
+    """The plugin that remembers how each turn ended, when its `after_turn` begins."""
+    return plug("Recorder", priority=-1, first=(), after_turn=_outcomes)
+
+
+def asks_at(*hooks: str) -> AnyPlugin:
+    """A plugin that asks once at each of *hooks*."""
+
+    def answer(hook: Hook, _state: object, _ctx: Context) -> object:
+        return Ask(LOOKUP) if hook.answer is None else Continue()
+
+    return plug("Asks", **dict.fromkeys(hooks, answer))  # type: ignore[arg-type]  # hooks
+
+
+@frozen
+class Script:
+    """One session and what happens to it."""
+
+    play: Play
+    """Lets it happen, input by input."""
+    plugins: Callable[[], tuple[AnyPlugin, ...]] = tuple
+    """Its plugins beside the recorder."""
+    options: Options = Options()  # noqa: RUF009 - a frozen value
+
+    def bench(self) -> Bench:
+        """The session, not yet opened; its judge knows the plugin `Other`, which may join."""
+        bench = Bench(recorder(), *self.plugins(), options=self.options, opened=False)
+        for revision in range(2):
+            bench.seat(OTHER, revision)
+        return bench
+
+    def record(self) -> list[Arrival]:
+        """Everything that happens to it, in order."""
+        bench = self.bench()
+        bench.send(SessionOpened())
+        self.play(bench)
+        return [got.arrival for got in bench.got]
+
+
+def settles(bench: Bench) -> None:
+    """The oldest hook that waits gets its answer."""
+    bench.send(AskSettled(bench.state.suspended[0].ask_id, Ok("yes")))
+
+
+def _text(b: Bench) -> None:
+    b.prompt()
+    b.begins()
+    b.answers("that is all")
+    b.prompt("and now?")
+    b.begins()
+    b.answers("nothing")
+
+
+def _tools(b: Bench) -> None:
+    b.prompt()
+    b.begins()
+    b.answers("I will look", call("look", path="a"), call("edit", path="a"), call("solo"))
+    b.returns("c4")
+    b.returns("c3")
+    b.returns("c5")
+    b.begins()
+    b.answers("that is all")
+
+
+def _queued(b: Bench) -> None:
+    b.prompt("one")
+    b.prompt("two")
+    b.begins()
+    b.prompt("three")
+    b.answers("", call("look", path="a"))
+    b.prompt("four")
+    b.returns("c5")
+    b.answers("first")
+    b.answers("second")
+
+
+def _held(b: Bench) -> None:
+    b.prompt()
+    b.prompt("later")
+    b.begins()
+    b.answers("", call("look", path="a"), call("edit", path="a"), call("edit", path="b"))
+    b.returns("c4")
+    b.send(ApproveSent("s:a7", path("c")))
+    b.send(RejectSent("s:a8"))
+    b.returns("c5")
+    b.answers("that is all")
+
+
+def _asked(b: Bench) -> None:
+    b.prompt()
+    settles(b)
+    settles(b)
+    b.begins()
+    b.answers("", call("look", path="a"), call("edit", path="a"))
+    for _ in range(3):
+        settles(b)
+    b.send(ToolRaised(b.state.batch.calls[0].call_id, 1, "OSError") if b.state.batch else CompactSent())
+    settles(b)
+    b.returns(_calls(b)[0], attempt=2)
+    b.returns(_calls(b)[1])
+    while b.state.suspended:
+        settles(b)
+    b.begins()
+    b.answers("that is all")
+    while b.state.suspended:
+        settles(b)
+
+
+def _calls(b: Bench) -> list[str]:
+    return [c.call_id for c in b.state.batch.calls] if b.state.batch is not None else []
+
+
+def _starting(b: Bench) -> None:
+    b.prompt("early")
+    settles(b)
+    b.answers("that is all")
+
+
+def _after_turn(b: Bench) -> None:
+    b.prompt("one")
+    b.prompt("two")
+    b.answers("first")
+    b.send(SteerSent("rather this"))
+    settles(b)
+    b.answers("second")
+    settles(b)
+
+
+def _retried(b: Bench) -> None:
+    b.prompt()
+    b.begins()
+    b.send(StreamCut(b.request_id, Partial("so"), BUSY))
+    b.send(SteerSent("rather this"))
+    b.fires("retry")
+    b.send(StreamCut(b.request_id, NOTHING_YET, BUSY))
+    b.fires("retry")
+    b.begins()
+    b.answers("that is all")
+
+
+def _stalled(b: Bench) -> None:
+    b.prompt()
+    b.send(StreamStalled(b.request_id, 30.0))
+    b.begins()
+    b.send(StreamStalled(b.request_id, 30.0, Partial("so")))
+    b.fires("retry")
+    b.answers("")
+    b.answers("that is all")
+
+
+def _overflowed(b: Bench) -> None:
+    b.prompt("one")
+    b.answers("first")
+    b.prompt("two")
+    b.send(StreamCut(b.request_id, NOTHING_YET, TOO_LONG))
+    b.send(CompactionEnded(_compaction(b), (said("two"),), 2, "shorter"))
+    b.answers("second")
+
+
+def _compaction(b: Bench) -> str:
+    assert b.state.compaction is not None
+    return b.state.compaction.compaction_id
+
+
+def _compacted(b: Bench) -> None:
+    b.prompt("one")
+    b.answers("first")
+    b.send(CompactSent())
+    settles(b)
+    b.prompt("two")
+    b.send(CompactionEnded(_compaction(b), (said("two"),), 2, "shorter"))
+    b.send(CompactSent())
+    b.answers("", call("look", path="a"))
+    b.returns(_calls(b)[0])
+    settles(b)
+    b.send(SteerSent("rather this"))
+    b.send(CompactionEnded(_compaction(b), tuple(b.state.history), 0, "nothing"))
+    b.answers("second")
+
+
+def _steered(b: Bench) -> None:
+    b.prompt()
+    b.begins()
+    b.send(SteerSent("rather this", "now", Partial("so")))
+    b.begins()
+    b.send(SteerSent("and that"))
+    b.answers("", call("edit", path="a"), call("keep"), call("solo"))
+    b.send(SteerSent("no, this"))
+    b.send(ToolStopped(_calls(b)[0], 1))
+    b.returns(_calls(b)[1])
+    b.answers("that is all")
+
+
+def _immune(b: Bench) -> None:
+    b.prompt("one")
+    b.answers("", call("keep"), call("edit", path="a"), call("keep"))
+    first = _calls(b)
+    b.send(AbortSent())
+    b.fires("grace")
+    b.prompt("two")
+    b.begins()
+    b.returns(first[0])
+    b.answers("", call("keep"), call("edit", path="b"))
+    b.send(ToolStopped(first[1], 1))
+    b.returns(_calls(b)[0])
+    b.returns(first[2])
+    b.returns(_calls(b)[1])
+    b.answers("that is all")
+
+
+def _question(b: Bench) -> None:
+    b.prompt()
+    b.answers("", call("keep"), call("look", path="a"))
+    b.returns("c3", Effect(AskUser("which?")))
+    b.returns("c4")
+    b.prompt("later")
+    b.send(RespondSent("s:q5", "that"))
+    b.answers("that is all")
+    b.answers("that too")
+
+
+def _superseded(b: Bench) -> None:
+    b.prompt()
+    b.answers("", call("edit", path="a"))
+    b.prompt("never mind")
+    b.answers("", call("edit", path="a"))
+    b.fires("hold:s:a8")
+    b.answers("that is all")
+
+
+def _crowded(b: Bench) -> None:
+    b.prompt()
+    b.answers("", call("look", path="a"), call("edit", path="a"), call("store"))
+    b.send(ToolRaised("c3", 1, "OSError"))
+    b.returns("c3", attempt=2)
+    b.returns("c4")
+    b.returns("c5")
+    b.answers("that is all")
+
+
+def _changed(b: Bench) -> None:
+    b.prompt()
+    b.send(AttachPluginSent(b.seat(OTHER)))
+    b.send(UpdatePluginSent(b.seat(OTHER, 1), FrozenObject(level=1)))
+    b.prompt("two")
+    b.answers("first")
+    b.answers("second")
+
+
+def _timed(b: Bench) -> None:
+    b.prompt()
+    b.begins()
+    b.answers("", call("edit", path="a"), call("look", path="a"))
+    b.returns("c4")
+    b.send(ApproveSent("s:a5"))
+    b.fires("call:c3")
+    b.answers("", call("look", path="b"))
+    b.fires("turn")
+
+
+def _tool_for_a_plugin(b: Bench) -> None:
+    b.prompt()
+    settles(b)
+    b.answers("that is all")
+
+
+SCRIPTS: Final[Mapping[str, Script]] = {
+    "text": Script(_text),
+    "tools": Script(_tools),
+    "queue waiting": Script(_queued),
+    "held": Script(_held, lambda: (holds("edit"),), Options(on_prompt_while_held="queue")),
+    "asked in one turn": Script(
+        _asked,
+        lambda: (
+            asks_at(
+                "before_prompt",
+                "before_request",
+                "after_response",
+                "before_tool",
+                "on_tool_error",
+                "after_tool",
+                "after_tool_batch",
+                "before_finish",
+            ),
+        ),
+    ),
+    "asked at the start": Script(_starting, lambda: (asks_at("session_start"),)),
+    "asked after a turn": Script(_after_turn, lambda: (asks_at("after_turn"),)),
+    "asked for a tool": Script(
+        _tool_for_a_plugin,
+        lambda: (plug("Runs", before_prompt=lambda hook, _s, _c: Continue() if hook.answer else Ask(RunTool("look"))),),
+    ),
+    "retry": Script(_retried),
+    "stalled": Script(_stalled),
+    "overflow": Script(_overflowed),
+    "compaction": Script(_compacted, lambda: (asks_at("before_compact"),)),
+    "steer": Script(_steered),
+    "immune and lingering": Script(_immune),
+    "question": Script(_question, options=Options(on_prompt_while_held="queue")),
+    "superseded": Script(_superseded, lambda: (holds("edit"),)),
+    "crowded": Script(_crowded, options=Options(max_parallel_tools=1)),
+    "plugins waiting": Script(_changed),
+    "time limits": Script(
+        _timed,
+        lambda: (plug("Holds", before_tool=lambda h, _s, _c: HoldTool("?") if h.name == "edit" else Continue()),),
+        Options(max_turn_seconds=300.0),
+    ),
+}

@@ -1,0 +1,249 @@
+"""An abort before every input of every script, with each `kill_tools` and both `clear_queue`: exhaustive."""
+
+from collections.abc import Iterator
+from itertools import product
+
+import pytest
+
+from agentrail.core.calls import Stray
+from agentrail.core.effects import CancelAsk, CancelCalls, CancelCompaction, CancelRequest, ClearTimer
+from agentrail.core.inputs import (
+    AbortSent,
+    AnyInput,
+    Arrival,
+    AskSettled,
+    CompactionEnded,
+    CompactionFailed,
+    StreamBegan,
+    StreamCut,
+    StreamEnded,
+    StreamStalled,
+    TimerFired,
+    ToolRaised,
+    ToolReturned,
+    ToolStopped,
+)
+from agentrail.core.state import Phase, State
+from agentrail.core.step import step
+from agentrail.errors import IllegalInput
+from agentrail.hooks.asks import Ok
+from agentrail.hooks.judge import Recorded
+from agentrail.testing.outstanding import Outstanding
+from agentrail.values.events import (
+    AgentAbort,
+    AgentEnd,
+    AgentStart,
+    PromptDropped,
+    PromptReceived,
+    PromptRejected,
+    SessionStarted,
+    ToolExecutionEnd,
+    ToolExecutionMetrics,
+)
+from agentrail.values.messages import AssistantMessage, ToolMessage, why_unfit
+from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Response
+from agentrail.values.tools import ok
+from tests.cells.bench import Bench, Got, response
+from tests.cells.scripts import SCRIPTS
+
+KILL_TOOLS = ("killable", "all", "none")
+RECORDED = {name: script.record() for name, script in SCRIPTS.items()}
+
+
+def aborted(name: str, place: int, kill_tools: str, *, clear_queue: bool) -> tuple[Bench, Got]:
+    """Play a script up to *place*, and abort."""
+    bench = SCRIPTS[name].bench()
+    for arrival in RECORDED[name][:place]:
+        replayed(bench, arrival)
+    partial = bench.cut_short()
+    return bench, bench.send(AbortSent("enough", kill_tools, clear_queue, partial=partial))
+
+
+def replayed(bench: Bench, arrival: Arrival) -> Got:
+    bench.now = arrival.at
+    return bench.send(arrival.input, random=arrival.random)
+
+
+def everywhere(name: str) -> range:
+    """Before every input but the first, which opens the session, and behind the last."""
+    return range(1, len(RECORDED[name]) + 1)
+
+
+ALL = pytest.mark.parametrize(
+    ("name", "kill_tools", "clear_queue"), list(product(SCRIPTS, KILL_TOOLS, (False, True))), ids=str
+)
+
+
+def test_there_are_scripts_of_every_kind_and_they_visit_every_state() -> None:
+    assert len(SCRIPTS) >= 12
+    seen = set()
+    for name, arrivals in RECORDED.items():
+        bench = SCRIPTS[name].bench()
+        seen |= {replayed(bench, arrival).before.phase for arrival in arrivals}
+    assert seen == set(Phase) - {Phase.ENDED}
+
+
+def test_a_session_that_was_not_opened_cannot_be_aborted() -> None:
+    for script in SCRIPTS.values():
+        with pytest.raises(IllegalInput):
+            script.bench().send(AbortSent())
+
+
+@ALL
+def test_an_abort_is_reported_once_and_closes_the_open_turn(name: str, kill_tools: str, clear_queue: bool) -> None:
+    for place in everywhere(name):
+        _, got = aborted(name, place, kill_tools, clear_queue=clear_queue)
+        before = got.before
+        going = before.turn is not None and before.turn.ended is None
+        ref = before.turn.ref if going and before.turn is not None else None
+        assert [event for event in got.events if isinstance(event, AgentAbort)] == [AgentAbort(ref, "user", "enough")]
+        assert not any(isinstance(event, AgentEnd) for event in got.events)
+        assert got.step.state.turn is None or got.step.state.turn != before.turn
+        _demand_valid(got.step.state)
+
+
+def _demand_valid(state: State) -> None:
+    assert why_unfit(state.history, open_end=state.batch is not None) is None
+    asked = [c.call_id for m in state.history if isinstance(m, AssistantMessage) for c in m.calls]
+    told = [m.call_id for m in state.history if isinstance(m, ToolMessage)]
+    still_open = [c.call_id for c in state.batch.calls] if state.batch is not None else []
+    assert sorted([*told, *still_open]) == sorted(asked)
+    assert len(set(told)) == len(told)
+
+
+@ALL
+def test_the_queue_is_kept_and_consumed_or_dropped_as_asked(name: str, kill_tools: str, clear_queue: bool) -> None:
+    for place in everywhere(name):
+        _, got = aborted(name, place, kill_tools, clear_queue=clear_queue)
+        before, after = got.before, got.step.state
+        queued = [prompt.ref for prompt in before.queue]
+        taken = [prompt.ref for prompt in (after.taking,) if prompt is not None]
+        received = [event.ref for event in got.events if isinstance(event, PromptReceived)]
+        dropped = [event.ref for event in got.events if isinstance(event, PromptDropped)]
+        left = [prompt.ref for prompt in after.queue]
+        if clear_queue or after.phase is Phase.ENDED:
+            assert (dropped, received, taken, left) == (queued, [], [], [])
+        else:
+            assert (dropped, [*received, *taken, *left]) == ([], queued)
+        refused = [event.ref for event in got.events if isinstance(event, PromptRejected)]
+        assert refused == ([before.taking.ref] if before.taking is not None else [])
+        assert after.steering == ()
+
+
+@ALL
+def test_each_started_turn_has_one_end_and_one_after_turn(name: str, kill_tools: str, clear_queue: bool) -> None:
+    for place in everywhere(name):
+        bench, _ = aborted(name, place, kill_tools, clear_queue=clear_queue)
+        while bench.state.phase not in (Phase.IDLE, Phase.ENDED):
+            bench.send(AbortSent(clear_queue=True))
+        events = [event for got in bench.got for event in got.events]
+        started = [event.ref for event in events if isinstance(event, AgentStart)]
+        ended = [event for event in events if isinstance(event, AgentEnd | AgentAbort) and event.ref is not None]
+        assert [event.ref for event in ended] == started
+        outcomes = tuple("finished" if isinstance(event, AgentEnd) else "aborted" for event in ended)
+        assert bench.state.plugin_states[:1] == (outcomes,)
+        assert SessionStarted("m") in events or bench.state.phase is Phase.ENDED
+
+
+@ALL
+def test_late_results_of_cancelled_work_change_nothing(name: str, kill_tools: str, clear_queue: bool) -> None:
+    for place in everywhere(name):
+        bench, got = aborted(name, place, kill_tools, clear_queue=clear_queue)
+        if bench.state.phase is Phase.ENDED:
+            continue
+        for late in _late(got):
+            bench.send(late).changed_nothing()
+        for stray in (*bench.state.lingering, *bench.state.quarantined):
+            _closes(bench, stray)
+
+
+def _late(got: Got) -> Iterator[AnyInput]:
+    """Yield what the work that the abort has cancelled may still say."""
+    for effect in got.step.effects:
+        match effect:
+            case CancelRequest(request_id=name):
+                yield StreamBegan(name)
+                yield StreamStalled(name, 30.0)
+                yield StreamEnded(name, response("late"))
+                yield StreamEnded(name, Response())
+                yield StreamCut(name, NOTHING_YET, Failure(FailureKind.TRANSIENT, "Busy", "late"))
+            case CancelAsk(ask_id=name):
+                yield AskSettled(name, Ok("late"))
+            case CancelCompaction(compaction_id=name):
+                yield CompactionEnded(name, (), 9, "late")
+                yield CompactionFailed(name, "late")
+            case ClearTimer(timer=name):
+                if name not in dict(got.step.state.timers):
+                    yield TimerFired(name)
+            case CancelCalls(call_ids=names):
+                yield from (TimerFired(f"call:{name}") for name in names)
+            case _:
+                pass
+
+
+def _closes(bench: Bench, stray: Stray) -> None:
+    """Let a call that has left its turn end: it is forgotten, told of if it was to go on, and nothing else."""
+    before = bench.state
+    call_id = stray.call_id
+    history, due = before.history, before.due
+    lingers = stray in before.lingering
+    got = bench.send(ToolReturned(call_id, 1, ok("late")))
+    told = [type(event) for event in got.events]
+    assert told == ([ToolExecutionEnd, ToolExecutionMetrics] if lingers else [])
+    assert all(isinstance(effect, ClearTimer) for effect in got.step.effects)
+    after = bench.state
+    assert call_id not in {other.call_id for other in (*after.lingering, *after.quarantined)}
+    assert (after.history, after.due, after.phase, after.turn) == (history, due, before.phase, before.turn)
+    assert len(after.notices) == len(before.notices) + int(lingers)
+    for again in (ToolReturned(call_id, 1, ok("again")), ToolRaised(call_id, 1, "late"), ToolStopped(call_id, 1)):
+        bench.send(again).changed_nothing()
+
+
+@ALL
+def test_the_world_is_told_to_stop_exactly_what_runs(name: str, kill_tools: str, clear_queue: bool) -> None:
+    for place in everywhere(name):
+        out = Outstanding()
+        bench, got = aborted(name, place, kill_tools, clear_queue=clear_queue)
+        for done in bench.got:
+            _comes(out, done.arrival.input)
+            for effect in done.step.effects:
+                out.perform(effect, done.arrival.at)
+        state = got.step.state
+        assert out.timers == dict(state.timers)
+        assert out.live_requests == ([state.request.request_id] if state.request is not None else [])
+        assert set(out.live_asks) == {waiting.ask_id for waiting in state.suspended}
+        assert set(out.live_calls) == {stray.call_id for stray in state.lingering}
+        assert len(out.live_compactions) == (state.compaction is not None and state.compaction.running)
+
+
+def _comes(out: Outstanding, given: AnyInput) -> None:
+    match given:
+        case StreamBegan(request_id=name):
+            out.requests[name].began = True
+        case StreamEnded(request_id=name) | StreamCut(request_id=name):
+            del out.requests[name]
+        case ToolReturned(call_id=name) | ToolRaised(call_id=name) | ToolStopped(call_id=name):
+            del out.calls[name]
+        case AskSettled(ask_id=name):
+            del out.asks[name]
+        case CompactionEnded(compaction_id=name):
+            del out.compactions[name]
+        case TimerFired(timer=name):
+            del out.timers[name]
+        case _:
+            pass
+
+
+@ALL
+def test_the_records_lead_to_the_same_session(name: str, kill_tools: str, clear_queue: bool) -> None:
+    for place in everywhere(name):
+        bench, _ = aborted(name, place, kill_tools, clear_queue=clear_queue)
+        state = bench.first
+        for got in bench.got:
+            judge = Recorded(got.step.rulings)
+            again = step(state, got.arrival, judge)
+            assert again == got.step
+            assert repr(again.state) == repr(got.step.state)
+            assert judge.left == 0
+            state = again.state
+        assert state == bench.state
