@@ -1,0 +1,51 @@
+"""The few forms of Markdown that the catalogue is printed in, as lists of lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return a table."""
+    return [_row(header), _row(["---"] * len(header)), *(_row([_cell(text) for text in row]) for row in rows)]
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |".replace("|  |", "| |")
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())
+
+
+def code(text: str) -> str:
+    """Return *text* as code."""
+    return f"`` {text} ``" if "`" in text else f"`{text}`"
+
+
+def codes(names: Iterable[str]) -> str:
+    """Return *names* as code, with commas."""
+    return ", ".join(map(code, names))
+
+
+def section(title: str, *blocks: Iterable[str], level: int = 3) -> list[str]:
+    """Return a heading with *blocks* below it, a blank line between all of them."""
+    lines = [f"{'#' * level} {title}"]
+    for block in map(list, blocks):
+        if block:
+            lines += ["", *block]
+    return lines
+
+
+def joined(blocks: Iterable[Iterable[str]]) -> list[str]:
+    """Return *blocks* one below the other, with a blank line in between."""
+    lines: list[str] = []
+    for block in map(list, blocks):
+        if block:
+            lines += ["", *block] if lines else block
+    return lines
+
+
+def paragraph(text: str) -> list[str]:
+    """Return *text*, which may be a docstring, one line per paragraph."""
+    return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]

@@ -1,0 +1,208 @@
+"""What is in the source and not in the values it makes: the texts under fields and constants, and signatures.
+
+Reading files is not for this layer. Whoever wants a catalogue with these texts passes the sources in.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypeAlias, cast
+
+import attrs
+
+from agentrail.values.value import Value, value
+
+_LONGEST_DEFAULT: Final = 40
+"""Characters of a default that is shown as it is; a longer one is shown as the source names it."""
+
+_Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@value
+class Described(Value):
+    """One field, property or argument."""
+
+    name: str
+    """What it is called."""
+    hint: str
+    """Its type, as the source writes it."""
+    default: str | None
+    """What it is by default; `None`: it must be given, or cannot be."""
+    about: str
+    """What it is for."""
+
+
+@value
+class Callable(Value):
+    """One function or method."""
+
+    name: str
+    """What it is called."""
+    signature: str
+    """Its arguments and what it returns, without `self`."""
+    is_async: bool
+    """Whether it is awaited."""
+    is_property: bool
+    """Whether it is read and not called."""
+    about: str
+    """Its docstring."""
+
+
+class Source:
+    """The texts of modules, parsed when they are first asked for."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._texts = texts
+        self._trees: dict[str, ast.Module] = {}
+
+    def _tree(self, module: str) -> ast.Module:
+        tree = self._trees.get(module)
+        if tree is None:
+            tree = self._trees[module] = ast.parse(self._texts.get(module, ""))
+        return tree
+
+    def about_module(self, module: str) -> str:
+        """Return the docstring of *module*."""
+        return ast.get_docstring(self._tree(module)) or ""
+
+    def fields(self, cls: type, *, inherited: bool = True) -> tuple[Described, ...]:
+        """Return the fields of *cls*, then its properties; those of its bases come first."""
+        found: dict[str, Described] = {}
+        for owner in reversed(cls.__mro__) if inherited else (cls,):
+            node = self._class(owner)
+            if node is not None:
+                found |= {one.name: one for one in _fields(node, cls)}
+        for owner in reversed(cls.__mro__) if inherited else (cls,):
+            node = self._class(owner)
+            if node is not None:
+                found |= {one.name: one for one in _properties(node)}
+        return tuple(found.values())
+
+    def methods(self, cls: type) -> tuple[Callable, ...]:
+        """Return the public methods and properties of *cls*, in the order of the source."""
+        node = self._class(cls)
+        return () if node is None else tuple(_callables(node.body))
+
+    def function(self, module: str, name: str) -> Callable:
+        """Return a function of *module*."""
+        return next(one for one in _callables(self._tree(module).body) if one.name == name)
+
+    def arguments(self, cls: type) -> tuple[str, ...]:
+        """Return the names of what the `__init__` of *cls*, or of its nearest base, takes."""
+        for owner in cls.__mro__:
+            node = self._class(owner)
+            for made in () if node is None else node.body:
+                if isinstance(made, ast.FunctionDef) and made.name == "__init__":
+                    return tuple(arg.arg for arg in made.args.args[1:])
+        return ()
+
+    def constant(self, name: str) -> str:
+        """Return the text under the first module-level constant called *name*."""
+        for module in self._texts:
+            for node, text in _with_texts(self._tree(module).body):
+                if text and isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == name:
+                    return text
+                if text and isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+                    return text
+        return ""
+
+    def in_order(self, classes: Sequence[type]) -> list[type]:
+        """Return *classes* in the order in which their modules define them, module by module."""
+        modules = list(dict.fromkeys(cls.__module__ for cls in classes))
+
+        def place(cls: type) -> tuple[int, int]:
+            node = self._class(cls)
+            return modules.index(cls.__module__), 0 if node is None else node.lineno
+
+        return sorted(classes, key=place)
+
+    def uses(self, *packages: str) -> frozenset[str]:
+        """Return the names that the modules below *packages* do something with, beside importing them."""
+        below = tuple(f"{package}." for package in packages)
+        return frozenset(
+            node.id
+            for module in self._texts
+            if module.startswith(below)
+            for node in ast.walk(self._tree(module))
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+        )
+
+    def _class(self, cls: type) -> ast.ClassDef | None:
+        for node in self._tree(cls.__module__).body:
+            if isinstance(node, ast.ClassDef) and node.name == cls.__qualname__:
+                return node
+        return None
+
+
+def _with_texts(body: Sequence[ast.stmt]) -> Iterator[tuple[ast.stmt, str]]:
+    """Yield each statement with the text that stands under it."""
+    for node, below in zip(body, [*body[1:], None], strict=True):
+        text = ""
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str):
+            text = below.value.value
+        yield node, text
+
+
+def _fields(node: ast.ClassDef, cls: type) -> Iterator[Described]:
+    attributes = {one.name: one for one in cast("Sequence[attrs.Attribute[object]]", _attributes(cls))}
+    for statement, text in _with_texts(node.body):
+        if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
+            continue
+        name, hint = statement.target.id, ast.unparse(statement.annotation)
+        if name.startswith("_") or hint.startswith("ClassVar"):
+            continue
+        yield Described(name, hint, _default(statement.value, attributes.get(name)), text)
+
+
+def _attributes(cls: type) -> object:
+    return getattr(cls, "__attrs_attrs__", ())
+
+
+def _default(written: ast.expr | None, attribute: attrs.Attribute[object] | None) -> str | None:
+    if attribute is not None:
+        if attribute.default is attrs.NOTHING:
+            return None
+        shown = repr(attribute.default)
+        if len(shown) <= _LONGEST_DEFAULT and "<" not in shown:
+            return shown
+    if isinstance(written, ast.Call):
+        written = next((keyword.value for keyword in written.keywords if keyword.arg == "default"), written)
+    return None if written is None else ast.unparse(written)
+
+
+def _properties(node: ast.ClassDef) -> Iterator[Described]:
+    for one in _functions(node.body):
+        if _is_property(one) and not one.name.startswith("_"):
+            hint = "" if one.returns is None else ast.unparse(one.returns)
+            yield Described(one.name, hint, None, ast.get_docstring(one) or "")
+
+
+def _callables(body: Sequence[ast.stmt]) -> Iterator[Callable]:
+    for node in _functions(body):
+        if not node.name.startswith("_"):
+            yield Callable(
+                node.name,
+                _signature(node),
+                isinstance(node, ast.AsyncFunctionDef),
+                _is_property(node),
+                ast.get_docstring(node) or "",
+            )
+
+
+def _functions(body: Sequence[ast.stmt]) -> Iterator[_Function]:
+    return (node for node in body if isinstance(node, _Function))
+
+
+def _is_property(node: _Function) -> bool:
+    return any(isinstance(one, ast.Name) and one.id == "property" for one in node.decorator_list)
+
+
+def _signature(node: _Function) -> str:
+    given = node.args
+    taken = [one for one in (*given.posonlyargs, *given.args) if one.arg == "self"]
+    written = ast.unparse(given)
+    if taken:
+        written = written.removeprefix("self").removeprefix(", ").removeprefix("/, ")
+    returns = "" if node.returns is None else f" -> {ast.unparse(node.returns)}"
+    return f"({written}){returns}"
