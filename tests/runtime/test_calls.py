@@ -1,0 +1,400 @@
+"""What each call of the handle does in idle and while a turn is open."""
+
+from collections.abc import Callable
+
+import pytest
+import trio
+from attrs import frozen
+
+from agentrail.core.answers import Accepted
+from agentrail.core.state import Phase
+from agentrail.errors import Busy, MailboxFull, QueueFull, SteeringQueueFull, UnknownApproval, UnknownPrompt
+from agentrail.hooks.actions import Continue, HoldTool
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
+from agentrail.hooks.records import BeforeTool
+from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.mailbox import MAX_BYTES, MAX_MESSAGES
+from agentrail.testing import ScriptedModel, call, say, stall
+from agentrail.testing.scripted import Element
+from agentrail.values.content import Image, Part, Text
+from agentrail.values.events.context import CompactEnd, CompactStart
+from agentrail.values.events.life import (
+    AgentEnd,
+    AgentStart,
+    PromptQueued,
+    PromptReceived,
+    PromptWithdrawn,
+    SteeringApplied,
+    SteeringReceived,
+)
+from agentrail.values.events.plugins import PluginAttached, PluginDetached, PluginOptsUpdated
+from agentrail.values.events.response import ModelEffective, ModelSwitched, RequestStart
+from agentrail.values.events.tools import ToolAttached, ToolDetached, ToolsUpdated
+from agentrail.values.messages import Origin, ToolMessage, UserMessage
+from tests.runtime.journals import TestJournal
+from tests.runtime.tools import quick, slow
+from tests.runtime.world import World, open_world, settle, until
+
+
+@frozen
+class Limits(Plugin):
+    most: int = 1
+
+
+class Holder(Plugin):
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | HoldTool[None]:
+        return HoldTool("may it?") if hook.name == "held" else Continue()
+
+
+async def idle(session: SessionHandle) -> None:
+    await until(lambda: session.status().phase == "idle")
+    await settle()
+
+
+# Talking
+
+
+async def test_a_prompt_in_idle_starts_a_turn(world: World) -> None:
+    session = await world.spawn(["ok"])
+    assert await session.prompt("hi") == Accepted("p1", "started", 0)
+    await idle(session)
+    assert world.heard(session).only(PromptReceived) == PromptReceived("p1", "hi")
+
+
+async def test_a_prompt_in_a_turn_is_queued_and_consumed_in_order(world: World) -> None:
+    session = await world.spawn([say("a b", delay=1.0), "second", "third"])
+    await session.prompt("first")
+    accepted = [await session.prompt(text) for text in ("second", "third")]
+    assert [(a.status, a.position) for a in accepted] == [("queued", 1), ("queued", 2)]
+    assert [prompt.text for prompt in session.queued()] == ["second", "third"]
+    await until(lambda: session.status().turn == 3 and not session.status().turn_open)
+    await settle()
+    heard = world.heard(session)
+    assert [event.text for event in heard.of(PromptQueued)] == ["second", "third"]
+    assert [event.text for event in heard.of(PromptReceived)] == ["first", "second", "third"]
+
+
+async def test_a_prompt_can_have_parts(world: World) -> None:
+    session = await world.spawn(["ok"])
+    parts: list[Part] = [Text("look"), Image("image/png", "aGk=")]
+    reply = await session.ask(parts)
+    assert reply.messages[0].parts == tuple(parts)
+
+
+async def test_the_prompt_queue_is_bounded(world: World) -> None:
+    session = await world.spawn([stall()], max_prompt_queue=2)
+    for text in ("open", "1", "2"):
+        await session.prompt(text)
+    with pytest.raises(QueueFull, match="2"):
+        await session.prompt("3")
+
+
+async def test_the_mailbox_is_bounded_for_those_who_do_not_wait() -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn(ScriptedModel(["ok"], repeat_last=True))
+        journal.commit = 1.0
+        full: list[MailboxFull] = []
+
+        async def prompt() -> None:
+            try:
+                await session.prompt_nowait("hi")
+            except MailboxFull as error:
+                full.append(error)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(session.switch_model, "demo")
+            await trio.sleep(0.1)
+            for _ in range(MAX_MESSAGES + 3):
+                nursery.start_soon(prompt)
+            await trio.sleep(0.1)
+            assert len(full) == 3
+            nursery.start_soon(session.prompt, "one who waits")
+            await trio.sleep(0.1)
+            journal.commit = None
+        await until(lambda: session.status().phase == "idle" and not session.queued())
+        assert session.status().turn == MAX_MESSAGES + 1
+
+
+async def test_large_messages_fill_the_mailbox_too() -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn(ScriptedModel(["ok"], repeat_last=True))
+        journal.commit = 1.0
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(session.switch_model, "demo")
+            await trio.sleep(0.1)
+            nursery.start_soon(session.prompt, "x" * (MAX_BYTES - 1000))
+            await trio.sleep(0.1)
+            with pytest.raises(MailboxFull):
+                await session.prompt_nowait("y" * 1000)
+            journal.commit = None
+
+
+async def test_steering_in_idle_is_a_prompt(world: World) -> None:
+    session = await world.spawn(["ok"])
+    assert (await session.steer("hi")).status == "started"
+    await idle(session)
+    heard = world.heard(session)
+    assert heard.of(SteeringReceived) == []
+    assert heard.only(PromptReceived).text == "hi"
+
+
+@pytest.mark.parametrize("when", ["gap", "now"])
+async def test_steering_in_a_turn_is_merged_before_the_next_request(world: World, when: str) -> None:
+    model = ScriptedModel([say("a b c", delay=1.0), "then"])
+    session = await world.spawn(model)
+    await session.prompt("go")
+    await trio.sleep(1.5)
+    assert (await session.steer("one", when=when)).status == "queued"
+    await idle(session)
+    heard = world.heard(session)
+    assert heard.only(SteeringApplied).count == 1
+    assert heard.said == ("a b cthen" if when == "gap" else "a then")
+    last = [m for m in model.requests[-1].messages if isinstance(m, UserMessage)][-1]
+    assert (last.text, last.origin) == ("one", Origin.STEERING)
+    assert len(heard.of(AgentStart)) == 1
+
+
+async def test_the_steering_queue_is_bounded(world: World) -> None:
+    session = await world.spawn([stall(), "next"])
+    await session.prompt("go")
+    for number in range(3):
+        await session.steer(str(number))
+    with pytest.raises(SteeringQueueFull, match="3"):
+        await session.steer("too much")
+    await settle()
+    statuses = [event.status for event in world.heard(session).of(SteeringReceived)]
+    assert statuses == ["queued"] * 3 + ["rejected_full"]
+
+
+async def test_a_queued_prompt_can_be_withdrawn(world: World) -> None:
+    session = await world.spawn([stall()])
+    await session.prompt("first")
+    queued = await session.prompt("second")
+    await session.withdraw(queued.ref)
+    await settle()
+    assert session.queued() == ()
+    assert world.heard(session).only(PromptWithdrawn).text == "second"
+    with pytest.raises(UnknownPrompt):
+        await session.withdraw(queued.ref)
+
+
+# Deciding
+
+
+@pytest.mark.parametrize("state", ["idle", "running"])
+async def test_nothing_can_be_decided_where_nothing_is_held(world: World, state: str) -> None:
+    session = await world.spawn([stall()])
+    if state == "running":
+        await session.prompt("go")
+    for deciding in (session.approve("x"), session.reject("x"), session.respond("x", "y")):
+        with pytest.raises(UnknownApproval, match="`x`"):
+            await deciding
+
+
+async def test_a_held_call_is_decided_beside_the_batch(world: World) -> None:
+    script: list[Element] = [say(calls=[call("slow"), call("held")]), "done"]
+    session = await world.spawn(script, tools=[slow(), quick("held")], plugins=[Holder()])
+    await session.prompt("go")
+    await trio.sleep(1)
+    (held,) = session.status().held
+    assert session.inspect().phase is Phase.EXECUTING_TOOLS
+    await session.approve(held.id)
+    assert session.status().held == ()
+    await idle(session)
+    results = [m for m in session.messages() if isinstance(m, ToolMessage)]
+    assert [result.text for result in results] == ["done after 3 s", "done"]
+
+
+# Changing
+
+
+async def test_a_model_is_switched_at_once_in_idle(world: World) -> None:
+    session = await world.spawn(["one"])
+    await session.ask("hi")
+    other = ScriptedModel(["two"], name="other")
+    await session.switch_model(other, temperature=0)
+    assert session.status().model == "other"
+    assert (await session.ask("hi")).text == "two"
+    await settle()
+    heard = world.heard(session)
+    assert heard.only(ModelSwitched) == ModelSwitched("scripted", "other", provider_opts_changed=True)
+    assert heard.only(ModelEffective) == ModelEffective("other")
+    assert other.requests[0].options == {"temperature": 0}
+
+
+async def test_a_model_is_switched_from_the_next_turn_on_in_a_turn(world: World) -> None:
+    first = ScriptedModel([say(calls=[call("slow")]), "still one"])
+    session = await world.spawn(first, tools=[slow()])
+    await session.prompt("hi")
+    await trio.sleep(1)
+    await session.switch_model(ScriptedModel(["two"], name="other"))
+    await idle(session)
+    assert world.heard(session).said == "still one"
+    assert (await session.ask("hi")).text == "two"
+
+
+async def test_the_same_model_with_the_same_options_is_no_event(world: World) -> None:
+    session = await world.spawn(["one"])
+    await session.switch_model("scripted")
+    await settle()
+    assert world.heard(session).of(ModelSwitched) == []
+
+
+async def test_tools_come_and_go(world: World) -> None:
+    model = ScriptedModel(["ok"], repeat_last=True)
+    session = await world.spawn(model, tools=[quick("a")])
+    await session.attach_tools(quick("b"), quick("c"))
+    await session.detach_tools("a")
+    await session.replace_tools(quick("b", "another"))
+    await session.ask("hi")
+    assert [spec.name for spec in model.requests[0].tools] == ["b", "c"]
+    heard = world.heard(session)
+    await settle()
+    assert [event.name for event in heard.of(ToolAttached)] == ["b", "c", "b"]
+    assert [event.name for event in heard.of(ToolDetached)] == ["a"]
+    assert len(heard.of(ToolsUpdated)) == 3
+
+
+async def test_a_tool_attached_in_a_turn_is_offered_from_the_next_request_and_runs(world: World) -> None:
+    model = ScriptedModel([say(calls=[call("slow")]), say(calls=[call("late")]), "done"])
+    session = await world.spawn(model, tools=[slow()])
+    await session.prompt("go")
+    await trio.sleep(1)
+    await session.attach_tools(quick("late", "better than never"))
+    await idle(session)
+    assert [[spec.name for spec in request.tools] for request in model.requests] == [["slow"], *[["slow", "late"]] * 2]
+    assert "better than never" in [m.text for m in session.messages() if isinstance(m, ToolMessage)]
+
+
+async def test_a_tool_that_is_detached_in_a_turn_finishes_and_is_gone(world: World) -> None:
+    model = ScriptedModel([say(calls=[call("slow")]), say(calls=[call("slow")]), "done"])
+    session = await world.spawn(model, tools=[slow()])
+    await session.prompt("go")
+    await trio.sleep(1)
+    await session.detach_tools("slow")
+    await idle(session)
+    first, second = [m for m in session.messages() if isinstance(m, ToolMessage)]
+    assert (first.is_error, second.is_error) == (False, True)
+    assert "there is no tool `slow`" in second.text
+
+
+async def test_plugins_change_at_once_in_idle(world: World) -> None:
+    session = await world.spawn([], plugins=[Limits()])
+    await session.update_plugin(Limits, most=2)
+    await session.attach_plugin(Holder())
+    await session.detach_plugin(Limits)
+    assert [seat.key for seat in session.inspect().seats] == ["Holder"]
+    await settle()
+    heard = world.heard(session)
+    assert heard.only(PluginOptsUpdated) == PluginOptsUpdated("Limits", success=True)
+    assert heard.only(PluginAttached) == PluginAttached("Holder")
+    assert heard.only(PluginDetached) == PluginDetached("Limits")
+
+
+async def test_plugins_change_behind_the_turn_in_a_turn_and_the_last_write_wins(world: World) -> None:
+    session = await world.spawn([say("a b", delay=1.0)], plugins=[Limits()])
+    await session.prompt("go")
+    await session.update_plugin("Limits", most=2)
+    await session.update_plugin("Limits", most=3)
+    await session.attach_plugin(Holder())
+    assert session.inspect().seats[0].options == {"most": 1}
+    await idle(session)
+    assert {seat.key: dict(seat.options) for seat in session.inspect().seats} == {"Limits": {"most": 3}, "Holder": {}}
+    heard = world.heard(session)
+    assert len(heard.of(PluginOptsUpdated)) == 1
+    order = heard.names
+    assert order.index("AgentEnd") < order.index("PluginOptsUpdated") < order.index("PluginAttached")
+
+
+async def test_compaction_in_idle_is_at_once(world: World) -> None:
+    session = await world.spawn(["x" * 400, "y" * 400])
+    await session.ask("one")
+    await session.ask("two")
+    await session.compact("to be short")
+    await idle(session)
+    assert world.heard(session).only(CompactEnd).removed > 0
+
+
+async def test_compaction_in_a_turn_is_before_the_next_request(world: World) -> None:
+    script: list[Element] = ["x" * 400, say(calls=[call("slow")]), "done"]
+    session = await world.spawn(script, tools=[slow()])
+    await session.ask("one")
+    await session.prompt("two")
+    await trio.sleep(1)
+    await session.compact()
+    await settle()
+    heard = world.heard(session)
+    assert heard.of(CompactStart) == []
+    await idle(session)
+    order = heard.names
+    last_request = len(order) - 1 - order[::-1].index("RequestStart")
+    assert order.index("CompactEnd") < last_request
+
+
+async def test_compaction_at_rest_is_refused(world: World) -> None:
+    session = await world.spawn([say(calls=[call("held")])], tools=[quick("held")], plugins=[Holder()])
+    await session.ask("go")
+    with pytest.raises(Busy):
+        await session.compact()
+
+
+# Looking
+
+
+async def test_looking_shows_the_last_durable_step() -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn([say("a b c", delay=1.0)])
+        before = session.inspect()
+        journal.commit = 5.0
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(session.prompt, "go")
+            await trio.sleep(4)
+            assert session.inspect() is before
+            assert session.messages() == ()
+            assert session.status().phase == "idle"
+            journal.commit = None
+        assert session.status().phase == "running"
+        assert [message.text for message in session.messages()] == ["go"]
+
+
+@pytest.mark.parametrize("look", ["status", "messages", "inspect", "queued"])
+async def test_looking_works_in_every_state(world: World, look: str) -> None:
+    session = await world.spawn([say("a b", delay=1.0)])
+    looking: Callable[[], object] = getattr(session, look)
+    looking()
+    await session.prompt("go")
+    looking()
+    await trio.sleep(1.5)
+    assert session.status().phase == "streaming"
+    looking()
+    await session.stop()
+    looking()
+
+
+async def test_a_turn_has_its_events_in_order(world: World) -> None:
+    session = await world.spawn([say("Let me see.", calls=[call("quick")]), "Done."], tools=[quick()])
+    await session.ask("go")
+    await settle()
+    assert world.heard(session).names == [
+        "SessionStarted",
+        "PromptReceived",
+        "AgentStart",
+        "RequestStart",
+        "ResponseComplete",
+        "ToolCalls",
+        "ToolExecutionStart",
+        "ToolExecutionEnd",
+        "ToolExecutionMetrics",
+        "RequestStart",
+        "ResponseComplete",
+        "AgentEnd",
+    ]
+    heard = world.heard(session)
+    kinds = [type(event).__name__ for event in heard.events]
+    assert kinds.index("MessageStart") == kinds.index("RequestStart") + 1
+    assert len(heard.of(RequestStart)) == 2
+    assert heard.only(AgentEnd).stop_reason == "end"

@@ -1,0 +1,527 @@
+"""Plugins in a live session: what they ask for is done, what they hold waits, what changes is changed."""
+
+from pathlib import Path
+
+import pytest
+import trio
+from attrs import frozen
+
+from agentrail.errors import BadArguments, NoFamily, RefusedError, ToolChanged, UnknownApproval
+from agentrail.hooks.actions import Abort, Ask, BlockTool, Continue, Emit, HoldTool, Intervene, ReplaceToolArgs
+from agentrail.hooks.asks import AskAnswer, AskRequest, CallModel, CallService, Failed, Ok, ReadFile, RunTool, TimedOut
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
+from agentrail.hooks.records import BeforePluginOptsUpdate, BeforePrompt, BeforeTool
+from agentrail.ports.tool import ToolContext
+from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.waiting import Reply
+from agentrail.testing import ScriptedModel, call, say, stall
+from agentrail.testing.scripted import Element
+from agentrail.values.events.life import AgentEnd, AgentResumed, PromptReceived, PromptRejected
+from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, ToolApprovedAlways
+from agentrail.values.events.plugins import (
+    AskAnswered,
+    AskStarted,
+    PluginAttached,
+    PluginError,
+    PluginEvent,
+    PluginOptsUpdated,
+)
+from agentrail.values.events.tools import ToolBlocked
+from agentrail.values.json import FrozenObject, Json, JsonObject
+from agentrail.values.messages import ToolMessage
+from agentrail.values.tools import ToolResult, ToolSpec, ok
+from agentrail.values.usage import Usage
+from tests.runtime.tools import Fake, quick, raising
+from tests.runtime.world import World, open_world, settle, until
+
+
+@frozen
+class Asker(Plugin[str]):
+    """Asks once per prompt, and remembers what it was answered."""
+
+    request: AskRequest
+    deadline: float = 10.0
+
+    def init(self, ctx: Context) -> str:
+        return ""
+
+    def before_prompt(self, hook: BeforePrompt, state: str, ctx: Context) -> Continue[str] | Ask[str]:
+        if hook.answer is None:
+            return Ask(self.request, "asking", deadline=self.deadline)
+        return Continue(answer_text(hook.answer))
+
+
+def answer_text(answer: AskAnswer) -> str:
+    match answer:
+        case Ok(value=value):
+            return f"ok: {value}"
+        case Failed(error=error):
+            return f"failed: {error}"
+        case TimedOut(seconds=seconds):
+            return f"timed out: {seconds:g}"
+
+
+async def service(payload: Json) -> Json:
+    await trio.sleep(1)
+    return {"got": payload}
+
+
+async def broken_service(payload: Json) -> Json:
+    await trio.lowlevel.checkpoint()
+    raise ZeroDivisionError(payload)
+
+
+async def asked(world: World, request: AskRequest, **spec: object) -> str:
+    services = {"echo": service, "broken": broken_service}
+    plugins = [Asker(request)]
+    session = await world.spawn(["ok"], None, plugins=plugins, services=services, **spec)
+    reply = await session.ask("go")
+    assert reply.text == "ok"
+    (state,) = session.inspect().plugin_states
+    return str(state)
+
+
+async def test_a_plugin_asks_a_model(world: World) -> None:
+    model = ScriptedModel([say("a judgement", usage=Usage(10, 2)), "ok"])
+    session = await world.spawn(model, plugins=[Asker(CallModel("is it good?", system="judge"))])
+    await session.ask("go")
+    assert session.inspect().plugin_states == ("ok: a judgement",)
+    assert (model.requests[0].system, model.requests[0].messages[0].text) == ("judge", "is it good?")
+    assert session.status().usage == Usage(10, 2)
+    await settle()
+    assert world.heard(session).said == "ok"
+
+
+async def test_a_plugin_asks_for_a_tool(world: World) -> None:
+    assert await asked(world, RunTool("quick"), tools=[quick(text="found")]) == "ok: found"
+
+
+async def test_a_tool_that_fails_is_a_failed_answer(world: World) -> None:
+    assert "it broke" in await asked(world, RunTool("raising"), tools=[raising()])
+    assert (await asked(world, RunTool("nowhere"))).startswith("failed: ")
+
+
+def test_a_plugin_reads_a_file_below_the_working_directory_only(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("remember")
+    trio.run(read_files, tmp_path)  # in real time: files are read in threads, which virtual time overtakes
+
+
+async def read_files(tmp_path: Path) -> None:
+    async with open_world() as world:
+        assert await asked(world, ReadFile("notes"), working_dir=str(tmp_path)) == "ok: remember"
+        assert "failed" in await asked(world, ReadFile("../secret"), working_dir=str(tmp_path))
+        assert "failed" in await asked(world, ReadFile("missing"), working_dir=str(tmp_path))
+
+
+async def test_a_plugin_calls_a_service(world: World) -> None:
+    assert await asked(world, CallService("echo", {"a": 1})) == "ok: {'got': {'a': 1}}"
+    assert "ZeroDivisionError" in await asked(world, CallService("broken"))
+    assert "there is no service `other` (there are: broken, echo)" in await asked(world, CallService("other"))
+
+
+async def test_a_deadline_is_an_answer_too(world: World) -> None:
+    plugin = Asker(CallService("echo"), deadline=0.5)
+    session = await world.spawn(["ok"], plugins=[plugin], services={"echo": service})
+    start = trio.current_time()
+    await session.ask("go")
+    assert trio.current_time() - start == pytest.approx(0.5, abs=0.01)
+    assert session.inspect().plugin_states == ("timed out: 0.5",)
+    await trio.sleep(5)
+    assert world.heard(session).only(AskAnswered).status == "timed_out"
+
+
+async def test_meanwhile_the_session_is_responsive(world: World) -> None:
+    session = await world.spawn(["ok"], plugins=[Asker(CallService("echo"))], services={"echo": service})
+    await session.prompt("go")
+    await trio.sleep(0.5)
+    (asking,) = session.status().asking
+    assert (asking.hook, asking.plugin, asking.request) == ("before_prompt", "Asker", "CallService")
+    assert (await session.prompt("next")).status == "queued"
+    await session.abort(clear_queue=True)
+    await settle()
+    assert session.status().asking == ()
+    heard = world.heard(session)
+    assert heard.only(AskAnswered).status == "dropped"
+    assert len(heard.of(PromptRejected)) == 1
+    await trio.sleep(5)
+    assert heard.of(PromptReceived) == []
+
+
+async def test_a_late_answer_is_ignored(world: World) -> None:
+    async def stubborn(payload: Json) -> Json:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(3)
+        return payload
+
+    session = await world.spawn(["ok"], plugins=[Asker(CallService("late"), 1.0)], services={"late": stubborn})
+    await session.ask("go")
+    state = session.inspect()
+    await trio.sleep(10)
+    assert session.inspect().plugin_states == state.plugin_states == ("timed out: 1",)
+
+
+class ToolAsker(Plugin):
+    """Asks about each call to a tool."""
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | Ask[None]:
+        return Continue() if hook.answer is not None else Ask(CallService("echo"))
+
+
+async def test_asks_about_different_calls_run_side_by_side(world: World) -> None:
+    calls = [call("quick", {"n": n}) for n in range(4)]
+    session = await world.spawn(
+        [say(calls=calls), "ok"], tools=[quick()], plugins=[ToolAsker()], services={"echo": service}
+    )
+    start = trio.current_time()
+    await session.ask("go")
+    assert trio.current_time() - start == pytest.approx(1.0, abs=0.01)
+    await settle()
+    assert len(world.heard(session).of(AskStarted)) == 4
+
+
+# Holding
+
+
+@frozen
+class Holder(Plugin):
+    timeout: float | None = 120.0
+    family: str | None = None
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> HoldTool[None]:
+        return HoldTool("may it?", timeout=self.timeout, family=self.family)
+
+
+NUMBER: JsonObject = FrozenObject(
+    {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ("n",), "additionalProperties": False}
+)
+
+
+def counting() -> Fake:
+    ran: list[ToolContext] = []
+
+    async def body(args: JsonObject, _ctx: ToolContext) -> ToolResult:
+        await trio.lowlevel.checkpoint()
+        return ok(f"n is {args['n']}")
+
+    return Fake(ToolSpec("count", "counts", NUMBER), body, ran)
+
+
+async def held(world: World, holder: Holder | None = None, n: int = 1) -> tuple[SessionHandle, Reply, Fake]:
+    tool = counting()
+    script: list[Element] = [say(calls=[call("count", {"n": n})]), "ok", say(calls=[call("count", {"n": n})]), "ok"]
+    session = await world.spawn(script, tools=[tool], plugins=[holder or Holder()])
+    return session, await session.ask("go"), tool
+
+
+def result_of(session: SessionHandle) -> str:
+    return [message.text for message in session.messages() if isinstance(message, ToolMessage)][-1]
+
+
+async def over(session: SessionHandle) -> None:
+    await until(lambda: session.status().phase == "idle" and not session.status().turn_open)
+    await settle()
+
+
+async def test_an_approved_call_runs_with_what_was_approved(world: World) -> None:
+    session, reply, tool = await held(world)
+    await session.approve(reply.held[0].id)
+    await over(session)
+    assert result_of(session) == "n is 1"
+    heard = world.heard(session)
+    assert heard.only(ApprovalResolved).status == "approved"
+    assert heard.only(AgentResumed).trigger == "tool_approved"
+    assert len(tool.calls) == 1
+    assert heard.only(ApprovalRequired).approval_id == reply.held[0].id
+
+
+async def test_a_rejected_call_does_not_run_and_the_turn_is_left(world: World) -> None:
+    session, reply, tool = await held(world)
+    await session.reject(reply.held[0].id, "too dear")
+    await over(session)
+    assert result_of(session) == "rejected by the user: too dear"
+    assert tool.calls == []
+    assert world.heard(session).only(AgentEnd).stop_reason == "left"
+
+
+async def test_a_rejected_call_can_go_on(world: World) -> None:
+    session, reply, _ = await held(world)
+    await session.reject(reply.held[0].id, auto_resume=True)
+    await over(session)
+    assert world.heard(session).only(AgentEnd).stop_reason == "end"
+
+
+async def test_an_approved_call_may_be_left(world: World) -> None:
+    session, reply, tool = await held(world)
+    await session.approve(reply.held[0].id, auto_resume=False)
+    await over(session)
+    assert len(tool.calls) == 1
+    assert world.heard(session).only(AgentEnd).stop_reason == "left"
+
+
+async def test_edited_arguments_are_what_runs(world: World) -> None:
+    session, reply, _ = await held(world)
+    await session.approve(reply.held[0].id, {"n": 7})
+    await over(session)
+    assert result_of(session) == "n is 7"
+    assert world.heard(session).only(ApprovalResolved).edited
+
+
+async def test_edited_arguments_must_fit(world: World) -> None:
+    session, reply, tool = await held(world)
+    with pytest.raises(BadArguments, match="count"):
+        await session.approve(reply.held[0].id, {"n": "seven"})
+    assert session.status().held == reply.held
+    await session.approve(reply.held[0].id)
+    await over(session)
+    assert len(tool.calls) == 1
+
+
+async def test_an_approval_is_used_once(world: World) -> None:
+    session, reply, _ = await held(world)
+    await session.approve(reply.held[0].id)
+    with pytest.raises(UnknownApproval):
+        await session.approve(reply.held[0].id)
+    with pytest.raises(UnknownApproval):
+        await session.reject(reply.held[0].id)
+
+
+async def test_always_means_the_family(world: World) -> None:
+    session, reply, tool = await held(world, Holder(family="counting"))
+    await session.approve(reply.held[0].id, always=True)
+    await over(session)
+    assert world.heard(session).only(ToolApprovedAlways).command_family == "counting"
+    assert (await session.ask("again")).stop_reason == "end"
+    assert len(tool.calls) == 2
+
+
+async def test_always_needs_a_family(world: World) -> None:
+    session, reply, _ = await held(world)
+    with pytest.raises(NoFamily):
+        await session.approve(reply.held[0].id, always=True)
+    assert session.status().held == reply.held
+
+
+async def test_a_hold_that_nobody_decides_runs_out(world: World) -> None:
+    session, reply, tool = await held(world, Holder(timeout=5.0))
+    start = trio.current_time()
+    await over(session)
+    assert trio.current_time() - start == pytest.approx(5.0, abs=0.01)
+    assert (result_of(session), tool.calls) == ("not approved: nobody decided in time", [])
+    heard = world.heard(session)
+    assert heard.only(ApprovalResolved).status == "timeout"
+    assert heard.only(AgentResumed).trigger == "tool_approval_timeout"
+    assert heard.only(AgentEnd).stop_reason == "end"
+    with pytest.raises(UnknownApproval):
+        await session.approve(reply.held[0].id)
+
+
+async def test_a_hold_without_a_timeout_waits_for_ever(world: World) -> None:
+    session, reply, _ = await held(world, Holder(timeout=None))
+    await trio.sleep(10_000)
+    await session.approve(reply.held[0].id)
+    await over(session)
+    assert result_of(session) == "n is 1"
+
+
+async def test_a_new_message_supersedes_what_is_held(world: World) -> None:
+    session, reply, tool = await held(world)
+    assert (await session.ask("never mind")).text == "ok"
+    heard = world.heard(session)
+    await settle()
+    assert heard.only(ApprovalResolved).status == "superseded"
+    assert [event.stop_reason for event in heard.of(AgentEnd)] == ["superseded", "end"]
+    assert tool.calls == []
+    with pytest.raises(UnknownApproval):
+        await session.approve(reply.held[0].id)
+
+
+async def test_an_abort_at_rest_ends_the_turn(world: World) -> None:
+    session, _, tool = await held(world)
+    await session.abort("no more")
+    await settle()
+    assert not session.status().turn_open
+    assert world.heard(session).only(ApprovalResolved).status == "aborted"
+    assert tool.calls == []
+
+
+async def test_a_tool_that_changed_cannot_be_approved(world: World) -> None:
+    session, reply, _ = await held(world)
+    await session.replace_tools(counting())
+    with pytest.raises(ToolChanged):
+        await session.approve(reply.held[0].id)
+    await session.reject(reply.held[0].id)
+    await over(session)
+
+
+@frozen
+class Swapper(Plugin):
+    """Changes arguments behind the holder."""
+
+    priority = 950
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | ReplaceToolArgs[None]:
+        return ReplaceToolArgs({"n": 99})
+
+
+async def test_what_is_changed_behind_an_approval_is_held_again(world: World) -> None:
+    tool = counting()
+    script: list[Element] = [say(calls=[call("count", {"n": 1})]), "ok"]
+    session = await world.spawn(script, tools=[tool], plugins=[Holder(), Swapper()])
+    (first,) = (await session.ask("go")).held
+    assert dict(first.args) == {"n": 1}
+    await session.approve(first.id)
+    await until(lambda: session.status().held)
+    (second,) = session.status().held
+    assert dict(second.args) == {"n": 99}
+    assert tool.calls == []
+    await session.approve(second.id)
+    await over(session)
+    assert result_of(session) == "n is 99"
+
+
+# Plugins that change
+
+
+@frozen
+class Guard(Plugin):
+    words: tuple[str, ...] = ("bad",)
+
+    def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Continue[None] | Abort[None]:
+        return Abort("a bad word") if any(word in hook.text for word in self.words) else Continue()
+
+
+class Keeper(Plugin):
+    """Lets nobody else change."""
+
+    def before_plugin_opts_update(self, hook: BeforePluginOptsUpdate, state: None, ctx: Context) -> Abort[None]:
+        return Abort("not while I am here")
+
+
+async def test_new_options_count_from_the_next_turn_on(world: World) -> None:
+    session = await world.spawn(ScriptedModel([say("a b", delay=1.0)], repeat_last=True), plugins=[Guard()])
+    await session.prompt("go")
+    await session.update_plugin(Guard, words=("worse",))
+    await session.prompt("something bad")
+    await over(session)
+    heard = world.heard(session)
+    assert [event.text for event in heard.of(PromptReceived)] == ["go", "something bad"]
+    with pytest.raises(RefusedError, match="a bad word"):
+        await session.ask("something worse")
+
+
+async def test_another_plugin_may_refuse_new_options(world: World) -> None:
+    session = await world.spawn([], plugins=[Guard(), Keeper()])
+    await session.update_plugin(Guard, words=())
+    await settle()
+    updated = world.heard(session).only(PluginOptsUpdated)
+    assert (updated.success, "not while I am here" in (updated.error or "")) == (False, True)
+    assert session.inspect().seats[0].options == {"words": ("bad",)}
+
+
+async def test_a_plugin_can_join_and_leave(world: World) -> None:
+    session = await world.spawn(ScriptedModel(["ok"], repeat_last=True))
+    await session.ask("bad")
+    await session.attach_plugin(Guard())
+    with pytest.raises(RefusedError):
+        await session.ask("bad")
+    await session.detach_plugin("Guard")
+    assert (await session.ask("bad")).text == "ok"
+
+
+class Never(Plugin):
+    def init(self, ctx: Context) -> None:
+        raise RuntimeError("cannot")
+
+
+async def test_a_plugin_that_cannot_join_is_reported(world: World) -> None:
+    session = await world.spawn(["ok"])
+    await session.attach_plugin(Never())
+    await settle()
+    attached = world.heard(session).only(PluginAttached)
+    assert (attached.success, "cannot" in (attached.error or "")) == (False, True)
+    assert (await session.ask("still there?")).text == "ok"
+
+
+# Plugins that speak, and plugins that break
+
+
+class Talker(Plugin[int]):
+    def init(self, ctx: Context) -> int:
+        return 0
+
+    def before_prompt(self, hook: BeforePrompt, state: int, ctx: Context) -> Emit[int]:
+        return Emit("seen", {"text": hook.text}, state=state + 1)
+
+
+async def test_what_a_plugin_emits_carries_the_data_of_the_user(world: World) -> None:
+    session = await world.spawn(["ok"], plugins=[Talker()], user_data={"user": "u1"})
+    await session.ask("hi")
+    await settle()
+    assert world.heard(session).only(PluginEvent) == PluginEvent(
+        "Talker", "seen", FrozenObject({"user_data": FrozenObject({"user": "u1"}), "text": "hi"})
+    )
+    assert session.inspect().plugin_states == (1,)
+
+
+class Breaking(Plugin):
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None]:
+        raise ZeroDivisionError
+
+
+class CriticalBreaking(Breaking):
+    critical = True
+
+
+@pytest.mark.parametrize(("plugin", "runs"), [(Breaking(), True), (CriticalBreaking(), False)])
+async def test_a_plugin_that_breaks_is_reported_and_a_critical_one_shuts_the_door(
+    world: World, plugin: Plugin, runs: bool
+) -> None:
+    tool = counting()
+    session = await world.spawn([say(calls=[call("count", {"n": 1})]), "ok"], tools=[tool], plugins=[plugin])
+    await session.ask("go")
+    await settle()
+    heard = world.heard(session)
+    assert heard.only(PluginError).error.startswith("ZeroDivisionError")
+    assert len(tool.calls) == int(runs)
+    assert len(heard.of(ToolBlocked)) == int(not runs)
+
+
+class Chatty(Plugin):
+    def before_prompt(
+        self, hook: BeforePrompt, state: None, ctx: Context
+    ) -> Continue[None] | Intervene[None] | Ask[None]:
+        return Intervene("remember the milk")
+
+
+async def test_an_intervention_reaches_the_model(world: World) -> None:
+    model = ScriptedModel(["ok"])
+    session = await world.spawn(model, plugins=[Chatty()])
+    await session.ask("go")
+    assert [message.text for message in model.requests[0].messages] == ["go", "remember the milk"]
+
+
+class Blocker(Plugin):
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> BlockTool[None]:
+        return BlockTool("never")
+
+
+async def test_a_blocked_call_gets_its_reason_and_the_turn_goes_on(world: World) -> None:
+    tool = counting()
+    session = await world.spawn([say(calls=[call("count", {"n": 1})]), "ok"], tools=[tool], plugins=[Blocker()])
+    assert (await session.ask("go")).text == "ok"
+    assert "never" in result_of(session)
+    assert tool.calls == []
+
+
+@pytest.mark.parametrize("stop_at", [0.5, 1.5])
+async def test_stopping_while_a_plugin_asks_ends_everything(world: World, stop_at: float) -> None:
+    plugins = [Asker(CallService("echo"))]
+    session = await world.spawn([stall(after=1)], plugins=plugins, services={"echo": service})
+    await session.prompt("go")
+    await trio.sleep(stop_at)
+    async with session.monitor() as monitor:
+        await session.stop()
+        await monitor.wait()
+    await settle()
+    assert world.heard(session).names[-1] == "SessionEnded"
