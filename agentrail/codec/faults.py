@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from agentrail import errors
+import agentrail.errors as errors
 from agentrail.codec.hints import AnyJson, parameters_of
 from agentrail.errors import AgentrailError
 
