@@ -50,6 +50,39 @@ class NotReadable(OutsideError):
         super().__init__(path, problem)
 
 
+class FileFailed(OutsideError):
+    """The file system could not do it."""
+
+    wording = "cannot {0} `{1}`: {2}"
+
+    def __init__(self, verb: str, path: str, problem: str) -> None:
+        super().__init__(verb, path, problem)
+
+
+class FileMissing(FileFailed):
+    """There is no such file or folder."""
+
+    wording = "cannot {0} `{1}`: there is no such {2}; list the folder to see what there is"
+
+
+class CommandFailed(OutsideError):
+    """A command could not be started or watched; it says nothing of what the command itself answered."""
+
+    wording = "cannot run `{0}`: {1}"
+
+    def __init__(self, command: str, problem: str) -> None:
+        super().__init__(command, problem)
+
+
+class SearchTooSlow(OutsideError):
+    """A search was stopped because it took too long."""
+
+    wording = "the search for {0!r} was stopped after {1} seconds; use a simpler pattern or a smaller folder"
+
+    def __init__(self, pattern: str, seconds: float) -> None:
+        super().__init__(pattern, seconds)
+
+
 class SessionCrashed(OutsideError):
     """The session ended by an error of its own."""
 

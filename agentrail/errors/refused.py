@@ -84,3 +84,30 @@ class ToolChanged(RefusedError):
 
     def __init__(self, approval: str, tool: str) -> None:
         super().__init__(approval, tool)
+
+
+class PathRefused(RefusedError):
+    """A sandbox does not open this path, whatever is there."""
+
+    wording = "the path {0!r} is refused: {1}"
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(path, why)
+
+
+class CommandRefused(RefusedError):
+    """A sandbox does not run this command, or none at all."""
+
+    wording = "the command is refused: {0}"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+
+
+class SandboxMissing(RefusedError):
+    """What is needed to confine a command is not there, so nothing was run."""
+
+    wording = "nothing was run, because it cannot be confined: {0}; {1}"
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(problem, remedy)

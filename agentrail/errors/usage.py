@@ -270,3 +270,27 @@ class IllegalInput(UsageError):
 
     def __init__(self, phase: str, input_: str, why: str) -> None:
         super().__init__(phase, input_, why)
+
+
+class BadEdit(UsageError):
+    """The text to replace does not occur, or occurs more than once."""
+
+    wording = "cannot edit `{0}`: the text to replace occurs {1} times where {2} is wanted; nothing was changed"
+
+    def __init__(self, path: str, times: int, wanted: str) -> None:
+        super().__init__(path, times, wanted)
+
+    @property
+    def times(self) -> int:
+        """How often the text occurs."""
+        times = self.args[1]
+        return times if isinstance(times, int) else 0
+
+
+class BadPattern(UsageError):
+    """A pattern cannot be read."""
+
+    wording = "cannot read the pattern {0!r}: {1}"
+
+    def __init__(self, pattern: str, problem: str) -> None:
+        super().__init__(pattern, problem)

@@ -1,0 +1,214 @@
+"""The one way to open something below a root: no part of the path, and no link in it, leads out.
+
+On Linux the kernel walks: `openat2` with `RESOLVE_BENEATH`. Elsewhere each part is opened by itself, without following
+links, and a link is read and walked in the same way, so that both answer alike.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import functools
+import os
+import stat
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, Self
+
+from agentrail.adapters.sandboxes.paths import Parts, Why, path_of
+from agentrail.errors import PathRefused
+
+O_PATH: Final = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)
+FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY
+PLAIN: Final = os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
+
+NO_XDEV: Final = 0x01
+NO_MAGICLINKS: Final = 0x02
+NO_SYMLINKS: Final = 0x04
+BENEATH: Final = 0x08
+
+RESOLVE = BENEATH | NO_MAGICLINKS | NO_XDEV
+"""What holds for every walk."""
+
+MAX_LINKS: Final = 40
+"""Links in one walk, as the kernel counts them."""
+
+_OPENAT2: Final = 437
+_TRIES: Final = 32
+
+
+class _How(ctypes.Structure):
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+@functools.cache
+def _syscall() -> Callable[..., int]:
+    function = ctypes.CDLL(None, use_errno=True).syscall
+    function.restype = ctypes.c_long
+    return function
+
+
+def _openat2(root: int, path: str, flags: int, resolve: int) -> int:
+    how = _How(flags, 0, resolve)
+    for _ in range(_TRIES):
+        found = _syscall()(
+            ctypes.c_long(_OPENAT2),
+            ctypes.c_int(root),
+            ctypes.c_char_p(os.fsencode(path)),
+            ctypes.byref(how),
+            ctypes.c_size_t(ctypes.sizeof(how)),
+        )
+        if found >= 0:
+            return int(found)
+        if ctypes.get_errno() not in {errno.EAGAIN, errno.EINTR}:
+            break
+    number = ctypes.get_errno()
+    raise OSError(number, os.strerror(number), path)
+
+
+@functools.cache
+def has_openat2() -> bool:
+    """Whether the kernel walks for us; asked once."""
+    if not hasattr(os, "O_PATH"):
+        return False
+    root = os.open("/", os.O_PATH | os.O_DIRECTORY)
+    try:
+        os.close(_openat2(root, ".", os.O_PATH, RESOLVE))
+    except (OSError, AttributeError):
+        return False
+    else:
+        return True
+    finally:
+        os.close(root)
+
+
+class Root:
+    """A folder that is held open while something below it is opened."""
+
+    __slots__ = ("_device", "_folder", "fd")
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._device = 0
+        self.fd = -1
+
+    def __enter__(self) -> Self:
+        self.fd = os.open(self._folder, O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._device = os.fstat(self.fd).st_dev
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        os.close(self.fd)
+
+    def open(self, parts: Parts, flags: int, *, links: bool = True) -> int:
+        """Return a descriptor of what stands at *parts*; with *links*, those that stay below the root are followed."""
+        path = path_of(parts)
+        flags |= os.O_CLOEXEC
+        try:
+            if has_openat2():
+                return _openat2(self.fd, path, flags, RESOLVE if links else RESOLVE | NO_SYMLINKS)
+            return _Walk(self.fd, self._device, links=links).open(parts, flags)
+        except OSError as error:
+            raise _translated(error, path, links=links) from error
+
+
+def _translated(error: OSError, path: str, *, links: bool) -> Exception:
+    if error.errno in {errno.EXDEV, errno.EAGAIN}:
+        return PathRefused(path, Why.OUTSIDE if error.errno == errno.EXDEV else Why.MOVING)
+    if error.errno == errno.ELOOP:
+        return PathRefused(path, Why.LINKS if links else Why.THROUGH_LINK)
+    if error.errno in {errno.ENXIO, errno.ENODEV}:
+        return PathRefused(path, Why.NO_FILE)
+    if error.errno == errno.ENAMETOOLONG:
+        return PathRefused(path, Why.TOO_LONG)
+    return error
+
+
+class _Walk:
+    """Opens a path part by part; `..` occurs only in links, and goes back to a folder that is still held open."""
+
+    __slots__ = ("_device", "_held", "_left", "_links")
+
+    def __init__(self, root: int, device: int, *, links: bool) -> None:
+        self._held = [os.dup(root)]
+        self._device = device
+        self._left = MAX_LINKS if links else 0
+        self._links = links
+
+    def open(self, parts: Parts, flags: int) -> int:
+        todo = list(reversed(parts))
+        try:
+            while todo:
+                part = todo.pop()
+                if part == "..":
+                    self._up()
+                elif (target := self._link(part)) is not None:
+                    todo.extend(reversed(self._parts_of(target)))
+                elif todo:
+                    self._down(part)
+                else:
+                    return self._same_device(os.open(part, flags | os.O_NOFOLLOW, dir_fd=self._held[-1]))
+            return os.open(".", flags, dir_fd=self._held[-1])
+        finally:
+            for fd in self._held:
+                os.close(fd)
+
+    def _up(self) -> None:
+        if len(self._held) == 1:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        os.close(self._held.pop())
+
+    def _down(self, part: str) -> None:
+        fd = os.open(part, O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._held[-1])
+        self._held.append(self._same_device(fd))
+
+    def _link(self, part: str) -> str | None:
+        try:
+            return os.readlink(part, dir_fd=self._held[-1])
+        except OSError as error:
+            if error.errno in {errno.EINVAL, errno.ENOENT, errno.ENOTDIR}:
+                return None  # no link; what is not there is found out by opening it
+            raise
+
+    def _parts_of(self, target: str) -> list[str]:
+        self._left -= 1
+        if self._left < 0:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        if target.startswith("/"):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        return [part for part in target.split("/") if part not in {"", "."}]
+
+    def _same_device(self, fd: int) -> int:
+        if os.fstat(fd).st_dev != self._device:
+            os.close(fd)
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        return fd
+
+
+def check_file(path: str, found: os.stat_result, *, hard_links: bool) -> None:
+    """Refuse what is no plain file, and, unless *hard_links* are allowed, a file with other names."""
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if stat.S_ISLNK(found.st_mode):
+        raise PathRefused(path, Why.THROUGH_LINK)
+    if not stat.S_ISREG(found.st_mode):
+        raise PathRefused(path, Why.NO_FILE)
+    if found.st_nlink > 1 and not hard_links:
+        raise PathRefused(path, Why.HARD_LINK)
+
+
+def open_file(root: Root, parts: Parts, *, hard_links: bool) -> int:
+    """Return a descriptor to read a plain file: looked at first, so that opening a device or a pipe has no effect."""
+    path = path_of(parts)
+    for _ in range(_TRIES):
+        seen = root.open(parts, O_PATH)
+        try:
+            found = os.fstat(seen)
+            check_file(path, found, hard_links=hard_links)
+            fd = root.open(parts, os.O_RDONLY | PLAIN)
+            if os.path.samestat(os.fstat(fd), found):
+                return fd
+            os.close(fd)  # replaced between the two looks
+        finally:
+            os.close(seen)
+    raise PathRefused(path, Why.MOVING)
