@@ -14,7 +14,7 @@ from agentrail.plugins.budget import BudgetGuard, Spent
 from agentrail.plugins.logger import EventLogger
 from agentrail.plugins.security import SecurityGuard
 from agentrail.ports.tool import ToolContext
-from agentrail.testing.scripted import call, say
+from agentrail.testing.scripted import Element, call, say
 from agentrail.values.events.context import SecurityAudit
 from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, ToolApprovedAlways
 from agentrail.values.events.plugins import PluginEvent, PluginOptsUpdated
@@ -44,7 +44,7 @@ def _tool(name: str) -> Fake:
 async def test_a_blocked_command_never_runs_and_is_audited() -> None:
     shell = _tool("shell")
     async with open_world() as world:
-        script = [say(calls=[call("shell", {"command": "rm -rf /"})]), "I was not allowed to."]
+        script: list[Element] = [say(calls=[call("shell", {"command": "rm -rf /"})]), "I was not allowed to."]
         session = await world.spawn(script, tools=[shell], plugins=[SecurityGuard()])
         reply = await session.ask("clean up")
         heard = world.heard(session)
@@ -59,7 +59,7 @@ async def test_a_blocked_command_never_runs_and_is_audited() -> None:
 async def test_a_command_that_cannot_be_read_is_held_for_a_person() -> None:
     shell = _tool("shell")
     async with open_world() as world:
-        script = [say(calls=[call("shell", {"command": "$(cat plan) --now"})]), "done"]
+        script: list[Element] = [say(calls=[call("shell", {"command": "$(cat plan) --now"})]), "done"]
         session = await world.spawn(script, tools=[shell], plugins=[SecurityGuard()])
         reply = await session.ask("do it")
         assert (reply.stop_reason, len(reply.held), shell.calls) == ("held", 1, [])
@@ -72,7 +72,7 @@ async def test_a_command_that_cannot_be_read_is_held_for_a_person() -> None:
 async def test_a_person_cannot_edit_a_call_past_the_guard() -> None:
     shell = _tool("shell")
     async with open_world() as world:
-        script = [say(calls=[call("shell", {"command": "make report"})]), "done"]
+        script: list[Element] = [say(calls=[call("shell", {"command": "make report"})]), "done"]
         session = await world.spawn(script, tools=[shell], plugins=[SecurityGuard(), HumanApproval()])
         reply = await session.ask("do it")
         await session.approve(reply.held[0].id, {"command": "rm -rf /"})
@@ -88,7 +88,7 @@ async def test_a_person_cannot_edit_a_call_past_the_guard() -> None:
 async def test_a_held_call_runs_once_after_consent_with_what_was_approved() -> None:
     shell = _tool("shell")
     async with open_world() as world:
-        script = [say(calls=[call("shell", {"command": "make report"})]), "It is made."]
+        script: list[Element] = [say(calls=[call("shell", {"command": "make report"})]), "It is made."]
         session = await world.spawn(script, tools=[shell], plugins=[HumanApproval()])
         reply = await session.ask("make the report")
         assert shell.calls == []
@@ -104,7 +104,7 @@ async def test_a_held_call_runs_once_after_consent_with_what_was_approved() -> N
 async def test_always_lets_the_same_family_pass_and_no_other() -> None:
     shell = _tool("shell")
     async with open_world() as world:
-        script = [
+        script: list[Element] = [
             say(calls=[call("shell", {"command": "git push origin main"})]),
             say(calls=[call("shell", {"command": "git push origin next"})]),
             say(calls=[call("shell", {"command": "git reset --hard"})]),
@@ -124,7 +124,7 @@ async def test_always_lets_the_same_family_pass_and_no_other() -> None:
 async def test_nobody_decides_in_time_and_the_model_is_told() -> None:
     shell = _tool("shell")
     async with open_world() as world:
-        script = [say(calls=[call("shell", {"command": "make report"})]), "Nobody was there."]
+        script: list[Element] = [say(calls=[call("shell", {"command": "make report"})]), "Nobody was there."]
         session = await world.spawn(script, tools=[shell], plugins=[HumanApproval(timeout=5.0)])
         await session.ask("make it")
         await trio.sleep(6)
@@ -139,7 +139,7 @@ async def test_nobody_decides_in_time_and_the_model_is_told() -> None:
 @in_virtual_time
 async def test_no_request_goes_out_once_the_tokens_are_used_up() -> None:
     async with open_world() as world:
-        script = [say("a", usage=Usage(60, 30)), say("b", usage=Usage(60, 30)), "never"]
+        script: list[Element] = [say("a", usage=Usage(60, 30)), say("b", usage=Usage(60, 30)), "never"]
         session = await world.spawn(script, plugins=[BudgetGuard(max_tokens=110)])
         await session.ask("one")
         await session.ask("two")
