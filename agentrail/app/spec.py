@@ -55,8 +55,9 @@ class SessionSpec(Options):
         for name, least in AT_LEAST.items():
             if getattr(self, name) < least:
                 raise BadSpec(name, f"is {getattr(self, name)}; it must be at least {least}")
+        field = "on_prompt_while_held"
         if self.on_prompt_while_held not in ON_PROMPT_WHILE_HELD:
-            raise BadChoice.among("on_prompt_while_held", self.on_prompt_while_held, ON_PROMPT_WHILE_HELD)
+            raise BadChoice.among(field, self.on_prompt_while_held, ON_PROMPT_WHILE_HELD)
 
 
 MISSING = 'is missing; use model="demo" to try things out without a key'

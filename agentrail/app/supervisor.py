@@ -88,7 +88,4 @@ async def _roof(body: trio.CancelScope, task_status: trio.TaskStatus[trio.Nurser
 
 def _alone(group: BaseExceptionGroup) -> BaseException:
     """Return the one exception that a nursery has wrapped, or the group if there are more."""
-    if len(group.exceptions) > 1:
-        return group
-    (alone,) = group.exceptions
-    return alone
+    return group if len(group.exceptions) > 1 else next(iter(group.exceptions))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Final, cast
 
 from agentrail.hooks.actions import (
     Abort,
@@ -68,14 +68,15 @@ def _is_seconds_or_none(found: object) -> bool:
 
 def _are_messages(found: object) -> bool:
     kinds = (UserMessage, AssistantMessage, ToolMessage)
-    return isinstance(found, Sequence) and all(type(one) in kinds for one in found)
+    return isinstance(found, Sequence) and all(type(one) in kinds for one in cast("Sequence[object]", found))
 
 
 def _is_result(found: object) -> bool:
     if not isinstance(found, Ok | Err):
         return False
-    parts: object = found.content
-    return isinstance(parts, tuple) and all(type(part) in (Text, Image, Data) for part in parts)
+    parts = cast("object", found.content)
+    kinds = (Text, Image, Data)
+    return isinstance(parts, tuple) and all(type(part) in kinds for part in cast("tuple[object, ...]", parts))
 
 
 def _is_object(found: object) -> bool:
@@ -131,8 +132,8 @@ def why_malformed(answer: Action[object]) -> str | None:
         found: object = getattr(answer, field)
         if not fits(found):
             return f"its `{answer.kind}` has {found!r:.80} for `{field}`"
-    emits: object = answer.emits
-    if not isinstance(emits, tuple) or not all(_is_emission(emitted) for emitted in emits):
+    emits = cast("object", answer.emits)
+    if not isinstance(emits, tuple) or not all(map(_is_emission, cast("tuple[object, ...]", emits))):
         return f"it emits {emits!r:.80}, which is neither an emission nor an event of its own to report"
     if isinstance(answer, Emit) and not _is_emit(answer.name):
         return f"it emits {answer.name!r:.80}, which is neither a name nor pairs nor an event of its own to report"
@@ -146,5 +147,11 @@ def _is_emission(found: object) -> bool:
 def _is_emit(found: object) -> bool:
     if isinstance(found, str) or type(found) in REPORTABLE:
         return True
-    pairs = isinstance(found, Sequence) and all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in found)  # noqa: PLR2004 - a pair
-    return pairs and isinstance(found, Sequence) and all(_is_text(name) for name, _ in found)
+    return isinstance(found, Sequence) and all(map(_is_pair, cast("Sequence[object]", found)))
+
+
+def _is_pair(found: object) -> bool:
+    if not isinstance(found, tuple | list):
+        return False
+    items = cast("Sequence[object]", found)
+    return len(items) == 2 and _is_text(items[0])  # noqa: PLR2004 - a name and a payload

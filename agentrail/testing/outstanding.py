@@ -77,13 +77,13 @@ class CompactionOut:
 class Outstanding:
     """Everything that runs, waits or is about to fire; cancelled work stays, because it may still answer."""
 
-    requests: dict[str, RequestOut] = attrs.Factory(dict)
-    calls: dict[str, CallOut] = attrs.Factory(dict)
-    asks: dict[str, AskOut] = attrs.Factory(dict)
-    compactions: dict[str, CompactionOut] = attrs.Factory(dict)
-    timers: dict[str, int] = attrs.Factory(dict)
-    fired_late: list[str] = attrs.Factory(list)
-    reports: list[ReportStart] = attrs.Factory(list)
+    requests: dict[str, RequestOut] = attrs.Factory(dict[str, RequestOut])
+    calls: dict[str, CallOut] = attrs.Factory(dict[str, CallOut])
+    asks: dict[str, AskOut] = attrs.Factory(dict[str, AskOut])
+    compactions: dict[str, CompactionOut] = attrs.Factory(dict[str, CompactionOut])
+    timers: dict[str, int] = attrs.Factory(dict[str, int])
+    fired_late: list[str] = attrs.Factory(list[str])
+    reports: list[ReportStart] = attrs.Factory(list[ReportStart])
     closed: bool = False
 
     def perform(self, effect: AnyEffect, now: int) -> None:
