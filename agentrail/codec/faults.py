@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-import agentrail.errors as errors
+import agentrail.errors
 from agentrail.codec.hints import AnyJson, parameters_of
 from agentrail.errors import AgentrailError
 
 ERRORS: Final[Mapping[str, type[AgentrailError]]] = {
-    name: found for name, found in vars(errors).items() if isinstance(found, type) and issubclass(found, AgentrailError)
+    name: found
+    for name, found in vars(agentrail.errors).items()
+    if isinstance(found, type) and issubclass(found, AgentrailError)
 }
 """Every error that can be written, by name."""
 
