@@ -50,8 +50,13 @@ class SessionSpec(Options):
         """Raise `BadSpec` for what cannot be run."""
         if not self.model:
             raise BadSpec("model", MISSING)
-        if isinstance(self.model, str) and not self.model.strip():
-            raise BadSpec("model", MISSING)
+        if isinstance(self.model, str):
+            if not self.model.strip():
+                raise BadSpec("model", MISSING)
+        elif not callable(getattr(self.model, "stream", None)) or not isinstance(getattr(self.model, "name", 0), str):
+            raise BadSpec(
+                "model", f"is a `{type(self.model).__name__}`; use a name, or an object with `name` and `stream`"
+            )
         for name, least in AT_LEAST.items():
             if getattr(self, name) < least:
                 raise BadSpec(name, f"is {getattr(self, name)}; it must be at least {least}")

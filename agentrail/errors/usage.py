@@ -45,6 +45,15 @@ class BadValue(UsageError):
         super().__init__(given, at, problem)
 
 
+class BadMessage(UsageError):
+    """What a caller says cannot be kept."""
+
+    wording = "cannot say this: {0} is {1}; use text, or a list of `Text`, `Image` and `Data`"
+
+    def __init__(self, what: str, found: str) -> None:
+        super().__init__(what, found)
+
+
 class BadSpec(UsageError):
     """A `SessionSpec` cannot be run."""
 

@@ -6,7 +6,7 @@ from typing import cast
 
 import attrs
 
-from agentrail.errors import NotJson, PluginExists
+from agentrail.errors import BadPlugin, NotJson, PluginExists
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed, implemented
 from agentrail.values.json import EMPTY, JsonObject, freeze
 from agentrail.values.value import Value, value
@@ -35,8 +35,12 @@ class Seat(Value):
 
 
 def unkeyed(given: Attachable) -> tuple[str, AnyPlugin]:
-    """Return the key and the plugin of *given*."""
-    return (given.key, given.plugin) if isinstance(given, Keyed) else (given.key, given)
+    """Return the key and the plugin of *given*; raise `BadPlugin` for what is none."""
+    plugin = cast("object", given.plugin if isinstance(given, Keyed) else given)
+    if not isinstance(plugin, AnyPlugin):
+        name = getattr(plugin, "__name__", type(plugin).__name__)
+        raise BadPlugin(name, "it is no plugin; give an object of a subclass of `Plugin`")
+    return given.key, plugin
 
 
 def seat_for(key: str, plugin: AnyPlugin, revision: int = 0) -> Seat:

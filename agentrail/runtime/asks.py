@@ -11,6 +11,7 @@ from agentrail.core.inputs import AnyInput, AskSettled
 from agentrail.hooks.asks import AskAnswer, AskRequest, CallModel, CallService, Failed, Ok, ReadFile, RunTool
 from agentrail.ports.model import Model
 from agentrail.ports.tool import Service, Tool, ToolContext
+from agentrail.runtime.border import CRASHES, described, fit_response, mended
 from agentrail.runtime.calls import execute
 from agentrail.values.content import Text, text_of
 from agentrail.values.json import freeze, thaw
@@ -60,9 +61,9 @@ class RunningAsk:
         try:
             with self.scope:
                 settled = await _answer(request, model, world, ctx)
-        except Exception as error:
+        except CRASHES as error:
             log.warning("ask %s failed", self.ask_id, exc_info=True)
-            settled = (Failed(f"{type(error).__name__}: {error}"), NOTHING_USED)
+            settled = (Failed(described(error)), NOTHING_USED)
         finally:
             post(AskSettled(self.ask_id, *settled))
 
@@ -72,7 +73,7 @@ async def _answer(request: AskRequest, model: str, world: World, ctx: ToolContex
         case CallModel():
             name = request.model or model
             asked = ModelRequest(name, (UserMessage((Text(request.prompt),)),), request.system, may_call=False)
-            response = await world.model(name).stream(asked, _unheard)
+            response = fit_response(await world.model(name).stream(asked, _unheard))
             return Ok(text_of(response.parts)), response.usage
         case RunTool():
             result = await execute(world.tool(request.name), request.args, ctx)
@@ -81,7 +82,7 @@ async def _answer(request: AskRequest, model: str, world: World, ctx: ToolContex
             said = result_text(result) if isinstance(result, Err) else "a tool with an effect cannot be asked for"
             return Failed(said), NOTHING_USED
         case ReadFile():
-            return Ok(await world.read_text(request.path)), NOTHING_USED
+            return Ok(mended(await world.read_text(request.path))), NOTHING_USED
         case CallService():
             service = world.services.get(request.name)
             if service is None:

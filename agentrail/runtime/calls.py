@@ -11,8 +11,9 @@ import trio
 from agentrail.core.inputs import AnyInput, ToolRaised, ToolReturned, ToolStopped
 from agentrail.errors import ToolError
 from agentrail.ports.tool import Tool, ToolContext
+from agentrail.runtime.border import CRASHES, described, fit_result, mended
 from agentrail.values.json import JsonObject
-from agentrail.values.tools import Effect, Err, Ok, ToolResult, err
+from agentrail.values.tools import ToolResult, err
 
 log = logging.getLogger("agentrail.tool")
 
@@ -22,11 +23,8 @@ async def execute(tool: Tool, args: JsonObject, ctx: ToolContext) -> ToolResult:
     try:
         result = cast("object", await tool.execute(args, ctx))
     except ToolError as error:
-        return err(str(error))
-    if isinstance(result, Ok | Err | Effect):
-        return result
-    message = f"the tool returned a `{type(result).__name__}` where Ok, Err or Effect is wanted"
-    raise TypeError(message)
+        return err(mended(str(error)))
+    return fit_result(result)
 
 
 class RunningCall:
@@ -49,9 +47,9 @@ class RunningCall:
                 return
             with self.scope:
                 closing = ToolReturned(self.call_id, self.attempt, await execute(tool, args, ctx))
-        except Exception as error:
+        except CRASHES as error:
             log.warning("tool `%s` raised in call %s", self.name, self.call_id, exc_info=True)
-            closing = ToolRaised(self.call_id, self.attempt, f"{type(error).__name__}: {error}")
+            closing = ToolRaised(self.call_id, self.attempt, described(error))
         finally:
             post(closing)
 

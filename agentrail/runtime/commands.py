@@ -26,6 +26,9 @@ from agentrail.errors import AgentrailError, BadChoice, BrokenContractError
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.seats import seat_for as seat_for
 from agentrail.hooks.seats import unkeyed as unkeyed
+from agentrail.runtime.border import described as described
+from agentrail.runtime.border import kept_parts as kept_parts
+from agentrail.runtime.border import kept_text
 from agentrail.runtime.bus import CAPACITY, POLICIES, Bus, Subscription
 from agentrail.runtime.mailbox import Letter
 from agentrail.runtime.slot import Slot
@@ -38,12 +41,32 @@ from agentrail.values.json import weight
 STOPPING = (AbortSent, StopSent)
 """What is taken also while the journal has no space."""
 
+TEXTS: Mapping[type[object], tuple[str, ...]] = {
+    SteerSent: ("text",),
+    AbortSent: ("reason",),
+    ApproveSent: ("approval_id",),
+    RejectSent: ("approval_id", "reason"),
+    RespondSent: ("ref", "answer"),
+    SwitchModelSent: ("model",),
+    DetachPluginSent: ("key",),
+    CompactSent: ("reason",),
+    WithdrawSent: ("ref",),
+    StopSent: ("reason",),
+}
+"""The fields that a caller gives as text."""
+
 OVERHEAD = 64
 """Bytes that any message is taken for, beside its content."""
 
 
 def letter(given: AnyInput, command: str | None, slot: Slot[Answer]) -> Letter:
-    """Return *given* in an envelope for the mailbox."""
+    """Return *given* in an envelope for the mailbox; raise `BadMessage` for what cannot be kept."""
+    if command is not None:
+        kept_text(command, "the command id")
+    for name in TEXTS.get(type(given), ()):
+        text = getattr(given, name)
+        if text is not None:
+            kept_text(text, f"the {name}")
     size = OVERHEAD
     if isinstance(given, PromptSent):
         size += sum(_bytes(part) for part in given.parts)

@@ -10,7 +10,7 @@ from agentrail.errors import AgentrailError, BadChoice, BadOptions, UnknownPlugi
 from agentrail.hooks.plugin import AnyPlugin, Attachable
 from agentrail.runtime.lazy import LazyModule
 from agentrail.runtime.slot import Slot
-from agentrail.values.content import Part, as_parts
+from agentrail.values.content import Part
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.json import EMPTY, Json, JsonObject, freeze_object
 
@@ -65,17 +65,17 @@ class SessionHandle:
 
     async def prompt(self, text: Said, *, command: str | None = None) -> Accepted:
         """Say something: it starts a turn, or waits for the open one to end."""
-        return commands.accepted(await self._user(commands.PromptSent(as_parts(text)), command))
+        return commands.accepted(await self._user(commands.PromptSent(commands.kept_parts(text)), command))
 
     async def prompt_nowait(self, text: Said, *, command: str | None = None) -> Accepted:
         """Do as `prompt`, but raise `MailboxFull` instead of waiting for room in the mailbox."""
-        letter, slot = self._letter(commands.PromptSent(as_parts(text)), command)
+        letter, slot = self._letter(commands.PromptSent(commands.kept_parts(text)), command)
         self._session.mailbox.post_user_nowait(letter)
         return commands.accepted(await slot.wait())
 
     async def ask(self, text: Said, *, command: str | None = None) -> Reply:
         """Say something and return how its turn ended, or that it rests with held calls."""
-        letter, slot = self._letter(commands.PromptSent(as_parts(text)), command)
+        letter, slot = self._letter(commands.PromptSent(commands.kept_parts(text)), command)
         turn: Slot[Outcome] = Slot()
         letter.watch = self._session.waiters.watch(turn)
         await self._session.mailbox.post_user(letter)
@@ -192,8 +192,8 @@ class SessionHandle:
         attached = self._attached(key)
         try:
             new = commands.updated(attached, options)
-        except (TypeError, ValueError, AgentrailError) as error:
-            raise BadOptions(key, str(error)) from error
+        except Exception as error:
+            raise BadOptions(key, commands.described(error)) from error
         seat = self._seat(key, new)
         given = commands.UpdatePluginSent(seat, _plain_options(options))
         await self._user(given, command, prepare=lambda: self._session.outfit.judge.seat(key, seat.revision, new))

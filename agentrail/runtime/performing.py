@@ -18,6 +18,7 @@ from agentrail.errors import AgentrailError, UnknownTool
 from agentrail.ports.model import Model
 from agentrail.ports.tool import Tool, ToolContext
 from agentrail.runtime.asks import RunningAsk, World
+from agentrail.runtime.border import CRASHES, described, mended
 from agentrail.runtime.bus import Bus
 from agentrail.runtime.calls import RunningCall
 from agentrail.runtime.parts import House, Outfit
@@ -192,7 +193,7 @@ class Performer:
         def report(update: str) -> None:
             call = self._calls.get(call_id)
             if call is not None and not call.scope.cancel_called:
-                self._whisper(ToolExecutionUpdate(call_id, update))
+                self._whisper(ToolExecutionUpdate(call_id, mended(update)))
 
         if state is None:
             return ToolContext(self._session_id, call_id, key)
@@ -263,9 +264,9 @@ class Performer:
             with scope:
                 done = await self._house.compactor(effect.messages, effect.keep)
                 closing = CompactionEnded(effect.compaction_id, done.messages, done.removed, done.note)
-        except Exception as error:
+        except CRASHES as error:
             log.exception("compaction failed")
-            closing = CompactionFailed(effect.compaction_id, f"{type(error).__name__}: {error}")
+            closing = CompactionFailed(effect.compaction_id, described(error))
         finally:
             self._post(closing)
 

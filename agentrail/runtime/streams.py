@@ -10,6 +10,7 @@ import trio
 from agentrail.core.inputs import AnyInput, StreamBegan, StreamCut, StreamEnded, StreamStalled
 from agentrail.errors import ContextOverflow, ModelError, PermanentModelError, TransientModelError
 from agentrail.ports.model import Model
+from agentrail.runtime.border import CRASHES, described, fit_response, mended
 from agentrail.runtime.clock import Clock
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.response import MessageDelta, MessageStart, ThinkingDelta, ThinkingStart
@@ -98,8 +99,12 @@ class Stream:
             return
         self.last = now = self._clock.now()
         if isinstance(chunk, TextChunk):
+            if not chunk.text.isascii():
+                chunk = TextChunk(mended(chunk.text))
             self._text.append(chunk.text)
         elif isinstance(chunk, ThinkingChunk):
+            if not chunk.text.isascii():
+                chunk = ThinkingChunk(mended(chunk.text))
             self._thinking.append(chunk.text)
         else:
             self._usage = chunk.usage
@@ -139,13 +144,13 @@ class Stream:
         failure = Failure(FailureKind.TRANSIENT, "Cancelled", "the request was cancelled")
         try:
             with self.scope:
-                closing = StreamEnded(request_id, await model.stream(self.request, self.emit))
+                closing = StreamEnded(request_id, fit_response(await model.stream(self.request, self.emit)))
         except ModelError as error:
             kind = next(kind for cls, kind in KINDS if isinstance(error, cls))
-            failure = Failure(kind, type(error).__name__, str(error), error.retry_after)
-        except Exception as error:
+            failure = Failure(kind, type(error).__name__, mended(str(error)), error.retry_after)
+        except CRASHES as error:
             log.exception("model `%s` raised", self.request.model)
-            failure = Failure(FailureKind.PERMANENT, type(error).__name__, f"{type(error).__name__}: {error}")
+            failure = Failure(FailureKind.PERMANENT, type(error).__name__, described(error))
         finally:
             self.ended = True
             self._post(StreamCut(request_id, self.partial(), failure) if closing is None else closing)

@@ -1,0 +1,130 @@
+"""The border: what tools, models and services give is made fit to be kept, or refused, before the machine sees it.
+
+Half a surrogate pair is text that no file and no wire can hold. Where it comes from outside it is replaced, as a
+terminal would; where a caller gives it, the caller is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agentrail.errors import BadMessage, NotJson
+from agentrail.values.content import Data, Image, Part, Said, Text, ToolCall
+from agentrail.values.json import freeze, freeze_object
+from agentrail.values.stream import Response
+from agentrail.values.tools import AskUser, CompactNow, Effect, Err, Ok, SetTodos, ToolResult
+
+TEXT = "the text"
+PART = "a part"
+
+CRASHES = (Exception, SystemExit)
+"""What may come out of code that is not ours and must not end anything but itself."""
+
+
+def mended(text: str) -> str:
+    """Return *text* with half surrogate pairs replaced."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def described(error: BaseException) -> str:
+    """Return the class and the words of *error*, whatever its author has made of `__str__`."""
+    try:
+        said = mended(str(error))
+    except CRASHES:
+        said = "it cannot even be shown"
+    return f"{type(error).__name__}: {said}"
+
+
+# From outside
+
+
+def fit_result(result: object) -> ToolResult:
+    """Return what a tool has returned, fit to be kept; raise what is wrong with it."""
+    match result:
+        case Ok() | Err():
+            details = None if result.details is None else freeze_object(result.details)
+            return type(result)(tuple(_fit_part(part) for part in result.content), details)
+        case Effect(effect=SetTodos(todos=todos)):
+            fit = tuple(todo.but(text=_fit_text(todo.text), status=_fit_text(todo.status)) for todo in todos)
+            return Effect(SetTodos(fit))
+        case Effect(effect=AskUser(question=question, options=options)):
+            return Effect(AskUser(_fit_text(question), tuple(_fit_text(option) for option in options)))
+        case Effect(effect=CompactNow(reason=reason)):
+            return Effect(CompactNow(_fit_text(reason)))
+        case _:
+            message = f"the tool returned a `{type(result).__name__}` where Ok, Err or Effect is wanted"
+            raise TypeError(message)
+
+
+def _fit_part(part: object) -> Part:
+    match part:
+        case Text(text=text):
+            return Text(_fit_text(text))
+        case Image(media_type=media_type, data=data):
+            return Image(_fit_text(media_type), _fit_text(data))
+        case Data(data=found):
+            return Data(freeze(found))
+        case _:
+            message = f"its content holds a `{type(part).__name__}` where Text, Image or Data is wanted"
+            raise TypeError(message)
+
+
+def _fit_text(text: object) -> str:
+    if not isinstance(text, str):
+        message = f"a `{type(text).__name__}` where text is wanted"
+        raise TypeError(message)
+    return mended(text)
+
+
+def fit_response(response: object) -> Response:
+    """Return what a model has answered, fit to be kept; raise what is wrong with it."""
+    if not isinstance(response, Response):
+        message = f"the model returned a `{type(response).__name__}` where a Response is wanted"
+        raise TypeError(message)
+    parts: tuple[Said, ...] = tuple(part.but(text=_fit_text(part.text)) for part in response.parts)
+    calls = tuple(
+        ToolCall(mended(call.call_id), mended(call.name), freeze_object(call.args), mended(call.provider_id))
+        for call in response.calls
+    )
+    return response.but(parts=parts, calls=calls)
+
+
+# From a caller
+
+
+def kept_text(text: object, what: str) -> str:
+    """Return *text*, if it is text that can be kept; raise `BadMessage` otherwise."""
+    if not isinstance(text, str):
+        raise BadMessage(what, f"a `{type(text).__name__}`")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise BadMessage(what, "text with half a surrogate pair") from None
+    return text
+
+
+def kept_parts(said: object) -> tuple[Part, ...]:
+    """Return what a caller says, text or parts, as parts that can be kept; raise `BadMessage` otherwise."""
+    if isinstance(said, str):
+        return (Text(kept_text(said, TEXT)),)
+    if not isinstance(said, Iterable):
+        raise BadMessage(TEXT, f"a `{type(said).__name__}`")
+    return tuple(_kept_part(part) for part in said)
+
+
+def _kept_part(part: object) -> Part:
+    match part:
+        case Text(text=text):
+            return Text(kept_text(text, PART))
+        case Image(media_type=media_type, data=data):
+            return Image(kept_text(media_type, "a media type"), kept_text(data, "an image"))
+        case Data(data=found):
+            try:
+                return Data(freeze(found))
+            except NotJson as error:
+                raise BadMessage(PART, str(error)) from None
+        case _:
+            raise BadMessage(PART, f"a `{type(part).__name__}`")

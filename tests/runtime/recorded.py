@@ -1,0 +1,81 @@
+"""A journal and a bus without a session."""
+
+from collections.abc import Callable, Sequence
+
+import trio
+import trio.testing
+
+from agentrail.core.inputs import Arrival, TimerFired
+from agentrail.ports.journal import Record
+from agentrail.runtime.bus import Bus, Subscription
+from agentrail.values.events.envelope import Cursor, Envelope, Event
+from agentrail.values.events.life import AgentEnd, AgentStart
+from agentrail.values.usage import NOTHING_USED
+
+READ_AHEAD = 2
+"""Records per read, so that a page ends in the middle of everything."""
+
+
+class Session:
+    """A journal and a bus, as the loop of a session uses them: first the record, then the event."""
+
+    def __init__(self, buffer_size: int = 256) -> None:
+        self.records: list[Record] = []
+        self.bus = Bus("s", buffer_size, self.read)
+        self.log: list[Envelope] = []
+        self.seq = 0
+        self.unpublished: list[Record] = []
+        self.during_reads: list[Callable[[], None]] = []
+        self.reads = 0
+
+    async def read(self, after: int, limit: int) -> Sequence[Record]:
+        self.reads += 1
+        if self.during_reads:
+            self.during_reads.pop(0)()
+        await trio.lowlevel.checkpoint()
+        found = tuple(self.records[after : after + min(limit, READ_AHEAD)])
+        await trio.lowlevel.checkpoint()
+        if self.during_reads:
+            self.during_reads.pop(0)()
+        return found
+
+    def commit(self, *events: Event) -> None:
+        envelopes = []
+        for event in events:
+            self.seq += 1
+            envelopes.append(Envelope("s", self.seq, 0, 0, 1, 1, event))
+        record = Record("s", len(self.records) + 1, Arrival(TimerFired("t"), 0), events=tuple(envelopes))
+        self.records.append(record)
+        self.unpublished.append(record)
+
+    def show(self) -> None:
+        for record in self.unpublished:
+            self.bus.publish(record.events, record.number)
+            self.log.extend(record.events)
+        self.unpublished.clear()
+
+    def publish(self, *events: Event) -> None:
+        self.commit(*events)
+        self.show()
+
+    def whisper(self, event: Event) -> None:
+        self.show()
+        self.bus.whisper(event, 0)
+        self.log.append(Envelope("s", *self.bus.cursor, 0, 1, 1, event))
+
+    def subscribe(
+        self,
+        since: Cursor | None = None,
+        types: tuple[type[Event], ...] | None = None,
+        policy: str = "coalesce",
+        capacity: int = 1024,
+    ) -> Subscription:
+        return Subscription(self.bus, since=since, types=types, policy=policy, capacity=capacity)
+
+
+def start(ref: str = "p") -> AgentStart:
+    return AgentStart(ref)
+
+
+def end() -> AgentEnd:
+    return AgentEnd("p", "end", (), NOTHING_USED)

@@ -1,0 +1,294 @@
+"""Whatever is wrong with a call, it is a typed error that says what to do, and it harms no other session."""
+
+# ruff: noqa: ARG001 - the session beside it answers before and after, whatever the test does with it
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+import trio
+from attrs import Factory, define, field, frozen
+
+from agentrail.app.spec import SessionSpec
+from agentrail.errors import (
+    AgentrailError,
+    BadChoice,
+    BadOptions,
+    BadSpec,
+    BadTool,
+    BrokenContractError,
+    CommandConflict,
+    MailboxFull,
+    ModelExists,
+    PluginExists,
+    QueueFull,
+    RefusedError,
+    SessionExists,
+    SessionNotAlive,
+    StateNotStorable,
+    SteeringQueueFull,
+    ToolExists,
+    UnknownApproval,
+    UnknownModel,
+    UnknownPlugin,
+    UnknownPrompt,
+    UnknownSession,
+    UnknownTool,
+    UsageError,
+)
+from agentrail.hooks.actions import Continue
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import AnyPlugin, Plugin
+from agentrail.hooks.records import BeforePrompt
+from agentrail.runtime.handle import SessionHandle
+from agentrail.testing import ScriptedModel, stall
+from agentrail.values.events.plugins import PluginError
+from tests.runtime.tools import quick
+from tests.runtime.world import World, settle, spec_of
+
+
+@pytest.fixture
+async def bystander(world: World) -> AsyncIterator[SessionHandle]:
+    """A session beside the one that is harmed; it answers before and after."""
+    session = await world.spawn(ScriptedModel(["fine"], repeat_last=True), "bystander")
+    assert (await session.ask("how are you?")).text == "fine"
+    yield session
+    assert (await session.ask("and now?")).text == "fine"
+
+
+async def refused(
+    doing: Awaitable[object], error: type[AgentrailError], branch: type[AgentrailError], *says: str
+) -> None:
+    with pytest.raises(error) as raised:
+        await doing
+    assert isinstance(raised.value, branch)
+    for said in says:
+        assert said in str(raised.value)
+
+
+# Sessions that are not there
+
+
+async def test_an_unknown_session(world: World, bystander: SessionHandle) -> None:
+    with pytest.raises(UnknownSession, match=r"no session `nobody` here; `supervisor.sessions\(\)` lists"):
+        world.supervisor.session("nobody")
+
+
+CALLS: dict[str, Callable[[SessionHandle], Awaitable[object]]] = {
+    "prompt": lambda session: session.prompt("hi"),
+    "prompt_nowait": lambda session: session.prompt_nowait("hi"),
+    "ask": lambda session: session.ask("hi"),
+    "steer": lambda session: session.steer("hi"),
+    "abort": lambda session: session.abort(),
+    "approve": lambda session: session.approve("x"),
+    "reject": lambda session: session.reject("x"),
+    "respond": lambda session: session.respond("x", "y"),
+    "switch_model": lambda session: session.switch_model("demo"),
+    "attach_tools": lambda session: session.attach_tools(quick()),
+    "detach_tools": lambda session: session.detach_tools("quick"),
+    "replace_tools": lambda session: session.replace_tools(quick()),
+    "attach_plugin": lambda session: session.attach_plugin(Limits()),
+    "detach_plugin": lambda session: session.detach_plugin("Limits"),
+    "withdraw": lambda session: session.withdraw("p1"),
+    "compact": lambda session: session.compact(),
+    "stop": lambda session: session.stop(),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+async def test_a_dead_session(world: World, bystander: SessionHandle, name: str) -> None:
+    session = await world.spawn([], "dead")
+    await session.stop("enough")
+    await settle()
+    await refused(CALLS[name](session), SessionNotAlive, UsageError, "`dead` has ended (enough)", "spawn a new one")
+
+
+async def test_two_sessions_with_one_id(world: World, bystander: SessionHandle) -> None:
+    await refused(world.spawn([], "bystander"), SessionExists, UsageError, "`bystander`", "another id")
+
+
+# Specifications
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "says"),
+    [
+        (SessionSpec(), "model", 'use model="demo"'),
+        (SessionSpec(model=" "), "model", 'use model="demo"'),
+        (SessionSpec(model=42), "model", "`int`"),  # type: ignore[arg-type]  # on purpose
+        (SessionSpec(model="demo", max_turns=0), "max_turns", "at least 1"),
+        (SessionSpec(model="demo", stall_timeout=-1), "stall_timeout", "at least"),
+    ],
+)
+async def test_a_specification_that_cannot_be_run(world: World, spec: SessionSpec, field: str, says: str) -> None:
+    await refused(world.supervisor.spawn(spec), BadSpec, UsageError, f"`{field}`", says)
+
+
+async def test_an_unknown_model(world: World, bystander: SessionHandle) -> None:
+    await refused(world.supervisor.spawn(spec_of("nobody:x")), UnknownModel, UsageError, "`nobody:x`", "`demo`")
+    await refused(bystander.switch_model("nobody"), UnknownModel, UsageError, "`nobody`")
+
+
+async def test_another_model_of_the_same_name(world: World) -> None:
+    session = await world.spawn(["one"])
+    await refused(session.switch_model(ScriptedModel(["two"])), ModelExists, UsageError, "`scripted`")
+    assert (await session.ask("hi")).text == "one"
+
+
+async def test_what_is_no_tool(world: World, bystander: SessionHandle) -> None:
+    await refused(world.spawn([], tools=[42]), BadTool, UsageError)
+    await refused(bystander.attach_tools(42), BadTool, UsageError)
+
+
+async def test_two_tools_of_one_name(world: World, bystander: SessionHandle) -> None:
+    await refused(world.spawn([], tools=[quick(), quick()]), ToolExists, UsageError, "`quick`")
+    await bystander.attach_tools(quick())
+    await refused(bystander.attach_tools(quick("new"), quick()), ToolExists, UsageError, "`replace_tools`")
+    assert set(bystander.inspect().tools) == {"quick"}
+    await refused(bystander.detach_tools("nobody"), UnknownTool, UsageError, "`nobody`", "`quick`")
+
+
+async def test_two_plugins_of_one_class(world: World, bystander: SessionHandle) -> None:
+    await refused(world.spawn([], plugins=[Limits(), Limits()]), PluginExists, UsageError, "`Limits`", "`key`")
+    await bystander.attach_plugin(Limits())
+    await refused(bystander.attach_plugin(Limits()), PluginExists, UsageError)
+    await refused(bystander.detach_plugin("Nobody"), UnknownPlugin, UsageError, "`Nobody`", "`Limits`")
+
+
+# Queues
+
+
+async def test_full_queues(world: World, bystander: SessionHandle) -> None:
+    session = await world.spawn([stall()], max_prompt_queue=1, max_steering_queue=1)
+    await session.prompt("open")
+    await session.prompt("queued")
+    await session.steer("one")
+    await refused(session.prompt("more"), QueueFull, RefusedError, "(1)", "wait for a turn to end")
+    await refused(session.steer("two"), SteeringQueueFull, RefusedError, "(1)")
+
+
+async def test_a_full_mailbox(world: World, bystander: SessionHandle) -> None:
+    session = await world.spawn(ScriptedModel(["ok"], repeat_last=True))
+    errors: list[MailboxFull] = []
+
+    async def prompt() -> None:
+        try:
+            await session.prompt_nowait("hi")
+        except MailboxFull as error:
+            errors.append(error)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(200):
+            nursery.start_soon(prompt)
+    assert all("64 messages" in str(error) for error in errors)
+
+
+# Decisions
+
+
+async def test_unknown_approvals(bystander: SessionHandle) -> None:
+    await refused(bystander.approve("x"), UnknownApproval, UsageError, "`x`", "`session.status().held`")
+    await refused(bystander.reject("x"), UnknownApproval, UsageError)
+    await refused(bystander.respond("x", "y"), UnknownApproval, UsageError)
+    await refused(bystander.withdraw("x"), UnknownPrompt, UsageError, "`session.queued()`")
+
+
+async def test_a_command_id_used_twice(bystander: SessionHandle) -> None:
+    await bystander.prompt("one", command="id")
+    await refused(bystander.prompt("two", command="id"), CommandConflict, UsageError, "`id`")
+
+
+@pytest.mark.parametrize(
+    "doing",
+    [
+        lambda session: session.steer("x", when="later"),
+        lambda session: session.abort(kill_tools="some"),
+    ],
+)
+async def test_words_that_are_no_choice(
+    bystander: SessionHandle, doing: Callable[[SessionHandle], Awaitable[object]]
+) -> None:
+    await refused(doing(bystander), BadChoice, UsageError)
+
+
+async def test_a_policy_that_is_no_choice(world: World, bystander: SessionHandle) -> None:
+    with pytest.raises(BadChoice, match="coalesce"):
+        bystander.subscribe(policy="whatever")
+    spec = SessionSpec(model="demo", on_prompt_while_held="shrug")
+    await refused(world.supervisor.spawn(spec), BadChoice, UsageError, "`supersede`")
+
+
+# Plugins
+
+
+@frozen
+class Limits(Plugin):
+    most: int = field(default=1)
+
+    @most.validator
+    def _check(self, _: object, most: int) -> None:
+        if most < 0:
+            raise ValueError(most)
+        if most > 100:
+            raise LookupError(most)
+
+
+@pytest.mark.parametrize(("option", "found"), [("most", -1), ("most", 1000), ("least", 1)])
+async def test_wrong_options(bystander: SessionHandle, option: str, found: int) -> None:
+    await bystander.attach_plugin(Limits())
+    await refused(bystander.update_plugin(Limits, command=None, **{option: found}), BadOptions, UsageError, "`Limits`")
+    assert bystander.inspect().seats[0].options == {"most": 1}
+    await refused(bystander.update_plugin("Nobody"), UnknownPlugin, UsageError, "`Nobody`")
+
+
+@define(eq=False)
+class Pile:
+    things: list[object] = Factory(list)
+
+
+class Keeper(Plugin[object]):
+    def init(self, ctx: Context) -> object:
+        return Pile()
+
+
+class LateKeeper(Plugin[object]):
+    def init(self, ctx: Context) -> object:
+        return 0
+
+    def before_prompt(self, hook: BeforePrompt, state: object, ctx: Context) -> Continue[object]:
+        return Continue(Pile())
+
+
+class Nonsense(Plugin):
+    def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Continue[None]:
+        return 42  # type: ignore[return-value]  # on purpose
+
+
+class BadInit(Plugin):
+    def init(self, ctx: Context) -> None:
+        raise KeyError("what")
+
+
+async def test_a_plugin_whose_state_cannot_be_stored(world: World, bystander: SessionHandle) -> None:
+    await refused(world.spawn([], plugins=[Keeper()]), StateNotStorable, BrokenContractError, "`Keeper`")
+
+
+@pytest.mark.parametrize("plugin", [LateKeeper(), Nonsense()])
+async def test_a_plugin_that_breaks_its_contract_later(
+    world: World,
+    bystander: SessionHandle,
+    plugin: AnyPlugin,
+) -> None:
+    session = await world.spawn(["ok"], plugins=[plugin])
+    assert (await session.ask("go")).text == "ok"
+    await settle()
+    assert world.heard(session).only(PluginError).plugin == plugin.key
+
+
+async def test_a_plugin_that_cannot_begin(world: World, bystander: SessionHandle) -> None:
+    await refused(world.spawn([], plugins=[BadInit()]), RefusedError, RefusedError, "`BadInit`", "KeyError")
+
+
+@pytest.mark.parametrize("plugins", [[42], [Limits], ["Limits"]])
+async def test_what_is_no_plugin(world: World, bystander: SessionHandle, plugins: list[object]) -> None:
+    await refused(world.spawn([], plugins=plugins), UsageError, UsageError)
+    await refused(bystander.attach_plugin(plugins[0]), UsageError, UsageError)  # type: ignore[arg-type]  # on purpose

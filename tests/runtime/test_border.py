@@ -1,0 +1,163 @@
+"""What comes from callers, tools and models is made fit to be kept, or refused; it ends nothing but itself."""
+
+# ruff: noqa: ARG001 - the session beside it answers before and after, whatever the test does with it
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+import trio
+
+from agentrail.errors import (
+    TurnAborted,
+    UsageError,
+)
+from agentrail.ports.model import EmitChunk
+from agentrail.ports.tool import ToolContext
+from agentrail.runtime.handle import SessionHandle
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.values.content import Data, Text, ToolCall
+from agentrail.values.json import JsonObject
+from agentrail.values.messages import ToolMessage
+from agentrail.values.stream import ModelRequest, Response
+from agentrail.values.tools import Effect, Ok, SetTodos, ToolResult, ok
+from tests.runtime.tools import Fake, fake
+from tests.runtime.world import World, settle
+
+
+@pytest.fixture
+async def bystander(world: World) -> AsyncIterator[SessionHandle]:
+    """A session beside the one that is harmed; it answers before and after."""
+    session = await world.spawn(ScriptedModel(["fine"], repeat_last=True), "bystander")
+    assert (await session.ask("how are you?")).text == "fine"
+    yield session
+    assert (await session.ask("and now?")).text == "fine"
+
+
+HALF = "half a pair: \ud800"
+
+
+@pytest.mark.parametrize(
+    "doing",
+    [
+        lambda session: session.prompt(HALF),
+        lambda session: session.ask([Text(HALF)]),
+        lambda session: session.steer(HALF),
+        lambda session: session.abort(HALF),
+        lambda session: session.reject("x", HALF),
+        lambda session: session.respond("x", HALF),
+        lambda session: session.approve("x", {"a": HALF}),
+        lambda session: session.compact(HALF),
+        lambda session: session.switch_model("demo", option=HALF),
+        lambda session: session.switch_model("demo", option=object()),
+        lambda session: session.prompt(42),
+        lambda session: session.prompt([42]),
+        lambda session: session.prompt(None),
+        lambda session: session.steer(42),
+        lambda session: session.prompt("hi", command=42),
+        lambda session: session.prompt("hi", command=HALF),
+        lambda session: session.stop(HALF),
+    ],
+)
+async def test_what_cannot_be_kept_is_refused_and_harms_nobody(
+    bystander: SessionHandle, doing: Callable[[SessionHandle], Awaitable[object]]
+) -> None:
+    with pytest.raises(UsageError):
+        await doing(bystander)
+    assert (await bystander.ask("still there?")).text == "fine"
+
+
+async def test_a_tool_that_says_what_cannot_be_kept_is_a_failed_call(world: World) -> None:
+    async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
+        await trio.lowlevel.checkpoint()
+        return ok(HALF)
+
+    assert await tried(world, fake("odd", body)) == HALF.replace("\ud800", "\ufffd")
+
+
+async def test_a_tool_that_raises_what_cannot_be_kept_is_a_failed_call(world: World) -> None:
+    async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
+        await trio.lowlevel.checkpoint()
+        raise RuntimeError(HALF)
+
+    assert "RuntimeError" in await tried(world, fake("odd", body))
+
+
+async def tried(world: World, odd: Fake) -> str:
+    """Return the result of a call to *odd*, behind which the turn has gone on."""
+    session = await world.spawn([say(calls=[call(odd.spec.name)]), "fine"], tools=[odd])
+    reply = await session.ask("go")
+    assert reply.text == "fine"
+    (result,) = [message for message in reply.messages if isinstance(message, ToolMessage)]
+    return result.text
+
+
+class UnspeakableError(Exception):
+    def __str__(self) -> str:
+        raise ZeroDivisionError
+
+
+ODD_RESULTS: list[object] = [
+    None,
+    "text",
+    Ok(("text",)),  # type: ignore[arg-type]  # on purpose
+    Ok((Text(42),)),  # type: ignore[arg-type]
+    Ok((Data({1, 2}),)),  # type: ignore[arg-type]
+    Ok((Text("x"),), {"when": object()}),  # type: ignore[dict-item]
+    Effect(SetTodos((42,))),  # type: ignore[arg-type]
+    Effect(42),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize("odd", ODD_RESULTS)
+async def test_a_tool_that_returns_what_cannot_be_kept_is_a_failed_call(world: World, odd: ToolResult) -> None:
+    async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
+        await trio.lowlevel.checkpoint()
+        return odd
+
+    assert "failed" in await tried(world, fake("odd", body))
+
+
+@pytest.mark.parametrize("error", [SystemExit(2), UnspeakableError(), ExceptionGroup("several", [ValueError()])])
+async def test_whatever_a_tool_raises_ends_nothing_but_its_call(world: World, error: BaseException) -> None:
+    async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
+        await trio.lowlevel.checkpoint()
+        raise error
+
+    assert type(error).__name__ in await tried(world, fake("odd", body))
+
+
+class OddModel:
+    name = "odd"
+
+    def __init__(self, answer: object) -> None:
+        self.answer = answer
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        await trio.lowlevel.checkpoint()
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer  # type: ignore[return-value]  # on purpose
+
+
+ODD_CALL = ToolCall("", "x", {"a": object()})  # type: ignore[dict-item]  # on purpose
+
+
+@pytest.mark.parametrize("answer", [None, "text", SystemExit(1), UnspeakableError(), Response(calls=(ODD_CALL,))])
+async def test_whatever_a_model_answers_ends_nothing_but_its_turn(
+    world: World,
+    bystander: SessionHandle,
+    answer: object,
+) -> None:
+    session = await world.spawn(OddModel(answer))
+    with pytest.raises(TurnAborted, match="provider_error"):
+        await session.ask("go")
+    await session.switch_model(ScriptedModel(["fine"]))
+    assert (await session.ask("go")).text == "fine"
+
+
+async def test_a_model_that_says_what_cannot_be_kept_does_not_end_the_session(world: World) -> None:
+    session = await world.spawn([say(HALF, thinking=HALF, calls=[call(HALF, id=HALF)]), "fine"])
+    reply = await session.ask("go")
+    assert reply.text == "fine"
+    await settle()
+    assert "\ud800" not in world.heard(session).said

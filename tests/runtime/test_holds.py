@@ -1,0 +1,193 @@
+"""Calls that wait for a person: exactly what was approved is what runs."""
+
+import pytest
+import trio
+from attrs import frozen
+
+from agentrail.errors import BadArguments, NoFamily, ToolChanged, UnknownApproval
+from agentrail.hooks.actions import Continue, HoldTool, ReplaceToolArgs
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
+from agentrail.hooks.records import BeforeTool
+from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.waiting import Reply
+from agentrail.testing import call, say
+from agentrail.testing.scripted import Element
+from agentrail.values.events.life import AgentEnd, AgentResumed
+from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, ToolApprovedAlways
+from tests.runtime.counting import counting, over, result_of
+from tests.runtime.tools import Fake
+from tests.runtime.world import World, settle, until
+
+
+@frozen
+class Holder(Plugin):
+    timeout: float | None = 120.0
+    family: str | None = None
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> HoldTool[None]:
+        return HoldTool("may it?", timeout=self.timeout, family=self.family)
+
+
+async def held(world: World, holder: Holder | None = None, n: int = 1) -> tuple[SessionHandle, Reply, Fake]:
+    tool = counting()
+    script: list[Element] = [say(calls=[call("count", {"n": n})]), "ok", say(calls=[call("count", {"n": n})]), "ok"]
+    session = await world.spawn(script, tools=[tool], plugins=[holder or Holder()])
+    return session, await session.ask("go"), tool
+
+
+async def test_an_approved_call_runs_with_what_was_approved(world: World) -> None:
+    session, reply, tool = await held(world)
+    await session.approve(reply.held[0].id)
+    await over(session)
+    assert result_of(session) == "n is 1"
+    heard = world.heard(session)
+    assert heard.only(ApprovalResolved).status == "approved"
+    assert heard.only(AgentResumed).trigger == "tool_approved"
+    assert len(tool.calls) == 1
+    assert heard.only(ApprovalRequired).approval_id == reply.held[0].id
+
+
+async def test_a_rejected_call_does_not_run_and_the_turn_is_left(world: World) -> None:
+    session, reply, tool = await held(world)
+    await session.reject(reply.held[0].id, "too dear")
+    await over(session)
+    assert result_of(session) == "rejected by the user: too dear"
+    assert tool.calls == []
+    assert world.heard(session).only(AgentEnd).stop_reason == "left"
+
+
+async def test_a_rejected_call_can_go_on(world: World) -> None:
+    session, reply, _ = await held(world)
+    await session.reject(reply.held[0].id, auto_resume=True)
+    await over(session)
+    assert world.heard(session).only(AgentEnd).stop_reason == "end"
+
+
+async def test_an_approved_call_may_be_left(world: World) -> None:
+    session, reply, tool = await held(world)
+    await session.approve(reply.held[0].id, auto_resume=False)
+    await over(session)
+    assert len(tool.calls) == 1
+    assert world.heard(session).only(AgentEnd).stop_reason == "left"
+
+
+async def test_edited_arguments_are_what_runs(world: World) -> None:
+    session, reply, _ = await held(world)
+    await session.approve(reply.held[0].id, {"n": 7})
+    await over(session)
+    assert result_of(session) == "n is 7"
+    assert world.heard(session).only(ApprovalResolved).edited
+
+
+async def test_edited_arguments_must_fit(world: World) -> None:
+    session, reply, tool = await held(world)
+    with pytest.raises(BadArguments, match="count"):
+        await session.approve(reply.held[0].id, {"n": "seven"})
+    assert session.status().held == reply.held
+    await session.approve(reply.held[0].id)
+    await over(session)
+    assert len(tool.calls) == 1
+
+
+async def test_an_approval_is_used_once(world: World) -> None:
+    session, reply, _ = await held(world)
+    await session.approve(reply.held[0].id)
+    with pytest.raises(UnknownApproval):
+        await session.approve(reply.held[0].id)
+    with pytest.raises(UnknownApproval):
+        await session.reject(reply.held[0].id)
+
+
+async def test_always_means_the_family(world: World) -> None:
+    session, reply, tool = await held(world, Holder(family="counting"))
+    await session.approve(reply.held[0].id, always=True)
+    await over(session)
+    assert world.heard(session).only(ToolApprovedAlways).command_family == "counting"
+    assert (await session.ask("again")).stop_reason == "end"
+    assert len(tool.calls) == 2
+
+
+async def test_always_needs_a_family(world: World) -> None:
+    session, reply, _ = await held(world)
+    with pytest.raises(NoFamily):
+        await session.approve(reply.held[0].id, always=True)
+    assert session.status().held == reply.held
+
+
+async def test_a_hold_that_nobody_decides_runs_out(world: World) -> None:
+    session, reply, tool = await held(world, Holder(timeout=5.0))
+    start = trio.current_time()
+    await over(session)
+    assert trio.current_time() - start == pytest.approx(5.0, abs=0.01)
+    assert (result_of(session), tool.calls) == ("not approved: nobody decided in time", [])
+    heard = world.heard(session)
+    assert heard.only(ApprovalResolved).status == "timeout"
+    assert heard.only(AgentResumed).trigger == "tool_approval_timeout"
+    assert heard.only(AgentEnd).stop_reason == "end"
+    with pytest.raises(UnknownApproval):
+        await session.approve(reply.held[0].id)
+
+
+async def test_a_hold_without_a_timeout_waits_for_ever(world: World) -> None:
+    session, reply, _ = await held(world, Holder(timeout=None))
+    await trio.sleep(10_000)
+    await session.approve(reply.held[0].id)
+    await over(session)
+    assert result_of(session) == "n is 1"
+
+
+async def test_a_new_message_supersedes_what_is_held(world: World) -> None:
+    session, reply, tool = await held(world)
+    assert (await session.ask("never mind")).text == "ok"
+    heard = world.heard(session)
+    await settle()
+    assert heard.only(ApprovalResolved).status == "superseded"
+    assert [event.stop_reason for event in heard.of(AgentEnd)] == ["superseded", "end"]
+    assert tool.calls == []
+    with pytest.raises(UnknownApproval):
+        await session.approve(reply.held[0].id)
+
+
+async def test_an_abort_at_rest_ends_the_turn(world: World) -> None:
+    session, _, tool = await held(world)
+    await session.abort("no more")
+    await settle()
+    assert not session.status().turn_open
+    assert world.heard(session).only(ApprovalResolved).status == "aborted"
+    assert tool.calls == []
+
+
+async def test_a_tool_that_changed_cannot_be_approved(world: World) -> None:
+    session, reply, _ = await held(world)
+    await session.replace_tools(counting())
+    with pytest.raises(ToolChanged):
+        await session.approve(reply.held[0].id)
+    await session.reject(reply.held[0].id)
+    await over(session)
+
+
+@frozen
+class Swapper(Plugin):
+    """Changes arguments behind the holder."""
+
+    priority = 950
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | ReplaceToolArgs[None]:
+        return ReplaceToolArgs({"n": 99})
+
+
+async def test_what_is_changed_behind_an_approval_is_held_again(world: World) -> None:
+    tool = counting()
+    script: list[Element] = [say(calls=[call("count", {"n": 1})]), "ok"]
+    session = await world.spawn(script, tools=[tool], plugins=[Holder(), Swapper()])
+    (first,) = (await session.ask("go")).held
+    assert dict(first.args) == {"n": 1}
+    await session.approve(first.id)
+    await until(lambda: session.status().held)
+    (second,) = session.status().held
+    assert dict(second.args) == {"n": 99}
+    assert tool.calls == []
+    await session.approve(second.id)
+    await over(session)
+    assert result_of(session) == "n is 99"

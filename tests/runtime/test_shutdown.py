@@ -1,0 +1,262 @@
+"""How everything under a supervisor ends, whatever ends it."""
+
+import contextlib
+
+import pytest
+import trio
+import trio.testing
+
+from agentrail import open_supervisor
+from agentrail.app.spec import SessionSpec
+from agentrail.app.supervisor import Supervisor
+from agentrail.errors import (
+    SessionNotAlive,
+    SupervisorClosed,
+    TurnAborted,
+)
+from agentrail.hooks.actions import Continue
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
+from agentrail.hooks.records import SessionEnd
+from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.status import SessionDown
+from agentrail.testing import ScriptedModel, call, say, stall
+from agentrail.values.events.life import AgentAbort, SessionEnded
+from tests.runtime.journals import TestJournal
+from tests.runtime.tools import shielded, slow
+from tests.runtime.world import World, check_records, open_world, settle, spec_of
+
+
+def tasks() -> int:
+    """How many tasks there are beside the system's."""
+    statistics = trio.lowlevel.current_statistics()
+    return statistics.tasks_living
+
+
+async def test_sessions_are_stopped_the_youngest_first() -> None:
+    downs: list[str] = []
+
+    async def watch(session: SessionHandle) -> None:
+        async with session.monitor() as monitor:
+            downs.append((await monitor.wait()).session_id)
+
+    async with trio.open_nursery() as nursery, open_world() as world:
+        for name in ("first", "second", "third"):
+            nursery.start_soon(watch, await world.spawn([stall()], name))
+        await settle()
+        await world.supervisor.session("second").prompt("go")
+    assert downs == ["third", "second", "first"]
+
+
+async def test_each_has_its_own_time_limit_and_monitors_see_it() -> None:
+    journal = TestJournal()
+    downs: dict[str, tuple[str, float]] = {}
+
+    async def watch(session: SessionHandle) -> None:
+        async with session.monitor() as monitor:
+            down = await monitor.wait()
+            downs[down.session_id] = down.reason, trio.current_time() - start
+
+    async with trio.open_nursery() as nursery, open_world(journal) as world:
+        for name, limit in (("short", 1.0), ("long", 3.0)):
+            nursery.start_soon(watch, await world.spawn([stall()], name, shutdown=limit))
+        await settle()
+        journal.commit = 1000.0
+        start = trio.current_time()
+    reason = "cancelled: it did not stop in time"
+    assert {name: (why, round(at, 3)) for name, (why, at) in downs.items()} == {
+        "long": (reason, 3.0),
+        "short": (reason, 4.0),
+    }
+
+
+async def test_nothing_is_left_behind() -> None:
+    await settle()
+    before = tasks()
+    async with open_world() as world:
+        for number in range(5):
+            session = await world.spawn(
+                [say(calls=[call("slow")]), stall(after=1)], tools=[slow(immune=number % 2 == 0)]
+            )
+            await session.prompt("go")
+        await trio.sleep(2)
+        assert tasks() > before
+    await settle()
+    assert tasks() == before
+
+
+async def test_a_tool_that_ignores_its_end_is_named_and_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    async with open_world() as world:
+        session = await world.spawn([say(calls=[call("shielded")])], tools=[shielded(seconds=10)])
+        await session.prompt("go")
+        await trio.sleep(1)
+        start = trio.current_time()
+    assert trio.current_time() - start == pytest.approx(9.0, abs=0.1)
+    assert any("shielded" in record.getMessage() for record in caplog.records)
+
+
+async def test_the_end_aborts_what_is_going_on_with_its_reason() -> None:
+    async with open_world() as world:
+        session = await world.spawn([stall(after=1)])
+        await session.prompt("go")
+        await trio.sleep(1)
+    heard = world.heard(session)
+    assert heard.only(AgentAbort).reason == "stopped"
+    assert heard.names[-1] == "SessionEnded"
+    assert heard.only(SessionEnded).reason == "the supervisor stopped"
+
+
+async def test_an_exception_of_the_body_comes_out_as_it_is() -> None:
+    handles: list[SessionHandle] = []
+
+    async def body() -> None:
+        async with open_supervisor() as supervisor:
+            handles.append(await supervisor.spawn(SessionSpec(model="demo")))
+            raise ZeroDivisionError from cause
+
+    cause = KeyError("why")
+    with pytest.raises(ZeroDivisionError) as raised:
+        await body()
+    assert raised.value.__cause__ is cause
+    (session,) = handles
+    with pytest.raises(SessionNotAlive):
+        await session.prompt("hi")
+
+
+async def test_a_group_of_the_body_comes_out_as_it_is() -> None:
+    group = ExceptionGroup("of the user", [ValueError("a"), KeyError("b")])
+    with pytest.raises(ExceptionGroup) as raised:
+        async with open_supervisor():
+            raise group
+    assert (raised.value.message, raised.value.exceptions) == (group.message, group.exceptions)
+
+
+async def test_the_end_of_the_surrounding_scope_stops_everything_in_order() -> None:
+    journal = TestJournal(commit=0.1)
+    downs: list[SessionDown] = []
+    handles: list[SessionHandle] = []
+
+    async def watch(session: SessionHandle) -> None:
+        async with session.monitor() as monitor:
+            downs.append(await monitor.wait())
+
+    await settle()
+    before = tasks()
+    async with trio.open_nursery() as nursery:
+        with trio.move_on_after(5) as scope:
+            async with open_supervisor(journal=journal) as supervisor:
+                for number in range(3):
+                    model = ScriptedModel([stall(after=1)])
+                    session = await supervisor.spawn(spec_of(model), str(number))
+                    await session.prompt("go")
+                    nursery.start_soon(watch, session)
+                    handles.append(session)
+                await trio.sleep_forever()
+    assert scope.cancelled_caught
+    assert downs == [SessionDown(str(number), "the supervisor stopped") for number in (2, 1, 0)]
+    await settle()
+    assert tasks() == before
+    for handle in handles:
+        await check_records(journal, handle)
+        records = await journal.read(handle.id)
+        names = [type(envelope.event).__name__ for record in records for envelope in record.events]
+        assert "Retry" not in names, "a stream that was cancelled from outside is no transient error"
+        assert names[-2:] == ["AgentAbort", "SessionEnded"]
+
+
+async def test_if_the_roof_comes_down_the_body_ends_and_the_sessions_are_stopped() -> None:
+    def bug() -> None:
+        raise ZeroDivisionError
+
+    downs: list[SessionDown] = []
+
+    async def watch(session: SessionHandle) -> None:
+        async with session.monitor() as monitor:
+            downs.append(await monitor.wait())
+
+    async def body() -> None:
+        async with open_supervisor() as supervisor:
+            nursery.start_soon(watch, await supervisor.spawn(spec_of(ScriptedModel([stall()])), "mine"))
+            house = supervisor._sessions.house  # noqa: SLF001 - only a bug of ours can do this
+            house.timers.set(("mine", "bug"), trio.current_time() + 1, bug)
+            await trio.sleep_forever()
+
+    async with trio.open_nursery() as nursery:
+        with trio.fail_after(10), pytest.raises(ZeroDivisionError):
+            await body()
+    assert downs == [SessionDown("mine", "the supervisor stopped")]
+
+
+async def test_a_body_that_spawns_while_it_ends_is_refused() -> None:
+    refused: list[type[Exception]] = []
+
+    async def spawn_late(supervisor: Supervisor) -> None:
+        with contextlib.suppress(trio.Cancelled):
+            await trio.sleep(1.5)
+        try:
+            await supervisor.spawn(spec_of("demo"), "late")
+        except SupervisorClosed as error:
+            refused.append(type(error))
+
+    async with trio.open_nursery() as nursery, open_supervisor(journal=TestJournal(commit=2.0)) as supervisor:
+        nursery.start_soon(spawn_late, supervisor)
+        await supervisor.spawn(spec_of("demo"), "early")
+        nursery.start_soon(spawn_late, supervisor)
+    with pytest.raises(SupervisorClosed):
+        await supervisor.spawn(spec_of("demo"))
+    assert refused == [SupervisorClosed]
+
+
+async def test_a_session_that_is_being_claimed_while_the_supervisor_ends_does_not_start() -> None:
+    journal = TestJournal(claim=1.0)
+    refused: list[Exception] = []
+
+    async def spawn(supervisor: Supervisor) -> None:
+        try:
+            await supervisor.spawn(spec_of("demo"), "late")
+        except SupervisorClosed as error:
+            refused.append(error)
+
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery, open_supervisor(journal=journal) as supervisor:
+            nursery.start_soon(spawn, supervisor)
+            await trio.sleep(0.5)
+    assert len(refused) == 1
+
+
+async def test_calls_behind_the_end_are_told_so() -> None:
+    async with open_world() as world:
+        session = await world.spawn([stall()])
+        outcomes: list[str] = []
+
+        async def ask() -> None:
+            try:
+                await session.ask("go")
+            except (TurnAborted, SessionNotAlive) as error:
+                outcomes.append(type(error).__name__)
+
+        world.nursery.start_soon(ask)
+        await settle()
+    assert outcomes == ["TurnAborted"]
+    with pytest.raises(SessionNotAlive, match="the supervisor stopped"):
+        await session.prompt("hi")
+    with pytest.raises(SessionNotAlive):
+        await session.abort()
+    assert session.status().phase == "ended"
+    async with session.subscribe(since=0) as events:
+        assert [type(envelope.event) async for envelope in events][-1] is SessionEnded
+
+
+class Last(Plugin):
+    def session_end(self, hook: SessionEnd, state: None, ctx: Context) -> Continue[None]:
+        return Continue(emits=())
+
+
+async def test_stopping_is_heard_by_plugins_and_monitors(world: World) -> None:
+    session = await world.spawn([stall()], plugins=[Last()])
+    await session.prompt("go")
+    async with session.monitor() as monitor:
+        await session.stop("that will do")
+        assert (await monitor.wait()).reason == "that will do"
+    with pytest.raises(SessionNotAlive, match="that will do"):
+        await session.prompt("hi")
