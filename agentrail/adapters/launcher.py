@@ -1,0 +1,147 @@
+"""Stands between us and a command, so that nothing the command starts is lost: run as a script, never imported.
+
+It adopts whatever its descendants leave behind (`PR_SET_CHILD_SUBREAPER`), so that also a process that calls `setsid`
+or forks twice is its child in the end, and it leaves only when it has none. It is told what to do on its standard
+input: `t` asks all to end, `k` ends them, and so does the end of the input, which comes also when whoever started it is
+killed. How the command ended it says on a descriptor of its own. Usage: REPORT FOLDER LIMITS PROGRAM ARGUMENT…
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import select
+import signal
+import sys
+import time
+from contextlib import suppress
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def prctl(option: int, argument: int) -> None:
+    """Ask the kernel for something, where the kernel is Linux."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, argument, 0, 0, 0)
+
+
+def parents() -> dict[int, int]:
+    """Return the parent of each process."""
+    found: dict[int, int] = {}
+    for name in os.listdir("/proc") if sys.platform == "linux" else ():  # noqa: PTH208 - nothing else is imported
+        if name.isdigit():
+            with suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123 - see above
+                found[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+    return found
+
+
+class Tree:
+    """The command and all that came of it."""
+
+    def __init__(self, leader: int) -> None:
+        self.leader = leader
+        self.status: int | None = None
+        self.is_empty = False
+
+    def tell(self, *signals: int) -> None:
+        """Send *signals* to every process of the tree."""
+        above = parents()
+        mine = {os.getpid()}
+        grown = True
+        while grown:
+            more = {pid for pid, parent in above.items() if parent in mine} - mine
+            mine |= more
+            grown = bool(more)
+        for pid in mine - {os.getpid()}:
+            for number in signals:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, number)
+        if not above:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.leader, signals[0])
+
+    def reap(self) -> None:
+        """Take note of those that have ended."""
+        try:
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                if pid == self.leader:
+                    self.status = status
+        except ChildProcessError:
+            self.is_empty = True
+
+    def end(self) -> None:
+        """Kill until none is left."""
+        pause = 0.001
+        while True:
+            self.reap()
+            if self.is_empty:
+                return
+            self.tell(signal.SIGKILL)
+            time.sleep(pause)
+            pause = min(pause * 2, 0.05)
+
+
+def become(argv: list[str], folder: int, limits: str, launcher: int) -> None:
+    """Be the command; it shares the session of the launcher, but not its group."""
+    os.setpgid(0, 0)
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != launcher:
+        os._exit(125)
+    os.fchdir(folder)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for limit in filter(None, limits.split(",")):
+        name, _, most = limit.partition("=")
+        kind = getattr(resource, name)
+        hard = resource.getrlimit(kind)[1]
+        value = int(most) if hard == resource.RLIM_INFINITY else min(int(most), hard)
+        resource.setrlimit(kind, (value, value))
+    os.execvp(argv[0], argv)  # noqa: S606 - to run what we are told is what this is for
+
+
+def watch(tree: Tree, woken: int) -> None:
+    """Return when the command has ended, or when all are to be killed."""
+    while tree.status is None:
+        ready = select.select([0, woken], [], [])[0]
+        if woken in ready:
+            os.read(woken, 4096)
+            tree.reap()
+        if 0 in ready:
+            if os.read(0, 1) != b"t":
+                return
+            tree.tell(signal.SIGTERM, signal.SIGCONT)
+
+
+def main() -> None:
+    """Start the command, watch it, and leave nothing behind."""
+    report, folder, limits, argv = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4:]
+    os.set_inheritable(report, False)
+    os.set_inheritable(folder, False)
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    launcher = os.getpid()
+    leader = os.fork()
+    if leader == 0:
+        try:
+            become(argv, folder, limits, launcher)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, this copy must not go on
+            os.write(2, f"cannot run {argv[0]}: {getattr(error, 'strerror', None) or error}\n".encode())
+        os._exit(127)
+    tree = Tree(leader)
+    watch(tree, woken)
+    tree.end()
+    os.write(report, str(tree.status).encode())
+
+
+if __name__ == "__main__":
+    main()

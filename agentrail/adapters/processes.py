@@ -1,0 +1,276 @@
+"""Commands as process trees that end: when they should, when they are told, and when whoever waits is cancelled.
+
+Each command stands below a launcher of its own (`launcher.py`), which adopts what the command leaves behind and kills
+it when the command ends. Asking comes first (TERM), then a grace, then KILL for the whole tree. The output is read by
+tasks of its own; a process that has left the tree and holds the pipe does not delay the result.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from agentrail.adapters.capturing import Capture
+from agentrail.errors import CommandFailed, CommandRefused
+from agentrail.ports.sandbox import Command, Execution, Heard, OnOutput
+from agentrail.values.value import Value, value
+
+log = logging.getLogger("agentrail.process")
+
+GRACE: Final = 0.25
+"""Seconds between asking and killing when a call is cancelled or killed."""
+
+GRACE_AT_TIMEOUT: Final = 2.0
+"""Seconds between asking and killing when time is up."""
+
+PATIENCE: Final = 2.0
+"""Seconds that the launcher gets to kill a tree."""
+
+DRAIN: Final = 0.1
+"""Seconds that somebody who still holds the pipe is listened to."""
+
+CHUNK: Final = 64 * 1024
+"""Bytes that are read at once."""
+
+MAX_COMMAND: Final = 100_000
+"""Bytes of a command; the system takes 128 KiB for one argument."""
+
+SAFE_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where programs are looked for."""
+
+PASSED_ON: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "TMPDIR", "TZ", "USER")
+"""The variables of our own environment that a command gets, if they are set."""
+
+_LAUNCHER: Final = str(Path(__file__).with_name("launcher.py"))
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LOADED: Final = re.compile(r"LD_.*|DYLD_.*|BASH_ENV|BASH_FUNC_.*|ENV|IFS|PATH|PS4|PROMPT_COMMAND|SHELLOPTS|BASHOPTS")
+
+
+def clean_environment(passed: Iterable[str] = PASSED_ON, path: str = SAFE_PATH) -> dict[str, str]:
+    """Return the environment of every command: only what is on the list."""
+    found = {name: os.environ[name] for name in passed if name in os.environ}
+    return {"LANG": "C.UTF-8", "TERM": "dumb", **found, "PATH": path}
+
+
+def check_environment(env: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return *env* as a mapping; refuse what would make programs run something else."""
+    for name, text in env:
+        if not _NAME.fullmatch(name) or _LOADED.fullmatch(name) or "\0" in text:
+            problem = f"the variable {name!r} cannot be set for it"
+            raise CommandRefused(problem)
+    return dict(env)
+
+
+def argv_of(command: Command, shell: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the program and its arguments; a line goes to *shell*."""
+    argv = (*shell, command.run) if isinstance(command.run, str) else command.run
+    problem = ""
+    if not argv or not argv[0].strip() or (isinstance(command.run, str) and not command.run.strip()):
+        problem = "it is empty"
+    elif any("\0" in word for word in argv):
+        problem = "it has a NUL character"
+    elif sum(len(word.encode(errors="surrogatepass")) for word in argv) > MAX_COMMAND:
+        problem = f"it is longer than {MAX_COMMAND} bytes; write it to a file first"
+    if problem:
+        raise CommandRefused(problem)
+    return argv
+
+
+@value
+class Launch(Value):
+    """Everything that is needed to start a command."""
+
+    argv: tuple[str, ...]
+    """The program and its arguments."""
+    env: Mapping[str, str]
+    """Its whole environment."""
+    open_folder: Callable[[], int]
+    """Returns a descriptor of the folder where it runs; called in a thread."""
+    limits: tuple[tuple[str, int], ...] = ()
+    """Names of `resource` limits, and how much of each."""
+
+
+class ProcessTree:
+    """One command: run once by whoever owns a nursery, heard and killed by anybody."""
+
+    __slots__ = (
+        "_command",
+        "_drained",
+        "_errors",
+        "_execution",
+        "_killed",
+        "_launch",
+        "_on_output",
+        "_output",
+        "_scope",
+    )
+
+    def __init__(self, command: Command, launch: Launch, on_output: OnOutput | None = None) -> None:
+        self._command = command
+        self._launch = launch
+        self._on_output = on_output
+        self._output = Capture(command.keep)
+        self._errors = Capture(command.keep)
+        self._scope = trio.CancelScope()
+        self._killed = False
+        self._drained = trio.Event()
+        self._execution: Execution | None = None
+
+    @property
+    def execution(self) -> Execution | None:
+        """How it ended, if it has."""
+        return self._execution
+
+    def heard(self, since: int = 0) -> Heard:
+        """Return what it wrote as output behind byte *since*."""
+        return self._output.heard(since)
+
+    def kill(self) -> None:
+        """Have it end: `run` returns soon."""
+        self._killed = True
+        self._scope.cancel()
+
+    async def run(self) -> Execution:
+        """Start it and wait for its end, once; cancelled, it and all it started are gone when this returns."""
+        process, report = await self._start()
+        try:
+            timed_out = await self._attend(process)
+            status = _status(report)
+            if status is None:
+                await _sweep(process.pid)
+        finally:
+            os.close(report)
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                if pipe is not None:
+                    with trio.CancelScope(shield=True):  # closing a pipe does not wait
+                        await pipe.aclose()
+        code = os.waitstatus_to_exitcode(status) if status is not None else -signal.SIGKILL
+        self._execution = Execution(
+            code, self._output.output(), self._errors.output(), timed_out, self._killed, status is not None
+        )
+        return self._execution
+
+    async def _start(self) -> tuple[trio.Process, int]:
+        said, say = os.pipe()
+        os.set_blocking(said, False)
+        folder = -1
+        try:
+            folder = await trio.to_thread.run_sync(self._launch.open_folder)
+            limits = ",".join(f"{name}={most}" for name, most in self._launch.limits)
+            process = await trio.lowlevel.open_process(
+                [sys.executable, "-I", "-S", _LAUNCHER, str(say), str(folder), limits, *self._launch.argv],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT if self._command.merge else subprocess.PIPE,
+                cwd="/",
+                env=self._launch.env,
+                pass_fds=(say, folder),
+                start_new_session=True,
+            )
+        except BaseException as error:
+            os.close(said)
+            if isinstance(error, OSError):
+                raise CommandFailed(self._launch.argv[0], error.strerror or str(error)) from error
+            raise
+        finally:
+            os.close(say)
+            if folder >= 0:
+                os.close(folder)
+        return process, said
+
+    async def _attend(self, process: trio.Process) -> bool:
+        """Listen until it has ended, whatever it takes, and return whether it ran out of time."""
+        async with trio.open_nursery() as readers:  # noqa: TID251 - those who read the pipes of one process end with it
+            readers.start_soon(self._listen, process)
+            try:
+                self._scope.deadline = trio.current_time() + self._command.timeout
+                with self._scope:
+                    await process.wait()
+                timed_out = self._scope.cancelled_caught and not self._killed
+                if process.returncode is None:
+                    await _end(process, GRACE_AT_TIMEOUT if timed_out else GRACE)
+            finally:
+                if process.returncode is None:
+                    with trio.move_on_after(GRACE + 2 * PATIENCE, shield=True):
+                        await _end(process, GRACE)
+            with trio.move_on_after(DRAIN):
+                await self._drained.wait()
+            readers.cancel_scope.cancel()
+        return timed_out
+
+    async def _listen(self, process: trio.Process) -> None:
+        async with trio.open_nursery() as both:  # noqa: TID251 - see above
+            if process.stdout is not None:
+                both.start_soon(self._read, process.stdout, self._output)
+            if process.stderr is not None:
+                both.start_soon(self._read, process.stderr, self._errors)
+        self._drained.set()
+
+    async def _read(self, pipe: trio.abc.ReceiveStream, capture: Capture) -> None:
+        while chunk := await pipe.receive_some(CHUNK):
+            capture.add(bytes(chunk))
+            if self._on_output is not None:
+                try:
+                    self._on_output(bytes(chunk))
+                except Exception:
+                    log.exception(
+                        "whoever hears the output of `%s` raised, and is not told any more", self._launch.argv[0]
+                    )
+                    self._on_output = None
+
+
+async def _end(process: trio.Process, grace: float) -> None:
+    """End the tree: ask, wait, kill; if the launcher itself does not answer, it goes too."""
+    for order, patience in ((b"t", grace), (b"k", PATIENCE)):
+        with trio.move_on_after(patience):
+            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                if process.stdin is not None:
+                    await process.stdin.send_all(order)
+            await process.wait()
+            return
+    process.kill()
+    with trio.move_on_after(PATIENCE):
+        await process.wait()
+
+
+def _status(report: int) -> int | None:
+    try:
+        said = os.read(report, 64)
+    except BlockingIOError:
+        return None
+    return int(said) if said.isdigit() else None
+
+
+async def _sweep(session: int) -> None:
+    """Kill what is left of a session whose launcher was killed: those that did not leave the session."""
+    log.warning("the launcher of session %d was killed; what left its session may be alive", session)
+    for _ in range(20):
+        with trio.CancelScope(shield=True):  # one look at the table of processes
+            left = await trio.to_thread.run_sync(_members, session)
+        if not left:
+            return
+        for pid in left:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        await trio.sleep(0.01)
+
+
+def _members(session: int) -> list[int]:
+    """Return the living processes of *session*; its number is not given again while one of them is alive."""
+    found: list[int] = []
+    for folder in Path("/proc").glob("[0-9]*") if sys.platform == "linux" else ():
+        with suppress(OSError, ValueError):
+            fields = (folder / "stat").read_bytes().rpartition(b")")[2].split()
+            if int(fields[3]) == session and fields[0] != b"Z":
+                found.append(int(folder.name))
+    return found
