@@ -316,11 +316,12 @@ def _foreseen(given: dict[str, object], read_event: Rule) -> dict[str, object]:
 def _choice(shape: Choice, at: str) -> Rule:
     by_tag: dict[str, Rule] = {}
     by_kind: dict[type[object], Rule] = {}
+    tagged = shape.tagged
     for each in shape.shapes:
         rule = _for_shape(each, at)
-        if isinstance(each, Instance) and shape.tagged and by_tag.setdefault(each.cls.__name__, rule) is not rule:
+        if isinstance(each, Instance) and tagged and by_tag.setdefault(each.cls.__name__, rule) is not rule:
             raise MisfitError("", f"may be one of two classes called `{each.cls.__name__}`")
-        for kind in _kinds_of(each, tagged=shape.tagged):
+        for kind in _kinds_of(each, tagged=tagged):
             if by_kind.setdefault(kind, rule) is not rule:
                 raise MisfitError("", f"may be {named(shape)}, which look alike in JSON")
     if Leaf.INT not in shape.shapes and float in by_kind:

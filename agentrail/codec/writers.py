@@ -252,8 +252,9 @@ def _unknown(at: str) -> Rule:
 
 def _choice(shape: Choice, at: str) -> Rule:
     writers: dict[type[object], Rule] = {}
+    tagged = shape.tagged
     for each in shape.shapes:
-        writer = _instance(each.cls, at, tagged=shape.tagged) if isinstance(each, Instance) else _for_shape(each, at)
+        writer = _instance(each.cls, at, tagged=tagged) if isinstance(each, Instance) else _for_shape(each, at)
         for kind in _types_of(each):
             writers.setdefault(kind, writer)
     if shape.optional:
@@ -265,7 +266,7 @@ def _choice(shape: Choice, at: str) -> Rule:
         writer = writers.get(kind, otherwise)
         if writer is None:
             raise wrong(at, found, named(shape))
-        if shape.tagged and kind in MAPPINGS and TAG in cast("Mapping[str, object]", found):
+        if tagged and kind in MAPPINGS and TAG in cast("Mapping[str, object]", found):
             raise MisfitError(at, f"has the key `{TAG}`, which would name a class")
         return writer(found)
 
