@@ -10,6 +10,7 @@ from agentrail.testing.choose import Choose
 from agentrail.testing.scenes import draw_scene
 from agentrail.testing.tally import Tally
 from agentrail.testing.world import run
+from property_tests.narrow import narrow_paths
 
 STEPS = {"ci": 300_000, "campaign": 2_000_000}
 """The least that is asked for is 50,000 in CI and 1,000,000 in the campaign; promises seldom kept need more."""
@@ -37,6 +38,7 @@ def run_one(seed: int, tally: Tally | None = None, steps: int = LENGTH) -> None:
 def volume() -> Tally:
     """Run sessions until there are steps enough; each seeks what the ones before it have not seen."""
     tally = Tally()
+    narrow_paths(tally)
     seed = 0 if profile() == "ci" else random.SystemRandom().randrange(2**32)
     while tally.steps < STEPS[profile()]:
         run_one(seed, tally)

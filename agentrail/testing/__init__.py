@@ -6,6 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agentrail.testing.choose import Choose as Choose
+    from agentrail.testing.machine import SessionMachine as SessionMachine
+    from agentrail.testing.scenes import Scene as Scene
     from agentrail.testing.scripted import ScriptedModel as ScriptedModel
     from agentrail.testing.scripted import call as call
     from agentrail.testing.scripted import fail as fail
@@ -14,15 +17,36 @@ if TYPE_CHECKING:
     from agentrail.testing.scripted import say as say
     from agentrail.testing.scripted import stall as stall
     from agentrail.testing.scripted import transient as transient
+    from agentrail.testing.strategies import actions as actions
+    from agentrail.testing.strategies import contexts as contexts
+    from agentrail.testing.strategies import event_scripts as event_scripts
+    from agentrail.testing.strategies import hooks as hooks
+    from agentrail.testing.strategies import messages as messages
+    from agentrail.testing.strategies import plugin_sets as plugin_sets
+    from agentrail.testing.strategies import sessions as sessions
+    from agentrail.testing.strategies import tool_calls as tool_calls
+    from agentrail.testing.world import World as World
 
 _HOMES = {
+    "Choose": "agentrail.testing.choose",
+    "Scene": "agentrail.testing.scenes",
     "ScriptedModel": "agentrail.testing.scripted",
+    "SessionMachine": "agentrail.testing.machine",
+    "World": "agentrail.testing.world",
+    "actions": "agentrail.testing.strategies",
     "call": "agentrail.testing.scripted",
+    "contexts": "agentrail.testing.strategies",
+    "event_scripts": "agentrail.testing.strategies",
     "fail": "agentrail.testing.scripted",
+    "hooks": "agentrail.testing.strategies",
+    "messages": "agentrail.testing.strategies",
     "overflow": "agentrail.testing.scripted",
     "permanent": "agentrail.testing.scripted",
+    "plugin_sets": "agentrail.testing.strategies",
     "say": "agentrail.testing.scripted",
+    "sessions": "agentrail.testing.strategies",
     "stall": "agentrail.testing.scripted",
+    "tool_calls": "agentrail.testing.strategies",
     "transient": "agentrail.testing.scripted",
 }
 

@@ -70,6 +70,8 @@ class Move(NamedTuple):
     """The class of the input."""
     make: Callable[[Choose], AnyInput]
     """Draws the rest of it."""
+    apt: bool = True
+    """False: it is possible, and will not do much."""
 
 
 OTHER_ARGS: Final = (
@@ -169,9 +171,9 @@ def calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
     yield Move(2, AbortSent, partial(_abort, out))
     held = [c.hold.approval_id for c in state.waiting_calls if c.hold is not None]
     asking = [c.question.ref for c in state.waiting_calls if c.question is not None]
-    yield Move(10 if held else 1, ApproveSent, partial(_approve, held))
-    yield Move(4 if held else 1, RejectSent, partial(_reject, held))
-    yield Move(16 if asking else 1, RespondSent, partial(_respond, asking))
+    yield Move(10 if held else 1, ApproveSent, partial(_approve, held), apt=bool(held))
+    yield Move(4 if held else 1, RejectSent, partial(_reject, held), apt=bool(held))
+    yield Move(16 if asking else 1, RespondSent, partial(_respond, asking), apt=bool(asking))
     yield Move(1, SwitchModelSent, _switch)
     yield Move(1, ChangeToolsSent, partial(_change_tools, state))
     yield Move(1, UpdatePluginSent, partial(_update, teach))

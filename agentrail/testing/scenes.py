@@ -142,6 +142,7 @@ def draw_plugin(choose: Choose, key: str) -> Keyed:
 PEOPLE_LINES: Final = (
     ("emit", "continue"),
     ("continue", "abort"),
+    ("abort", "continue"),
     ("continue", "ask"),
     ("ask", "abort"),
     ("ask", "ask", "abort"),
@@ -172,7 +173,8 @@ def draw_tools(choose: Choose) -> tuple[ToolSpec, ...]:
         (
             (6, ALL_NAMES),
             (2, ("keep", "write")),
-            (4, ("talk", "keep")),
+            (3, ("talk", "keep")),
+            (3, ("talk", "write")),
             (1, ("fix", "read")),
             (1, choose.some(ALL_NAMES, 50)),
         )

@@ -45,10 +45,10 @@ class Tally:
         left.discard(step.state.phase)
         left.difference_update(type(effect) for effect in step.effects if type(effect) is not WriteLog)
 
-    def wanted(self, phase: Phase, kind: type[Value]) -> int:
-        """Say how much a row is worth looking for."""
+    def wanted(self, phase: Phase, kind: type[Value], *, apt: bool = True) -> int:
+        """Say how much a row is worth looking for; a move that is not *apt* will not show its promises."""
         row = (phase, kind)
-        return RARE // (1 + self.rows[row]) + UNSEEN * len(self.unseen.get(row, ()))
+        return RARE // (1 + self.rows[row]) + (UNSEEN * len(self.unseen.get(row, ())) if apt else 0)
 
     def seldom(self, least: int) -> dict[str, int]:
         """Return the legal rows that were reached less than *least* times."""

@@ -121,7 +121,7 @@ class World:
         weights = [move.weight for move in moves]
         if seek and choose.percent(50):
             wanted = self.tally.wanted
-            weights = [move.weight * (1 + wanted(self.state.phase, move.kind)) for move in moves]
+            weights = [move.weight * (1 + wanted(self.state.phase, move.kind, apt=move.apt)) for move in moves]
         move = choose.weighted(tuple(zip(weights, moves, strict=True)))
         return self.apply(move.make(choose), choose)
 

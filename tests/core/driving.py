@@ -9,6 +9,7 @@ from agentrail.core.step import Step
 from agentrail.hooks.plugin import Attachable
 from agentrail.testing.plugins import Recorder
 from agentrail.testing.scenes import TOOLS, Scene
+from agentrail.testing.tally import Tally
 from agentrail.testing.world import World
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events.envelope import Event
@@ -18,9 +19,14 @@ from agentrail.values.stream import Response
 from agentrail.values.tools import ToolSpec
 
 
-def session(*plugins: Attachable, options: Options | None = None, tools: tuple[ToolSpec, ...] = TOOLS) -> World:
+def session(
+    *plugins: Attachable,
+    options: Options | None = None,
+    tools: tuple[ToolSpec, ...] = TOOLS,
+    tally: Tally | None = None,
+) -> World:
     """Return a session that has been opened; the recorder is its first plugin."""
-    world = World(Scene(options or Options(), tools, (Recorder(), *plugins)))
+    world = World(Scene(options or Options(), tools, (Recorder(), *plugins)), tally=tally)
     world.open()
     return world
 
