@@ -7,6 +7,7 @@ terminal would; where a caller gives it, the caller is told.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import cast
 
 from agentrail.errors import BadMessage, NotJson
 from agentrail.values.content import Data, Image, Part, Said, Text, ToolCall
@@ -112,7 +113,7 @@ def kept_parts(said: object) -> tuple[Part, ...]:
         return (Text(kept_text(said, TEXT)),)
     if not isinstance(said, Iterable):
         raise BadMessage(TEXT, f"a `{type(said).__name__}`")
-    return tuple(_kept_part(part) for part in said)
+    return tuple(_kept_part(part) for part in cast("Iterable[object]", said))
 
 
 def _kept_part(part: object) -> Part:

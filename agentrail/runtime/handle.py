@@ -279,32 +279,25 @@ class SessionHandle:
 
 
 class Monitor:
-    """Tells once that a session is gone for good, also if it already was."""
+    """Tells that a session is gone for good, also if it already was, to everybody who waits."""
 
-    __slots__ = ("_session", "_slot")
+    __slots__ = ("_session",)
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._slot: Slot[str] = Slot()
 
     async def __aenter__(self) -> Self:
         """Begin to watch."""
-        if self._session.reason is not None:
-            self._slot.settle(self._session.reason)
-        else:
-            self._session.down.append(self._slot)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Watch no more."""
-        if self._slot in self._session.down:
-            self._session.down.remove(self._slot)
 
     async def wait(self) -> SessionDown:
         """Return when the session is gone for good."""
-        return commands.SessionDown(self._session.state.session_id, await self._slot.wait())
+        return commands.SessionDown(self._session.state.session_id, await self._session.wait_down())
 
 
 def _plain_options(options: Mapping[str, object]) -> JsonObject:

@@ -7,13 +7,6 @@ import trio
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.ports.journal import Claim, Record, StoredAnswer
 
-try:
-    from agentrail.codec import decode, encode, from_text, to_text
-
-    ENCODES = all((decode, encode, from_text, to_text))
-except ImportError:  # the codec has not landed
-    ENCODES = False
-
 Failure = Callable[[Record], Exception | None]
 
 
@@ -22,7 +15,7 @@ class TestJournal:
 
     __test__ = False
 
-    def __init__(self, *, commit: float | None = None, claim: float | None = None, encode: bool = ENCODES) -> None:
+    def __init__(self, *, commit: float | None = None, claim: float | None = None, encode: bool = True) -> None:
         self.inner = MemoryJournal(encode=encode)
         self.commit = commit
         self.claim_takes = claim

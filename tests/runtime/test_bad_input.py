@@ -220,16 +220,16 @@ async def test_a_policy_that_is_no_choice(world: World, bystander: SessionHandle
 # Plugins
 
 
+def check_most(_plugin: object, _field: object, most: int) -> None:
+    if most < 0:
+        raise ValueError(most)
+    if most > 100:
+        raise LookupError(most)
+
+
 @frozen
 class Limits(Plugin):
-    most: int = field(default=1)
-
-    @most.validator
-    def _check(self, _: object, most: int) -> None:
-        if most < 0:
-            raise ValueError(most)
-        if most > 100:
-            raise LookupError(most)
+    most: int = field(default=1, validator=check_most)
 
 
 @pytest.mark.parametrize(("option", "found"), [("most", -1), ("most", 1000), ("least", 1)])

@@ -106,16 +106,17 @@ async def test_the_end_aborts_what_is_going_on_with_its_reason() -> None:
     assert heard.only(SessionEnded).reason == "the supervisor stopped"
 
 
-async def test_an_exception_of_the_body_comes_out_as_it_is() -> None:
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt, SystemExit])
+async def test_an_exception_of_the_body_comes_out_as_it_is(error: type[BaseException]) -> None:
     handles: list[SessionHandle] = []
 
     async def body() -> None:
         async with open_supervisor() as supervisor:
             handles.append(await supervisor.spawn(SessionSpec(model="demo")))
-            raise ZeroDivisionError from cause
+            raise error from cause
 
     cause = KeyError("why")
-    with pytest.raises(ZeroDivisionError) as raised:
+    with pytest.raises(error) as raised:
         await body()
     assert raised.value.__cause__ is cause
     (session,) = handles

@@ -213,6 +213,23 @@ async def test_the_crash_of_one_does_not_touch_another() -> None:
             world.supervisor.session("crashing")
 
 
+async def test_everybody_who_watches_hears_the_end(world: World) -> None:
+    session = await world.spawn([], "mine")
+    downs: list[SessionDown] = []
+
+    async def wait() -> None:
+        downs.append(await monitor.wait())
+
+    async with session.monitor() as monitor, trio.open_nursery() as nursery:
+        nursery.start_soon(wait)
+        nursery.start_soon(wait)
+        await settle()
+        with trio.move_on_after(1):
+            await wait()
+        await session.stop("enough")
+    assert downs == [SessionDown("mine", "enough")] * 2
+
+
 async def test_a_monitor_hears_one_end_also_of_a_session_that_has_ended(world: World) -> None:
     session = await world.spawn([], "mine")
     async with session.monitor() as monitor:
