@@ -83,7 +83,7 @@ class World:
         given = [unkeyed(plugin) for plugin in self.scene.plugins]
         refuse_twins([key for key, _ in given])
         seats = tuple(self.teach(key, plugin) for key, plugin in given)
-        tools = {}
+        tools: dict[str, Attached] = {}
         for spec in self.scene.tools:
             self.judge.tool(spec.name, 0, fits)
             tools[spec.name] = Attached(spec, 0)
