@@ -12,7 +12,7 @@ from agentrail.values.tools import Todo, ToolResult, ToolSpec
 from agentrail.values.value import Value, value
 
 
-def _unheard(_: str) -> None:
+def unheard(_: str) -> None:
     """Stand in where nobody listens to progress."""
 
 
@@ -40,7 +40,7 @@ class ToolContext(Value):
     """What the session has used."""
     cost_usd: float | None = None
     """What the session has cost; `None`: not known."""
-    report: Callable[[str], None] = attrs.field(default=_unheard)
+    report: Callable[[str], None] = attrs.field(default=unheard)
     """Say how far it is: subscribers see it at once."""
 
 

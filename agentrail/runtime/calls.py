@@ -8,10 +8,13 @@ from typing import cast
 
 import trio
 
+from agentrail.core.effects import StartCall
 from agentrail.core.inputs import AnyInput, ToolRaised, ToolReturned, ToolStopped
 from agentrail.errors import ToolError
 from agentrail.ports.tool import Tool, ToolContext
 from agentrail.runtime.border import CRASHES, described, fit_result, mended
+from agentrail.values.events.envelope import Event
+from agentrail.values.events.tools import ToolExecutionUpdate
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import ToolResult, err
 
@@ -30,28 +33,56 @@ async def execute(tool: Tool, args: JsonObject, ctx: ToolContext) -> ToolResult:
 class RunningCall:
     """A call that runs, or that was cancelled and has not ended yet."""
 
-    __slots__ = ("attempt", "call_id", "immune", "name", "scope")
+    __slots__ = ("_ended", "_started", "_tool", "_whisper", "scope")
 
-    def __init__(self, call_id: str, attempt: int, name: str, *, immune: bool) -> None:
-        self.call_id = call_id
-        self.attempt = attempt
-        self.name = name
-        self.immune = immune
+    def __init__(
+        self,
+        started: StartCall,
+        tool: Tool,
+        whisper: Callable[[Event], None],
+        ended: Callable[[RunningCall, AnyInput], None],
+    ) -> None:
+        self._started = started
+        self._tool = tool
+        self._whisper = whisper
+        self._ended = ended
         self.scope = trio.CancelScope()
 
-    async def run(self, tool: Tool, args: JsonObject, ctx: ToolContext, post: Callable[[AnyInput], None]) -> None:
+    @property
+    def call_id(self) -> str:
+        """Which call."""
+        return self._started.call_id
+
+    @property
+    def name(self) -> str:
+        """Which tool."""
+        return self._started.name
+
+    @property
+    def immune(self) -> bool:
+        """Whether a default abort leaves it alone."""
+        return self._tool.spec.immune
+
+    def report(self, update: str) -> None:
+        """Say how far the call is, as long as anybody is interested."""
+        if not self.scope.cancel_called:
+            self._whisper(ToolExecutionUpdate(self.call_id, mended(update)))
+
+    async def run(self, ctx: ToolContext) -> None:
         """Run the tool and post its one closing input."""
-        closing: AnyInput = ToolStopped(self.call_id, self.attempt)
+        started = self._started
+        closing: AnyInput = ToolStopped(started.call_id, started.attempt)
         try:
             if self.scope.cancel_called:  # before its first step: a tool may do much before it first waits
                 return
             with self.scope:
-                closing = ToolReturned(self.call_id, self.attempt, await execute(tool, args, ctx))
+                result = await execute(self._tool, started.args, ctx)
+                closing = ToolReturned(started.call_id, started.attempt, result)
         except CRASHES as error:
             log.warning("tool `%s` raised in call %s", self.name, self.call_id, exc_info=True)
-            closing = ToolRaised(self.call_id, self.attempt, described(error))
+            closing = ToolRaised(started.call_id, started.attempt, described(error))
         finally:
-            post(closing)
+            self._ended(self, closing)
 
 
 class Calls:

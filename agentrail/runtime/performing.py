@@ -16,16 +16,15 @@ from agentrail.core.inputs import AnyInput, CompactionEnded, CompactionFailed, S
 from agentrail.core.state import State
 from agentrail.errors import AgentrailError, UnknownTool
 from agentrail.ports.model import Model
-from agentrail.ports.tool import Tool, ToolContext
+from agentrail.ports.tool import Tool, ToolContext, unheard
 from agentrail.runtime.asks import RunningAsk, World
-from agentrail.runtime.border import CRASHES, described, mended
+from agentrail.runtime.border import CRASHES, described
 from agentrail.runtime.bus import Bus
 from agentrail.runtime.calls import RunningCall
 from agentrail.runtime.parts import House, Outfit
 from agentrail.runtime.slot import Slot
 from agentrail.runtime.streams import Stream
 from agentrail.values.events.envelope import Event
-from agentrail.values.events.tools import ToolExecutionUpdate
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial
 
 log = logging.getLogger("agentrail.plugin")
@@ -174,27 +173,19 @@ class Performer:
         if tool is None:
             self._post(ToolRaised(effect.call_id, effect.attempt, f"UnknownTool: `{effect.name}` has no code here"))
             return
-        call = RunningCall(effect.call_id, effect.attempt, effect.name, immune=tool.spec.immune)
+        call = RunningCall(effect, tool, self._whisper, self._call_ended)
         self._calls[effect.call_id] = call
         self._house.calls.add(call)
-        ctx = self._context(effect.call_id, effect.key)
+        self._house.nursery.start_soon(call.run, self._context(effect.call_id, effect.key, call.report))
 
-        def post(given: AnyInput) -> None:
-            self._house.calls.remove(call)
-            if self._calls.get(call.call_id) is call:
-                del self._calls[call.call_id]
-            self._post(given)
+    def _call_ended(self, call: RunningCall, closing: AnyInput) -> None:
+        self._house.calls.remove(call)
+        if self._calls.get(call.call_id) is call:
+            del self._calls[call.call_id]
+        self._post(closing)
 
-        self._house.nursery.start_soon(call.run, tool, effect.args, ctx, post)
-
-    def _context(self, call_id: str, key: str) -> ToolContext:
+    def _context(self, call_id: str, key: str, report: Callable[[str], None]) -> ToolContext:
         state = self.state
-
-        def report(update: str) -> None:
-            call = self._calls.get(call_id)
-            if call is not None and not call.scope.cancel_called:
-                self._whisper(ToolExecutionUpdate(call_id, mended(update)))
-
         if state is None:
             return ToolContext(self._session_id, call_id, key)
         return ToolContext(
@@ -229,7 +220,7 @@ class Performer:
     def set_timer(self, effect: effects.SetTimer) -> None:
         """Post when a time has come."""
         at = self._house.clock.trio_time(effect.at)
-        self._house.timers.set((self._session_id, effect.timer), at, lambda: self._post(TimerFired(effect.timer)))
+        self._house.timers.set((self._session_id, effect.timer), at, partial(self._post, TimerFired(effect.timer)))
 
     def clear_timer(self, effect: effects.ClearTimer) -> None:
         """Forget a timer."""
@@ -239,7 +230,7 @@ class Performer:
         """Do what a plugin asked for in a task of its own."""
         ask = self._asks[effect.ask_id] = RunningAsk(effect.ask_id)
         world = World(self.model, self._tool, self._outfit.read_text, self._outfit.services)
-        ctx = self._context(effect.ask_id, f"{self._session_id}/{effect.ask_id}")
+        ctx = self._context(effect.ask_id, f"{self._session_id}/{effect.ask_id}", unheard)
 
         def post(given: AnyInput) -> None:
             self._asks.pop(ask.ask_id, None)
