@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 
 import trio
@@ -33,6 +34,11 @@ async def _aborts_beside_a_crowd(sessions: int, aborts: int) -> list[float]:
 
 
 def test_an_abort_beside_a_hundred_prompted_sessions_is_heard_within_100_ms() -> None:
-    taken = trio.run(_aborts_beside_a_crowd, 100, 200)
+    gc.collect()
+    gc.freeze()  # what the rest of the tests has piled up is none of the collector's business here
+    try:
+        taken = trio.run(_aborts_beside_a_crowd, 100, 200)
+    finally:
+        gc.unfreeze()
     assert len(taken) == 200
     assert max(taken) <= 0.1
