@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from agentrail.catalog.fields import summary
-from agentrail.catalog.markdown import code, joined, paragraph, section, table
+from agentrail.catalog.markdown import code, joined, paragraph, section
 from agentrail.catalog.source import Callable, Source
 
 
@@ -16,19 +15,19 @@ def _call(one: Callable, called: str) -> list[str]:
     return section(code(one.name), [written(one, called)], *([line] for line in paragraph(one.about)))
 
 
-def written(one: Callable, called: str) -> str:
-    """Return how *one* is called, as code."""
-    if one.is_property:
-        return code(f"{called}.{one.name}{one.signature[2:]}")
-    return code(f"{'await ' if one.is_async else ''}{called}.{one.name}{one.signature}")
+def written(one: Callable, called: str = "") -> str:
+    """Return how *one* is used, as code; *called* is what its object is called."""
+    owner = f"{called}." if called else ""
+    match one.kind:
+        case "property":
+            return code(f"{owner}{one.name}{one.signature[2:]}")
+        case "call":
+            return code(f"{owner}{one.name}{one.signature}")
+        case _:
+            return code(f"{one.kind} {owner}{one.name}{one.signature}")
 
 
-def function(source: Source, module: str, name: str, *, before: str = "") -> list[str]:
-    """Return a function of *module*: its signature and what it does; *before* is how it is used."""
+def function(source: Source, module: str, name: str) -> list[str]:
+    """Return a function of *module*: how it is used and what it does."""
     one = source.function(module, name)
-    return joined(([code(f"{before}{one.name}{one.signature}")], *([line] for line in paragraph(one.about))))
-
-
-def call_index(source: Source, cls: type) -> list[str]:
-    """Return one line for each method of *cls*."""
-    return table(("call", "what it does"), [(code(one.name), summary(one.about)) for one in source.methods(cls)])
+    return joined(([written(one)], *([line] for line in paragraph(one.about))))

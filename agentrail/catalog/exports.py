@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import ModuleType
-from typing import cast
+from types import FunctionType, ModuleType
+from typing import cast, get_args
 
 from agentrail.catalog.fields import summary
-from agentrail.catalog.markdown import code, table
+from agentrail.catalog.markdown import code, codes, table
 from agentrail.catalog.source import Source
 
 
@@ -20,10 +19,9 @@ def names(source: Source, package: ModuleType) -> list[str]:
 
 
 def _about(source: Source, name: str, found: object) -> str:
-    if isinstance(found, type) or _is_function(found):
+    if isinstance(found, type | FunctionType):
         return summary(found.__doc__)
-    return summary(source.constant(name))
-
-
-def _is_function(found: object) -> bool:
-    return callable(found) and hasattr(found, "__name__") and not isinstance(found, Mapping)
+    members = get_args(found)
+    if members:
+        return f"Any of {codes(sorted(getattr(one, '__name__', str(one)) for one in members))}."
+    return summary(source.constant(name)) or f"A {code(type(found).__name__)}."

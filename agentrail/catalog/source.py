@@ -41,10 +41,8 @@ class Callable(Value):
     """What it is called."""
     signature: str
     """Its arguments and what it returns, without `self`."""
-    is_async: bool
-    """Whether it is awaited."""
-    is_property: bool
-    """Whether it is read and not called."""
+    kind: str
+    """How it is used: `call`, `await`, `async with` or `property`."""
     about: str
     """Its docstring."""
 
@@ -137,7 +135,8 @@ class Source:
 
 def _with_texts(body: Sequence[ast.stmt]) -> Iterator[tuple[ast.stmt, str]]:
     """Yield each statement with the text that stands under it."""
-    for node, below in zip(body, [*body[1:], None], strict=True):
+    for place, node in enumerate(body):
+        below = body[place + 1] if place + 1 < len(body) else None
         text = ""
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str):
             text = below.value.value
@@ -163,7 +162,7 @@ def _default(written: ast.expr | None, attribute: attrs.Attribute[object] | None
     if attribute is not None:
         if attribute.default is attrs.NOTHING:
             return None
-        shown = repr(attribute.default)
+        shown = "{}" if attribute.default == {} else repr(attribute.default)
         if len(shown) <= _LONGEST_DEFAULT and "<" not in shown:
             return shown
     if isinstance(written, ast.Call):
@@ -181,13 +180,7 @@ def _properties(node: ast.ClassDef) -> Iterator[Described]:
 def _callables(body: Sequence[ast.stmt]) -> Iterator[Callable]:
     for node in _functions(body):
         if not node.name.startswith("_"):
-            yield Callable(
-                node.name,
-                _signature(node),
-                isinstance(node, ast.AsyncFunctionDef),
-                _is_property(node),
-                ast.get_docstring(node) or "",
-            )
+            yield Callable(node.name, _signature(node), _kind(node), ast.get_docstring(node) or "")
 
 
 def _functions(body: Sequence[ast.stmt]) -> Iterator[_Function]:
@@ -195,14 +188,45 @@ def _functions(body: Sequence[ast.stmt]) -> Iterator[_Function]:
 
 
 def _is_property(node: _Function) -> bool:
-    return any(isinstance(one, ast.Name) and one.id == "property" for one in node.decorator_list)
+    return "property" in _decorators(node)
+
+
+def _decorators(node: _Function) -> set[str]:
+    return {ast.unparse(one) for one in node.decorator_list}
+
+
+def _kind(node: _Function) -> str:
+    if _is_property(node):
+        return "property"
+    if "asynccontextmanager" in _decorators(node):
+        return "async with"
+    return "await" if isinstance(node, ast.AsyncFunctionDef) else "call"
 
 
 def _signature(node: _Function) -> str:
-    given = node.args
-    taken = [one for one in (*given.posonlyargs, *given.args) if one.arg == "self"]
-    written = ast.unparse(given)
-    if taken:
-        written = written.removeprefix("self").removeprefix(", ").removeprefix("/, ")
-    returns = "" if node.returns is None else f" -> {ast.unparse(node.returns)}"
-    return f"({written}){returns}"
+    returns = "" if node.returns is None or _kind(node) == "async with" else f" -> {ast.unparse(node.returns)}"
+    return f"({', '.join(_arguments(node.args))}){returns}"
+
+
+def _arguments(given: ast.arguments) -> Iterator[str]:
+    """Yield the arguments as one writes them, without `self`."""
+    places = [*given.posonlyargs, *given.args]
+    defaults = [*[None] * (len(places) - len(given.defaults)), *given.defaults]
+    for place, (one, default) in enumerate(zip(places, defaults, strict=True), 1):
+        if one.arg != "self":
+            yield _argument(one, default)
+            if place == len(given.posonlyargs):
+                yield "/"
+    if given.vararg is not None:
+        yield f"*{_argument(given.vararg, None)}"
+    elif given.kwonlyargs:
+        yield "*"
+    for one, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+        yield _argument(one, default)
+    if given.kwarg is not None:
+        yield f"**{_argument(given.kwarg, None)}"
+
+
+def _argument(one: ast.arg, default: ast.expr | None) -> str:
+    typed = one.arg if one.annotation is None else f"{one.arg}: {ast.unparse(one.annotation)}"
+    return typed if default is None else f"{typed} = {ast.unparse(default)}"

@@ -1,0 +1,54 @@
+"""Every block of Python in the README and the docs runs, word for word, and prints what the page says."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from functools import partial
+from inspect import iscoroutinefunction
+from types import FunctionType, ModuleType
+
+import pytest
+import trio
+import trio.testing
+
+from tests.docs.pages import PAGES, Block, Program, programs_of
+
+PROGRAMS = [program for page in PAGES for program in programs_of(page)]
+
+
+@pytest.fixture
+def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A module to run in, with a clock that jumps to where something happens: only Trio's own clock is another."""
+    fresh = ModuleType("example_of_the_docs")
+    monkeypatch.setitem(sys.modules, fresh.__name__, fresh)
+    monkeypatch.setattr(trio, "run", partial(_run_in_virtual_time, trio.run))
+    return fresh
+
+
+def _run_in_virtual_time(run: Callable[..., object], main: Callable[..., object], *args: object) -> object:
+    return run(main, *args, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+def execute(block: Block, module: ModuleType) -> str:
+    """Run *block* in *module*, and the tests that it defines, and return what it prints."""
+    before = set(vars(module))
+    code = compile("\n" * (block.line - 1) + block.text, str(block.page), "exec", dont_inherit=True)
+    out = io.StringIO()
+    with redirect_stdout(out):
+        exec(code, vars(module))  # noqa: S102 - our own pages
+        for name in set(vars(module)) - before:
+            found = vars(module)[name]
+            if name.startswith("test_") and isinstance(found, FunctionType):
+                trio.run(found) if iscoroutinefunction(found) else found()
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.place)
+def test_a_block_of_code_runs(program: Program, module: ModuleType) -> None:
+    for block, expected in program.parts:
+        printed = execute(block, module)
+        if expected is not None:
+            assert printed == expected, block.place
