@@ -89,7 +89,10 @@ class BadId(UsageError):
 class SessionExists(UsageError):
     """Two sessions cannot have one id."""
 
-    wording = "cannot spawn `{0}`: a session with this id exists; use `supervisor.session({0!r})` or another id"
+    wording = (
+        "cannot spawn `{0}`: the id is taken by a session that is here, or by one that has ended; "
+        "use another id, or `supervisor.session({0!r})`"
+    )
 
     def __init__(self, session: str) -> None:
         super().__init__(session)
