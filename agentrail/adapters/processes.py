@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+import attrs
 import trio
 
 from agentrail.adapters.capturing import Capture
@@ -87,15 +88,31 @@ def argv_of(command: Command, shell: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @value
-class Launch(Value):
-    """Everything that is needed to start a command."""
+class Ready(Value):
+    """What was made ready to start a command."""
 
     argv: tuple[str, ...]
     """The program and its arguments."""
+    folder: int
+    """A descriptor of the folder where it runs; whoever starts it closes it."""
+
+
+def _nothing() -> None:
+    """Leave nothing to be done."""
+
+
+@value
+class Launch(Value):
+    """Everything that is needed to start a command."""
+
+    name: str
+    """What it is called in errors."""
     env: Mapping[str, str]
     """Its whole environment."""
-    open_folder: Callable[[], int]
-    """Returns a descriptor of the folder where it runs; called in a thread."""
+    enter: Callable[[], Ready]
+    """Makes it ready; called in a thread."""
+    leave: Callable[[], None] = attrs.field(default=_nothing)
+    """Undoes what `enter` did, when nothing of the command is left; called in a thread."""
     limits: tuple[tuple[str, int], ...] = ()
     """Names of `resource` limits, and how much of each."""
 
@@ -142,17 +159,25 @@ class ProcessTree:
 
     async def run(self) -> Execution:
         """Start it and wait for its end, once; cancelled, it and all it started are gone when this returns."""
-        process, report = await self._start()
+        ready = await trio.to_thread.run_sync(self._launch.enter)
+        try:
+            return await self._run(ready)
+        finally:
+            with trio.CancelScope(shield=True):  # a few calls to the file system
+                await trio.to_thread.run_sync(self._launch.leave)
+
+    async def _run(self, ready: Ready) -> Execution:
+        process, report = await self._start(ready)
         try:
             timed_out = await self._attend(process)
-            status = _status(report)
-            if status is None:
-                await _sweep(process.pid)
         finally:
+            status = _status(report)
             os.close(report)
-            for pipe in (process.stdin, process.stdout, process.stderr):
-                if pipe is not None:
-                    with trio.CancelScope(shield=True):  # closing a pipe does not wait
+            with trio.move_on_after(PATIENCE, shield=True):
+                if status is None:
+                    await _sweep(process.pid)
+                for pipe in (process.stdin, process.stdout, process.stderr):
+                    if pipe is not None:
                         await pipe.aclose()
         code = os.waitstatus_to_exitcode(status) if status is not None else -signal.SIGKILL
         self._execution = Execution(
@@ -160,32 +185,29 @@ class ProcessTree:
         )
         return self._execution
 
-    async def _start(self) -> tuple[trio.Process, int]:
+    async def _start(self, ready: Ready) -> tuple[trio.Process, int]:
         said, say = os.pipe()
         os.set_blocking(said, False)
-        folder = -1
+        limits = ",".join(f"{name}={most}" for name, most in self._launch.limits)
         try:
-            folder = await trio.to_thread.run_sync(self._launch.open_folder)
-            limits = ",".join(f"{name}={most}" for name, most in self._launch.limits)
             process = await trio.lowlevel.open_process(
-                [sys.executable, "-I", "-S", _LAUNCHER, str(say), str(folder), limits, *self._launch.argv],
+                [sys.executable, "-I", "-S", _LAUNCHER, str(say), str(ready.folder), limits, *ready.argv],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT if self._command.merge else subprocess.PIPE,
                 cwd="/",
                 env=self._launch.env,
-                pass_fds=(say, folder),
+                pass_fds=(say, ready.folder),
                 start_new_session=True,
             )
         except BaseException as error:
             os.close(said)
             if isinstance(error, OSError):
-                raise CommandFailed(self._launch.argv[0], error.strerror or str(error)) from error
+                raise CommandFailed(self._launch.name, error.strerror or str(error)) from error
             raise
         finally:
             os.close(say)
-            if folder >= 0:
-                os.close(folder)
+            os.close(ready.folder)
         return process, said
 
     async def _attend(self, process: trio.Process) -> bool:
@@ -224,7 +246,7 @@ class ProcessTree:
                     self._on_output(bytes(chunk))
                 except Exception:
                     log.exception(
-                        "whoever hears the output of `%s` raised, and is not told any more", self._launch.argv[0]
+                        "whoever hears the output of `%s` raised, and is not told any more", self._launch.name
                     )
                     self._on_output = None
 
@@ -255,8 +277,7 @@ async def _sweep(session: int) -> None:
     """Kill what is left of a session whose launcher was killed: those that did not leave the session."""
     log.warning("the launcher of session %d was killed; what left its session may be alive", session)
     for _ in range(20):
-        with trio.CancelScope(shield=True):  # one look at the table of processes
-            left = await trio.to_thread.run_sync(_members, session)
+        left = await trio.to_thread.run_sync(_members, session)
         if not left:
             return
         for pid in left:

@@ -107,7 +107,16 @@ class CommandRefused(RefusedError):
 class SandboxMissing(RefusedError):
     """What is needed to confine a command is not there, so nothing was run."""
 
-    wording = "nothing was run, because it cannot be confined: {0}; {1}"
+    wording = "nothing was run, because `{0}` cannot confine it: {1}; install it, or choose `LocalSandbox` on purpose"
 
-    def __init__(self, problem: str, remedy: str) -> None:
-        super().__init__(problem, remedy)
+    def __init__(self, program: str, problem: str) -> None:
+        super().__init__(program, problem)
+
+
+class WebRefused(RefusedError):
+    """An address is not fetched, whatever is there."""
+
+    wording = "the address {0!r} is refused: {1}"
+
+    def __init__(self, url: str, why: str) -> None:
+        super().__init__(url, why)

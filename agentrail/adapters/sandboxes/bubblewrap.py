@@ -1,0 +1,192 @@
+"""Files as in `LocalSandbox`, and commands in namespaces of their own, made by `bwrap`.
+
+A command sees a read-only system (`/usr` and the few files of `/etc` that programs need), the root, where it may write,
+an empty `/tmp` and home, its own processes, and, unless asked, no network. Nothing else of the machine is there. The
+limits are those of `setrlimit`, so each counts per process, but for the number of processes, which counts per user and
+is not held for root; the whole is bounded by the time-out, at which all processes die with their namespace.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from agentrail.adapters.processes import SAFE_PATH, Launch, ProcessTree, Ready, argv_of, check_environment
+from agentrail.adapters.sandboxes.guards import Guards
+from agentrail.adapters.sandboxes.local import LocalSandbox
+from agentrail.adapters.sandboxes.paths import PROTECTED, parts_of
+from agentrail.errors import SandboxMissing
+from agentrail.ports.sandbox import Command, OnOutput, Process
+from agentrail.values.value import Value, value
+
+HOME: Final = "/home/agent"
+USER: Final = "1000"
+
+SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+"""The system itself; where one of these is a link, the link is made again."""
+
+SETTINGS: Final = (
+    "/etc/alternatives",
+    "/etc/ca-certificates",
+    "/etc/group",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/localtime",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/passwd",
+    "/etc/pki",
+    "/etc/protocols",
+    "/etc/services",
+    "/etc/ssl",
+)
+"""What programs read of `/etc`; nothing secret."""
+
+NETWORK_SETTINGS: Final = ("/etc/hosts", "/etc/resolv.conf", "/etc/gai.conf")
+"""What only programs with a network read."""
+
+AT_HOME: Final = frozenset(PROTECTED) - {".git", ".hg", ".agentrail", ".mcp.json", ".vscode", ".idea", ".envrc"}
+"""Names that are obeyed in a home directory only; elsewhere they are not held while they are missing."""
+
+
+@value
+class Limits(Value):
+    """What one command may use."""
+
+    processes: int = 256
+    """How many processes it may be, threads counted; not held if the whole runs as root."""
+    memory: int = 4 * 1024**3
+    """Bytes of private memory of each process."""
+    cpu_seconds: int = 600
+    """Seconds of computing of each process."""
+    file_size: int = 2 * 1024**3
+    """Bytes of each file."""
+    open_files: int = 1024
+    """How many files each process may have open."""
+    scratch: int = 512 * 1024**2
+    """Bytes in `/tmp`, and as many at home."""
+
+
+class BubblewrapSandbox(LocalSandbox):
+    """Files below *root*; commands see the root, the system, what is *readable*, and nothing else.
+
+    Names in *protected* that stand in the root are read-only for commands too; those that do not exist are held by empty
+    folders while a command runs.
+    """
+
+    __slots__ = ("_guards", "_limits", "_network", "_readable")
+
+    def __init__(
+        self,
+        root: str | Path,
+        *,
+        network: bool = False,
+        limits: Limits | None = None,
+        readable: Iterable[str] = (),
+        hard_links: bool = False,
+        protected: Iterable[str] = PROTECTED,
+        env: Iterable[tuple[str, str]] = (),
+    ) -> None:
+        protected = tuple(protected)
+        super().__init__(root, hard_links=hard_links, protected=protected, env=env)
+        self._guards = Guards(self.root, protected, frozenset() if self.root == str(Path.home()) else AT_HOME)
+        self._network = network
+        self._limits = Limits() if limits is None else limits
+        self._readable = tuple(os.path.realpath(path) for path in readable)
+
+    def prepare(self, command: Command, on_output: OnOutput | None = None) -> Process:
+        """Return a process that can be run in the background of somebody's nursery."""
+        parts = parts_of(command.folder)
+        bwrap = find_bwrap()
+        argv = argv_of(command, self._shell)
+        env = {"HOME": HOME, "USER": "agent", "LOGNAME": "agent", "PATH": SAFE_PATH, "LANG": "C.UTF-8", "TERM": "dumb"}
+        env |= self._env | check_environment(command.env)
+        folder = "/".join((self.root, *parts))
+
+        def enter() -> Ready:
+            check_bwrap(bwrap)
+            fd = self._files.open_folder(command.folder)
+            try:
+                held = self._guards.hold()
+            except OSError:
+                os.close(fd)
+                raise
+            words = (*_namespaces(network=self._network), *self._view(), *_read_only(self.root, held), *_variables(env))
+            return Ready((bwrap, *words, "--chdir", folder, "--", *self._bounded(argv)), fd)
+
+        launch = Launch(argv[0], {"PATH": SAFE_PATH}, enter, self._guards.release, self._rlimits())
+        return ProcessTree(command, launch, on_output)
+
+    def _view(self) -> Iterator[str]:
+        """What there is to see, first what later mounts may cover."""
+        for path in map(Path, SYSTEM):
+            if path.is_symlink():
+                yield from ("--symlink", str(path.readlink()), str(path))
+            else:
+                yield from ("--ro-bind-try", str(path), str(path))
+        for name in (*SETTINGS, *(NETWORK_SETTINGS if self._network else ())):
+            yield from ("--ro-bind-try", name, name)
+        yield from ("--proc", "/proc", "--dev", "/dev")
+        for name in ("/tmp", HOME):  # noqa: S108 - its own
+            yield from ("--size", str(self._limits.scratch), "--tmpfs", name)
+        for name in self._readable:
+            yield from ("--ro-bind", name, name)
+        yield from ("--bind", self.root, self.root)
+
+    def _bounded(self, argv: tuple[str, ...]) -> tuple[str, ...]:
+        """Count processes inside, where nobody else's are counted."""
+        most = self._limits.processes
+        return ("/bin/sh", "-c", f'ulimit -u {most} 2>/dev/null || ulimit -p {most}; exec "$@"', "sh", *argv)
+
+    def _rlimits(self) -> tuple[tuple[str, int], ...]:
+        return (
+            ("RLIMIT_DATA", self._limits.memory),
+            ("RLIMIT_CPU", self._limits.cpu_seconds),
+            ("RLIMIT_FSIZE", self._limits.file_size),
+            ("RLIMIT_NOFILE", self._limits.open_files),
+        )
+
+
+def _namespaces(*, network: bool) -> tuple[str, ...]:
+    return (
+        *("--unshare-all", "--unshare-user", "--disable-userns", "--uid", USER, "--gid", USER),
+        *(("--share-net",) if network else ()),
+        *("--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"),
+    )
+
+
+def _read_only(root: str, names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        yield from ("--ro-bind", f"{root}/{name}", f"{root}/{name}")
+
+
+def _variables(env: Mapping[str, str]) -> Iterator[str]:
+    for name, text in env.items():
+        yield from ("--setenv", name, text)
+
+
+def find_bwrap() -> str:
+    """Return the program; without it, nothing is run."""
+    found = shutil.which("bwrap", path=SAFE_PATH)
+    if found is None:
+        raise SandboxMissing("bwrap", "not found")
+    return found
+
+
+@functools.cache
+def check_bwrap(bwrap: str) -> None:
+    """Refuse to go on if this machine does not let `bwrap` make namespaces; asked once if it does."""
+    trial = (bwrap, *_namespaces(network=False), "--ro-bind", "/", "/", "--", "/bin/sh", "-c", ":")
+    try:
+        done = subprocess.run(trial, capture_output=True, check=False, timeout=10, stdin=subprocess.DEVNULL, env={})  # noqa: S603 - constants
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SandboxMissing("bwrap", str(error)) from error
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip()
+        raise SandboxMissing("bwrap", said)

@@ -1,0 +1,161 @@
+"""Several sandboxes as one tree: each prefix leads to a sandbox of its own, everything else to the default."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from typing import Final, TypeVar
+
+from agentrail.adapters.sandboxes.paths import Parts, parts_of, path_of
+from agentrail.adapters.sandboxes.patterns import Glob
+from agentrail.errors import FileFailed, FileMissing
+from agentrail.ports.sandbox import (
+    MAX_FILE,
+    Command,
+    Content,
+    Edited,
+    Entry,
+    Execution,
+    Kind,
+    Listing,
+    Match,
+    Matches,
+    OnOutput,
+    Process,
+    Sandbox,
+    Search,
+    Written,
+)
+
+T = TypeVar("T")
+
+MAX_FOUND: Final = 10_000
+"""Files of one prefix that a search from above it looks at."""
+
+_A_FOLDER: Final = "it is a folder"
+
+
+class CompositeSandbox:
+    """Routes by longest prefix; `/notes/` and `notes/` are the same, and a path below a prefix may begin with `/`.
+
+    Commands run in the default, and see nothing of the others.
+    """
+
+    __slots__ = ("_routes",)
+
+    def __init__(self, routes: Mapping[str, Sandbox], default: Sandbox) -> None:
+        found = {parts_of(prefix.strip("/")): sandbox for prefix, sandbox in routes.items()}
+        self._routes: dict[Parts, Sandbox] = dict(sorted(found.items(), key=lambda route: -len(route[0])))
+        self._routes[()] = default
+
+    async def read(self, path: str, offset: int = 0, limit: int = MAX_FILE) -> Content:
+        """Return up to *limit* bytes of a file."""
+        prefix, rest = self._place(path)
+        return await self._routes[prefix].read(rest, offset, limit)
+
+    async def write(self, path: str, data: bytes) -> Written:
+        """Make a file hold *data*; what leads to a prefix is a folder and stays one."""
+        prefix, rest = self._place(path)
+        if self._below((*prefix, *parts_of(rest))):
+            raise FileFailed("write", path, _A_FOLDER)
+        return await self._routes[prefix].write(rest, data)
+
+    async def edit(self, path: str, old: bytes, new: bytes, *, every: bool = False) -> Edited:
+        """Replace *old*, which must occur once, or wherever it occurs."""
+        prefix, rest = self._place(path)
+        return await self._routes[prefix].edit(rest, old, new, every=every)
+
+    async def exists(self, path: str) -> bool:
+        """Whether a file or folder is there; what leads to a prefix is."""
+        prefix, rest = self._place(path)
+        return await self._routes[prefix].exists(rest) or bool(self._below((*prefix, *parts_of(rest))))
+
+    async def list(self, path: str = ".", limit: int = 1000) -> Listing:
+        """Return what stands in a folder, prefixes among it."""
+        prefix, rest = self._place(path)
+        parts = (*prefix, *parts_of(rest))
+        folders = {path_of(one[: len(parts) + 1]) for one in self._below(parts)}
+        listing = await _if_there(self._routes[prefix].list(rest, limit), Listing(()), bool(folders))
+        entries = [one for entry in listing.entries if (one := _moved(entry, prefix)).path not in folders]
+        entries = sorted([*entries, *(Entry(one, Kind.FOLDER) for one in folders)], key=_by_path)
+        return Listing(tuple(entries[:limit]), listing.cut or len(entries) > limit)
+
+    async def glob(self, pattern: str, path: str = ".", *, ignored: bool = False, limit: int = 1000) -> Listing:
+        """Return the files below a folder that match, in all sandboxes that are there."""
+        prefix, rest = self._place(path)
+        start = (*prefix, *parts_of(rest))
+        below, wanted = self._below(start), Glob(pattern)
+        search = self._routes[prefix].glob(pattern, rest, ignored=ignored, limit=limit)
+        listing = await _if_there(search, Listing(()), bool(below))
+        found = [_moved(entry, prefix) for entry in listing.entries]
+        found = [entry for entry in found if self._owner(tuple(entry.path.split("/"))) == prefix]
+        for other in below:
+            more = await self._routes[other].glob("**", ignored=ignored, limit=MAX_FOUND)
+            listing = listing.but(cut=listing.cut or more.cut)
+            for entry in (_moved(entry, other) for entry in more.entries):
+                parts = tuple(entry.path.split("/"))
+                if self._owner(parts) == other and wanted.matches(parts[len(start) :]):
+                    found.append(entry)
+        found.sort(key=_by_path)
+        return Listing(tuple(found[:limit]), listing.cut or len(found) > limit)
+
+    async def grep(self, search: Search) -> Matches:
+        """Return the lines that match, in all sandboxes that are there."""
+        prefix, rest = self._place(search.path)
+        start = (*prefix, *parts_of(rest))
+        below, wanted = self._below(start), Glob(search.glob)
+        mine = self._routes[prefix].grep(search.but(path=rest))
+        results = {prefix: await _if_there(mine, Matches(()), bool(below))}
+        for other in below:
+            results[other] = await self._routes[other].grep(search.but(path=".", glob="**"))
+        found: list[Match] = []
+        for owner, result in results.items():
+            for match in result.matches:
+                parts = (*owner, *match.path.split("/"))
+                if self._owner(parts) == owner and (owner == prefix or wanted.matches(parts[len(start) :])):
+                    found.append(match.but(path=path_of(parts)))
+        found.sort(key=lambda match: (match.path, match.number))
+        return Matches(
+            tuple(found[: search.limit]),
+            len(found) > search.limit or any(result.cut for result in results.values()),
+            sum(result.searched for result in results.values()),
+            sum(result.skipped for result in results.values()),
+        )
+
+    def prepare(self, command: Command, on_output: OnOutput | None = None) -> Process:
+        """Return a process of the default sandbox."""
+        return self._routes[()].prepare(command, on_output)
+
+    async def execute(self, command: Command, on_output: OnOutput | None = None) -> Execution:
+        """Run a command in the default sandbox."""
+        return await self._routes[()].execute(command, on_output)
+
+    def _place(self, path: str) -> tuple[Parts, str]:
+        """Return the prefix that *path* belongs to, and what is behind it; the default judges the whole path itself."""
+        parts = parts_of(path.lstrip("/") or path)
+        prefix = self._owner(parts)
+        return (prefix, path_of(parts[len(prefix) :])) if prefix else (prefix, path)
+
+    def _owner(self, parts: Parts) -> Parts:
+        return next(prefix for prefix in self._routes if parts[: len(prefix)] == prefix)
+
+    def _below(self, parts: Parts) -> tuple[Parts, ...]:
+        """Return the prefixes that stand below *parts*."""
+        return tuple(one for one in self._routes if len(one) > len(parts) and one[: len(parts)] == parts)
+
+
+async def _if_there(found: Awaitable[T], nothing: T, may_miss: bool) -> T:
+    """Return what is *found*; a folder that only leads to prefixes need not be there."""
+    try:
+        return await found
+    except FileMissing:
+        if may_miss:
+            return nothing
+        raise
+
+
+def _moved(entry: Entry, prefix: Parts) -> Entry:
+    return entry.but(path=path_of((*prefix, *entry.path.split("/")))) if prefix else entry
+
+
+def _by_path(entry: Entry) -> str:
+    return entry.path

@@ -1,0 +1,203 @@
+"""Files on the disk, below a root that nothing leads out of; everything is opened through `beneath.py`."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final
+
+from agentrail.adapters.sandboxes.beneath import FOLDER, O_PATH, PLAIN, Root, check_file, open_file
+from agentrail.adapters.sandboxes.paths import PROTECTED, Parts, Why, check_writable, parts_of, path_of
+from agentrail.adapters.sandboxes.storage import replaced, translated
+from agentrail.errors import AgentrailError, FileFailed, PathRefused
+from agentrail.ports.sandbox import MAX_FILE, Content, Edited, Entry, Kind, Written
+
+_TRIES: Final = 8
+
+
+class DiskFiles:
+    """The files below one folder."""
+
+    __slots__ = ("_hard_links", "_protected", "root")
+
+    def __init__(self, root: str, *, hard_links: bool = False, protected: Iterable[str] = PROTECTED) -> None:
+        self.root = os.path.realpath(root)
+        self._hard_links = hard_links
+        self._protected = tuple(protected)
+
+    def open_folder(self, path: str) -> int:
+        """Return a descriptor of a folder, to run a command there."""
+        parts = parts_of(path)
+        with translated("run in", path), Root(self.root) as root:
+            return root.open(parts, FOLDER)
+
+    def read(self, path: str, offset: int, limit: int) -> Content:
+        """Return a piece of a file."""
+        parts = parts_of(path)
+        with translated("read", path), Root(self.root) as root:
+            fd = open_file(root, parts, hard_links=self._hard_links)
+            try:
+                data = _pieces(fd, max(offset, 0), min(max(limit, 0), MAX_FILE))
+                return Content(data, max(os.fstat(fd).st_size, len(data)))
+            finally:
+                os.close(fd)
+
+    def write(self, path: str, data: bytes) -> Written:
+        """Make a file hold *data*, in one step for whoever reads it."""
+        parts = parts_of(path)
+        check_writable(path, parts, self._protected)
+        with translated("write", path), Root(self.root) as root:
+            folder = _make_folders(root, parts[:-1])
+            try:
+                before = self._look(folder, parts)
+                _put(folder, parts[-1], data, before)
+            finally:
+                os.close(folder)
+        return Written(len(data), before is None)
+
+    def edit(self, path: str, old: bytes, new: bytes, *, every: bool) -> Edited:
+        """Replace *old* by *new*; if somebody else changes the file meanwhile, read it again."""
+        parts = parts_of(path)
+        check_writable(path, parts, self._protected)
+        with translated("edit", path), Root(self.root) as root:
+            folder = root.open(parts[:-1], O_PATH | os.O_DIRECTORY, links=False)
+            try:
+                for _ in range(_TRIES):
+                    before = self._look(folder, parts)
+                    if before is None:
+                        raise FileNotFoundError(path)
+                    if before.st_size > MAX_FILE:
+                        raise FileFailed("edit", path, f"it is larger than {MAX_FILE} bytes")
+                    data, times = replaced(path, _same_file(folder, parts, before), old, new, every=every)
+                    if _put(folder, parts[-1], data, before, unchanged=True):
+                        return Edited(times, len(data))
+            finally:
+                os.close(folder)
+        raise PathRefused(path, Why.MOVING)
+
+    def kind(self, path: str) -> Kind | None:
+        """Return what stands at *path*; `None`: nothing."""
+        parts = parts_of(path)
+        with translated("look at", path), Root(self.root) as root:
+            try:
+                fd = root.open(parts, O_PATH)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            try:
+                return _kind(os.fstat(fd).st_mode)
+            finally:
+                os.close(fd)
+
+    def entries(self, parts: Parts) -> list[Entry]:
+        """Return what stands in a folder, by name."""
+        with translated("list", path_of(parts)), Root(self.root) as root:
+            fd = root.open(parts, FOLDER)
+            try:
+                with os.scandir(fd) as found:
+                    return sorted((_entry(parts, one) for one in found), key=lambda entry: entry.path)
+            finally:
+                os.close(fd)
+
+    def data(self, parts: Parts) -> bytes | None:
+        """Return all of a file for a search."""
+        try:
+            content = self.read(path_of(parts), 0, MAX_FILE)
+        except AgentrailError:
+            return None
+        return content.data if content.size <= MAX_FILE else None
+
+    def _look(self, folder: int, parts: Parts) -> os.stat_result | None:
+        """Return what is to be replaced, if anything is there."""
+        try:
+            found = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        check_file(path_of(parts), found, hard_links=self._hard_links)
+        return found
+
+
+def _pieces(fd: int, offset: int, limit: int) -> bytes:
+    """Read until the limit or the end: one read returns what it likes."""
+    pieces: list[bytes] = []
+    while limit > 0 and (piece := os.pread(fd, min(limit, 1 << 20), offset)):
+        pieces.append(piece)
+        offset += len(piece)
+        limit -= len(piece)
+    return b"".join(pieces)
+
+
+def _same_file(folder: int, parts: Parts, before: os.stat_result) -> bytes:
+    """Read the file that was looked at *before*."""
+    fd = os.open(parts[-1], os.O_RDONLY | PLAIN | os.O_NOFOLLOW, dir_fd=folder)
+    try:
+        if not os.path.samestat(os.fstat(fd), before):
+            raise PathRefused(path_of(parts), Why.MOVING)
+        return _pieces(fd, 0, MAX_FILE)
+    finally:
+        os.close(fd)
+
+
+def _make_folders(root: Root, parts: Parts) -> int:
+    """Return a descriptor of a folder that is made if it is missing, with those above it; no link is followed."""
+    flags = O_PATH | os.O_DIRECTORY
+    with suppress(FileNotFoundError):
+        return root.open(parts, flags, links=False)
+    held = root.open((), flags)
+    for depth in range(1, len(parts) + 1):
+        try:
+            with suppress(FileExistsError):
+                os.mkdir(parts[depth - 1], dir_fd=held)
+            below = root.open(parts[:depth], flags, links=False)
+        finally:
+            os.close(held)
+        held = below
+    return held
+
+
+def _put(folder: int, name: str, data: bytes, before: os.stat_result | None, *, unchanged: bool = False) -> bool:
+    """Write beside *name* and rename; with *unchanged*, only if it is still what it was *before*."""
+    beside = f".agentrail-{secrets.token_hex(8)}.tmp"
+    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder)
+    try:
+        with open(fd, "wb", closefd=True) as file:  # noqa: PTH123 - of a descriptor
+            if before is not None:
+                os.fchmod(fd, stat.S_IMODE(before.st_mode) & 0o777)
+            file.write(data)
+        if unchanged and not _is_same(before, os.stat(name, dir_fd=folder, follow_symlinks=False)):
+            return False
+        os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+        beside = ""
+    finally:
+        if beside:
+            os.unlink(beside, dir_fd=folder)
+    return True
+
+
+def _is_same(one: os.stat_result | None, other: os.stat_result) -> bool:
+    return one is not None and (one.st_dev, one.st_ino, one.st_mtime_ns, one.st_size) == (
+        other.st_dev,
+        other.st_ino,
+        other.st_mtime_ns,
+        other.st_size,
+    )
+
+
+def _kind(mode: int) -> Kind:
+    if stat.S_ISREG(mode):
+        return Kind.FILE
+    if stat.S_ISDIR(mode):
+        return Kind.FOLDER
+    return Kind.LINK if stat.S_ISLNK(mode) else Kind.OTHER
+
+
+def _entry(parts: Parts, found: os.DirEntry[str]) -> Entry:
+    name = os.fsencode(found.name).decode(errors="backslashreplace")
+    try:
+        status = found.stat(follow_symlinks=False)
+    except OSError:
+        return Entry(path_of((*parts, name)), Kind.OTHER)
+    kind = _kind(status.st_mode)
+    return Entry(path_of((*parts, name)), kind, status.st_size if kind is Kind.FILE else 0)

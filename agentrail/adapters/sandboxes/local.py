@@ -1,0 +1,133 @@
+"""Files below a folder on this machine, and commands as process trees; the default.
+
+Paths are confined. Commands are not: they run as we do, and see what we see; `BubblewrapSandbox` confines them too.
+What a command starts ends with it, also what calls `setsid` or forks twice. What can stay is a process that leaves the
+session and then kills its launcher (see `Execution.clean`), and what another service was asked to start, such as cron.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final, TypeVar
+
+import trio
+
+from agentrail.adapters.processes import Launch, ProcessTree, Ready, argv_of, check_environment, clean_environment
+from agentrail.adapters.sandboxes.files import DiskFiles
+from agentrail.adapters.sandboxes.paths import PROTECTED, parts_of
+from agentrail.adapters.sandboxes.searching import Grep, Stopped, find
+from agentrail.errors import SearchTooSlow
+from agentrail.ports.sandbox import (
+    MAX_FILE,
+    Command,
+    Content,
+    Edited,
+    Execution,
+    Kind,
+    Listing,
+    Matches,
+    OnOutput,
+    Process,
+    Search,
+    Written,
+)
+
+T = TypeVar("T")
+
+THREADS: Final = 8
+"""Calls of one sandbox that are in the file system at the same time."""
+
+MAX_SEARCH: Final = 20.0
+"""Seconds that a search may take."""
+
+SHELL: Final = ("/bin/bash", "--noprofile", "--norc", "-c")
+PLAIN_SHELL: Final = ("/bin/sh", "-c")
+
+
+class LocalSandbox:
+    """Files below *root*, and commands that start there.
+
+    With *hard_links*, files with more than one name are opened too; names in *protected* cannot be written to.
+    """
+
+    __slots__ = ("_env", "_files", "_limiter", "_shell", "_writing")
+
+    def __init__(
+        self,
+        root: str | Path,
+        *,
+        hard_links: bool = False,
+        protected: Iterable[str] = PROTECTED,
+        env: Iterable[tuple[str, str]] = (),
+    ) -> None:
+        self._files = DiskFiles(str(root), hard_links=hard_links, protected=protected)
+        self._env = check_environment(env)
+        self._limiter = trio.CapacityLimiter(THREADS)
+        self._writing = trio.Lock()
+        self._shell = SHELL if Path(SHELL[0]).exists() else PLAIN_SHELL
+
+    @property
+    def root(self) -> str:
+        """The folder, without links."""
+        return self._files.root
+
+    async def read(self, path: str, offset: int = 0, limit: int = MAX_FILE) -> Content:
+        """Return up to *limit* bytes of a file."""
+        return await self._look(lambda: self._files.read(path, offset, limit))
+
+    async def write(self, path: str, data: bytes) -> Written:
+        """Make a file hold *data*, with the folders above it: as one step for whoever reads it."""
+        return await self._change(lambda: self._files.write(path, data))
+
+    async def edit(self, path: str, old: bytes, new: bytes, *, every: bool = False) -> Edited:
+        """Replace *old*, which must occur once, or wherever it occurs."""
+        return await self._change(lambda: self._files.edit(path, old, new, every=every))
+
+    async def exists(self, path: str) -> bool:
+        """Whether a file or folder is there."""
+        kind = await self._look(lambda: self._files.kind(path))
+        return kind in {Kind.FILE, Kind.FOLDER}
+
+    async def list(self, path: str = ".", limit: int = 1000) -> Listing:
+        """Return what stands in a folder."""
+        parts = parts_of(path)
+        entries = await self._look(lambda: self._files.entries(parts))
+        return Listing(tuple(entries[:limit]), len(entries) > limit)
+
+    async def glob(self, pattern: str, path: str = ".", *, ignored: bool = False, limit: int = 1000) -> Listing:
+        """Return the files below a folder that match."""
+        return await self._look(lambda: find(self._files, pattern, path, ignored=ignored, limit=limit))
+
+    async def grep(self, search: Search) -> Matches:
+        """Return the lines that match; the pattern is tried in a process of its own, which can be stopped."""
+        grep = Grep(self._files, search)
+        try:
+            with trio.move_on_after(MAX_SEARCH):
+                return await self._look(grep.run)
+        except Stopped:
+            pass
+        finally:
+            grep.stop()
+        raise SearchTooSlow(search.pattern, MAX_SEARCH)
+
+    def prepare(self, command: Command, on_output: OnOutput | None = None) -> Process:
+        """Return a process that can be run in the background of somebody's nursery."""
+        parts_of(command.folder)
+        env = clean_environment() | self._env | check_environment(command.env)
+        argv = argv_of(command, self._shell)
+        launch = Launch(argv[0], env, lambda: Ready(argv, self._files.open_folder(command.folder)))
+        return ProcessTree(command, launch, on_output)
+
+    async def execute(self, command: Command, on_output: OnOutput | None = None) -> Execution:
+        """Run a command to its end."""
+        return await self.prepare(command, on_output).run()
+
+    async def _look(self, work: Callable[[], T]) -> T:
+        """Do what changes nothing: whoever is cancelled need not wait for it."""
+        return await trio.to_thread.run_sync(work, limiter=self._limiter, abandon_on_cancel=True)
+
+    async def _change(self, work: Callable[[], T]) -> T:
+        """Do what changes something, one at a time, to its end."""
+        async with self._writing:
+            return await trio.to_thread.run_sync(work, limiter=self._limiter)

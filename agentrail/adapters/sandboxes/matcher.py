@@ -1,0 +1,80 @@
+"""Looks for a pattern in texts: in a process of its own, because no thread can be stopped in a regular expression.
+
+As a script it reads an order, and then files, from its standard input, and writes what it found when it has read all,
+or enough. It imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from typing import BinaryIO, TypedDict
+
+MAX_LINE = 1000
+BINARY = 8192
+
+
+class Order(TypedDict):
+    """What to look for."""
+
+    pattern: str
+    ignore_case: bool
+    before: int
+    after: int
+    limit: int
+
+
+Found = tuple[str, int, str, list[str], list[str]]
+
+
+class Matcher:
+    """Collects the lines that match, until there are enough."""
+
+    def __init__(self, order: Order) -> None:
+        self._regex = re.compile(order["pattern"], re.IGNORECASE if order["ignore_case"] else 0)
+        self._order = order
+        self.found: list[Found] = []
+        self.cut = False
+        self.searched = 0
+        self.skipped = 0
+
+    def look(self, path: str, data: bytes) -> None:
+        """Search one file."""
+        if b"\0" in data[:BINARY]:
+            self.skipped += 1
+            return
+        self.searched += 1
+        lines = data.decode(errors="replace").split("\n")
+        if lines[-1] == "":
+            lines.pop()
+        before, after = self._order["before"], self._order["after"]
+        for index, line in enumerate(lines):
+            if self._regex.search(line.removesuffix("\r")):
+                if len(self.found) >= self._order["limit"]:
+                    self.cut = True
+                    return
+                above = [short(one) for one in lines[max(0, index - before) : index]]
+                below = [short(one) for one in lines[index + 1 : index + 1 + after]]
+                self.found.append((path, index + 1, short(line), above, below))
+
+
+def short(line: str) -> str:
+    """Return *line* without its end, cut if it is very long."""
+    line = line.removesuffix("\r")
+    return line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]}…"
+
+
+def serve(source: BinaryIO, sink: BinaryIO) -> None:
+    """Search what comes from *source*: per file a line with its name and size, and then its content."""
+    matcher = Matcher(json.loads(source.readline()))
+    while not matcher.cut and (header := source.readline()):
+        path, size = json.loads(header)
+        matcher.look(path, source.read(size))
+    answer = {"found": matcher.found, "cut": matcher.cut, "searched": matcher.searched, "skipped": matcher.skipped}
+    sink.write(json.dumps(answer).encode())
+    sink.flush()
+
+
+if __name__ == "__main__":
+    serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -1,0 +1,161 @@
+"""Files in memory, for tests: nothing is on the disk, nothing waits, and there are no commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import trio
+
+from agentrail.adapters.sandboxes.paths import PROTECTED, Parts, check_writable, parts_of, path_of
+from agentrail.adapters.sandboxes.searching import find, grep_here
+from agentrail.adapters.sandboxes.storage import replaced
+from agentrail.errors import CommandRefused, FileFailed, FileMissing
+from agentrail.ports.sandbox import (
+    MAX_FILE,
+    Command,
+    Content,
+    Edited,
+    Entry,
+    Execution,
+    Kind,
+    Listing,
+    Matches,
+    OnOutput,
+    Process,
+    Search,
+    Written,
+)
+
+_A_FOLDER = "it is a folder"
+_NO_COMMANDS = "this sandbox keeps files in memory and runs nothing"
+
+
+class MemoryFiles:
+    """Files in a dictionary; a folder is there if something is below it."""
+
+    __slots__ = ("_protected", "files")
+
+    def __init__(self, files: Mapping[str, bytes], protected: Iterable[str]) -> None:
+        self.files: dict[Parts, bytes] = {parts_of(path): data for path, data in files.items()}
+        self._protected = tuple(protected)
+
+    def read(self, path: str, offset: int, limit: int) -> Content:
+        """Return a piece of a file."""
+        data = self._data("read", path)
+        offset = max(offset, 0)
+        return Content(data[offset : offset + min(max(limit, 0), MAX_FILE)], len(data))
+
+    def write(self, path: str, data: bytes) -> Written:
+        """Make a file hold *data*."""
+        parts = parts_of(path)
+        check_writable(path, parts, self._protected)
+        if self._is_folder(parts):
+            raise FileFailed("write", path, _A_FOLDER)
+        for depth in range(1, len(parts)):
+            if parts[:depth] in self.files:
+                raise FileFailed("write", path, f"`{path_of(parts[:depth])}` is a file")
+        created = parts not in self.files
+        self.files[parts] = data
+        return Written(len(data), created)
+
+    def edit(self, path: str, old: bytes, new: bytes, *, every: bool) -> Edited:
+        """Replace *old* by *new*."""
+        check_writable(path, parts_of(path), self._protected)
+        data, times = replaced(path, self._data("edit", path), old, new, every=every)
+        self.write(path, data)
+        return Edited(times, len(data))
+
+    def kind(self, path: str) -> Kind | None:
+        """Return what stands at *path*."""
+        parts = parts_of(path)
+        if parts in self.files:
+            return Kind.FILE
+        return Kind.FOLDER if self._is_folder(parts) else None
+
+    def entries(self, parts: Parts) -> list[Entry]:
+        """Return what stands in a folder, by name."""
+        if parts in self.files:
+            raise FileFailed("list", path_of(parts), "it is a file")
+        if not self._is_folder(parts):
+            raise FileMissing("list", path_of(parts), "folder")
+        depth = len(parts) + 1
+        found: dict[str, Entry] = {}
+        for one, data in self.files.items():
+            if one[: len(parts)] == parts:
+                path = path_of(one[:depth])
+                found[path] = Entry(path, Kind.FILE, len(data)) if len(one) == depth else Entry(path, Kind.FOLDER)
+        return [found[path] for path in sorted(found)]
+
+    def data(self, parts: Parts) -> bytes | None:
+        """Return all of a file for a search."""
+        return self.files.get(parts)
+
+    def _data(self, verb: str, path: str) -> bytes:
+        parts = parts_of(path)
+        if self._is_folder(parts):
+            raise FileFailed(verb, path, _A_FOLDER)
+        if parts not in self.files:
+            raise FileMissing(verb, path, "file or folder")
+        return self.files[parts]
+
+    def _is_folder(self, parts: Parts) -> bool:
+        return not parts or any(len(one) > len(parts) and one[: len(parts)] == parts for one in self.files)
+
+
+class MemorySandbox:
+    """Files in memory; *files* are there from the beginning."""
+
+    __slots__ = ("_files",)
+
+    def __init__(self, files: Mapping[str, bytes] | None = None, *, protected: Iterable[str] = PROTECTED) -> None:
+        self._files = MemoryFiles(files or {}, protected)
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """A copy of what is there, by path."""
+        return {path_of(parts): data for parts, data in self._files.files.items()}
+
+    async def read(self, path: str, offset: int = 0, limit: int = MAX_FILE) -> Content:
+        """Return up to *limit* bytes of a file."""
+        await trio.lowlevel.checkpoint()
+        return self._files.read(path, offset, limit)
+
+    async def write(self, path: str, data: bytes) -> Written:
+        """Make a file hold *data*."""
+        await trio.lowlevel.checkpoint()
+        return self._files.write(path, data)
+
+    async def edit(self, path: str, old: bytes, new: bytes, *, every: bool = False) -> Edited:
+        """Replace *old*, which must occur once, or wherever it occurs."""
+        await trio.lowlevel.checkpoint()
+        return self._files.edit(path, old, new, every=every)
+
+    async def exists(self, path: str) -> bool:
+        """Whether a file or folder is there."""
+        await trio.lowlevel.checkpoint()
+        return self._files.kind(path) is not None
+
+    async def list(self, path: str = ".", limit: int = 1000) -> Listing:
+        """Return what stands in a folder."""
+        await trio.lowlevel.checkpoint()
+        entries = self._files.entries(parts_of(path))
+        return Listing(tuple(entries[:limit]), len(entries) > limit)
+
+    async def glob(self, pattern: str, path: str = ".", *, ignored: bool = False, limit: int = 1000) -> Listing:
+        """Return the files below a folder that match."""
+        await trio.lowlevel.checkpoint()
+        return find(self._files, pattern, path, ignored=ignored, limit=limit)
+
+    async def grep(self, search: Search) -> Matches:
+        """Return the lines that match."""
+        await trio.lowlevel.checkpoint()
+        return grep_here(self._files, search)
+
+    def prepare(self, command: Command, on_output: OnOutput | None = None) -> Process:  # noqa: ARG002 - the port's
+        """Refuse: there is nothing to run a command in."""
+        raise CommandRefused(_NO_COMMANDS)
+
+    async def execute(self, command: Command, on_output: OnOutput | None = None) -> Execution:  # noqa: ARG002 - see above
+        """Refuse: there is nothing to run a command in."""
+        await trio.lowlevel.checkpoint()
+        raise CommandRefused(_NO_COMMANDS)

@@ -1,0 +1,127 @@
+"""Patterns for names: what `glob` takes, and what `.gitignore` says; no pattern makes matching slow.
+
+A part becomes a regular expression without backtracking (`fnmatch` writes atomic groups); `**` is tried part by part.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from agentrail.adapters.sandboxes.paths import Parts, parts_of
+from agentrail.errors import BadPattern
+
+MAX_ALTERNATIVES: Final = 64
+"""How many patterns one with braces may stand for."""
+
+MAX_RULES: Final = 2000
+"""Lines of one `.gitignore` that are read."""
+
+_BRACES: Final = re.compile(r"\{([^{}]*)\}")
+_ESCAPED: Final = re.compile(r"\\(.)")
+
+
+class Pattern:
+    """One pattern without braces: without a `/` it is about the name alone."""
+
+    __slots__ = ("_name", "_parts")
+
+    def __init__(self, text: str, *, anchored: bool = False) -> None:
+        parts = [part for part in text.split("/") if part not in {"", "."}]
+        self._name = len(parts) == 1 and not anchored
+        self._parts = [None if part == "**" and not self._name else _compiled(part) for part in parts]
+
+    def matches(self, parts: Parts) -> bool:
+        """Whether a path, part by part, is one that is meant."""
+        if not parts or not self._parts:
+            return False
+        if self._name:
+            only = self._parts[0]
+            return only is not None and only.match(parts[-1]) is not None
+        reached = {0}  # how many parts of the path are behind the parts of the pattern read so far
+        for index, wanted in enumerate(self._parts):
+            if wanted is None:
+                least = min(reached) + (index == len(self._parts) - 1)
+                reached = set(range(least, len(parts) + 1))
+            else:
+                reached = {at + 1 for at in reached if at < len(parts) and wanted.match(parts[at])}
+            if not reached:
+                return False
+        return len(parts) in reached
+
+
+def _compiled(part: str) -> re.Pattern[str]:
+    return re.compile(fnmatch.translate(_ESCAPED.sub(lambda found: f"[{found[1]}]", part)))
+
+
+class Glob:
+    """What `glob` takes: any of the patterns that its braces stand for."""
+
+    __slots__ = ("_patterns",)
+
+    def __init__(self, text: str) -> None:
+        parts_of(text)
+        self._patterns = [Pattern(one) for one in _alternatives(text)]
+
+    def matches(self, parts: Parts) -> bool:
+        """Whether a path, part by part, is one that is meant."""
+        return any(pattern.matches(parts) for pattern in self._patterns)
+
+
+def _alternatives(text: str) -> list[str]:
+    todo, done = [text], list[str]()
+    while todo:
+        one = todo.pop()
+        found = _BRACES.search(one)
+        if found is None:
+            done.append(one)
+        else:
+            todo.extend(one[: found.start()] + word + one[found.end() :] for word in found[1].split(","))
+        if len(todo) + len(done) > MAX_ALTERNATIVES:
+            raise BadPattern(text, f"its braces stand for more than {MAX_ALTERNATIVES} patterns")
+    return done
+
+
+class Ignored:
+    """What the `.gitignore` files from the root down to one folder say; the last rule that matches decides."""
+
+    __slots__ = ("_above", "_depth", "_rules")
+
+    def __init__(self, above: Ignored | None = None, folder: Parts = (), lines: Iterable[str] = ()) -> None:
+        self._above = above
+        self._depth = len(folder)
+        self._rules = [rule for line in list(lines)[:MAX_RULES] if (rule := _rule(line)) is not None]
+
+    def names(self, parts: Parts, *, folder: bool) -> bool:
+        """Whether the file or *folder* at *parts* is ignored; those above it are not asked about."""
+        return self._says(parts, folder=folder) is True
+
+    def _says(self, parts: Parts, *, folder: bool) -> bool | None:
+        below = parts[self._depth :]
+        for pattern, negated, folders in reversed(self._rules):
+            if (folder or not folders) and pattern.matches(below):
+                return not negated
+        return None if self._above is None else self._above._says(parts, folder=folder)  # noqa: SLF001 - one of us
+
+
+def _rule(line: str) -> tuple[Pattern, bool, bool] | None:
+    text = line.rstrip("\r\n")
+    while text.endswith(" ") and not text.endswith("\\ "):
+        text = text[:-1]
+    negated = text.startswith("!")
+    text = text.removeprefix("!")
+    if not text.strip("/") or text.startswith("#"):
+        return None
+    folders = text.endswith("/")
+    text = text.rstrip("/")
+    try:
+        return Pattern(text, anchored="/" in text), negated, folders
+    except re.error:
+        return None
+
+
+def lines_of(data: bytes | None) -> Sequence[str]:
+    """Return the lines of a `.gitignore`."""
+    return () if data is None else data[: 256 * 1024].decode(errors="replace").splitlines()

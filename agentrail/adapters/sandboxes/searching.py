@@ -1,0 +1,205 @@
+"""Walking folders and searching files, without blocking anybody and without following a link."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+from typing import IO, Final, cast
+
+from agentrail.adapters.sandboxes.matcher import Found, Matcher, Order
+from agentrail.adapters.sandboxes.paths import Parts, parts_of
+from agentrail.adapters.sandboxes.patterns import Glob, Ignored, lines_of
+from agentrail.adapters.sandboxes.storage import Storage
+from agentrail.errors import AgentrailError, BadPattern, FileMissing
+from agentrail.ports.sandbox import Entry, Kind, Listing, Match, Matches, Search
+
+MAX_SEEN: Final = 200_000
+"""Files and folders that one walk looks at."""
+
+_MATCHER: Final = str(Path(__file__).with_name("matcher.py"))
+
+
+class Stopped(Exception):  # noqa: N818 - a signal between our own functions
+    """Whoever waited for the search has gone."""
+
+
+def walk(storage: Storage, start: Parts, *, ignored: bool) -> Iterator[Entry]:
+    """Yield the files below *start*, in order of path; with *ignored*, also those that `.gitignore` names."""
+    above = _rules_above(storage, start) if not ignored else Ignored()
+    stack: list[tuple[Ignored, Iterator[Entry]]] = [(above, iter(storage.entries(start)))]
+    for _ in range(MAX_SEEN):
+        rules, found = stack[-1]
+        entry = next(found, None)
+        if entry is None:
+            stack.pop()
+            if not stack:
+                return
+            continue
+        parts = tuple(entry.path.split("/"))
+        is_folder = entry.kind is Kind.FOLDER
+        if not ignored and (parts[-1] == ".git" or rules.names(parts, folder=is_folder)):
+            continue
+        if is_folder:
+            with suppress(AgentrailError):  # gone meanwhile, not ours to read, or on another file system
+                below = storage.entries(parts)
+                stack.append((rules if ignored else _rules(storage, parts, below, rules), iter(below)))
+        elif entry.kind is Kind.FILE:
+            yield entry
+
+
+def _rules_above(storage: Storage, start: Parts) -> Ignored:
+    rules = Ignored()
+    for depth in range(len(start) + 1):
+        folder = start[:depth]
+        rules = Ignored(rules, folder, lines_of(storage.data((*folder, ".gitignore"))))
+    return rules
+
+
+def _rules(storage: Storage, folder: Parts, below: list[Entry], above: Ignored) -> Ignored:
+    if not any(entry.path.endswith("/.gitignore") for entry in below):
+        return above
+    return Ignored(above, folder, lines_of(storage.data((*folder, ".gitignore"))))
+
+
+def find(storage: Storage, pattern: str, path: str, *, ignored: bool, limit: int) -> Listing:
+    """Return the files below *path* that match."""
+    glob, start = Glob(pattern), parts_of(path)
+    found: list[Entry] = []
+    for entry in walk(storage, start, ignored=ignored):
+        if glob.matches(tuple(entry.path.split("/"))[len(start) :]):
+            if len(found) >= limit:
+                return Listing(tuple(found), cut=True)
+            found.append(entry)
+    return Listing(tuple(found))
+
+
+def order_of(search: Search) -> Order:
+    """Return *search* as the matcher takes it; a pattern that cannot be read is a `BadPattern`."""
+    pattern = re.escape(search.pattern) if search.fixed else search.pattern
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise BadPattern(search.pattern, str(error)) from error
+    return Order(
+        pattern=pattern,
+        ignore_case=search.ignore_case,
+        before=max(search.before, 0),
+        after=max(search.after, 0),
+        limit=max(search.limit, 1),
+    )
+
+
+def contents(storage: Storage, search: Search) -> Iterator[tuple[str, bytes | None]]:
+    """Yield the files to search; those that cannot be had with `None`."""
+    parts = parts_of(search.path)
+    glob = Glob(search.glob)
+    kind = storage.kind(search.path)
+    if kind is None:
+        raise FileMissing("search", search.path, "file or folder")
+    if kind is not Kind.FOLDER:
+        storage.read(search.path, 0, 0)  # refused where any other file would only be skipped
+        yield "/".join(parts), storage.data(parts)
+        return
+    for entry in walk(storage, parts, ignored=search.ignored):
+        if glob.matches(tuple(entry.path.split("/"))[len(parts) :]):
+            yield entry.path, storage.data(tuple(entry.path.split("/")))
+
+
+def grep_here(storage: Storage, search: Search) -> Matches:
+    """Search in this very process, which a pattern may hold up: for files in memory."""
+    matcher = Matcher(order_of(search))
+    skipped = 0
+    for path, data in contents(storage, search):
+        if data is None:
+            skipped += 1
+        else:
+            matcher.look(path, data)
+        if matcher.cut:
+            break
+    return _matches(matcher.found, matcher.searched, skipped + matcher.skipped, cut=matcher.cut)
+
+
+class Grep:
+    """One search in a process of its own; `stop` may be called from another thread, and `run` ends soon."""
+
+    __slots__ = ("_child", "_search", "_stopped", "_storage")
+
+    def __init__(self, storage: Storage, search: Search) -> None:
+        self._storage = storage
+        self._search = search
+        self._child: subprocess.Popen[bytes] | None = None
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Have it end."""
+        self._stopped = True
+        if self._child is not None:
+            self._child.kill()
+
+    def run(self) -> Matches:
+        """Search; blocks until all is read, or enough found."""
+        order = order_of(self._search)
+        found = contents(self._storage, self._search)
+        first = next(found, None)  # a path that is refused is refused before anything is started
+        if first is None:
+            return Matches(())
+        with subprocess.Popen(  # noqa: S603 - our own script
+            [sys.executable, "-I", "-S", _MATCHER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env={},
+            start_new_session=True,
+        ) as child:
+            self._child = child
+            try:
+                if self._stopped or child.stdin is None or child.stdout is None:
+                    raise Stopped
+                skipped = self._tell(child.stdin, order, chain((first,), found))
+                answer = child.stdout.read()
+            finally:
+                child.kill()
+        return _answered(answer, skipped)
+
+    def _tell(self, child: IO[bytes], order: Order, found: Iterable[tuple[str, bytes | None]]) -> int:
+        """Give the child all there is to search, and return how many files could not be had."""
+        skipped = 0
+        try:
+            child.write(json.dumps(order).encode() + b"\n")
+            for path, data in found:
+                if self._stopped:
+                    raise Stopped
+                if data is None:
+                    skipped += 1
+                else:
+                    child.write(json.dumps([path, len(data)]).encode() + b"\n" + data)
+        except BrokenPipeError:
+            pass  # it has found enough, or was stopped
+        finally:
+            with suppress(BrokenPipeError):
+                child.close()
+        return skipped
+
+
+def _answered(answer: bytes, skipped: int) -> Matches:
+    if not answer:
+        raise Stopped
+    read = cast("dict[str, object]", json.loads(answer))
+    return _matches(
+        cast("list[Found]", read["found"]),  # as our own script writes it
+        cast("int", read["searched"]),
+        skipped + cast("int", read["skipped"]),
+        cut=bool(read["cut"]),
+    )
+
+
+def _matches(found: list[Found], searched: int, skipped: int, *, cut: bool) -> Matches:
+    lines = (Match(path, number, line, tuple(above), tuple(below)) for path, number, line, above, below in found)
+    return Matches(tuple(lines), cut, searched, skipped)
