@@ -76,8 +76,8 @@ class Limits(Value):
 class BubblewrapSandbox(LocalSandbox):
     """Files below *root*; commands see the root, the system, what is *readable*, and nothing else.
 
-    Names in *protected* that stand in the root are read-only for commands too; those that do not exist are held by empty
-    folders while a command runs.
+    Names in *protected* that stand in the root are read-only for commands too; most of those that do not exist are held
+    by empty folders while a command runs.
     """
 
     __slots__ = ("_guards", "_limits", "_network", "_readable")

@@ -1,0 +1,282 @@
+"""What every sandbox must do, as tests to inherit: give the class a `sandbox` fixture that returns an empty one.
+
+    class TestMine(SandboxConformance):
+        @pytest.fixture
+        def sandbox(self) -> Sandbox:
+            return MySandbox()
+
+The tests are async functions for pytest-trio. A sandbox that runs commands inherits `CommandConformance` too.
+"""
+
+# ruff: noqa: PLR2004, S101 - these are tests
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+import trio
+
+from agentrail.errors import AgentrailError, BadEdit, BadPattern, CommandRefused, FileFailed, FileMissing, PathRefused
+from agentrail.ports.sandbox import Command, Entry, Heard, Kind, Sandbox, Search
+
+REFUSED = (
+    "",
+    "..",
+    "../x",
+    "a/../../x",
+    "a/..",
+    "/etc/passwd",
+    "/",
+    "~",
+    "~/x",
+    "a\0b",
+    "a\nb",
+    "x" * 256,
+    "\ud800",
+    "\uff0e\uff0e/x",
+)
+"""Paths that no sandbox takes."""
+
+
+async def raised(kind: type[AgentrailError], doing: Awaitable[object]) -> AgentrailError:
+    """Return the error of *kind* that *doing* ends with; anything else fails the test."""
+    try:
+        answer = await doing
+    except kind as error:
+        return error
+    raise AssertionError(answer)
+
+
+def paths(entries: tuple[Entry, ...]) -> list[str]:
+    """Return where the *entries* stand."""
+    return [entry.path for entry in entries]
+
+
+class SandboxConformance:
+    """Files: read, written, edited, listed and searched, and refused."""
+
+    async def test_what_is_written_is_read(self, sandbox: Sandbox) -> None:
+        """What was written is there, with the folders above it."""
+        written = await sandbox.write("a/b/c.txt", b"one\ntwo\n")
+        content = await sandbox.read("a/b/c.txt")
+        assert (written.size, written.created) == (8, True)
+        assert (content.data, content.size) == (b"one\ntwo\n", 8)
+        assert await sandbox.exists("a/b")
+        assert not (await sandbox.write("a/b/c.txt", b"")).created
+        assert (await sandbox.read("./a//b/./c.txt")).data == b""
+
+    async def test_any_bytes_and_any_name_can_be_written(self, sandbox: Sandbox) -> None:
+        """A file is bytes, and a name is almost any text."""
+        data = bytes(range(256)) * 5
+        for name in ("ü 漢字 🙂.txt", "-rf", "$(x)", "a b'c\"d;e&f|g", "...", "%2e%2e", "x" * 255):
+            await sandbox.write(name, data)
+            assert (await sandbox.read(name)).data == data
+
+    async def test_a_piece_of_a_file_can_be_read(self, sandbox: Sandbox) -> None:
+        """Offset and limit are bytes; the size is that of the whole."""
+        await sandbox.write("f", b"0123456789")
+        for offset, limit, piece in ((3, 4, b"3456"), (8, 9, b"89"), (10, 1, b""), (99, 1, b""), (0, 0, b"")):
+            content = await sandbox.read("f", offset, limit)
+            assert (content.data, content.size) == (piece, 10)
+
+    async def test_what_is_not_there_is_missing(self, sandbox: Sandbox) -> None:
+        """Nothing is made by looking for it."""
+        await raised(FileMissing, sandbox.read("no/such"))
+        await raised(FileMissing, sandbox.edit("nothing", b"a", b"b"))
+        await raised(FileMissing, sandbox.list("no"))
+        await raised(FileMissing, sandbox.glob("*", "no"))
+        await raised(FileMissing, sandbox.grep(Search("x", "no")))
+        assert not await sandbox.exists("no/such")
+        assert (await sandbox.list()).entries == ()
+
+    async def test_a_folder_is_no_file_and_a_file_no_folder(self, sandbox: Sandbox) -> None:
+        """Neither is taken for the other."""
+        await sandbox.write("folder/file", b"x")
+        await raised(FileFailed, sandbox.read("folder"))
+        await raised(FileFailed, sandbox.write("folder", b""))
+        await raised(FileFailed, sandbox.write("folder/file/below", b""))
+        await raised(FileFailed, sandbox.list("folder/file"))
+        assert (await sandbox.read("folder/file")).data == b"x"
+
+    async def test_an_edit_replaces_what_occurs_once(self, sandbox: Sandbox) -> None:
+        """Twice or never is an error that says how often, and changes nothing."""
+        await sandbox.write("f", b"one two two")
+        assert (await sandbox.edit("f", b"one", b"three")).size == len(b"three two two")
+        for old, times in ((b"two", 2), (b"nine", 0), (b"", 0)):
+            error = await raised(BadEdit, sandbox.edit("f", old, b"x"))
+            assert isinstance(error, BadEdit)
+            assert error.times == times
+        assert (await sandbox.read("f")).data == b"three two two"
+        assert (await sandbox.edit("f", b"two", b"2", every=True)).replaced == 2
+        assert (await sandbox.read("f")).data == b"three 2 2"
+
+    async def test_edits_at_the_same_time_are_all_kept(self, sandbox: Sandbox) -> None:
+        """No edit overwrites another."""
+        names = [f"<{number}>" for number in range(8)]
+        await sandbox.write("f", "".join(names).encode())
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - the edits end with the test
+            for name in names:
+                nursery.start_soon(sandbox.edit, "f", name.encode(), b".")
+        assert (await sandbox.read("f")).data == b"." * len(names)
+
+    async def test_a_folder_is_listed_in_order(self, sandbox: Sandbox) -> None:
+        """Each entry has its path from the root, its kind and its size."""
+        await sandbox.write("d/b", b"12")
+        await sandbox.write("d/a/x", b"")
+        await sandbox.write("c", b"1")
+        listing = await sandbox.list("d")
+        assert listing.entries == (Entry("d/a", Kind.FOLDER), Entry("d/b", Kind.FILE, 2))
+        assert not listing.cut
+        assert paths((await sandbox.list()).entries) == ["c", "d"]
+        short = await sandbox.list(".", 1)
+        assert (paths(short.entries), short.cut) == (["c"], True)
+
+    async def test_a_glob_finds_files(self, sandbox: Sandbox) -> None:
+        """A pattern without a slash is about the name; `**` is any number of folders."""
+        for name in ("a.py", "d/b.py", "d/e/c.py", "d/e/c.txt", "[x].py"):
+            await sandbox.write(name, b"")
+        for pattern, wanted in (
+            ("*.py", ["[x].py", "a.py", "d/b.py", "d/e/c.py"]),
+            ("d/*.py", ["d/b.py"]),
+            ("d/**/*.py", ["d/b.py", "d/e/c.py"]),
+            ("**/e/*", ["d/e/c.py", "d/e/c.txt"]),
+            ("*.{py,txt}", ["[x].py", "a.py", "d/b.py", "d/e/c.py", "d/e/c.txt"]),
+            ("[[]x].py", ["[x].py"]),
+            ("nothing", []),
+        ):
+            assert paths((await sandbox.glob(pattern)).entries) == wanted, pattern
+        assert paths((await sandbox.glob("*.py", "d/e")).entries) == ["d/e/c.py"]
+        assert (await sandbox.glob("*", limit=2)).cut
+
+    async def test_a_search_finds_lines(self, sandbox: Sandbox) -> None:
+        """With their numbers, and the lines around them."""
+        await sandbox.write("a/f.txt", b"one\r\nTwo\nthree\nfour")
+        await sandbox.write("b.txt", b"three\n")
+        await sandbox.write("c.bin", b"three\0")
+        found = await sandbox.grep(Search("t[hw]", ignore_case=True, before=1, after=1))
+        assert [(match.path, match.number, match.line) for match in found.matches] == [
+            ("a/f.txt", 2, "Two"),
+            ("a/f.txt", 3, "three"),
+            ("b.txt", 1, "three"),
+        ]
+        assert (found.matches[0].before, found.matches[0].after) == (("one",), ("three",))
+        assert (found.searched, found.skipped, found.cut) == (2, 1, False)
+        assert len((await sandbox.grep(Search("t[h", fixed=True))).matches) == 0
+        assert len((await sandbox.grep(Search("three", glob="*.txt", path="a"))).matches) == 1
+        assert len((await sandbox.grep(Search("three", path="b.txt"))).matches) == 1
+        assert (await sandbox.grep(Search("three", limit=1))).cut
+        await raised(BadPattern, sandbox.grep(Search("(")))
+
+    async def test_what_git_ignores_is_not_searched_unless_asked(self, sandbox: Sandbox) -> None:
+        """Rules count from the root to the file; the last one that matches decides."""
+        await sandbox.write(".gitignore", b"*.log\n!keep.log\n/build/\n# comment\n")
+        await sandbox.write("d/.gitignore", b"local\n")
+        for name in ("a.log", "keep.log", "build/x", "d/build/x", "d/local", "local", "d/a.log"):
+            await sandbox.write(name, b"word")
+        seen = [match.path for match in (await sandbox.grep(Search("word"))).matches]
+        assert seen == ["d/build/x", "keep.log", "local"]
+        assert paths((await sandbox.glob("*.log", "d")).entries) == []
+        everything = paths((await sandbox.glob("**", ignored=True)).entries)
+        assert {"a.log", "build/x", "d/local", ".gitignore"} <= set(everything)
+
+    async def test_no_sandbox_takes_a_path_that_leads_elsewhere(self, sandbox: Sandbox) -> None:
+        """Whatever is asked for."""
+        await sandbox.write("a/x", b"")
+        for path in REFUSED:
+            await raised(PathRefused, sandbox.read(path))
+            await raised(PathRefused, sandbox.write(path, b""))
+            await raised(PathRefused, sandbox.edit(path, b"a", b"b"))
+            await raised(PathRefused, sandbox.exists(path))
+            await raised(PathRefused, sandbox.list(path))
+            await raised(PathRefused, sandbox.glob("*", path))
+            await raised(PathRefused, sandbox.grep(Search("x", path)))
+
+    async def test_what_others_obey_cannot_be_written(self, sandbox: Sandbox) -> None:
+        """Whether or not it exists."""
+        for path in (".git/hooks/pre-commit", "d/.git/config", ".GIT/config", ".agentrail/settings", ".envrc"):
+            await raised(PathRefused, sandbox.write(path, b""))
+            await raised(PathRefused, sandbox.edit(path, b"a", b"b"))
+        assert (await sandbox.list()).entries == ()
+
+
+class CommandConformance:
+    """Commands: run, heard, stopped."""
+
+    async def test_a_command_answers(self, sandbox: Sandbox) -> None:
+        """With its code, its output and its errors."""
+        done = await sandbox.execute(Command("echo out; echo err >&2; exit 3"))
+        assert (done.exit_code, done.stdout.text, done.stderr.text) == (3, "out\n", "err\n")
+        assert (done.timed_out, done.killed, done.clean) == (False, False, True)
+        both = await sandbox.execute(Command("echo out; echo err >&2", merge=True))
+        assert (both.exit_code, both.stdout.text, both.stderr.text) == (0, "out\nerr\n", "")
+
+    async def test_arguments_are_not_read_by_a_shell(self, sandbox: Sandbox) -> None:
+        """What is given as words arrives as words."""
+        words = ("a b", "$HOME", "`id`", "; exit 1", "*", "-n", "", "'\"", "ü")
+        done = await sandbox.execute(Command(("printf", "%s|", *words)))
+        assert done.stdout.text == "".join(f"{word}|" for word in words)
+
+    async def test_a_command_sees_the_files_and_runs_where_it_is_told(self, sandbox: Sandbox) -> None:
+        """The root is where it starts."""
+        await sandbox.write("d/f", b"text")
+        assert (await sandbox.execute(Command("cat d/f"))).stdout.text == "text"
+        assert (await sandbox.execute(Command("cat f; echo new > g", folder="d"))).stdout.text == "text"
+        assert (await sandbox.read("d/g")).data == b"new\n"
+        await raised(PathRefused, sandbox.execute(Command("true", folder="..")))
+        await raised(FileMissing, sandbox.execute(Command("true", folder="no")))
+
+    async def test_a_command_gets_only_the_environment_it_is_given(self, sandbox: Sandbox) -> None:
+        """And nobody can make programs load something else by it."""
+        done = await sandbox.execute(Command("echo $MINE; env", env=(("MINE", "1"),)))
+        names = {line.partition("=")[0] for line in done.stdout.text.splitlines()[1:]}
+        assert done.stdout.text.startswith("1\n")
+        usual = {"HOME", "LANG", "LC_ALL", "LOGNAME", "MINE", "OLDPWD", "PATH", "PWD", "SHLVL", "TERM", "TMPDIR", "TZ"}
+        assert names <= {*usual, "USER", "_"}
+        for name in ("LD_PRELOAD", "BASH_ENV", "PATH", "a b", ""):
+            await raised(CommandRefused, sandbox.execute(Command("true", env=((name, "x"),))))
+
+    async def test_an_empty_command_is_refused(self, sandbox: Sandbox) -> None:
+        """As is one that no system takes."""
+        for run in ("", " ", (), ("",), "a\0b"):
+            await raised(CommandRefused, sandbox.execute(Command(run)))
+
+    async def test_a_program_that_is_not_there_says_so(self, sandbox: Sandbox) -> None:
+        """As a shell would: the call was made, the answer is 127."""
+        for run in ("no-such-program", ("no-such-program",)):
+            assert (await sandbox.execute(Command(run))).exit_code == 127
+
+    async def test_a_command_that_takes_too_long_is_ended(self, sandbox: Sandbox) -> None:
+        """What it had written is kept."""
+        done = await sandbox.execute(Command("echo begun; sleep 100", timeout=0.3))
+        assert (done.timed_out, done.stdout.text) == (True, "begun\n")
+        assert done.exit_code != 0
+
+    async def test_a_process_in_the_background_is_heard_and_killed(self, sandbox: Sandbox) -> None:
+        """Whoever owns a nursery runs it."""
+        begun = trio.Event()
+        process = sandbox.prepare(Command("printf onetwo; sleep 100"), lambda _: begun.set())
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - the process ends with the test
+            nursery.start_soon(process.run)
+            with trio.fail_after(10):
+                await begun.wait()
+            assert process.heard(3) == Heard(b"two", 6)
+            assert process.execution is None
+            process.kill()
+        assert process.execution is not None
+        assert process.execution.killed
+        assert process.heard(6).data == b""
+
+    async def test_of_a_long_output_both_ends_are_kept(self, sandbox: Sandbox) -> None:
+        """And it is said how much is missing."""
+        done = await sandbox.execute(Command("echo begin; head -c 3000000 /dev/zero; echo end", keep=1000))
+        assert done.stdout.total == 3_000_010
+        assert done.stdout.head.startswith(b"begin\n")
+        assert done.stdout.tail.endswith(b"end\n")
+        assert len(done.stdout.head) + len(done.stdout.tail) == 1000
+        assert done.stdout.lost == 2_999_010
+
+    async def test_what_holds_the_pipe_in_the_background_does_not_delay_the_answer(self, sandbox: Sandbox) -> None:
+        """It ends with the command."""
+        with trio.fail_after(10):
+            done = await sandbox.execute(Command("sleep 100 & echo done"))
+        assert (done.exit_code, done.stdout.text) == (0, "done\n")

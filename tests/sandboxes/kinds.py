@@ -1,0 +1,36 @@
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentrail.adapters.sandboxes import beneath
+from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox, check_bwrap, find_bwrap
+from agentrail.adapters.sandboxes.local import LocalSandbox
+from agentrail.errors import SandboxMissing
+
+CAMPAIGN = os.environ.get("AGENTRAIL_PROFILE") == "campaign"
+
+
+def without_openat2(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(beneath, "has_openat2", lambda: False)
+
+
+def no_bubblewrap() -> str:
+    try:
+        check_bwrap(find_bwrap())
+    except SandboxMissing as error:
+        return str(error)
+    return ""
+
+
+WHY_NOT = no_bubblewrap()
+needs_bubblewrap = pytest.mark.skipif(bool(WHY_NOT), reason=f"run `make sandbox-tools` first: {WHY_NOT}")
+needs_openat2 = pytest.mark.skipif(not beneath.has_openat2(), reason="this kernel has no openat2")
+
+Opened = Callable[[Path], LocalSandbox]
+
+WITH_COMMANDS = [
+    pytest.param(LocalSandbox, id="local"),
+    pytest.param(BubblewrapSandbox, id="bubblewrap", marks=needs_bubblewrap),
+]

@@ -1,0 +1,81 @@
+from pathlib import Path
+
+import pytest
+
+from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox
+from agentrail.adapters.sandboxes.composite import CompositeSandbox
+from agentrail.adapters.sandboxes.local import LocalSandbox
+from agentrail.adapters.sandboxes.memory import MemorySandbox
+from agentrail.errors import CommandRefused
+from agentrail.ports.sandbox import Command, Sandbox, Search
+from agentrail.testing.sandboxes import CommandConformance, SandboxConformance, paths, raised
+from tests.sandboxes.kinds import needs_bubblewrap, needs_openat2, without_openat2
+
+
+@needs_openat2
+class TestLocal(SandboxConformance, CommandConformance):
+    @pytest.fixture
+    def sandbox(self, tmp_path: Path) -> Sandbox:
+        return LocalSandbox(tmp_path)
+
+
+class TestLocalPartByPart(SandboxConformance):
+    @pytest.fixture
+    def sandbox(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
+        without_openat2(monkeypatch)
+        return LocalSandbox(tmp_path)
+
+
+@needs_bubblewrap
+class TestBubblewrap(SandboxConformance, CommandConformance):
+    @pytest.fixture
+    def sandbox(self, tmp_path: Path) -> Sandbox:
+        return BubblewrapSandbox(tmp_path)
+
+
+class TestMemory(SandboxConformance):
+    @pytest.fixture
+    def sandbox(self) -> Sandbox:
+        return MemorySandbox()
+
+    async def test_it_runs_nothing(self, sandbox: Sandbox) -> None:
+        await raised(CommandRefused, sandbox.execute(Command("true")))
+        with pytest.raises(CommandRefused):
+            sandbox.prepare(Command("true"))
+
+
+class TestCompositeDefault(SandboxConformance):
+    @pytest.fixture
+    def sandbox(self) -> Sandbox:
+        return CompositeSandbox({}, MemorySandbox())
+
+
+class TestComposite:
+    @pytest.fixture
+    def sandbox(self) -> Sandbox:
+        notes = MemorySandbox({"n.md": b"word", "deep/shadowed": b"word"})
+        deep = MemorySandbox({"k.py": b"word"})
+        default = MemorySandbox({"a.py": b"word", "notes/shadowed": b"word"})
+        return CompositeSandbox({"/notes/": notes, "notes/deep": deep}, default)
+
+    async def test_the_longest_prefix_decides(self, sandbox: Sandbox) -> None:
+        await sandbox.write("notes/deep/new", b"1")
+        assert (await sandbox.read("/notes/deep/new")).data == b"1"
+        assert (await sandbox.read("notes/n.md")).data == b"word"
+        assert not await sandbox.exists("notes/shadowed")
+        assert not await sandbox.exists("notes/deep/shadowed")
+
+    async def test_what_is_found_from_above_is_found_in_all(self, sandbox: Sandbox) -> None:
+        assert paths((await sandbox.list()).entries) == ["a.py", "notes"]
+        assert paths((await sandbox.list("notes")).entries) == ["notes/deep", "notes/n.md"]
+        assert paths((await sandbox.glob("**/*.py")).entries) == ["a.py", "notes/deep/k.py"]
+        assert paths((await sandbox.glob("*", "/notes")).entries) == ["notes/deep/k.py", "notes/n.md"]
+        found = await sandbox.grep(Search("word"))
+        assert [match.path for match in found.matches] == ["a.py", "notes/deep/k.py", "notes/n.md"]
+
+    async def test_a_prefix_cannot_be_left_or_overwritten(self, sandbox: Sandbox) -> None:
+        for path in ("notes/../a.py", "/a.py", "notes/deep/../../a.py", "//etc/passwd"):
+            with pytest.raises(Exception, match="refused"):
+                await sandbox.read(path)
+        with pytest.raises(Exception, match="folder"):
+            await sandbox.write("notes", b"")
