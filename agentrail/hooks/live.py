@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Final, cast
 
 from agentrail.errors import BrokenPlugin, PluginRefused
@@ -59,6 +59,11 @@ class Live:
     def tool(self, name: str, revision: int, validator: Validator) -> None:
         """Take the *validator* of a tool."""
         self._validators[name, revision] = validator
+
+    def keep(self, plugins: Container[tuple[str, int]], tools: Container[tuple[str, int]]) -> None:
+        """Forget the code of all other *plugins* and the validators of all other *tools*."""
+        self._plugins = {code: plugin for code, plugin in self._plugins.items() if code in plugins}
+        self._validators = {code: validator for code, validator in self._validators.items() if code in tools}
 
     def _entries(self, seats: tuple[Seat, ...]) -> _Row:
         if seats is not self._for:

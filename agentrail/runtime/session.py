@@ -152,6 +152,20 @@ class Session:
             self.performer.release(given.request_id)
         self.state = outcome.state
         self._show(outcome, letter)
+        if letter.prepare is not None:
+            self._forget_code()
+
+    def _forget_code(self) -> None:
+        """Forget the code of plugins and tools that nothing names any more: each change would leave some behind."""
+        state, outfit = self.state, self.outfit
+        joining = (change.seat for change in state.changes if change.seat is not None)
+        plugins = {(seat.key, seat.revision) for seat in (*state.seats, *joining)}
+        tools = {(name, attached.revision) for name, attached in state.tools.items()}
+        if state.batch is not None:
+            tools |= {(call.name, call.revision) for call in state.batch.calls}
+        outfit.judge.keep(plugins, tools)
+        for code in outfit.tools.keys() - tools:
+            del outfit.tools[code]
 
     def _never_was(self, outcome: Step) -> bool:
         """Whether the session ended before it had started: nothing is written, and its id stays free."""
