@@ -249,8 +249,8 @@ class Sandbox(Protocol):
         """Whether a file or folder is there."""
         ...
 
-    async def list(self, path: str = ".", limit: int = 1000) -> Listing:
-        """Return what stands in a folder."""
+    async def list(self, path: str = ".", limit: int = 1000, *, ignored: bool = True) -> Listing:
+        """Return what stands in a folder; without *ignored*, not what `.gitignore` names, and not `.git` itself."""
         ...
 
     async def glob(self, pattern: str, path: str = ".", *, ignored: bool = False, limit: int = 1000) -> Listing:

@@ -69,12 +69,12 @@ class CompositeSandbox:
         prefix, rest = self._place(path)
         return await self._routes[prefix].exists(rest) or bool(self._below((*prefix, *parts_of(rest))))
 
-    async def list(self, path: str = ".", limit: int = 1000) -> Listing:
+    async def list(self, path: str = ".", limit: int = 1000, *, ignored: bool = True) -> Listing:
         """Return what stands in a folder, prefixes among it."""
         prefix, rest = self._place(path)
         parts = (*prefix, *parts_of(rest))
         folders = {path_of(one[: len(parts) + 1]) for one in self._below(parts)}
-        listing = await _if_there(self._routes[prefix].list(rest, limit), Listing(()), bool(folders))
+        listing = await _if_there(self._routes[prefix].list(rest, limit, ignored=ignored), Listing(()), bool(folders))
         entries = [one for entry in listing.entries if (one := _moved(entry, prefix)).path not in folders]
         entries = sorted([*entries, *(Entry(one, Kind.FOLDER) for one in folders)], key=_by_path)
         return Listing(tuple(entries[:limit]), listing.cut or len(entries) > limit)

@@ -16,7 +16,7 @@ import trio
 from agentrail.adapters.processes import Launch, ProcessTree, Ready, argv_of, check_environment, clean_environment
 from agentrail.adapters.sandboxes.files import DiskFiles
 from agentrail.adapters.sandboxes.paths import PROTECTED, parts_of
-from agentrail.adapters.sandboxes.searching import Grep, Stopped, find
+from agentrail.adapters.sandboxes.searching import Grep, Stopped, find, listed
 from agentrail.errors import SearchTooSlow
 from agentrail.ports.sandbox import (
     MAX_FILE,
@@ -89,11 +89,9 @@ class LocalSandbox:
         kind = await self._look(lambda: self._files.kind(path))
         return kind in {Kind.FILE, Kind.FOLDER}
 
-    async def list(self, path: str = ".", limit: int = 1000) -> Listing:
+    async def list(self, path: str = ".", limit: int = 1000, *, ignored: bool = True) -> Listing:
         """Return what stands in a folder."""
-        parts = parts_of(path)
-        entries = await self._look(lambda: self._files.entries(parts))
-        return Listing(tuple(entries[:limit]), len(entries) > limit)
+        return await self._look(lambda: listed(self._files, path, ignored=ignored, limit=limit))
 
     async def glob(self, pattern: str, path: str = ".", *, ignored: bool = False, limit: int = 1000) -> Listing:
         """Return the files below a folder that match."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import trio
 
 from agentrail.adapters.sandboxes.paths import PROTECTED, Parts, check_writable, parts_of, path_of
-from agentrail.adapters.sandboxes.searching import find, grep_here
+from agentrail.adapters.sandboxes.searching import find, grep_here, listed
 from agentrail.adapters.sandboxes.storage import replaced
 from agentrail.errors import CommandRefused, FileFailed, FileMissing
 from agentrail.ports.sandbox import (
@@ -135,11 +135,10 @@ class MemorySandbox:
         await trio.lowlevel.checkpoint()
         return self._files.kind(path) is not None
 
-    async def list(self, path: str = ".", limit: int = 1000) -> Listing:
+    async def list(self, path: str = ".", limit: int = 1000, *, ignored: bool = True) -> Listing:
         """Return what stands in a folder."""
         await trio.lowlevel.checkpoint()
-        entries = self._files.entries(parts_of(path))
-        return Listing(tuple(entries[:limit]), len(entries) > limit)
+        return listed(self._files, path, ignored=ignored, limit=limit)
 
     async def glob(self, pattern: str, path: str = ".", *, ignored: bool = False, limit: int = 1000) -> Listing:
         """Return the files below a folder that match."""

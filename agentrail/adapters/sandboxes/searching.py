@@ -67,6 +67,21 @@ def _rules(storage: Storage, folder: Parts, below: list[Entry], above: Ignored) 
     return Ignored(above, folder, lines_of(storage.data((*folder, ".gitignore"))))
 
 
+def listed(storage: Storage, path: str, *, ignored: bool, limit: int) -> Listing:
+    """Return what stands in a folder."""
+    parts = parts_of(path)
+    entries = storage.entries(parts)
+    if not ignored:
+        rules = _rules_above(storage, parts)
+        entries = [entry for entry in entries if not _is_ignored(entry, rules)]
+    return Listing(tuple(entries[:limit]), len(entries) > limit)
+
+
+def _is_ignored(entry: Entry, rules: Ignored) -> bool:
+    parts = tuple(entry.path.split("/"))
+    return parts[-1] == ".git" or rules.names(parts, folder=entry.kind is Kind.FOLDER)
+
+
 def find(storage: Storage, pattern: str, path: str, *, ignored: bool, limit: int) -> Listing:
     """Return the files below *path* that match."""
     glob, start = Glob(pattern), parts_of(path)
