@@ -11,7 +11,9 @@ from agentrail.core.options import Options
 from agentrail.errors import BadChoice, BadSpec
 from agentrail.hooks.plugin import Attachable
 from agentrail.ports.model import Model
+from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import Service
+from agentrail.ports.web import Web
 from agentrail.values.json import EMPTY, Json
 from agentrail.values.value import value
 
@@ -32,6 +34,10 @@ class SessionSpec(Options):
     """The system prompt."""
     working_dir: str = attrs.field(default=".", kw_only=True)
     """Where the tools work."""
+    sandbox: Sandbox | None = attrs.field(default=None, kw_only=True)
+    """What confines the file and shell tools; `None`: a `LocalSandbox` of the working directory."""
+    web: Web | None = attrs.field(default=None, kw_only=True)
+    """How pages are fetched; `None`: no address that is private."""
     user_data: Mapping[str, Json] = attrs.field(default=EMPTY, kw_only=True)
     """Anything of yours: plugins and tools see it, plugin events carry it."""
     prompt_mode: str = attrs.field(default="full", kw_only=True)
@@ -57,6 +63,8 @@ class SessionSpec(Options):
             raise BadSpec(
                 "model", f"is a `{type(self.model).__name__}`; use a name, or an object with `name` and `stream`"
             )
+        if "\0" in self.working_dir:
+            raise BadSpec("working_dir", "has a NUL character; give the path of a folder")
         for name, least in AT_LEAST.items():
             if getattr(self, name) < least:
                 raise BadSpec(name, f"is {getattr(self, name)}; it must be at least {least}")

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import trio
 
-from agentrail.adapters.files import TextFiles
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.app.models import Factory, Models
 from agentrail.app.spec import SessionSpec
@@ -18,10 +17,12 @@ from agentrail.hooks.live import Live, Validator
 from agentrail.hooks.seats import in_order, refuse_twins, seat_for, unkeyed
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import Compacted, Model
+from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import Tool
+from agentrail.ports.web import Web
 from agentrail.runtime.gate import Gate
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.parts import House, Outfit
+from agentrail.runtime.parts import House, Outfit, Surroundings
 from agentrail.runtime.session import Session
 from agentrail.runtime.supervisor import Sessions
 from agentrail.tools import as_tool, validator_for
@@ -65,7 +66,7 @@ def outfitted(session_id: str, spec: SessionSpec, known: Callable[[str], Model])
     for seat, (key, plugin) in zip(seats, keyed, strict=True):
         judge.seat(key, seat.revision, plugin)
     tools = _tools(spec)
-    outfit = Outfit(judge, tools, {}, spec.services, TextFiles(spec.working_dir), _validator)
+    outfit = Outfit(judge, tools, {}, spec.services, _surroundings(spec), _validator)
     for (name, revision), tool in tools.items():
         judge.tool(name, revision, _validator(tool))
     model = _own_model(outfit, spec.model)
@@ -86,6 +87,26 @@ def outfitted(session_id: str, spec: SessionSpec, known: Callable[[str], Model])
         seats=tuple(seats[place] for place in order),
     )
     return state, outfit
+
+
+def _surroundings(spec: SessionSpec) -> Surroundings:
+    """Return where the tools work; adapters are imported when the first tool runs."""
+
+    def sandbox() -> Sandbox:
+        if spec.sandbox is not None:
+            return spec.sandbox
+        from agentrail.adapters.sandboxes.local import LocalSandbox  # noqa: PLC0415 - a session without tools needs none
+
+        return LocalSandbox(spec.working_dir)
+
+    def web() -> Web:
+        if spec.web is not None:
+            return spec.web
+        from agentrail.adapters.web import HttpxWeb  # noqa: PLC0415 - see above
+
+        return HttpxWeb()
+
+    return Surroundings(sandbox, web)
 
 
 def _tools(spec: SessionSpec) -> dict[tuple[str, int], Tool]:

@@ -31,6 +31,7 @@ from agentrail.errors.outside import (
     SubscriberTooSlow,
     ToolError,
     TransientModelError,
+    WebFailed,
 )
 from agentrail.errors.refused import (
     CommandRefused,
@@ -45,6 +46,7 @@ from agentrail.errors.refused import (
     SteeringQueueFull,
     ToolChanged,
     TurnAborted,
+    WebRefused,
 )
 from agentrail.errors.usage import (
     BadArguments,
@@ -148,4 +150,6 @@ __all__ = [
     "UnknownSession",
     "UnknownTool",
     "UsageError",
+    "WebFailed",
+    "WebRefused",
 ]

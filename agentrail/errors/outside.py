@@ -83,6 +83,15 @@ class SearchTooSlow(OutsideError):
         super().__init__(pattern, seconds)
 
 
+class WebFailed(OutsideError):
+    """A page could not be fetched."""
+
+    wording = "cannot fetch `{0}`: {1}"
+
+    def __init__(self, url: str, problem: str) -> None:
+        super().__init__(url, problem)
+
+
 class SessionCrashed(OutsideError):
     """The session ended by an error of its own."""
 

@@ -7,6 +7,9 @@ from typing import Protocol
 
 import attrs
 
+from agentrail.ports.jobs import Jobs
+from agentrail.ports.sandbox import Sandbox
+from agentrail.ports.web import Web
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.tools import Todo, ToolResult, ToolSpec
 from agentrail.values.value import Value, value
@@ -42,6 +45,12 @@ class ToolContext(Value):
     """What the session has cost; `None`: not known."""
     report: Callable[[str], None] = attrs.field(default=unheard)
     """Say how far it is: subscribers see it at once."""
+    sandbox: Sandbox | None = None
+    """Where files are and commands run; a session always gives one."""
+    jobs: Jobs | None = None
+    """What runs in the session's background; a session always gives it."""
+    web: Web | None = None
+    """How pages are fetched; a session always gives it."""
 
 
 class Tool(Protocol):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import trio
 
 from agentrail.core.inputs import AnyInput, AskSettled
+from agentrail.errors import NotReadable
 from agentrail.hooks.asks import AskAnswer, AskRequest, CallModel, CallService, Failed, Ok, ReadFile, RunTool
 from agentrail.ports.model import Model
+from agentrail.ports.sandbox import KIB, Sandbox
 from agentrail.ports.tool import Service, Tool, ToolContext
-from agentrail.runtime.border import CRASHES, described, fit_response, mended
+from agentrail.runtime.border import CRASHES, described, fit_response
 from agentrail.runtime.calls import execute
 from agentrail.values.content import Text, text_of
 from agentrail.values.json import freeze, thaw
@@ -23,24 +26,25 @@ from agentrail.values.usage import NOTHING_USED, Usage
 
 log = logging.getLogger("agentrail.ask")
 
-ReadText = Callable[[str], Awaitable[str]]
+MAX_READ: Final = 1024 * KIB
+"""Bytes of the largest file that a plugin may ask for."""
 
 
 class World:
     """What a session's plugins can reach through `Ask`."""
 
-    __slots__ = ("model", "read_text", "services", "tool")
+    __slots__ = ("model", "sandbox", "services", "tool")
 
     def __init__(
         self,
         model: Callable[[str], Model],
         tool: Callable[[str], Tool],
-        read_text: ReadText,
+        sandbox: Sandbox,
         services: Mapping[str, Service],
     ) -> None:
         self.model = model
         self.tool = tool
-        self.read_text = read_text
+        self.sandbox = sandbox
         self.services = services
 
 
@@ -82,13 +86,20 @@ async def _answer(request: AskRequest, model: str, world: World, ctx: ToolContex
             said = result_text(result) if isinstance(result, Err) else "a tool with an effect cannot be asked for"
             return Failed(said), NOTHING_USED
         case ReadFile():
-            return Ok(mended(await world.read_text(request.path))), NOTHING_USED
+            return Ok(await _text_of_file(world.sandbox, request.path)), NOTHING_USED
         case CallService():
             service = world.services.get(request.name)
             if service is None:
                 known = ", ".join(sorted(world.services)) or "none"
                 return Failed(f"there is no service `{request.name}` (there are: {known})"), NOTHING_USED
             return Ok(freeze(await service(freeze(thaw(request.payload))))), NOTHING_USED
+
+
+async def _text_of_file(sandbox: Sandbox, path: str) -> str:
+    content = await sandbox.read(path, 0, MAX_READ)
+    if content.size > MAX_READ:
+        raise NotReadable(path, f"it is larger than {MAX_READ} bytes")
+    return content.data.decode()
 
 
 def _unheard(_: Chunk) -> None:

@@ -10,8 +10,9 @@ import trio
 from agentrail.hooks.live import Live, Validator
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import Compactor, Model
+from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import Service, Tool
-from agentrail.runtime.asks import ReadText
+from agentrail.ports.web import Web
 from agentrail.runtime.calls import Calls
 from agentrail.runtime.clock import Clock
 from agentrail.runtime.gate import Gate
@@ -44,10 +45,36 @@ class House:
         self.timers = Timers()
 
 
-class Outfit:
-    """The code of one session: its plugins, tools and services, and how its tools are checked."""
+class Surroundings:
+    """Where a session's tools work; each part is made when the first tool runs."""
 
-    __slots__ = ("_revision", "judge", "models", "read_text", "services", "tools", "validator")
+    __slots__ = ("_make_sandbox", "_make_web", "_sandbox", "_web")
+
+    def __init__(self, make_sandbox: Callable[[], Sandbox], make_web: Callable[[], Web]) -> None:
+        self._make_sandbox = make_sandbox
+        self._make_web = make_web
+        self._sandbox: Sandbox | None = None
+        self._web: Web | None = None
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """Where files are and commands run."""
+        if self._sandbox is None:
+            self._sandbox = self._make_sandbox()
+        return self._sandbox
+
+    @property
+    def web(self) -> Web:
+        """How pages are fetched."""
+        if self._web is None:
+            self._web = self._make_web()
+        return self._web
+
+
+class Outfit:
+    """The code of one session: its plugins, tools and services, where these work, and how tools are checked."""
+
+    __slots__ = ("_revision", "judge", "models", "services", "surroundings", "tools", "validator")
 
     def __init__(
         self,
@@ -55,7 +82,7 @@ class Outfit:
         tools: dict[tuple[str, int], Tool],
         models: Mapping[str, Model],
         services: Mapping[str, Service],
-        read_text: ReadText,
+        surroundings: Surroundings,
         validator: Callable[[Tool], Validator],
     ) -> None:
         self._revision = 0
@@ -63,7 +90,7 @@ class Outfit:
         self.tools = tools
         self.models = dict(models)
         self.services = services
-        self.read_text = read_text
+        self.surroundings = surroundings
         self.validator = validator
 
     def next_revision(self) -> int:

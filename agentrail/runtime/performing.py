@@ -21,6 +21,7 @@ from agentrail.runtime.asks import RunningAsk, World
 from agentrail.runtime.border import CRASHES, described
 from agentrail.runtime.bus import Bus
 from agentrail.runtime.calls import RunningCall
+from agentrail.runtime.jobs import BackgroundJobs
 from agentrail.runtime.parts import House, Outfit
 from agentrail.runtime.slot import Slot
 from agentrail.runtime.streams import Stream
@@ -41,6 +42,7 @@ class Performer:
         "_calls",
         "_compaction",
         "_house",
+        "_jobs",
         "_outfit",
         "_post",
         "_session_id",
@@ -61,6 +63,7 @@ class Performer:
         self._stream: Stream | None = None
         self._calls: dict[str, RunningCall] = {}
         self._asks: dict[str, RunningAsk] = {}
+        self._jobs = BackgroundJobs(house.nursery)
         self._compaction: trio.CancelScope | None = None
         self.state: State | None = None
         self.started: Slot[AgentrailError | None] = Slot()
@@ -108,6 +111,7 @@ class Performer:
             call.scope.cancel()
         for ask in self._asks.values():
             ask.scope.cancel()
+        self._jobs.close()
         if self._compaction is not None:
             self._compaction.cancel()
 
@@ -188,6 +192,7 @@ class Performer:
         state = self.state
         if state is None:
             return ToolContext(self._session_id, call_id, key)
+        surroundings = self._outfit.surroundings
         return ToolContext(
             self._session_id,
             call_id,
@@ -200,6 +205,9 @@ class Performer:
             state.usage.total_tokens,
             state.usage.cost_usd,
             report,
+            surroundings.sandbox,
+            self._jobs,
+            surroundings.web,
         )
 
     def cancel_calls(self, effect: effects.CancelCalls) -> None:
@@ -229,7 +237,7 @@ class Performer:
     def carry_out(self, effect: effects.CarryOut) -> None:
         """Do what a plugin asked for in a task of its own."""
         ask = self._asks[effect.ask_id] = RunningAsk(effect.ask_id)
-        world = World(self.model, self._tool, self._outfit.read_text, self._outfit.services)
+        world = World(self.model, self._tool, self._outfit.surroundings.sandbox, self._outfit.services)
         ctx = self._context(effect.ask_id, f"{self._session_id}/{effect.ask_id}", unheard)
 
         def post(given: AnyInput) -> None:

@@ -1,0 +1,245 @@
+"""Pages of the web: fetched by httpx, within limits, and from nowhere that only we can reach.
+
+A name is resolved once; every address found must be open, and the connection goes to one of these very addresses. So
+there is no second look-up that could say something else. Each redirect goes through the same gate. No proxy of the
+environment is used, and no cookie is kept.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import zlib
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import trio
+
+from agentrail.adapters.addresses import Address, is_open, networks
+from agentrail.errors import WebFailed, WebRefused
+from agentrail.ports.web import MAX_PAGE, Page
+from agentrail.values.value import Value, value
+
+if TYPE_CHECKING:  # importing it takes longer than all of agentrail
+    import httpx
+
+MAX_REDIRECTS: Final = 5
+"""How often a page may send us on."""
+
+MAX_ADDRESSES: Final = 3
+"""Addresses of one name that are tried."""
+
+HEADERS: Final = {
+    "user-agent": "agentrail",
+    "accept": "text/html, text/*, application/json, */*;q=0.1",
+    "accept-encoding": "gzip",
+}
+
+_NUMERIC: Final = re.compile(r"(?:.*\.)?(?:\d+|0[xX][0-9A-Fa-f]*)\.?")
+_CHARSET: Final = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
+_TEXTUAL: Final = re.compile(r"text/.*|application/(?:.*\+)?(?:json|xml|javascript|yaml|x-yaml|toml|x-ndjson)")
+_HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
+_MOVED: Final = frozenset({301, 302, 303, 307, 308})
+
+Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
+"""Returns the addresses of a host."""
+
+
+async def resolve(host: str, port: int) -> Sequence[str]:
+    """Ask the system for the addresses of *host*."""
+    found = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_STREAM)
+    return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+@value
+class Answer(Value):
+    """What a server answered to one request."""
+
+    status: int
+    """Its number."""
+    location: str
+    """Where it sends us on to, if it does."""
+    content_type: str
+    """What it says that it is."""
+    body: bytes
+    """As much of it as was read."""
+    cut: bool
+    """Whether there is more."""
+
+
+class HttpxWeb:
+    """Fetches pages; *allowed* names networks that may be reached although they are private."""
+
+    __slots__ = ("_allowed", "_resolve", "_transport")
+
+    def __init__(
+        self,
+        *,
+        allowed: Iterable[str] = (),
+        resolve: Resolve = resolve,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._allowed = networks(allowed)
+        self._resolve = resolve
+        self._transport = transport
+
+    async def fetch(self, url: str, *, timeout: float, raw: bool = False) -> Page:  # noqa: ASYNC109 - a limit of the fetch
+        """Return what is at *url*."""
+        with trio.move_on_after(timeout):
+            return await self._fetch(url, raw=raw)
+        raise WebFailed(url, f"it took longer than {timeout:g} seconds")
+
+    async def _fetch(self, url: str, *, raw: bool) -> Page:
+        import httpx  # noqa: PLC0415 - importing it takes longer than all of agentrail
+
+        where = _parsed(url)
+        for _ in range(MAX_REDIRECTS + 1):
+            addresses = await self._addresses(where)
+            try:
+                answer = await self._ask(where, addresses)
+            except (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError) as error:
+                raise WebFailed(str(where), f"{type(error).__name__}: {error}") from error
+            if answer.status not in _MOVED or not answer.location:
+                return await _page(str(where), answer, raw=raw)
+            where = _next(where, answer.location)
+        raise WebFailed(url, f"it was moved more than {MAX_REDIRECTS} times")
+
+    async def _addresses(self, where: httpx.URL) -> list[Address]:
+        """Return the addresses of the host; refuse all if one of them is not open."""
+        host = where.raw_host.decode("ascii").strip("[]")
+        try:
+            names = [host] if _is_address(host) else await self._resolve(host, where.port or _port(where))
+            found = [ipaddress.ip_address(name) for name in names]
+        except (OSError, UnicodeError, ValueError) as error:
+            raise WebFailed(str(where), f"the name {host!r} has no address ({error})") from error
+        if not found:
+            raise WebFailed(str(where), f"the name {host!r} has no address")
+        for address in found:
+            if not is_open(address, self._allowed):
+                raise WebRefused(str(where), f"it leads to {address}, which is no public address")
+        return found[:MAX_ADDRESSES]
+
+    async def _ask(self, where: httpx.URL, addresses: Sequence[Address]) -> Answer:
+        """Send one request to the first of *addresses* that takes it."""
+        import httpx  # noqa: PLC0415 - see above
+
+        host = where.netloc.decode("ascii")
+        extensions = {"sni_hostname": where.raw_host.decode("ascii")}
+        async with httpx.AsyncClient(
+            transport=self._transport, trust_env=False, follow_redirects=False, timeout=httpx.Timeout(None)
+        ) as client:
+            for address in addresses:
+                pinned = where.copy_with(host=str(address))
+                request = client.build_request("GET", pinned, headers={**HEADERS, "host": host}, extensions=extensions)
+                try:
+                    response = await client.send(request, stream=True)
+                except httpx.ConnectError:
+                    if address == addresses[-1]:
+                        raise
+                    continue
+                try:
+                    return await _answer(response)
+                finally:
+                    with trio.move_on_after(1, shield=True):
+                        await response.aclose()
+        raise WebFailed(str(where), "no address took the connection")
+
+
+def _parsed(url: str) -> httpx.URL:
+    """Return *url* if it is one that may be fetched at all."""
+    import httpx  # noqa: PLC0415 - see above
+
+    problem = ""
+    try:
+        where = httpx.URL(url.strip())
+        host = where.raw_host.decode("ascii")
+    except (httpx.InvalidURL, ValueError, TypeError, UnicodeError) as error:
+        raise WebRefused(url, f"it is no address of a page ({error})") from error
+    if where.scheme not in {"http", "https"}:
+        problem = "it does not begin with `http://` or `https://`"
+    elif not host:
+        problem = "it names no host"
+    elif where.userinfo:
+        problem = "it holds a user name or password; leave them out"
+    elif "%" in host or "\\" in url:
+        problem = "its host is written in an odd way"
+    elif _NUMERIC.fullmatch(host) and not _is_address(host):
+        problem = "its host is a number in an unusual form; write four numbers with dots"
+    if problem:
+        raise WebRefused(url, problem)
+    return where.copy_with(fragment=None)
+
+
+def _next(where: httpx.URL, location: str) -> httpx.URL:
+    import httpx  # noqa: PLC0415 - see above
+
+    try:
+        target = str(where.join(location))
+    except (httpx.InvalidURL, ValueError, UnicodeError) as error:
+        raise WebFailed(str(where), f"it sends us on to {location!r}, which is no address") from error
+    return _parsed(target)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
+def _port(where: httpx.URL) -> int:
+    return 443 if where.scheme == "https" else 80
+
+
+async def _answer(response: httpx.Response) -> Answer:
+    """Read an answer, up to the limit."""
+    pieces: list[bytes] = []
+    room, cut = MAX_PAGE, False
+    location = response.headers.get("location", "")
+    if response.status_code not in _MOVED or not location:
+        async for piece in response.aiter_raw():
+            pieces.append(piece[:room])
+            cut = len(piece) > room
+            room -= len(pieces[-1])
+            if cut or room <= 0:
+                break
+    encoding = response.headers.get("content-encoding", "identity").strip().lower()
+    body, inflated_cut = _inflated(b"".join(pieces), encoding)
+    kind = response.headers.get("content-type", "")
+    return Answer(response.status_code, location, kind, body, cut or inflated_cut)
+
+
+def _inflated(body: bytes, encoding: str) -> tuple[bytes, bool]:
+    """Undo gzip, up to the limit: a small body may stand for a huge one."""
+    if encoding in {"", "identity"} or not body:
+        return body, False
+    if encoding not in {"gzip", "x-gzip", "deflate"}:
+        message = f"it is encoded as {encoding!r}, which was not asked for"
+        raise ValueError(message)
+    try:
+        inflater = zlib.decompressobj(zlib.MAX_WBITS | 32)
+        return inflater.decompress(body, MAX_PAGE), bool(inflater.unconsumed_tail)
+    except zlib.error as error:
+        message = f"it cannot be decompressed ({error})"
+        raise ValueError(message) from error
+
+
+async def _page(url: str, answer: Answer, *, raw: bool) -> Page:
+    media_type = answer.content_type.partition(";")[0].strip().lower()
+    if b"\0" in answer.body[:4096] or not (_TEXTUAL.fullmatch(media_type) or not media_type or media_type in _HTML):
+        raise WebFailed(url, f"it is no text but {media_type or 'something unknown'}, {len(answer.body)} bytes or more")
+    text = _decoded(answer)
+    if media_type in _HTML and not raw:
+        from agentrail.adapters.markdown import to_markdown  # noqa: PLC0415 - its parser is needed here alone
+
+        text = await trio.to_thread.run_sync(to_markdown, text, url, abandon_on_cancel=True)
+    return Page(url, answer.status, media_type, text, answer.cut)
+
+
+def _decoded(answer: Answer) -> str:
+    said = _CHARSET.search(answer.content_type) or _CHARSET.search(answer.body[:2048].decode("ascii", "replace"))
+    try:
+        return answer.body.decode(said[1] if said else "utf-8", errors="replace")
+    except (LookupError, UnicodeError):
+        return answer.body.decode("utf-8", errors="replace")

@@ -1,0 +1,83 @@
+"""`write_file` and `edit_file`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from agentrail.errors import BadEdit
+from agentrail.ports.sandbox import MAX_FILE, Sandbox
+from agentrail.ports.tool import ToolContext
+from agentrail.tools.bounds import Length
+from agentrail.tools.builtin.lines import numbered
+from agentrail.tools.builtin.nearness import nearest
+from agentrail.tools.builtin.surroundings import counted, refuse, sandbox_of, told
+from agentrail.tools.function import tool
+from agentrail.values.tools import Ok, ok
+
+SHOWN_PLACES = 10
+"""Lines that are named where a text occurs more than once."""
+
+
+@tool(timeout=30, effect="idempotent", parallel=False, subject="path", requires=("files",))
+async def write_file(path: Annotated[str, Length(min=1)], content: str, ctx: ToolContext) -> Ok:  # noqa: D417 - the model does not see `ctx`
+    """Write a text file, with the folders above it; a file that is there is replaced.
+
+    Use `edit_file` to change a part of one.
+
+    Args:
+        path: The file, relative to the working directory.
+        content: All that the file is to hold.
+    """
+    with told():
+        written = await sandbox_of(ctx).write(path, content.encode())
+    lines = counted(content.count("\n") + (not content.endswith("\n") and content != ""), "line")
+    said = f"{'created' if written.created else 'replaced'} `{path}`: {lines}, {counted(written.size, 'byte')}"
+    return ok(said, {"created": written.created, "size": written.size})
+
+
+@tool(timeout=30, parallel=False, subject="path", requires=("files",))
+async def edit_file(  # noqa: D417 - the model does not see `ctx`
+    path: Annotated[str, Length(min=1)],
+    old_text: Annotated[str, Length(min=1)],
+    new_text: str,
+    ctx: ToolContext,
+    replace_all: bool = False,
+) -> Ok:
+    """Replace a text in a file; it must be there exactly as given, and only once unless all are to be replaced.
+
+    Args:
+        path: The file, relative to the working directory.
+        old_text: The text to replace, with all its spaces and line ends, and without line numbers.
+        new_text: What comes in its place; may be empty.
+        replace_all: Whether to replace it wherever it occurs.
+    """
+    if old_text == new_text:
+        refuse(f"`old_text` and `new_text` are the same, so nothing in `{path}` would change")
+    sandbox = sandbox_of(ctx)
+    with told():
+        try:
+            edited = await sandbox.edit(path, old_text.encode(), new_text.encode(), every=replace_all)
+        except BadEdit:
+            refuse(await _help(sandbox, path, old_text))
+    return ok(
+        f"edited `{path}`: {counted(edited.replaced, 'place')}", {"replaced": edited.replaced, "size": edited.size}
+    )
+
+
+async def _help(sandbox: Sandbox, path: str, old: str) -> str:
+    """Say why *old* cannot be replaced, and what may be meant."""
+    data = (await sandbox.read(path, 0, MAX_FILE)).data
+    places = list(numbered(data, old.encode()))
+    if places:
+        lines = ", ".join(map(str, places[:SHOWN_PLACES])) + (", …" if len(places) > SHOWN_PLACES else "")
+        return (
+            f"cannot edit `{path}`: the text occurs {counted(len(places), 'time')}, in lines {lines}; nothing was "
+            "changed. Give more of the lines around the one that is meant, or set `replace_all`."
+        )
+    said = f"cannot edit `{path}`: the text to replace does not occur; nothing was changed."
+    if b"\r\n" in data and old.replace("\r\n", "\n").replace("\n", "\r\n").encode() in data:
+        return f"{said} The lines of the file end in `\\r\\n`: write these ends in `old_text` and `new_text`."
+    near = await nearest(sandbox, path, old)
+    if not near:
+        return f"{said} Nothing in it looks like it; read the file first."
+    return f"{said} These lines come closest:\n{near}\nCopy the text exactly as it is there, without the line numbers."

@@ -1,0 +1,205 @@
+"""`shell`, `shell_output` and `shell_kill`."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Final
+
+from agentrail.errors import AgentrailError
+from agentrail.ports.jobs import Job
+from agentrail.ports.sandbox import Command, Execution, OnOutput, Sandbox
+from agentrail.ports.tool import ToolContext
+from agentrail.tools.bounds import Length, Range
+from agentrail.tools.builtin.surroundings import jobs_of, refuse, sandbox_of, shown, told
+from agentrail.tools.function import tool
+from agentrail.values.json import JsonObject
+from agentrail.values.tools import Err, Ok, err, ok
+
+MAX_BYTES: Final = 50 * 1024
+"""Bytes of an output that the model gets whole."""
+
+MAX_LINES: Final = 2000
+"""Lines of an output that the model gets whole."""
+
+HEAD: Final = (100, 8_000)
+"""Lines and characters of the beginning of an output that is too long."""
+
+TAIL: Final = (200, 16_000)
+"""Lines and characters of its end."""
+
+KEEP: Final = 1024 * 1024
+"""Bytes of an output that are kept at all."""
+
+FOLDER: Final = ".shell_output"
+"""Where an output is written that is too long."""
+
+DAY: Final = 24 * 3600.0
+
+MAX_HEARD: Final = 24_000
+"""Bytes of the output of a job that are read at once."""
+
+_ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
+
+
+@tool(timeout=620, parallel=False, subject="command", requires=("files", "shell"), max_result_chars=60_000)
+async def shell(  # noqa: D417 - the model does not see `ctx`
+    command: Annotated[str, Length(min=1)],
+    ctx: ToolContext,
+    timeout: Annotated[int, Range(ge=1, le=600)] = 120,  # noqa: ASYNC109 - the model says how long it may take
+    folder: Annotated[str, Length(min=1)] = ".",
+    background: bool = False,
+) -> Ok | Err:
+    """Run a command line in a shell, and wait for its end; what it leaves running is ended too.
+
+    Args:
+        command: The command line. It has no input, so nothing in it may ask for one.
+        timeout: Seconds after which it is ended; nothing ends a job in the background but you and the session's end.
+        folder: Where to run it, relative to the working directory.
+        background: Whether to go on at once; read what it says with `shell_output`, end it with `shell_kill`.
+    """
+    sandbox = sandbox_of(ctx)
+    asked = Command(command, folder, float(timeout), merge=True, keep=KEEP)
+    with told():
+        if background:
+            process = sandbox.prepare(asked.but(timeout=DAY, keep=KEEP // 4))
+            job = jobs_of(ctx).start(command, process)
+            name = job.job_id
+            said = f'started `{name}`; read what it says with `shell_output(job="{name}")`, end it with `shell_kill`'
+            return ok(said, {"job": name})
+        execution = await sandbox.execute(asked, _reporter(ctx))
+        text, details = await _told_output(sandbox, execution, ctx.call_id)
+    end = how_it_ended(execution, timeout)
+    answer = ok if execution.exit_code == 0 and not execution.timed_out else err
+    said = f"{text}\n{end}".strip("\n") if end else text or "[no output]"
+    return answer(said, details)
+
+
+def _reporter(ctx: ToolContext) -> OnOutput:
+    """Return what tells subscribers about the beginning of an output."""
+    told_so_far = 0
+
+    def report(piece: bytes) -> None:
+        nonlocal told_so_far
+        if told_so_far < MAX_BYTES:
+            told_so_far += len(piece)
+            ctx.report(piece[:MAX_BYTES].decode(errors="replace"))
+
+    return report
+
+
+def how_it_ended(execution: Execution, timeout: float | None = None) -> str:
+    """Say how a command ended, in brackets; nothing if all is well."""
+    said: list[str] = []
+    if execution.timed_out:
+        said.append(f"ended after {timeout} seconds: it took too long" if timeout else "ended: it took too long")
+    elif execution.killed:
+        said.append("was killed")
+    elif execution.exit_code < 0:
+        said.append(f"ended by signal {-execution.exit_code}")
+    elif execution.exit_code:
+        said.append(f"exit code {execution.exit_code}")
+    if not execution.clean:
+        said.append("something that it started may still run")
+    return f"[{'; '.join(said)}]" if said else ""
+
+
+async def _told_output(sandbox: Sandbox, execution: Execution, call_id: str) -> tuple[str, JsonObject]:
+    """Return the output as the model gets it, and about it for programs."""
+    output = execution.stdout
+    text = output.text
+    details: dict[str, str | int | bool] = {
+        "exit_code": execution.exit_code,
+        "timed_out": execution.timed_out,
+        "bytes": output.total,
+    }
+    lines = text.count("\n") + (not text.endswith("\n") and text != "")
+    if output.total <= MAX_BYTES and lines <= MAX_LINES:
+        return text, details
+    path = f"{FOLDER}/{_ODD.sub('_', call_id)[-100:]}.txt"
+    try:
+        if not await sandbox.exists(f"{FOLDER}/.gitignore"):
+            await sandbox.write(f"{FOLDER}/.gitignore", b"*\n")
+        await sandbox.write(path, text.encode(errors="replace"))
+    except AgentrailError as error:
+        where = f"it could not be written to a file: {error}"
+    else:
+        details["path"] = path
+        where = f"read it with `read_file` or `grep` in `{path}`"
+        if output.lost:
+            where = f"its first and last {KEEP // 2} bytes are in `{path}`; use `read_file` or `grep`"
+    head, tail = _beginning(text), _end(text)
+    note = f"[… the output has {lines} lines and {output.total} bytes, too many to show; {where} …]"
+    return f"{head}\n{note}\n{tail}", details
+
+
+def _beginning(text: str) -> str:
+    lines, chars = HEAD
+    return "\n".join(text[:chars].split("\n")[:lines])
+
+
+def _end(text: str) -> str:
+    lines, chars = TAIL
+    return "\n".join(text[-chars:].rstrip("\n").split("\n")[-lines:])
+
+
+@tool(timeout=10, effect="pure", requires=("shell",))
+async def shell_output(  # noqa: D417 - the model does not see `ctx`
+    ctx: ToolContext,
+    job: Annotated[str, Length(min=1, max=100)] | None = None,
+    since: Annotated[int, Range(ge=0, le=2**53)] = 0,
+) -> Ok:
+    """Read what a job in the background has written; without a job, list the jobs.
+
+    Args:
+        job: Which job, such as `job-1`.
+        since: From which byte on; each answer says where to go on.
+    """
+    jobs = jobs_of(ctx)
+    if job is None:
+        listed = [f"{one.job_id}: {_state(one)}: {shown(one.command, 200)}" for one in jobs.all()]
+        return ok("\n".join(listed) or "[no job was started in the background]", {"jobs": len(listed)})
+    found = _found(ctx, job)
+    heard = found.process.heard(since)
+    data = heard.data
+    if len(data) > MAX_HEARD:
+        data = data[: data.rfind(b"\n", 0, MAX_HEARD) + 1 or MAX_HEARD]
+    at = heard.next - len(heard.data) + len(data)
+    said = [f"[{heard.lost} bytes before this were not kept]"] if heard.lost else []
+    said.append(data.decode(errors="replace").removesuffix("\n") if data else "[nothing new]")
+    more = at < heard.next
+    said.append(f"[`{job}` {_state(found)}; {'there is more: ' if more else ''}go on with `since` {at}]")
+    return ok("\n".join(said), {"job": job, "next": at, "has_ended": found.has_ended})
+
+
+@tool(timeout=15, effect="idempotent", requires=("shell",))
+async def shell_kill(job: Annotated[str, Length(min=1, max=100)], ctx: ToolContext) -> Ok:  # noqa: D417 - the model does not see `ctx`
+    """End a job in the background, with all that it has started.
+
+    Args:
+        job: Which job, such as `job-1`.
+    """
+    found = _found(ctx, job)
+    if found.has_ended:
+        return ok(f"`{job}` has ended before: it {_state(found)}")
+    await found.kill()
+    return ok(f"`{job}` {_state(found)}")
+
+
+def _found(ctx: ToolContext, job: str) -> Job:
+    jobs = jobs_of(ctx)
+    found = jobs.find(job)
+    if found is None:
+        known = ", ".join(f"`{one.job_id}`" for one in jobs.all()) or "none"
+        refuse(f"there is no job {job!r}; there are: {known}")
+    return found
+
+
+def _state(job: Job) -> str:
+    if not job.has_ended:
+        return "runs"
+    if job.problem:
+        return f"could not run: {job.problem}"
+    execution = job.process.execution
+    if execution is None:
+        return "has ended"
+    return how_it_ended(execution).strip("[]") or "has ended with exit code 0"
