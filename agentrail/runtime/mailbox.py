@@ -170,6 +170,8 @@ class Mailbox:
                 self._ask_gate()
                 if self._admitted:
                     continue
+            else:
+                self._admitted = False  # for letters that are gone: the next one has to ask again
             self._reader = trio.lowlevel.current_task()
             await trio.lowlevel.wait_task_rescheduled(self._leave)
 

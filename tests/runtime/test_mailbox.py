@@ -248,3 +248,44 @@ async def test_closing_answers_everything_that_waits_and_everything_that_comes(m
     late: Slot[Answer] = Slot()
     mailbox.post_control(Letter(StopSent(), slot=late))
     assert await late.wait() == gone
+
+
+async def test_a_letter_is_not_lost_behind_one_that_was_admitted_and_taken_back(mailbox: Mailbox) -> None:
+    got: list[AnyInput] = []
+
+    async def read() -> None:
+        got.append((await mailbox.receive()).given)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        await trio.testing.wait_all_tasks_blocked()
+        mailbox.post_user_nowait(prompt("admitted, then dropped"))
+        mailbox.take_back(2, PromptSent)
+        await trio.testing.wait_all_tasks_blocked()
+        mailbox.post_user_nowait(prompt("next"))
+        await trio.testing.wait_all_tasks_blocked()
+        assert got == [PromptSent((Text("next"),))]
+
+
+async def test_a_letter_is_not_lost_behind_one_that_was_served_while_it_waited_at_the_gate() -> None:
+    gate = Gate(1)
+    mailbox = Mailbox("s", gate)
+    gate.enter(lambda: None)
+    for _ in range(PATIENCE):
+        mailbox.post_result(result())
+    mailbox.post_user_nowait(prompt("first"))
+    mailbox._ask_gate()  # noqa: SLF001 - as a reader does that finds nothing else
+    assert PromptSent((Text("first"),)) in await take(mailbox, PATIENCE + 1)
+    got: list[AnyInput] = []
+
+    async def read() -> None:
+        got.append((await mailbox.receive()).given)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(gate.run)
+        nursery.start_soon(read)
+        await trio.testing.wait_all_tasks_blocked()
+        mailbox.post_user_nowait(prompt("second"))
+        await trio.testing.wait_all_tasks_blocked()
+        assert got == [PromptSent((Text("second"),))]
+        nursery.cancel_scope.cancel()
