@@ -55,18 +55,31 @@ TEXTS: Mapping[type[object], tuple[str, ...]] = {
 }
 """The fields that a caller gives as text."""
 
+MAY_BE_NONE = {(AbortSent, "reason"), (RejectSent, "reason"), (CompactSent, "reason")}
+"""Those of them that may be `None`."""
+
+FLAGS: Mapping[type[object], tuple[str, ...]] = {
+    AbortSent: ("clear_queue",),
+    ApproveSent: ("always", "auto_resume"),
+    RejectSent: ("auto_resume",),
+}
+"""The fields that a caller gives as a boolean."""
+
 OVERHEAD = 64
 """Bytes that any message is taken for, beside its content."""
 
 
 def letter(given: AnyInput, command: str | None, slot: Slot[Answer]) -> Letter:
-    """Return *given* in an envelope for the mailbox; raise `BadMessage` for what cannot be kept."""
+    """Return *given* in an envelope for the mailbox; raise `BadMessage` or `BadChoice` for what cannot be kept."""
     if command is not None:
         kept_text(command, "the command id")
     for name in TEXTS.get(type(given), ()):
         text = getattr(given, name)
-        if text is not None:
+        if text is not None or (type(given), name) not in MAY_BE_NONE:
             kept_text(text, f"the {name}")
+    for name in FLAGS.get(type(given), ()):
+        if not isinstance(getattr(given, name), bool):
+            raise BadChoice.among(name, getattr(given, name), ("True", "False"))
     size = OVERHEAD
     if isinstance(given, PromptSent):
         size += sum(_bytes(part) for part in given.parts)

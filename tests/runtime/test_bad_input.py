@@ -202,6 +202,10 @@ async def test_a_command_id_used_twice(bystander: SessionHandle) -> None:
     [
         lambda session: session.steer("x", when="later"),
         lambda session: session.abort(kill_tools="some"),
+        lambda session: session.abort(clear_queue="no"),
+        lambda session: session.approve("x", always=1),
+        lambda session: session.approve("x", auto_resume=None),
+        lambda session: session.reject("x", auto_resume="yes"),
     ],
 )
 async def test_words_that_are_no_choice(
