@@ -42,6 +42,12 @@ ON_THE_HANDLE: Final = {
 }
 """The rows that never reach the machine, and where they are tested."""
 
+OPENS: Final = frozenset({"SessionOpened"})
+"""What only a new session takes, and all that it takes."""
+
+LATER: Final = frozenset({"ForkSent", "SuspendSent", "ResumeSent", "TraceSent", "SessionReturned"})
+"""What no session takes before supervision."""
+
 FAILURES: Final = (
     "stall: reported",
     "stall: at the limit the request is cancelled and retried",

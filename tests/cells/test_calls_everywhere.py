@@ -7,25 +7,48 @@ import pytest
 
 from agentrail.core.answers import DONE, Refused
 from agentrail.core.inputs import (
+    INPUTS,
+    AbortSent,
     AnyInput,
+    ApproveSent,
+    AskSettled,
     AttachPluginSent,
     ChangeToolsSent,
+    CompactionEnded,
+    CompactionFailed,
     CompactSent,
     DetachPluginSent,
     ForkSent,
+    HooksWereSlow,
     PromptSent,
+    RejectSent,
+    RespondSent,
     ResumeSent,
     SessionOpened,
     SessionReturned,
+    SteerSent,
     StopSent,
+    StreamBegan,
+    StreamCut,
+    StreamEnded,
+    StreamStalled,
     SuspendSent,
+    SwitchModelSent,
+    TimerFired,
+    ToolRaised,
+    ToolReturned,
+    ToolStopped,
     TraceSent,
     UpdatePluginSent,
+    WithdrawSent,
 )
 from agentrail.core.state import Attached, Change
 from agentrail.errors import IllegalInput, PluginExists, ToolExists, UnknownPlugin, UnknownTool
+from agentrail.hooks.asks import Ok
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.ruling import Ruling
+from agentrail.hooks.seats import seat_for
+from agentrail.values.content import Text
 from agentrail.values.events import (
     PluginAttached,
     PluginDetached,
@@ -34,12 +57,14 @@ from agentrail.values.events import (
     ToolDetached,
     ToolsUpdated,
 )
-from agentrail.values.json import FrozenObject
-from agentrail.values.tools import ToolSpec
+from agentrail.values.json import EMPTY, FrozenObject
+from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Response
+from agentrail.values.tools import ToolSpec, ok
 from tests.cells.bench import LOOK, Bench, plug, ruled
 from tests.cells.registry import CALLS, cell, each_of
 from tests.cells.scenes import executing, idle, resting, running, streaming
-from tests.cells.tables import STATES
+from tests.cells.tables import LATER as LATER_INPUTS
+from tests.cells.tables import OPENS, STATES
 
 IN: Final[dict[str, Callable[..., Bench]]] = {
     "idle": idle,
@@ -50,6 +75,7 @@ IN: Final[dict[str, Callable[..., Bench]]] = {
 }
 BUSY: Final = tuple(state for state in STATES if state != "idle")
 DIG: Final = ToolSpec("dig", "digs")
+SEAT: Final = seat_for("P", plug(), 0)
 
 
 def other(*, first: object = None) -> AnyPlugin:
@@ -200,6 +226,49 @@ def test_an_unknown_plugin_cannot_be_updated() -> None:
 # Calls that come later, and calls that no state takes
 
 
+INPUT_EXAMPLES: Final[dict[str, AnyInput]] = {
+    type(given).__name__: given
+    for given in (
+        SessionOpened(),
+        PromptSent((Text("hello"),)),
+        SteerSent("hello"),
+        AbortSent(),
+        ApproveSent("a"),
+        RejectSent("a"),
+        RespondSent("q", "yes"),
+        SwitchModelSent("n"),
+        ChangeToolsSent(),
+        UpdatePluginSent(SEAT, EMPTY),
+        AttachPluginSent(SEAT),
+        DetachPluginSent("P"),
+        CompactSent(),
+        WithdrawSent("p"),
+        StopSent(),
+        ForkSent(),
+        SuspendSent(),
+        ResumeSent(),
+        TraceSent(),
+        SessionReturned(),
+        StreamBegan("r"),
+        StreamEnded("r", Response()),
+        StreamCut("r", NOTHING_YET, Failure(FailureKind.PERMANENT, "Gone", "gone")),
+        StreamStalled("r", 30.0),
+        ToolReturned("c", 1, ok("late")),
+        ToolRaised("c", 1, "late"),
+        ToolStopped("c", 1),
+        TimerFired("retry"),
+        AskSettled("ask", Ok(None)),
+        CompactionEnded("k", (), 0, "late"),
+        CompactionFailed("k", "late"),
+        HooksWereSlow(("P",), 70),
+    )
+}
+
+
+def test_there_is_an_example_of_every_input() -> None:
+    assert {type(given) for given in INPUT_EXAMPLES.values()} == set(INPUTS)
+
+
 LATER: Final[dict[str, AnyInput]] = {
     "fork": ForkSent(),
     "suspend": SuspendSent(),
@@ -218,21 +287,38 @@ def test_what_stands_on_supervision_is_illegal_until_then(call: str, state: str)
     demand_illegal(IN[state](), LATER[call])
 
 
-def test_a_session_opens_once_and_first() -> None:
-    new = Bench(opened=False)
-    demand_illegal(new, PromptSent(()))
-    demand_illegal(new, StopSent())
-    for make in IN.values():
-        demand_illegal(make(), SessionOpened())
-        demand_illegal(make(), SessionReturned())
+def _new() -> Bench:
+    return Bench(opened=False)
 
 
-def test_an_ended_session_refuses_every_call_and_ignores_every_result() -> None:
+def _ended() -> Bench:
     bench = idle()
     bench.send(StopSent())
-    demand_illegal(bench, PromptSent(()))
-    demand_illegal(bench, CompactSent())
-    demand_illegal(bench, StopSent())
+    return bench
+
+
+PHASES: Final[dict[str, Callable[[], Bench]]] = {"new": _new, **IN, "ended": _ended}
+
+
+@pytest.mark.parametrize("state", PHASES)
+def test_no_state_takes_what_has_no_meaning_there(state: str) -> None:
+    for name, given in INPUT_EXAMPLES.items():
+        if state == "new":
+            legal = name in OPENS
+        else:
+            legal = name not in OPENS | LATER_INPUTS and (state != "ended" or not name.endswith("Sent"))
+        bench = PHASES[state]()
+        bench.seat(plug())
+        if legal:
+            bench.send(given)
+        else:
+            demand_illegal(bench, given)
+
+
+@pytest.mark.parametrize("name", [name for name in INPUT_EXAMPLES if not name.endswith("Sent")])
+def test_an_ended_session_ignores_every_result(name: str) -> None:
+    if name not in OPENS | LATER_INPUTS:
+        _ended().send(INPUT_EXAMPLES[name]).changed_nothing()
 
 
 def test_the_state_that_is_given_stays_as_it_is() -> None:

@@ -1,0 +1,232 @@
+"""What plugins are promised, and what is promised about them: a broken guard keeps the door shut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentrail.core.effects import CarryOut, StartCall
+from agentrail.core.inputs import AskSettled, SessionOpened
+from agentrail.core.state import Phase
+from agentrail.hooks.actions import (
+    Abort,
+    Action,
+    Ask,
+    Continue,
+    Emit,
+    Intervene,
+    ReplaceMessages,
+    SetSection,
+    Skip,
+    SwitchModel,
+)
+from agentrail.hooks.asks import CallService, Ok
+from agentrail.hooks.context import Context
+from agentrail.hooks.judge import Row
+from agentrail.hooks.matrix import MATRIX
+from agentrail.hooks.plugin import AnyPlugin, Plugin
+from agentrail.hooks.records import HOOKS, AfterResponse, BeforePrompt, BeforeRequest, BeforeTool, Hook
+from agentrail.hooks.ruling import Ruling, Verdict
+from agentrail.testing.plugins import ANSWERS, LIES
+from agentrail.values.content import Text
+from agentrail.values.events import EVENTS, PluginError
+from agentrail.values.events.envelope import Envelope, Event
+from agentrail.values.messages import AssistantMessage, UserMessage
+from tests.cells.bench import Bench, Got, call, plug
+
+ON_THE_WAY: Final = ("session_start", "before_prompt", "before_request", "after_response", "before_tool")
+"""The hooks that a call passes before it runs."""
+
+
+def _raises(_hook: Hook, _state: object, _ctx: Context) -> object:
+    raise ValueError("oops")
+
+
+def _wrongs(hook: str) -> dict[str, Callable[[Hook, object, Context], object]]:
+    """Everything that a plugin must not do at *hook*."""
+    accepted = {action.kind for action in MATRIX[hook]}
+    wrong: dict[str, Callable[[Hook, object, Context], object]] = {
+        kind: lambda h, _s, _c, make=make: make(h, 0)  # type: ignore[misc]  # bound now
+        for kind, make in ANSWERS.items()
+        if kind not in accepted
+    }
+    for number, lie in enumerate(LIES):
+        wrong[f"lie {number}"] = lambda h, _s, _c, lie=lie: lie(h, 0)  # type: ignore[misc]  # bound now
+    return {
+        **wrong,
+        "raises": _raises,
+        "unstorable": lambda _h, _s, _c: Continue([1]),
+        "too big": lambda _h, _s, _c: Continue("x" * 70_000),
+        "asks for ever": lambda _h, _s, _c: Ask(CallService("again")),
+    }
+
+
+def called(*plugins: AnyPlugin) -> Bench:
+    """A session to which a prompt was sent, and whose model called a tool if it was asked; every ask is answered."""
+    bench = Bench(*plugins, opened=False)
+    bench.send(SessionOpened())
+    _settle(bench)
+    if bench.state.phase is Phase.IDLE:
+        bench.prompt()
+        _settle(bench)
+    if bench.state.request is not None:
+        bench.begins()
+        bench.answers("", call("look", path="a"), call("edit", path="a"))
+        _settle(bench)
+    return bench
+
+
+def _settle(bench: Bench) -> None:
+    while bench.state.suspended:
+        bench.send(AskSettled(bench.state.suspended[0].ask_id, Ok("yes")))
+
+
+def runs(got: list[Got]) -> bool:
+    return any(isinstance(effect, StartCall) for one in got for effect in one.step.effects)
+
+
+def _is_wrong(hook: str, wrong: str) -> bool:
+    """Whether a plugin that is not critical is reported for it: some lies are lies at other hooks only."""
+    bench = called(plug("P", **{hook: _wrongs(hook)[wrong]}))  # type: ignore[arg-type]  # a hook
+    return any(isinstance(event, PluginError) for got in bench.got for event in got.events)
+
+
+WRONG: Final = [(hook, wrong) for hook in ON_THE_WAY for wrong in _wrongs(hook) if _is_wrong(hook, wrong)]
+
+
+@pytest.mark.parametrize(("hook", "wrong"), WRONG)
+def test_a_critical_plugin_that_does_something_wrong_never_lets_a_call_run(hook: str, wrong: str) -> None:
+    bench = called(plug("P", critical=True, **{hook: _wrongs(hook)[wrong]}))  # type: ignore[arg-type]  # a hook
+    assert not runs(bench.got)
+    assert any(isinstance(event, PluginError) for got in bench.got for event in got.events) or hook == "session_start"
+
+
+def test_there_are_many_wrong_things_to_do_at_each_hook() -> None:
+    assert all(sum(hook == other for other, _ in WRONG) >= 30 for hook in ON_THE_WAY)
+
+
+def listening(broken: type[Event]) -> AnyPlugin:
+    """A guard that breaks at an event."""
+
+    class Listens(Plugin[int]):
+        critical = True
+
+        def init(self, ctx: Context) -> int:
+            return 0
+
+        def on_event(self, event: Envelope, state: int, ctx: Context) -> int:
+            if type(event.event) is broken:
+                raise ValueError("oops")  # noqa: EM101, TRY003 - any exception
+            return state + 1
+
+    return Listens()
+
+
+@pytest.mark.parametrize("broken", EVENTS, ids=lambda kind: str(kind.__name__))
+def test_a_critical_listener_that_breaks_on_the_way_to_a_call_never_lets_it_run(broken: type[Event]) -> None:
+    watching = plug("Asks", after_response=lambda hook, _s, _c: Continue() if hook.answer else Ask(CallService("x")))
+    heard = {type(event) for got in called(watching).got for event in got.events}
+    bench = called(watching, listening(broken))
+    before_the_turn = broken.__name__ == "SessionStarted"
+    assert runs(bench.got) == (broken not in heard or before_the_turn)
+    for got in bench.got:
+        cancelled = {effect.ask_id for effect in got.step.effects if isinstance(effect, CarryOut)}
+        assert not cancelled or got.step.state.suspended
+
+
+# Skip
+
+
+HOOK_EXAMPLES: Final[dict[str, Hook]] = {
+    "before_prompt": BeforePrompt("hello", "p1"),
+    "before_request": BeforeRequest((UserMessage((Text("hello"),)),)),
+    "after_response": AfterResponse(AssistantMessage((Text("hi"),))),
+    "before_tool": BeforeTool("look", {"path": "a"}, "c1"),
+}
+GATHERS: Final = (
+    Continue(1),
+    Intervene("note", 1),
+    Emit("noted", 1, state=1),
+    SwitchModel("n", 1),
+    SetSection("mood", "calm", 1),
+    SetSection("mood", None, 1),
+    ReplaceMessages((UserMessage((Text("other"),)),), 1),
+    *(ANSWERS["replace_tool_args"](BeforeTool("look", {"path": "a"}, "c1"), turn) for turn in range(3)),
+)
+
+
+@given(st.sampled_from(sorted(HOOK_EXAMPLES)), st.lists(st.sampled_from(GATHERS), max_size=5), st.booleans())
+def test_skip_after_any_other_action_changes_nothing_before_it(
+    hook: str, answers: list[Action[object]], guarded: bool
+) -> None:
+    accepted = [answer for answer in answers if type(answer) in MATRIX[hook]]
+    given_first = [
+        plug(f"P{number}", first=0, **{hook: answer})  # type: ignore[arg-type]  # a hook
+        for number, answer in enumerate(accepted)
+    ]
+    guard = [plug("Guard", first=0, critical=True, priority=1, **{hook: Continue()})] if guarded else []
+    late = plug("Late", first=0, **{hook: Abort("asked")})  # type: ignore[arg-type]  # a hook
+    skips = plug("Skips", first=0, **{hook: Skip(1)})  # type: ignore[arg-type]  # a hook
+    plain = _ruling(hook, [*guard, *given_first])
+    skipped = _ruling(hook, [*guard, *given_first, skips, late])
+    assert plain.verdict is Verdict.PASS
+    assert skipped.verdict in (Verdict.SKIP, Verdict.PASS)
+    assert skipped.gathered == plain.gathered
+    mine = len(guard) + len(given_first)
+    assert skipped.states == (*plain.states, (mine, 1))
+
+
+def _ruling(hook: str, plugins: list[AnyPlugin]) -> Ruling:
+    bench = Bench(*plugins, opened=False)
+    row = Row(bench.state.seats, tuple(0 for _ in plugins))
+    return bench.judge.rule(HOOK_EXAMPLES[hook], row, Context)
+
+
+# Order
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> list[tuple[int, dict[str, str]]]:
+    """Plugins of different priorities, each with one answer at some hooks."""
+    priorities = draw(st.lists(st.integers(0, 999), min_size=1, max_size=5, unique=True))
+    return [(priority, draw(_lines())) for priority in priorities]
+
+
+def _lines() -> st.SearchStrategy[dict[str, str]]:
+    kinds = {hook.moment: sorted(action.kind for action in MATRIX[hook.moment]) for hook in HOOKS}
+    return st.dictionaries(st.sampled_from(sorted(kinds)), st.integers(0, 99), max_size=4).map(
+        lambda drawn: {hook: kinds[hook][number % len(kinds[hook])] for hook, number in drawn.items()}
+    )
+
+
+def _crowd(members: list[tuple[int, dict[str, str]]]) -> list[AnyPlugin]:
+    return [
+        plug(f"P{priority}", first=0, priority=priority, **_answers(lines))  # type: ignore[arg-type]  # hooks
+        for priority, lines in members
+    ]
+
+
+def _answers(lines: dict[str, str]) -> dict[str, object]:
+    def answering(kind: str) -> Callable[[Hook, object, Context], object]:
+        def answer(hook: Hook, state: object, _ctx: Context) -> object:
+            assert isinstance(state, int)
+            return Continue() if hook.answer is not None or state > 6 else ANSWERS[kind](hook, state)
+
+        return answer
+
+    return {hook: answering(kind) for hook, kind in lines.items()}
+
+
+@given(crowds(), st.randoms(use_true_random=False))
+def test_the_order_of_registration_does_not_matter_between_different_priorities(
+    members: list[tuple[int, dict[str, str]]], chance: Random
+) -> None:
+    shuffled = list(members)
+    chance.shuffle(shuffled)
+    one, other = called(*_crowd(members)), called(*_crowd(shuffled))
+    assert [got.step for got in one.got] == [got.step for got in other.got]

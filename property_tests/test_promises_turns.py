@@ -1,0 +1,168 @@
+"""What every turn is promised: one end, one `after_turn`, and nothing that comes late changes anything."""
+
+from __future__ import annotations
+
+import random
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentrail.core.inputs import AbortSent, AskSettled, SteerSent
+from agentrail.core.state import Phase
+from agentrail.core.step import step
+from agentrail.hooks.actions import Ask, Continue
+from agentrail.hooks.asks import CallService, Ok
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.records import Hook
+from agentrail.testing.choose import Choose
+from agentrail.testing.scenes import draw_scene
+from agentrail.testing.world import World
+from agentrail.values.events import AgentAbort, AgentEnd, AgentStart, ToolExecutionEnd
+from agentrail.values.messages import ToolMessage, UserMessage
+from agentrail.values.tools import err, ok
+from tests.cells.bench import Bench, Got, call, plug
+from tests.cells.moments import MOMENTS
+from tests.cells.scripts import recorder
+from tests.cells.tables import ACCEPTED
+
+CAN_ASK: Final = sorted(hook for hook, action in ACCEPTED if action == "ask")
+
+
+def asks(name: str, hook: str, times: int) -> AnyPlugin:
+    """A plugin that asks so many times at *hook*, then goes on."""
+
+    def answer(_hook: Hook, state: object, _ctx: object) -> object:
+        assert isinstance(state, int)
+        return Ask(CallService(name), state + 1) if state < times else Continue(0)
+
+    return plug(name, first=0, **{hook: answer})  # type: ignore[arg-type]  # a hook
+
+
+def closes(bench: Bench) -> tuple[list[str], list[str], object]:
+    """Which turns were started, which ended, and what the recorder remembers."""
+    events = [event for got in bench.got for event in got.events]
+    started = [event.ref for event in events if isinstance(event, AgentStart)]
+    ended = [event.ref for event in events if isinstance(event, AgentEnd | AgentAbort) and event.ref is not None]
+    remembered = dict(zip((seat.key for seat in bench.state.seats), bench.state.plugin_states, strict=False))
+    return started, ended, remembered.get("Recorder", ())
+
+
+@pytest.mark.parametrize("hook", CAN_ASK)
+@pytest.mark.parametrize("kill_tools", ["killable", "all", "none"])
+def test_an_abort_at_each_point_of_a_suspended_hook_gives_one_after_turn(hook: str, kill_tools: str) -> None:
+    for point in range(6):
+        bench = _suspended(hook, point)
+        if bench.state.phase not in (Phase.IDLE, Phase.ENDED):
+            bench.send(AbortSent(kill_tools=kill_tools))
+        while bench.state.suspended:
+            bench.send(AbortSent(kill_tools=kill_tools))
+        started, ended, remembered = closes(bench)
+        going = bench.state.turn is not None
+        assert started[: len(started) - going] == ended
+        assert isinstance(remembered, tuple)
+        assert len(remembered) == len(ended), "one after_turn for each turn, and none for what was no turn"
+
+
+def _suspended(hook: str, point: int) -> Bench:
+    """A session whose *hook* is asked by two plugins, three times each, up to a *point*."""
+    both = [asks("A", hook, 3), asks("B", hook, 3)]
+    moment = MOMENTS[hook]
+    bench = moment.begin(recorder())
+    for plugin in both:
+        _join(bench, plugin)
+    bench.send(moment.given(bench))
+    for _ in range(point):
+        if bench.state.suspended:
+            bench.send(AskSettled(bench.state.suspended[0].ask_id, Ok(None)))
+    return bench
+
+
+def _join(bench: Bench, plugin: AnyPlugin) -> None:
+    """Put a plugin behind the row by hand, whatever the state: between turns it would join by itself."""
+    known = bench.state.phase is not Phase.NEW
+    bench.state = bench.state.but(
+        seats=(*bench.state.seats, bench.seat(plugin)),
+        plugin_states=(*bench.state.plugin_states, 0) if known else (),
+    )
+
+
+# Lingering calls
+
+
+LATER: Final = ("prompt", "begin", "answer", "call", "steer", "abort")
+
+
+@given(st.lists(st.sampled_from(LATER), max_size=8), st.integers(0, 8), st.booleans())
+def test_the_result_of_a_lingering_call_is_told_once_in_each_later_state(
+    moves: list[str], when: int, fails: bool
+) -> None:
+    bench = Bench()
+    bench.prompt()
+    bench.answers("", call("keep"))
+    bench.send(AbortSent())
+    entry = next(message for message in bench.state.history if isinstance(message, ToolMessage))
+    for place, move in enumerate([*moves, "prompt", "begin", "answer"]):
+        if place == min(when, len(moves)):
+            late = bench.returns("c3", err("no disk") if fails else ok("all of it"))
+            _is_told(late, "no disk" if fails else "all of it")
+            _again(bench)
+        _move(bench, move)
+    assert entry in bench.state.history
+    notices = [m.text for m in bench.state.history if isinstance(m, UserMessage) and "in the background" in m.text]
+    ended = bench.state.request is None and "background" not in "".join(bench.state.notices)
+    assert len(notices) == 1 or not ended
+    assert bench.state.lingering == () or any(stray.call_id != "c3" for stray in bench.state.lingering)
+
+
+def _is_told(late: Got, text: str) -> None:
+    (told,) = (event for event in late.events if isinstance(event, ToolExecutionEnd))
+    assert (told.call_id, told.late, told.text) == ("c3", True, text)
+    assert not any(ruling.hook == "after_tool" for ruling in late.step.rulings), "no hook runs"
+    assert late.step.state.history == late.before.history
+    assert late.step.state.turn == late.before.turn
+
+
+def _again(bench: Bench) -> None:
+    before = bench.state
+    bench.returns("c3", ok("again"))
+    assert bench.state == before
+
+
+def _move(bench: Bench, move: str) -> None:
+    """Do what *move* says, if it can be done here."""
+    asked = bench.state.request is not None
+    if move == "prompt":
+        bench.prompt("next")
+    elif move == "begin" and asked and bench.state.phase is Phase.RUNNING:
+        bench.begins()
+    elif move == "answer" and asked:
+        bench.answers("fine")
+    elif move == "call" and asked:
+        bench.answers("", call("look", path=str(bench.state.serial)))
+    elif move == "steer":
+        bench.send(SteerSent("rather this"))
+    elif move == "abort":
+        bench.send(AbortSent())
+
+
+# The same again
+
+
+@given(st.integers(0, 2**32))
+def test_the_same_inputs_give_the_same_state(seed: int) -> None:
+    choose = Choose(random.Random(seed).randrange)
+    world = World(draw_scene(choose))
+    world.open()
+    for _ in range(60):
+        if world.go(choose) is None:
+            break
+    state = world.first
+    for record in world.records:
+        once, twice = (step(state, record.arrival, world.judge) for _ in range(2))
+        assert once == twice
+        assert repr(once.state) == repr(twice.state)
+        assert (once.rulings, once.events) == (record.rulings, record.events)
+        state = once.state
+    assert state == world.state

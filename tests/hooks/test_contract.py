@@ -1,0 +1,134 @@
+"""The plugin contract: what is refused when a class is defined, and what an action says of itself."""
+
+import pytest
+
+from agentrail.errors import BadPlugin, PluginExists, ReplayDiffers
+from agentrail.hooks.actions import ACTIONS, UNCHANGED, Abort, BlockTool, Continue, Emission, Emit, HoldTool, Skip
+from agentrail.hooks.context import Context
+from agentrail.hooks.judge import Recorded, Row
+from agentrail.hooks.matrix import MATRIX, accepted
+from agentrail.hooks.plugin import ON_EVENT, Keyed, Plugin, implemented
+from agentrail.hooks.records import HOOK_NAMES, HOOKS, BeforePrompt, BeforeTool
+from agentrail.hooks.ruling import UNRULED, Ruling
+from agentrail.hooks.seats import in_order, refuse_twins, seat_for, unkeyed
+from agentrail.values.events.context import PlanStepCompleted
+from tests.cells.bench import plug
+
+
+@pytest.mark.parametrize("name", ["before_tools", "after_trun", "on_tool_errors", "session_begin", "on_events"])
+def test_a_misspelt_hook_is_refused_when_the_class_is_defined(name: str) -> None:
+    with pytest.raises(BadPlugin) as refused:
+        type("Typo", (Plugin,), {name: lambda *_: Continue()})
+    assert f"there is no hook `{name}`" in str(refused.value)
+    assert "before_tool" in str(refused.value)
+
+
+def test_other_methods_are_the_plugins_own_business() -> None:
+    made = type("Fine", (Plugin,), {"helper": lambda _: 1, "on_options": lambda _, _new, state: state, "beforehand": 1})
+    assert implemented(made()) == frozenset()
+
+
+def test_a_plugin_implements_what_it_overrides() -> None:
+    assert implemented(plug(before_tool=Continue(), after_turn=Continue())) == {"before_tool", "after_turn"}
+    assert implemented(type("Hears", (Plugin,), {ON_EVENT: lambda _s, _e, state, _c: state})()) == {ON_EVENT}
+    assert implemented(Plugin()) == frozenset()
+
+
+def test_every_hook_of_the_base_class_lets_things_go_on() -> None:
+    for hook in HOOKS:
+        answer = getattr(Plugin(), hook.moment)(None, 5, Context())
+        assert answer == Continue(5)
+
+
+def test_the_matrix_is_read_off_the_signatures() -> None:
+    assert accepted() == MATRIX
+    assert set(MATRIX) == HOOK_NAMES == {hook.moment for hook in HOOKS} == set(UNRULED)
+    assert all(Continue in kinds and Emit in kinds for kinds in MATRIX.values())
+
+
+def test_an_action_says_its_name_its_state_and_whether_it_stops_the_pipeline() -> None:
+    assert [kind.kind for kind in ACTIONS if kind.short_circuits] == ["abort", "skip", "block_tool"]
+    assert len({kind.kind for kind in ACTIONS}) == len(ACTIONS) == 13
+    assert Continue().state is UNCHANGED
+    assert Abort("why", 5).state == 5
+    assert HoldTool("why").state is UNCHANGED
+
+
+def test_an_action_can_emit_beside_its_effect() -> None:
+    done = PlanStepCompleted(0, "look")
+    action = Skip().emitting("one", 1).reporting(done).emitting("two")
+    assert action.emits == (Emission("one", 1), done, Emission("two"))
+    assert Skip().emits == ()
+    assert BlockTool("no").emitting("x").reason == "no"
+
+
+def test_emit_lists_what_it_emits_in_order() -> None:
+    done = PlanStepCompleted(0, "look")
+    assert Emit("one").emitting("two").emissions == (Emission("one"), Emission("two"))
+    assert Emit((("one", 1), ("two", 2))).emissions == (Emission("one", 1), Emission("two", 2))
+    assert Emit(done).emissions == (done,)
+
+
+def test_a_plugin_describes_itself_by_the_first_line_of_its_docstring() -> None:
+    class Described(Plugin[None]):
+        """Do one thing.
+
+        And explain it.
+        """
+
+    assert Described().describe() == "Do one thing."
+    assert plug("Bare").describe()
+
+
+def test_a_plugin_that_says_how_its_state_grew_up_must_say_how() -> None:
+    with pytest.raises(BadPlugin):
+        Plugin[None]().upgrade(1)
+
+
+# Seats
+
+
+def test_a_key_stands_for_one_of_two_plugins_of_a_class() -> None:
+    plugin = plug("P")
+    assert unkeyed(plugin) == ("P", plugin)
+    assert unkeyed(Keyed("mine", plugin)) == ("mine", plugin)
+    refuse_twins(["P", "mine"])
+    with pytest.raises(PluginExists):
+        refuse_twins(["P", "Q", "P"])
+
+
+def test_a_seat_says_everything_of_a_plugin_but_its_code_and_state() -> None:
+    seat = seat_for("mine", plug("P", critical=True, priority=7, before_tool=Continue()), 3)
+    assert (seat.key, seat.priority, seat.critical, seat.hooks) == ("mine", 7, True, frozenset({"before_tool"}))
+    assert (seat.version, seat.revision, seat.options) == (1, 3, {})
+    assert seat.plugin.endswith(":P")
+
+
+def test_seats_are_asked_by_priority_then_by_registration() -> None:
+    seats = tuple(seat_for(str(place), plug(priority=priority)) for place, priority in enumerate((9, 1, 9, 1)))
+    assert in_order(seats) == (1, 3, 0, 2)
+
+
+# The judge of a replay
+
+
+def test_a_replay_reads_the_rulings_in_order_and_asks_nobody() -> None:
+    judge = Recorded([Ruling("before_prompt", reason="a"), Ruling("before_tool")], "s", 4)
+    row = Row((), ())
+    assert judge.rule(BeforePrompt("hello"), row, Context).reason == "a"
+    with pytest.raises(ReplayDiffers) as differs:
+        judge.rule(BeforePrompt("hello"), row, Context)
+    assert differs.value == ReplayDiffers("s", 4, "its rulings: `before_prompt` is asked, `before_tool` is recorded")
+    with pytest.raises(ReplayDiffers) as ended:
+        judge.rule(BeforeTool("look", {}, "c1"), row, Context)
+    assert "nothing is recorded" in str(ended.value)
+
+
+def test_a_replay_knows_what_it_was_not_asked_for() -> None:
+    judge = Recorded([Ruling("init"), Ruling("on_options"), Ruling("check"), Ruling("on_event"), Ruling("init")])
+    seat = seat_for("P", plug())
+    assert judge.init(seat, Context).hook == "init"
+    assert judge.options(seat, None, {}).hook == "on_options"
+    assert judge.check("look", 0, {}).hook == "check"
+    assert judge.learn((), Row((), ()), Context, {}).hook == "on_event"
+    assert judge.left == 1
