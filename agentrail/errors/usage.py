@@ -116,6 +116,18 @@ class SessionNotAlive(UsageError):
         super().__init__(session, reason)
 
 
+class NotInItsRun(UsageError):
+    """A session was called from outside the Trio run that it lives in."""
+
+    wording = (
+        "cannot talk to session `{0}` from here: this is another thread or another event loop; "
+        "call it inside the Trio run of its supervisor, from a thread by `trio.from_thread.run`"
+    )
+
+    def __init__(self, session: str) -> None:
+        super().__init__(session)
+
+
 class SupervisorClosed(UsageError):
     """The supervisor is closing or closed."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import attrs
+import trio
 
 from agentrail.core.answers import Accepted, Answer, Refused
 from agentrail.core.inputs import AbortSent as AbortSent
@@ -22,7 +23,7 @@ from agentrail.core.inputs import StopSent as StopSent
 from agentrail.core.inputs import SwitchModelSent as SwitchModelSent
 from agentrail.core.inputs import UpdatePluginSent as UpdatePluginSent
 from agentrail.core.inputs import WithdrawSent as WithdrawSent
-from agentrail.errors import AgentrailError, BadChoice, BrokenContractError
+from agentrail.errors import AgentrailError, BadChoice, BrokenContractError, NotInItsRun
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.seats import seat_for as seat_for
 from agentrail.hooks.seats import unkeyed as unkeyed
@@ -84,6 +85,12 @@ def letter(given: AnyInput, command: str | None, slot: Slot[Answer]) -> Letter:
     if isinstance(given, PromptSent):
         size += sum(_bytes(part) for part in given.parts)
     return Letter(given, command=command, slot=slot, size=size)
+
+
+def check_run(session: str, home: trio.lowlevel.TrioToken) -> None:
+    """Raise `NotInItsRun` outside the Trio run that is *home*: nothing posted from there would wake the session."""
+    if not trio.lowlevel.in_trio_run() or trio.lowlevel.current_trio_token() is not home:
+        raise NotInItsRun(session)
 
 
 def _bytes(part: Part) -> int:

@@ -261,6 +261,7 @@ class SessionHandle:
     # Posting
 
     def _letter(self, given: AnyInput, command: str | None) -> tuple[Letter, Slot[Answer]]:
+        commands.check_run(self.id, self._session.home)
         if self._session.stuck is not None and not isinstance(given, commands.STOPPING):
             raise commands.fresh(self._session.stuck)
         slot: Slot[Answer] = Slot()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import time
 
+import trio
+
 from agentrail.core.answers import Accepted, Answer, Refused
 from agentrail.core.inputs import (
     AbortSent,
@@ -77,6 +79,7 @@ class Session:
         "_unwritten",
         "bus",
         "down",
+        "home",
         "house",
         "mailbox",
         "outfit",
@@ -89,6 +92,7 @@ class Session:
 
     def __init__(self, state: State, claim: Claim, house: House, outfit: Outfit) -> None:
         self.state = state
+        self.home = trio.lowlevel.current_trio_token()
         self.house = house
         self.outfit = outfit
         self.mailbox = Mailbox(state.session_id, house.gate)
