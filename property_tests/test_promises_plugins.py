@@ -121,7 +121,7 @@ def listening(broken: type[Event]) -> AnyPlugin:
 
         def on_event(self, event: Envelope, state: int, ctx: Context) -> int:
             if type(event.event) is broken:
-                raise ValueError("oops")  # noqa: EM101, TRY003 - any exception
+                raise ValueError("oops")
             return state + 1
 
     return Listens()
