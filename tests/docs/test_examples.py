@@ -9,10 +9,12 @@ from contextlib import redirect_stdout
 from functools import partial
 from inspect import iscoroutinefunction
 from types import FunctionType, ModuleType
+from unittest import TestCase
 
 import pytest
 import trio
-import trio.testing
+from trio.abc import Clock
+from trio.testing import MockClock
 
 from tests.docs.pages import PAGES, Block, Program, programs_of
 
@@ -28,8 +30,10 @@ def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return fresh
 
 
-def _run_in_virtual_time(run: Callable[..., object], main: Callable[..., object], *args: object) -> object:
-    return run(main, *args, clock=trio.testing.MockClock(autojump_threshold=0))
+def _run_in_virtual_time(
+    run: Callable[..., object], main: Callable[..., object], *args: object, clock: Clock | None = None
+) -> object:
+    return run(main, *args, clock=clock or MockClock(autojump_threshold=0))
 
 
 def execute(block: Block, module: ModuleType) -> str:
@@ -43,6 +47,10 @@ def execute(block: Block, module: ModuleType) -> str:
             found = vars(module)[name]
             if name.startswith("test_") and isinstance(found, FunctionType):
                 trio.run(found) if iscoroutinefunction(found) else found()
+            if isinstance(found, type) and issubclass(found, TestCase) and name.startswith("Test"):
+                result = found("runTest").run()
+                assert result is not None
+                assert result.wasSuccessful(), result.failures + result.errors
     return out.getvalue()
 
 
