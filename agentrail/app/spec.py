@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -14,6 +15,7 @@ from agentrail.ports.model import Model
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import Service
 from agentrail.ports.web import Web
+from agentrail.runtime.border import mended
 from agentrail.values.json import EMPTY, Json
 from agentrail.values.value import value
 
@@ -63,15 +65,38 @@ class SessionSpec(Options):
             raise BadSpec(
                 "model", f"is a `{type(self.model).__name__}`; use a name, or an object with `name` and `stream`"
             )
+        for name in ("system", "working_dir", "prompt_mode"):
+            _check_text(name, getattr(self, name))
         if "\0" in self.working_dir:
             raise BadSpec("working_dir", "has a NUL character; give the path of a folder")
         for name, least in AT_LEAST.items():
-            if getattr(self, name) < least:
-                raise BadSpec(name, f"is {getattr(self, name)}; it must be at least {least}")
+            _check_figure(name, getattr(self, name), least)
         field = "on_prompt_while_held"
         if self.on_prompt_while_held not in ON_PROMPT_WHILE_HELD:
             raise BadChoice.among(field, self.on_prompt_while_held, ON_PROMPT_WHILE_HELD)
 
+
+def _check_text(name: str, found: object) -> None:
+    if not isinstance(found, str):
+        raise BadSpec(name, f"is a `{type(found).__name__}`; it must be text")
+    if mended(found) != found:
+        raise BadSpec(name, "has half a surrogate pair, which no file can hold; leave it out")
+
+
+def _check_figure(name: str, found: object, least: float) -> None:
+    """Raise `BadSpec` for what is not a figure of the kind of its default, or too small."""
+    default = getattr(DEFAULTS, name)
+    if found is None and default is None:
+        return
+    whole = isinstance(default, int) or name == "context_window"
+    kinds = (int,) if whole else (int, float)
+    if isinstance(found, bool) or not isinstance(found, kinds) or not -math.inf < found < math.inf:
+        raise BadSpec(name, f"is {found!r}; it must be a {'whole' if whole else 'finite'} number")
+    if found < least:
+        raise BadSpec(name, f"is {found}; it must be at least {least}")
+
+
+DEFAULTS = Options()
 
 MISSING = 'is missing; use model="demo" to try things out without a key'
 
@@ -79,6 +104,7 @@ ON_PROMPT_WHILE_HELD = ("supersede", "queue")
 
 AT_LEAST: Mapping[str, float] = {
     "max_turns": 1,
+    "max_turn_seconds": 0,
     "max_prompt_queue": 0,
     "max_steering_queue": 0,
     "max_interventions": 0,
@@ -93,6 +119,7 @@ AT_LEAST: Mapping[str, float] = {
     "repeat_pattern": 2,
     "file_loop_warn": 1,
     "file_loop_abort": 1,
+    "context_window": 1,
     "compact_at": 0,
     "compact_to": 0,
     "event_buffer_size": 0,

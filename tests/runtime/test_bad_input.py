@@ -117,6 +117,16 @@ async def test_two_sessions_with_one_id(world: World, bystander: SessionHandle) 
         (SessionSpec(model=42), "model", "`int`"),  # type: ignore[arg-type]  # on purpose
         (SessionSpec(model="demo", max_turns=0), "max_turns", "at least 1"),
         (SessionSpec(model="demo", stall_timeout=-1), "stall_timeout", "at least"),
+        (SessionSpec(model="demo", stall_timeout=float("nan")), "stall_timeout", "is nan; it must be a finite number"),
+        (SessionSpec(model="demo", max_turns="a"), "max_turns", "is 'a'; it must be a whole number"),  # type: ignore[arg-type]
+        (SessionSpec(model="demo", max_turns=2.5), "max_turns", "whole number"),  # type: ignore[arg-type]
+        (SessionSpec(model="demo", max_turns=None), "max_turns", "whole number"),  # type: ignore[arg-type]
+        (SessionSpec(model="demo", max_turn_seconds="1"), "max_turn_seconds", "number"),  # type: ignore[arg-type]
+        (SessionSpec(model="demo", max_turn_seconds=-1), "max_turn_seconds", "at least 0"),
+        (SessionSpec(model="demo", context_window=1.5), "context_window", "whole number"),  # type: ignore[arg-type]
+        (SessionSpec(model="demo", system=42), "system", "must be text"),  # type: ignore[arg-type]
+        (SessionSpec(model="demo", system="\ud800"), "system", "surrogate"),
+        (SessionSpec(model="demo", working_dir=None), "working_dir", "must be text"),  # type: ignore[arg-type]
     ],
 )
 async def test_a_specification_that_cannot_be_run(world: World, spec: SessionSpec, field: str, says: str) -> None:
