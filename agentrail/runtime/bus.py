@@ -179,7 +179,7 @@ class Subscription:
         if self._since is None:
             self._record = self._bus.record
         else:
-            self._go_back(self._since)
+            self._go_back(min(self._since, self._start))  # a place that is not reached yet is no place to go on from
         if self._bus.closed:
             self._ended = True
         else:

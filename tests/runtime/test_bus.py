@@ -235,3 +235,13 @@ async def test_a_live_subscriber_that_falls_behind_does_not_read_the_whole_journ
             session.publish(start(f"live {number}"))
         assert len(await drain(events)) == 4
     assert session.reads <= 5
+
+
+async def test_a_place_that_is_not_reached_yet_loses_nothing_when_the_subscriber_falls_behind() -> None:
+    session = Session()
+    session.publish(start())
+    async with session.subscribe(since=Cursor(1000), capacity=2) as events:
+        for number in range(5):
+            session.publish(start(str(number)))
+        got = await drain(events)
+    assert cursors(got) == [(seq, 0) for seq in range(2, 7)]
