@@ -80,8 +80,11 @@ class SessionHandle:
         letter.watch = self._session.waiters.watch(turn)
         await self._session.mailbox.post_user(letter)
         ref = commands.accepted(await slot.wait()).ref
-        past = None if turn.settled or command is None else await self._session.outcome_of(ref)
-        outcome = await turn.wait() if past is None else past
+        try:
+            past = None if turn.settled or command is None else await self._session.outcome_of(ref)
+            outcome = await turn.wait() if past is None else past
+        finally:
+            self._session.waiters.leave(ref, turn)
         if isinstance(outcome, AgentrailError):
             raise commands.fresh(outcome)
         return outcome

@@ -114,6 +114,14 @@ class Waiters:
 
         return watch
 
+    def leave(self, ref: str, slot: Slot[Outcome]) -> None:
+        """Forget a *slot* for which nobody waits any more."""
+        waiting = (self._slots or {}).get(ref, [])
+        if slot in waiting:
+            waiting.remove(slot)
+            if not waiting and self._slots is not None:
+                del self._slots[ref]
+
     def notice(self, outcome: Step) -> None:
         """Tell those whose turn ended, was never begun, or came to rest."""
         for envelope in outcome.events:

@@ -125,6 +125,17 @@ async def test_an_ask_that_is_sent_again_raises_what_the_first_raised(world: Wor
     assert first.value == second.value
 
 
+async def test_nobody_is_remembered_who_waits_for_a_turn_no_more(world: World) -> None:
+    session = await world.spawn(["hello", stall()])
+    waiters = session._session.waiters  # noqa: SLF001 - what is kept there is the point
+    for _ in range(3):
+        await session.ask("hi", command="id")
+        assert not waiters
+    with trio.move_on_after(1):
+        await session.ask("for ever")
+    assert not waiters
+
+
 async def abort_soon(session: SessionHandle) -> None:
     await trio.sleep(1)
     await session.abort()
