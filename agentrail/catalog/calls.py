@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentrail.catalog.markdown import code, joined, paragraph, section
+from agentrail.catalog.markdown import code, joined, paragraphs, section
 from agentrail.catalog.source import Callable, Source
 
 
@@ -12,7 +12,7 @@ def methods(source: Source, cls: type, called: str) -> list[str]:
 
 
 def _call(one: Callable, called: str) -> list[str]:
-    return section(code(one.name), [written(one, called)], *([line] for line in paragraph(one.about)))
+    return section(code(one.name), [written(one, called)], *paragraphs(one.about))
 
 
 def written(one: Callable, called: str = "") -> str:
@@ -30,4 +30,4 @@ def written(one: Callable, called: str = "") -> str:
 def function(source: Source, module: str, name: str) -> list[str]:
     """Return a function of *module*: how it is used and what it does."""
     one = source.function(module, name)
-    return joined(([written(one)], *([line] for line in paragraph(one.about))))
+    return joined(([written(one)], *paragraphs(one.about)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agentrail.catalog.markdown import code, paragraph, section, table
+from agentrail.catalog.markdown import code, joined, paragraphs, section, table
 from agentrail.catalog.source import Described, Source
 
 
@@ -33,14 +33,16 @@ def _about(one: Described) -> str:
     return summary(one.about)
 
 
-def described(source: Source, cls: type, *, title: str | None = None, inherited: bool = True) -> list[str]:
+def described(source: Source, cls: type) -> list[str]:
     """Return a section about *cls*: its docstring and the table of its fields."""
-    about = paragraph(cls.__doc__ or "")
-    heading = code(cls.__name__) if title is None else title
-    blocks = ([line] for line in about)
-    return section(heading, *blocks, fields(source, cls, inherited=inherited))
+    return section(code(cls.__name__), *paragraphs(cls.__doc__ or ""), fields(source, cls))
+
+
+def all_described(source: Source, classes: Iterable[type]) -> list[str]:
+    """Return a section about each of *classes*."""
+    return joined(described(source, cls) for cls in classes)
 
 
 def summary(text: str | None) -> str:
     """Return the first paragraph of *text* in one line."""
-    return next(iter(paragraph(text or "")), "")
+    return " ".join(next(iter(paragraphs(text or "")), ()))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -46,6 +48,9 @@ def joined(blocks: Iterable[Iterable[str]]) -> list[str]:
     return lines
 
 
-def paragraph(text: str) -> list[str]:
-    """Return *text*, which may be a docstring, one line per paragraph."""
-    return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]
+_NEXT_SENTENCE: Final = re.compile(r"(?<=[.!?]) (?=[A-Z`*])")
+
+
+def paragraphs(text: str) -> list[list[str]]:
+    """Return the paragraphs of *text*, which may be a docstring, with each sentence on a line of its own."""
+    return [_NEXT_SENTENCE.split(" ".join(part.split())) for part in text.split("\n\n") if part.strip()]

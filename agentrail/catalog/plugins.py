@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
-from typing import Final
+from types import MappingProxyType, ModuleType
+from typing import Final, cast
 
 from agentrail.catalog.fields import field_table, fields, summary
-from agentrail.catalog.markdown import code, codes, joined, paragraph, section, table
+from agentrail.catalog.markdown import code, codes, joined, paragraphs, section, table
 from agentrail.catalog.source import Source
 from agentrail.hooks import asks as _asks
 from agentrail.hooks.actions import (
@@ -145,6 +145,14 @@ def bands() -> list[str]:
     return table(("band", "priority"), rows)
 
 
+def offered(package: ModuleType) -> list[type[AnyPlugin]]:
+    """Return the plugins among the public names of *package* that are defined below it, as they would be asked."""
+    found = [getattr(package, name) for name in cast("list[str]", package.__all__)]
+    ours = [cls for cls in found if isinstance(cls, type) and issubclass(cls, AnyPlugin)]
+    below = [cls for cls in ours if cls.__module__.startswith(f"{package.__name__}.")]
+    return sorted(below, key=lambda cls: cls.priority)
+
+
 def built_in(source: Source, plugins: Iterable[type[AnyPlugin]]) -> list[str]:
     """Return *plugins*: what each does, where it stands, which hooks it uses, and its options."""
     return joined(_plugin(source, plugin) for plugin in plugins)
@@ -155,8 +163,8 @@ def _plugin(source: Source, plugin: type[AnyPlugin]) -> list[str]:
     place = (
         f"Priority {int(plugin.priority)}, {'critical' if plugin.critical else 'not critical'}; it uses {codes(used)}."
     )
-    about = [line for text in paragraph(plugin.__doc__ or "") for line in (text, "")]
-    return section(code(plugin.__name__), [*about, place], fields(source, plugin, inherited=False), level=2)
+    about = paragraphs(plugin.__doc__ or "")
+    return section(code(plugin.__name__), *about, [place], fields(source, plugin, inherited=False), level=2)
 
 
 def built_in_index(plugins: Iterable[type[AnyPlugin]]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -23,3 +24,8 @@ def read() -> Source:
 
 
 SOURCE: Final = read()
+
+
+def printed(lines: Iterable[str]) -> str:
+    """Return *lines* as they stand on a page between two comments."""
+    return "\n".join(["", *lines, ""])
