@@ -50,7 +50,6 @@ from agentrail.values.tools import (
     ok,
 )
 
-STILL_BUSY = frozenset({CallStatus.NEW, CallStatus.RULING})
 CAN_RUN_AGAIN = frozenset({EffectClass.PURE, EffectClass.IDEMPOTENT})
 NOTICE_CHARS = 200
 

@@ -26,7 +26,6 @@ class Work:
         "effects",
         "events",
         "judge",
-        "learned",
         "partial",
         "random",
         "rulings",
@@ -44,7 +43,6 @@ class Work:
         self.events: list[Envelope] = []
         self.rulings: list[Ruling] = []
         self.answer: Answer | None = None
-        self.learned = 0
         self.steered: Steering | None = None
         self.steer_now = False
         self.partial = NOTHING_YET

@@ -8,7 +8,7 @@ from typing import Final
 from agentrail.hooks.asks import AskAnswer, AskRequest
 from agentrail.hooks.records import HOOK_NAMES
 from agentrail.values.events.envelope import Event
-from agentrail.values.json import EMPTY, JsonObject
+from agentrail.values.json import JsonObject
 from agentrail.values.messages import Message
 from agentrail.values.tools import Err, Ok
 from agentrail.values.value import Value, value
@@ -136,5 +136,3 @@ def check_failed(problem: str) -> Ruling:
     """Return the ruling on arguments that do not fit."""
     return Ruling("check", Verdict.BLOCK, reason=problem)
 
-
-NO_FIELDS: Final = EMPTY
