@@ -1,0 +1,69 @@
+"""Pages: every link leads somewhere, every page can be found, and the public names are those on the page of names."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from tests.docs.pages import PAGES, blocks_of, programs_of
+from tests.docs.sources import ROOT
+
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (.+)$")
+_NAME = re.compile(r"^\| `(\w+)` \|")
+
+PACKAGES = ("agentrail", "agentrail.plugins", "agentrail.tools", "agentrail.testing")
+
+
+def _prose(page: Path) -> list[str]:
+    """Return the lines of *page* that are not in a block of code."""
+    inside = {
+        number for block in blocks_of(page) for number in range(block.line - 1, block.line + block.text.count("\n") + 1)
+    }
+    lines = page.read_text(encoding="utf-8").splitlines()
+    return [line for number, line in enumerate(lines, 1) if number not in inside]
+
+
+def _anchors(page: Path) -> set[str]:
+    headings = [found[1] for line in _prose(page) if (found := _HEADING.match(line))]
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target in _LINK.findall("\n".join(_prose(page))):
+        if "://" in target:
+            continue
+        name, _, anchor = target.partition("#")
+        found = (page.parent / name).resolve() if name else page
+        assert found.exists(), target
+        assert not anchor or anchor in _anchors(found), target
+
+
+def test_every_page_can_be_reached_from_the_index() -> None:
+    index = ROOT / "docs" / "index.md"
+    linked = {(index.parent / target.partition("#")[0]).resolve() for target in _LINK.findall(index.read_text())}
+    assert [page for page in PAGES if "docs" in page.parts and page not in {index, *linked}] == []
+
+
+def test_every_block_is_python_with_its_output_or_for_a_reader() -> None:
+    languages = {block.language for page in PAGES for block in blocks_of(page)}
+    assert languages <= {"python", "text", "sh", "mermaid"}
+
+
+def test_the_third_example_of_the_readme_is_short() -> None:
+    property_test = programs_of(ROOT / "README.md")[2].parts[0][0].text
+    assert len([line for line in property_test.splitlines() if line.strip()]) <= 15
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_the_page_of_public_names_has_those_that_there_are(name: str) -> None:
+    page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+    _, _, behind = page.partition(f"## `{name}`\n")
+    section, _, _ = behind.partition("\n## ")
+    listed = [found[1] for line in section.splitlines() if (found := _NAME.match(line))]
+    assert listed == sorted(cast("list[str]", import_module(name).__all__)), "run `make docs`"
