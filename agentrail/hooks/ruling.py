@@ -135,4 +135,3 @@ FITS: Final = Ruling("check")
 def check_failed(problem: str) -> Ruling:
     """Return the ruling on arguments that do not fit."""
     return Ruling("check", Verdict.BLOCK, reason=problem)
-
