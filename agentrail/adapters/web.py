@@ -21,7 +21,7 @@ from agentrail.ports.web import MAX_PAGE, Page
 from agentrail.values.value import Value, value
 
 if TYPE_CHECKING:  # importing it takes longer than all of agentrail
-    import httpx
+    import httpx  # noqa: ASYNC127 - the client that pyproject.toml names
 
 MAX_REDIRECTS: Final = 5
 """How often a page may send us on."""
@@ -90,14 +90,14 @@ class HttpxWeb:
         raise WebFailed(url, f"it took longer than {timeout:g} seconds")
 
     async def _fetch(self, url: str, *, raw: bool) -> Page:
-        import httpx  # noqa: PLC0415 - importing it takes longer than all of agentrail
+        import httpx  # noqa: ASYNC127, PLC0415 - importing it takes longer than all of agentrail
 
         where = _parsed(url)
         for _ in range(MAX_REDIRECTS + 1):
             addresses = await self._addresses(where)
             try:
                 answer = await self._ask(where, addresses)
-            except (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError) as error:
+            except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, ValueError, OSError) as error:
                 raise WebFailed(str(where), f"{type(error).__name__}: {error}") from error
             if answer.status not in _MOVED or not answer.location:
                 return await _page(str(where), answer, raw=raw)
@@ -121,7 +121,7 @@ class HttpxWeb:
 
     async def _ask(self, where: httpx.URL, addresses: Sequence[Address]) -> Answer:
         """Send one request to the first of *addresses* that takes it."""
-        import httpx  # noqa: PLC0415 - see above
+        import httpx  # noqa: ASYNC127, PLC0415 - see above
 
         host = where.netloc.decode("ascii")
         extensions = {"sni_hostname": where.raw_host.decode("ascii")}
@@ -147,7 +147,7 @@ class HttpxWeb:
 
 def _parsed(url: str) -> httpx.URL:
     """Return *url* if it is one that may be fetched at all."""
-    import httpx  # noqa: PLC0415 - see above
+    import httpx  # noqa: ASYNC127, PLC0415 - see above
 
     problem = ""
     try:
@@ -171,7 +171,7 @@ def _parsed(url: str) -> httpx.URL:
 
 
 def _next(where: httpx.URL, location: str) -> httpx.URL:
-    import httpx  # noqa: PLC0415 - see above
+    import httpx  # noqa: ASYNC127, PLC0415 - see above
 
     try:
         target = str(where.join(location))
@@ -194,20 +194,34 @@ def _port(where: httpx.URL) -> int:
 
 async def _answer(response: httpx.Response) -> Answer:
     """Read an answer, up to the limit."""
-    pieces: list[bytes] = []
-    room, cut = MAX_PAGE, False
+    body, cut = b"", False
     location = response.headers.get("location", "")
     if response.status_code not in _MOVED or not location:
-        async for piece in response.aiter_raw():
-            pieces.append(piece[:room])
-            cut = len(piece) > room
-            room -= len(pieces[-1])
-            if cut or room <= 0:
-                break
+        body, cut = await _body(response)
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
-    body, inflated_cut = _inflated(b"".join(pieces), encoding)
+    body, inflated_cut = _inflated(body, encoding)
     kind = response.headers.get("content-type", "")
     return Answer(response.status_code, location, kind, body, cut or inflated_cut)
+
+
+async def _body(response: httpx.Response) -> tuple[bytes, bool]:
+    """Return the body up to the limit, and whether there is more.
+
+    Closing the response makes the iteration fail, which ends all the generators below it; leaving it would not.
+    """
+    import httpx  # noqa: ASYNC127, PLC0415 - see above
+
+    body, cut = bytearray(), False
+    try:
+        async for piece in response.aiter_raw():
+            cut = cut or len(body) + len(piece) > MAX_PAGE
+            body += piece[: MAX_PAGE - len(body)]
+            if cut:
+                await response.aclose()
+    except (httpx.HTTPError, httpx.StreamError):
+        if not cut:
+            raise
+    return bytes(body), cut
 
 
 def _inflated(body: bytes, encoding: str) -> tuple[bytes, bool]:

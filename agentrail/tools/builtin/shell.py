@@ -64,14 +64,14 @@ async def shell(  # noqa: D417 - the model does not see `ctx`
             process = sandbox.prepare(asked.but(timeout=DAY, keep=KEEP // 4))
             job = jobs_of(ctx).start(command, process)
             name = job.job_id
-            said = f'started `{name}`; read what it says with `shell_output(job="{name}")`, end it with `shell_kill`'
-            return ok(said, {"job": name})
+            hint = f'read what it says with `shell_output(job="{name}")`, end it with `shell_kill`'
+            return ok(f"started `{name}`; {hint}", {"job": name})
         execution = await sandbox.execute(asked, _reporter(ctx))
         text, details = await _told_output(sandbox, execution, ctx.call_id)
     end = how_it_ended(execution, timeout)
     answer = ok if execution.exit_code == 0 and not execution.timed_out else err
-    said = f"{text}\n{end}".strip("\n") if end else text or "[no output]"
-    return answer(said, details)
+    said = [line for line in (text.rstrip("\n"), end) if line]
+    return answer("\n".join(said) or "[no output]", details)
 
 
 def _reporter(ctx: ToolContext) -> OnOutput:
@@ -143,7 +143,7 @@ def _end(text: str) -> str:
 
 
 @tool(timeout=10, effect="pure", requires=("shell",))
-async def shell_output(  # noqa: D417 - the model does not see `ctx`
+async def shell_output(  # noqa: ASYNC124, D417 - tools are async; the model does not see `ctx`
     ctx: ToolContext,
     job: Annotated[str, Length(min=1, max=100)] | None = None,
     since: Annotated[int, Range(ge=0, le=2**53)] = 0,

@@ -24,7 +24,7 @@ class Item(TypedDict):
 
 
 @tool(timeout=10, effect="idempotent")
-async def write_todos(todos: Annotated[list[Item], Length(max=100)]) -> Effect:
+async def write_todos(todos: Annotated[list[Item], Length(max=100)]) -> Effect:  # noqa: ASYNC124 - tools are async
     """Replace the list of things to do; use it to plan work of several steps, and keep it up to date.
 
     Args:
@@ -34,7 +34,7 @@ async def write_todos(todos: Annotated[list[Item], Length(max=100)]) -> Effect:
 
 
 @tool(timeout=10, effect="idempotent")
-async def ask_user(
+async def ask_user(  # noqa: ASYNC124 - tools are async
     question: Annotated[str, Length(min=1, max=4000)],
     options: Annotated[list[Annotated[str, Length(min=1, max=500)]], Length(max=20)] | None = None,
 ) -> Effect:

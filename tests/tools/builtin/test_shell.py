@@ -1,0 +1,109 @@
+"""`shell` and its jobs, with real processes."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import trio
+
+from agentrail.adapters.sandboxes.memory import MemorySandbox
+from agentrail.runtime.jobs import MAX_RUNNING, BackgroundJobs
+from tests.tools.builtin.rig import call
+
+
+@pytest.fixture
+async def jobs() -> AsyncIterator[BackgroundJobs]:
+    async with trio.open_nursery() as nursery:
+        made = BackgroundJobs(nursery)
+        yield made
+        made.close()
+
+
+async def test_a_command_is_run(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    assert await call("shell", tmp_path, command="echo out; echo err >&2; pwd", folder="sub") == (
+        f"out\nerr\n{tmp_path / 'sub'}"
+    )
+    assert await call("shell", tmp_path, command="true") == "[no output]"
+
+
+async def test_how_a_command_fails_is_told(tmp_path: Path) -> None:
+    assert await call("shell", tmp_path, command="echo no; exit 3") == "✗ no\n[exit code 3]"
+    assert await call("shell", tmp_path, command="false") == "✗ [exit code 1]"
+    assert await call("shell", tmp_path, command="sleep 60", timeout=1) == (
+        "✗ [ended after 1 seconds: it took too long]"
+    )
+    assert (await call("shell", tmp_path, command="pwd", folder="none")).startswith("✗ cannot run in `none`: ")
+    assert (await call("shell", tmp_path, command=" ")) == "✗ the command is refused: it is empty"
+    assert (await call("shell", MemorySandbox(), command="pwd")).startswith("✗ ")
+
+
+async def test_a_long_output_goes_to_a_file(tmp_path: Path) -> None:
+    text = await call("shell", tmp_path, command="seq 3000")
+    path = ".shell_output/call-1.txt"
+    numbers = [str(number) for number in range(1, 3001)]
+    note = (
+        "[… the output has 3000 lines and 13893 bytes, too many to show; "
+        f"read it with `read_file` or `grep` in `{path}` …]"
+    )
+    assert text.split("\n") == [*numbers[:100], note, *numbers[-200:]]
+    assert (tmp_path / path).read_text().split() == numbers
+    assert await call("glob", tmp_path, pattern="call-1.txt") != path
+
+
+async def test_a_huge_output_is_kept_in_part(tmp_path: Path) -> None:
+    text = await call("shell", tmp_path, command="head -c 30000000 /dev/zero | tr '\\0' x")
+    assert "30000000 bytes" in text
+    assert "its first and last 524288 bytes are in `.shell_output/call-1.txt`" in text
+    assert (tmp_path / ".shell_output/call-1.txt").stat().st_size < 1_100_000
+
+
+async def test_a_job_is_started_read_and_killed(tmp_path: Path, jobs: BackgroundJobs) -> None:
+    assert await call("shell_output", jobs=jobs) == "[no job was started in the background]"
+    assert await call("shell", tmp_path, jobs=jobs, command="echo one; read x; sleep 600", background=True) == (
+        'started `job-1`; read what it says with `shell_output(job="job-1")`, end it with `shell_kill`'
+    )
+    await call("shell", tmp_path, jobs=jobs, command="echo two; exit 4", background=True)
+    with trio.fail_after(10):
+        while not jobs.all()[1].has_ended:  # noqa: ASYNC110 - nobody sets an event for it
+            await trio.sleep(0.01)
+    assert await call("shell_output", jobs=jobs, job="job-2") == "two\n[`job-2` exit code 4; go on with `since` 4]"
+    assert await call("shell_output", jobs=jobs, job="job-2", since=4) == (
+        "[nothing new]\n[`job-2` exit code 4; go on with `since` 4]"
+    )
+    assert await call("shell_output", jobs=jobs) == (
+        "job-1: runs: echo one; read x; sleep 600\njob-2: exit code 4: echo two; exit 4"
+    )
+    assert await call("shell_kill", jobs=jobs, job="job-1") == "`job-1` was killed"
+    assert await call("shell_kill", jobs=jobs, job="job-1") == "`job-1` has ended before: it was killed"
+    assert await call("shell_kill", jobs=jobs, job="job-9") == (
+        "✗ there is no job 'job-9'; there are: `job-1`, `job-2`"
+    )
+
+
+async def test_a_long_output_of_a_job_is_read_in_parts(tmp_path: Path, jobs: BackgroundJobs) -> None:
+    await call("shell", tmp_path, jobs=jobs, command="seq 10000", background=True)
+    with trio.fail_after(10):
+        while not jobs.all()[0].has_ended:  # noqa: ASYNC110 - nobody sets an event for it
+            await trio.sleep(0.01)
+    since, found = 0, list[str]()
+    while "there is more" in (answer := await call("shell_output", jobs=jobs, job="job-1", since=since)) or not found:
+        *lines, note = answer.split("\n")
+        found += lines
+        since = int(note.rpartition("`since` ")[2].removesuffix("]"))
+    assert [*found, *answer.split("\n")[:-1]] == [str(number) for number in range(1, 10001)]
+
+
+async def test_there_is_a_limit_of_jobs_and_none_outlives_its_session(tmp_path: Path, jobs: BackgroundJobs) -> None:
+    for _ in range(MAX_RUNNING):
+        await call("shell", tmp_path, jobs=jobs, command="sleep 600", background=True)
+    assert await call("shell", tmp_path, jobs=jobs, command="pwd", background=True) == (
+        "✗ the command is refused: 16 jobs run already; end one with `shell_kill` first"
+    )
+    jobs.close()
+    with trio.fail_after(10):
+        while not all(job.has_ended for job in jobs.all()):  # noqa: ASYNC110 - nobody sets an event for it
+            await trio.sleep(0.01)
+    assert await call("shell", tmp_path, jobs=jobs, command="pwd", background=True) == (
+        "✗ the command is refused: the session has ended"
+    )
