@@ -134,7 +134,7 @@ def main() -> None:
     if leader == 0:
         try:
             become(argv, folder, limits, launcher)
-        except BaseException as error:  # noqa: BLE001 - whatever it is, this copy must not go on
+        except Exception as error:  # noqa: BLE001 - whatever it is, this copy must not go on
             os.write(2, f"cannot run {argv[0]}: {getattr(error, 'strerror', None) or error}\n".encode())
         os._exit(127)
     tree = Tree(leader)

@@ -188,6 +188,7 @@ class ProcessTree:
     async def _start(self, ready: Ready) -> tuple[trio.Process, int]:
         said, say = os.pipe()
         os.set_blocking(said, False)
+        started = False
         limits = ",".join(f"{name}={most}" for name, most in self._launch.limits)
         try:
             process = await trio.lowlevel.open_process(
@@ -200,14 +201,14 @@ class ProcessTree:
                 pass_fds=(say, ready.folder),
                 start_new_session=True,
             )
-        except BaseException as error:
-            os.close(said)
-            if isinstance(error, OSError):
-                raise CommandFailed(self._launch.name, error.strerror or str(error)) from error
-            raise
+            started = True
+        except OSError as error:
+            raise CommandFailed(self._launch.name, error.strerror or str(error)) from error
         finally:
             os.close(say)
             os.close(ready.folder)
+            if not started:
+                os.close(said)
         return process, said
 
     async def _attend(self, process: trio.Process) -> bool:

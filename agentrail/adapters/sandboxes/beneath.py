@@ -107,7 +107,7 @@ class Root:
         try:
             if has_openat2():
                 return _openat2(self.fd, path, flags, RESOLVE if links else RESOLVE | NO_SYMLINKS)
-            return _Walk(self.fd, self._device, links=links).open(parts, flags)
+            return Walk(self.fd, self._device, links=links).open(parts, flags)
         except OSError as error:
             raise _translated(error, path, links=links) from error
 
@@ -124,7 +124,7 @@ def _translated(error: OSError, path: str, *, links: bool) -> Exception:
     return error
 
 
-class _Walk:
+class Walk:
     """Opens a path part by part; `..` occurs only in links, and goes back to a folder that is still held open."""
 
     __slots__ = ("_device", "_held", "_left", "_links")
@@ -136,33 +136,37 @@ class _Walk:
         self._links = links
 
     def open(self, parts: Parts, flags: int) -> int:
+        """Return a descriptor of what stands at *parts*."""
         todo = list(reversed(parts))
         try:
             while todo:
                 part = todo.pop()
                 if part == "..":
-                    self._up()
-                elif (target := self._link(part)) is not None:
-                    todo.extend(reversed(self._parts_of(target)))
+                    self.up()
+                elif (target := self.link(part)) is not None:
+                    todo.extend(reversed(self.parts_of(target)))
                 elif todo:
-                    self._down(part)
+                    self.down(part)
                 else:
-                    return self._same_device(os.open(part, flags | os.O_NOFOLLOW, dir_fd=self._held[-1]))
+                    return self.same_device(os.open(part, flags | os.O_NOFOLLOW, dir_fd=self._held[-1]))
             return os.open(".", flags, dir_fd=self._held[-1])
         finally:
             for fd in self._held:
                 os.close(fd)
 
-    def _up(self) -> None:
+    def up(self) -> None:
+        """Go back to the folder above, which is still held; never above the root."""
         if len(self._held) == 1:
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
         os.close(self._held.pop())
 
-    def _down(self, part: str) -> None:
+    def down(self, part: str) -> None:
+        """Go into a folder."""
         fd = os.open(part, O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._held[-1])
-        self._held.append(self._same_device(fd))
+        self._held.append(self.same_device(fd))
 
-    def _link(self, part: str) -> str | None:
+    def link(self, part: str) -> str | None:
+        """Return what a link says, if *part* is one."""
         try:
             return os.readlink(part, dir_fd=self._held[-1])
         except OSError as error:
@@ -170,7 +174,8 @@ class _Walk:
                 return None  # no link; what is not there is found out by opening it
             raise
 
-    def _parts_of(self, target: str) -> list[str]:
+    def parts_of(self, target: str) -> list[str]:
+        """Return the parts that a link stands for; an absolute one leads out."""
         self._left -= 1
         if self._left < 0:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
@@ -178,7 +183,8 @@ class _Walk:
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
         return [part for part in target.split("/") if part not in {"", "."}]
 
-    def _same_device(self, fd: int) -> int:
+    def same_device(self, fd: int) -> int:
+        """Refuse what is on another file system."""
         if os.fstat(fd).st_dev != self._device:
             os.close(fd)
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))

@@ -132,7 +132,8 @@ class BubblewrapSandbox(LocalSandbox):
                 yield from ("--ro-bind-try", str(path), str(path))
         for name in (*SETTINGS, *(NETWORK_SETTINGS if self._network else ())):
             yield from ("--ro-bind-try", name, name)
-        yield from ("--proc", "/proc", "--dev", "/dev")
+        yield from ("--proc", "/proc", "--remount-ro", "/proc")  # whoever is root outside could set what is in it
+        yield from ("--dev", "/dev")
         for name in ("/tmp", HOME):  # noqa: S108 - its own
             yield from ("--size", str(self._limits.scratch), "--tmpfs", name)
         for name in self._readable:

@@ -53,7 +53,11 @@ class Pattern:
 
 
 def _compiled(part: str) -> re.Pattern[str]:
-    return re.compile(fnmatch.translate(_ESCAPED.sub(lambda found: f"[{found[1]}]", part)))
+    return re.compile(fnmatch.translate(_ESCAPED.sub(_literal, part)))
+
+
+def _literal(found: re.Match[str]) -> str:
+    return f"[{found[1]}]" if found[1] in "*?[" else found[1]
 
 
 class Glob:
