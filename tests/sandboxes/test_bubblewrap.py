@@ -1,0 +1,163 @@
+import os
+import socket
+from pathlib import Path
+
+import pytest
+import trio
+
+from agentrail.adapters.sandboxes import bubblewrap
+from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox, Limits
+from agentrail.errors import SandboxMissing
+from agentrail.ports.sandbox import Command, Execution
+from tests.sandboxes.kinds import needs_bubblewrap
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(place.name for place in folder.iterdir())
+
+
+def size(folder: Path) -> int:
+    return sum(place.stat().st_size for place in folder.iterdir())
+
+
+async def run(root: Path, line: str, limits: Limits | None = None, *, network: bool = False) -> Execution:
+    sandbox = BubblewrapSandbox(root, limits=limits, network=network)
+    return await sandbox.execute(Command(line, timeout=10, merge=True))
+
+
+async def test_without_the_program_nothing_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bubblewrap, "SAFE_PATH", str(tmp_path))
+    sandbox = BubblewrapSandbox(tmp_path)
+    with pytest.raises(SandboxMissing, match="nothing was run"):
+        await sandbox.execute(Command("touch canary"))
+    assert not await sandbox.exists("canary")
+
+
+async def test_where_the_program_does_not_work_nothing_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bwrap").write_text("#!/bin/sh\necho no namespaces for you >&2\nexit 1\n", encoding="ascii")
+    (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setattr(bubblewrap, "SAFE_PATH", str(tmp_path))
+    with pytest.raises(SandboxMissing, match="no namespaces for you"):
+        await BubblewrapSandbox(tmp_path).execute(Command("touch canary"))
+
+
+ESCAPES = (
+    "echo x > {outside}/canary",
+    "cat {outside}/secret",
+    "ls {outside}/secret",
+    "ln -s {outside} l; echo x > l/canary",
+    "ln -s {outside}/secret l; cat l",
+    "ln {outside}/secret hard",
+    "touch /usr/canary",
+    "touch /etc/canary /bin/canary",
+    "mount -o remount,rw /usr && touch /usr/canary",
+    "mkdir .git && echo x > .git/config",
+    "echo x > .git/config",
+    "rmdir .git && mkdir .git",
+    "mv .git x && mkdir .git",
+    "rm -rf .git; mkdir -p .git/hooks && touch .git/hooks/pre-commit",
+    "echo x > .envrc",
+    "mkdir .vscode/x",
+    "unshare -Ur id",
+    "unshare -m id",
+    "nsenter -t 1 -m ls {outside}/secret",
+    "chroot / id",
+    "mknod d c 1 3 && cat d",
+    "cat /dev/vda /dev/sda /dev/mem",
+    "cat /etc/shadow",
+    "ls /root /home/*/.ssh /var/run /run",
+    "cat /proc/1/root{outside}/secret",
+    "exec 3>/proc/sys/kernel/core_pattern",  # opened only: nothing is written if this test fails
+    "exec 3>/proc/sys/kernel/panic",
+    "exec 3>/proc/sysrq-trigger",
+    "exec 3>/proc/self/oom_score_adj",
+    "kill -9 {pid}",
+    "ls /proc/{pid}",
+    "python3 -c 'import os; os.kill({pid}, 15)'",
+    "su -c id",
+    "sudo -n id",
+)
+
+
+@needs_bubblewrap
+@pytest.mark.parametrize("line", ESCAPES)
+async def test_a_command_does_not_get_out(tmp_path: Path, line: str) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    root.mkdir()
+    outside.mkdir()
+    (outside / "secret").write_text("the secret", encoding="ascii")
+    done = await run(root, line.format(outside=outside, pid=os.getpid()))
+    assert done.exit_code != 0, done.stdout.text
+    assert "the secret" not in done.stdout.text
+    assert names(outside) == ["secret"]
+    assert ".git" not in names(root)
+    assert "canary" not in names(Path("/usr"))
+
+
+@needs_bubblewrap
+async def test_the_network_is_there_only_if_asked(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        line = f"exec 3<>/dev/tcp/127.0.0.1/{server.getsockname()[1]} && echo connected"
+        assert "connected" not in (await run(tmp_path, line)).stdout.text
+        assert "connected" in (await run(tmp_path, line, network=True)).stdout.text
+
+
+@needs_bubblewrap
+async def test_an_abstract_socket_of_the_host_is_out_of_reach(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(f"\0agentrail-test-{os.getpid()}")
+        server.listen()
+        code = f"import socket; socket.socket(socket.AF_UNIX).connect('\\0agentrail-test-{os.getpid()}')"
+        assert "refused" in (await run(tmp_path, f'/usr/bin/env python3 -c "{code}" || echo refused')).stdout.text
+
+
+@needs_bubblewrap
+async def test_what_exists_and_is_protected_can_be_read(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text("ref", encoding="ascii")
+    (tmp_path / ".bashrc").write_text("old", encoding="ascii")
+    done = await run(tmp_path, "cat .git/HEAD; echo x > .git/HEAD; echo x > .bashrc; mv .bashrc y; rm .bashrc")
+    assert done.stdout.text.startswith("ref")
+    assert (tmp_path / ".git" / "HEAD").read_text(encoding="ascii") == "ref"
+    assert (tmp_path / ".bashrc").read_text(encoding="ascii") == "old"
+    assert names(tmp_path) == [".bashrc", ".git"]
+
+
+@needs_bubblewrap
+async def test_two_commands_at_once_keep_their_guards(tmp_path: Path) -> None:
+    sandbox = BubblewrapSandbox(tmp_path)
+    results: list[Execution] = []
+
+    async def one(line: str) -> None:
+        results.append(await sandbox.execute(Command(line)))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(one, "true")
+        nursery.start_soon(one, "sleep 0.4; mkdir -p .git/hooks")
+    assert sorted(done.exit_code for done in results) == [0, 1]
+    assert names(tmp_path) == []
+
+
+BOMBS = [
+    ("head -c 200000000 /dev/zero > big", Limits(file_size=1_000_000)),
+    ("head -c 200000000 /dev/zero > /tmp/big", Limits(scratch=1_000_000)),
+    ("head -c 200000000 /dev/zero | tail -n 1 | wc -c | grep 200000000", Limits(memory=50_000_000)),
+    ("while :; do :; done", Limits(cpu_seconds=1)),
+    ("ulimit -d unlimited", None),
+]
+
+
+@needs_bubblewrap
+@pytest.mark.parametrize(("line", "limits"), BOMBS)
+async def test_a_limit_holds(tmp_path: Path, line: str, limits: Limits | None) -> None:
+    done = await run(tmp_path, line, limits)
+    assert done.exit_code != 0
+    assert not done.timed_out
+    assert size(tmp_path) <= 1_000_000
+
+
+@needs_bubblewrap
+@pytest.mark.skipif(os.geteuid() == 0, reason="the kernel does not count the processes of root")
+async def test_the_number_of_processes_is_limited(tmp_path: Path) -> None:
+    done = await run(tmp_path, "for i in $(seq 60); do sleep 5 & done; wait", Limits(processes=20))
+    assert done.exit_code != 0

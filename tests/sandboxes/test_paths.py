@@ -1,0 +1,160 @@
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from agentrail.adapters.sandboxes import beneath, files
+from agentrail.adapters.sandboxes.beneath import BENEATH, NO_MAGICLINKS, NO_XDEV
+from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox
+from agentrail.adapters.sandboxes.local import LocalSandbox
+from agentrail.adapters.sandboxes.paths import CHECKS, Why
+from agentrail.ports.sandbox import Search
+from tests.sandboxes.corpus import findings, magic, make_world, outcome, reading, rows
+from tests.sandboxes.kinds import needs_openat2, without_openat2
+
+WALKS = [pytest.param(False, id="openat2", marks=needs_openat2), pytest.param(True, id="part by part")]
+
+
+@pytest.fixture(params=WALKS)
+def walk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    if request.param:
+        without_openat2(monkeypatch)
+    return bool(request.param)
+
+
+def test_the_corpus_is_large_enough(tmp_path: Path) -> None:
+    make_world(tmp_path)
+    assert len(rows(tmp_path)) >= 300
+    assert len({row.kind for row in rows(tmp_path)}) >= 12
+
+
+@pytest.mark.usefixtures("walk")
+async def test_no_path_leads_out(tmp_path: Path) -> None:
+    assert await findings(LocalSandbox(make_world(tmp_path)), tmp_path) == []
+
+
+async def test_no_path_leads_out_of_the_other_sandbox_with_a_disk(tmp_path: Path) -> None:
+    assert await findings(BubblewrapSandbox(make_world(tmp_path)), tmp_path, search=False) == []
+
+
+async def magic_findings() -> list[str]:
+    found: list[str] = []
+    for root, path in magic():
+        for name, answer in reading(LocalSandbox(root), path, search=True).items():
+            said = await outcome(answer)
+            if said not in {Why.OUTSIDE, Why.NO_FILE, Why.LINKS, "FileFailed"}:
+                found.append(f"{name} {root} {path} -> {said[:80]}")
+    return found
+
+
+@pytest.mark.usefixtures("walk")
+async def test_no_file_that_is_no_file_is_opened() -> None:
+    assert await magic_findings() == []
+
+
+async def test_a_walk_stays_on_its_file_system_and_off_links(tmp_path: Path) -> None:
+    sandbox = LocalSandbox(make_world(tmp_path))
+    found = await sandbox.glob("**", ignored=True)
+    assert [entry.path for entry in found.entries] == ["folder/hard.txt", "folder/inner.txt", "hard.txt", "plain.txt"]
+    assert (await sandbox.grep(Search("secret"))).matches == ()
+
+
+def unchecked(monkeypatch: pytest.MonkeyPatch, why: Why) -> None:
+    monkeypatch.setitem(CHECKS, why, lambda _: False)
+
+
+@pytest.mark.parametrize("why", list(CHECKS))
+async def test_without_one_check_of_the_text_the_corpus_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: Why
+) -> None:
+    root = make_world(tmp_path)
+    unchecked(monkeypatch, why)
+    assert await findings(LocalSandbox(root), tmp_path, search=False, enough=1) != []
+
+
+def nothing(*_: object, **__: object) -> None:
+    return None
+
+
+def without_beneath(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(beneath, "RESOLVE", NO_XDEV)
+
+
+def without_no_symlinks(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(beneath, "NO_SYMLINKS", 0)
+
+
+def without_looking_at_the_file(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(beneath, "check_file", nothing)
+
+
+def without_looking_at_what_is_replaced(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(files, "check_file", nothing)
+
+
+def without_protection(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(files, "check_writable", nothing)
+
+
+def with_absolute_links(patch: pytest.MonkeyPatch) -> None:
+    without_openat2(patch)
+    counted = beneath.Walk.parts_of
+
+    def as_if_relative(walk: beneath.Walk, target: str) -> list[str]:
+        return counted(walk, target.lstrip("/"))
+
+    patch.setattr(beneath.Walk, "parts_of", as_if_relative)
+
+
+def with_links_up(patch: pytest.MonkeyPatch) -> None:
+    without_openat2(patch)
+    patch.setattr(beneath.Walk, "up", nothing)
+
+
+CUTS = [
+    pytest.param(without_beneath, marks=needs_openat2),
+    pytest.param(without_no_symlinks, marks=needs_openat2),
+    without_looking_at_the_file,
+    without_looking_at_what_is_replaced,
+    without_protection,
+    with_absolute_links,
+    with_links_up,
+]
+
+
+@pytest.mark.parametrize("cut", CUTS)
+async def test_without_one_check_of_the_open_the_corpus_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    root = make_world(tmp_path)
+    cut(monkeypatch)
+    assert await findings(LocalSandbox(root), tmp_path, search=False, enough=1) != []
+
+
+@pytest.mark.parametrize("options", [{"hard_links": True}, {"protected": ()}])
+async def test_what_is_allowed_on_purpose_is_found_by_the_corpus(
+    tmp_path: Path, options: dict[str, bool | Iterable[str]]
+) -> None:
+    root = make_world(tmp_path)
+    sandbox = LocalSandbox(
+        root,
+        hard_links=bool(options.get("hard_links", False)),
+        protected=() if "protected" in options else (".git",),
+    )
+    assert await findings(sandbox, tmp_path, search=False, enough=1) != []
+
+
+@needs_openat2
+async def test_without_the_check_of_the_file_system_the_corpus_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beneath, "RESOLVE", BENEATH | NO_MAGICLINKS)
+    assert await magic_findings() != []
+
+
+def same_device(_walk: object, fd: int) -> int:
+    return fd
+
+
+async def test_without_the_same_check_part_by_part_the_corpus_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_openat2(monkeypatch)
+    monkeypatch.setattr(beneath.Walk, "same_device", same_device)
+    assert await magic_findings() != []
