@@ -31,6 +31,9 @@ bench: .venv/test ## run the benchmarks
 mutants: .venv/test ## break the code on purpose and see that a test notices
 	$(PY) -m property_tests.mutants
 
+sandbox-tools: ## install what confines commands (bubblewrap), with the system's package manager
+	@command -v bwrap >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q bubblewrap || { apt-get update -q && apt-get install -y -q bubblewrap; }; }
+
 ##@ Work on it
 
 check: lint test properties ## everything CI runs
@@ -88,7 +91,7 @@ pyright: .venv/lint
 	@touch $@
 
 help: ## print this list
-	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run test properties campaign bench mutants check lint fix docs clean help
+.PHONY: run sandbox-tools test properties campaign bench mutants check lint fix docs clean help
 .PHONY: format-check rules async-rules contracts docs-check mypy pyright
