@@ -1,7 +1,7 @@
 """Whatever arguments fit the schema: a tool answers, and never raises."""
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypedDict, cast
 
 import trio
 from hypothesis import given, settings
@@ -18,7 +18,7 @@ TEXTS: Final = st.one_of(
     st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
     st.sampled_from(["a.txt", ".", "docs", "docs/b", "**", "*", "(", "[a", "a{1,2}", "\\", "a{,}", "-a", "x\0"]),
 )
-KINDS: Final = {
+KINDS: Final[Mapping[str, st.SearchStrategy[object]]] = {
     "string": TEXTS,
     "integer": st.integers(-1, 2**53),
     "boolean": st.booleans(),
@@ -26,14 +26,19 @@ KINDS: Final = {
 }
 
 
+class Schema(TypedDict, total=False):
+    properties: Mapping[str, Mapping[str, object]]
+    required: Sequence[str]
+
+
 def _arguments(name: str) -> st.SearchStrategy[dict[str, object]]:
-    parameters = TOOLS[name].spec.parameters
-    properties, required = parameters["properties"], parameters.get("required", ())
-    assert isinstance(properties, dict)
-    assert isinstance(required, list | tuple)
-    made = {key: KINDS.get(str(schema.get("type")), TEXTS) for key, schema in properties.items()}
+    schema = cast("Schema", TOOLS[name].spec.parameters)
+    made: dict[str, st.SearchStrategy[object]] = {
+        key: KINDS.get(str(one.get("type")), TEXTS) for key, one in schema.get("properties", {}).items()
+    }
+    required = schema.get("required", ())
     optional = {key: one for key, one in made.items() if key not in required}
-    return st.fixed_dictionaries({key: made[str(key)] for key in required}, optional=optional)
+    return st.fixed_dictionaries({key: made[key] for key in required}, optional=optional)
 
 
 def _check(name: str) -> Callable[[], None]:
