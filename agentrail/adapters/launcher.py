@@ -2,8 +2,9 @@
 
 It adopts whatever its descendants leave behind (`PR_SET_CHILD_SUBREAPER`), so that also a process that calls `setsid`
 or forks twice is its child in the end, and it leaves only when it has none. It is told what to do on its standard
-input: `t` asks all to end, `k` ends them, and so does the end of the input, which comes also when whoever started it is
-killed. How the command ended it says on a descriptor of its own. Usage: REPORT FOLDER LIMITS PROGRAM ARGUMENT…
+input: `t` asks all to end, `b` all below the command itself, `k` ends them, and so does the end of the input, which
+comes also when whoever started it is killed. How the command ended it says on a descriptor of its own.
+Usage: REPORT FOLDER LIMITS PROGRAM ARGUMENT…
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class Tree:
         self.status: int | None = None
         self.is_empty = False
 
-    def tell(self, *signals: int) -> None:
-        """Send *signals* to every process of the tree."""
+    def tell(self, *signals: int, spared: int = 0) -> None:
+        """Send *signals* to every process of the tree but the *spared* one."""
         above = parents()
         mine = {os.getpid()}
         grown = True
@@ -54,7 +55,7 @@ class Tree:
             more = {pid for pid, parent in above.items() if parent in mine} - mine
             mine |= more
             grown = bool(more)
-        for pid in mine - {os.getpid()}:
+        for pid in mine - {os.getpid(), spared}:
             for number in signals:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
@@ -114,9 +115,10 @@ def watch(tree: Tree, woken: int) -> None:
             os.read(woken, 4096)
             tree.reap()
         if 0 in ready:
-            if os.read(0, 1) != b"t":
+            order = os.read(0, 1)
+            if order not in {b"t", b"b"}:
                 return
-            tree.tell(signal.SIGTERM, signal.SIGCONT)
+            tree.tell(signal.SIGTERM, signal.SIGCONT, spared=tree.leader if order == b"b" else 0)
 
 
 def main() -> None:

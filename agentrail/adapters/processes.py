@@ -115,6 +115,8 @@ class Launch(Value):
     """Undoes what `enter` did, when nothing of the command is left; called in a thread."""
     limits: tuple[tuple[str, int], ...] = ()
     """Names of `resource` limits, and how much of each."""
+    wraps: bool = False
+    """Whether the program only wraps another: it is not asked to end, for it would not wait for what it wraps."""
 
 
 class ProcessTree:
@@ -221,15 +223,28 @@ class ProcessTree:
                     await process.wait()
                 timed_out = self._scope.cancelled_caught and not self._killed
                 if process.returncode is None:
-                    await _end(process, GRACE_AT_TIMEOUT if timed_out else GRACE)
+                    await self._end(process, GRACE_AT_TIMEOUT if timed_out else GRACE)
             finally:
                 if process.returncode is None:
                     with trio.move_on_after(GRACE + 2 * PATIENCE, shield=True):
-                        await _end(process, GRACE)
+                        await self._end(process, GRACE)
             with trio.move_on_after(DRAIN):
                 await self._drained.wait()
             readers.cancel_scope.cancel()
         return timed_out
+
+    async def _end(self, process: trio.Process, grace: float) -> None:
+        """End the tree: ask, wait, kill; if the launcher itself does not answer, it goes too."""
+        for order, patience in ((b"b" if self._launch.wraps else b"t", grace), (b"k", PATIENCE)):
+            with trio.move_on_after(patience):
+                with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                    if process.stdin is not None:
+                        await process.stdin.send_all(order)
+                await process.wait()
+                return
+        process.kill()
+        with trio.move_on_after(PATIENCE):
+            await process.wait()
 
     async def _listen(self, process: trio.Process) -> None:
         async with trio.open_nursery() as both:  # noqa: TID251 - see above
@@ -250,20 +265,6 @@ class ProcessTree:
                         "whoever hears the output of `%s` raised, and is not told any more", self._launch.name
                     )
                     self._on_output = None
-
-
-async def _end(process: trio.Process, grace: float) -> None:
-    """End the tree: ask, wait, kill; if the launcher itself does not answer, it goes too."""
-    for order, patience in ((b"t", grace), (b"k", PATIENCE)):
-        with trio.move_on_after(patience):
-            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                if process.stdin is not None:
-                    await process.stdin.send_all(order)
-            await process.wait()
-            return
-    process.kill()
-    with trio.move_on_after(PATIENCE):
-        await process.wait()
 
 
 def _status(report: int) -> int | None:

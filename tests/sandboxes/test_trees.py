@@ -79,8 +79,9 @@ async def test_when_a_command_ends_what_it_left_behind_ends(tmp_path: Path, open
     assert sleepers.alive() == []
 
 
-async def test_who_obeys_has_time_to_clean_up(tmp_path: Path) -> None:
-    process = LocalSandbox(tmp_path).prepare(
+@pytest.mark.parametrize("opened", WITH_COMMANDS)
+async def test_who_obeys_has_time_to_clean_up(tmp_path: Path, opened: Opened) -> None:
+    process = opened(tmp_path).prepare(
         Command("trap 'echo tidy; exit 5' TERM; echo up; sleep 100 & wait"), lambda _: process.kill()
     )
     done = await process.run()

@@ -120,7 +120,7 @@ class BubblewrapSandbox(LocalSandbox):
             words = (*_namespaces(network=self._network), *self._view(), *_read_only(self.root, held), *_variables(env))
             return Ready((bwrap, *words, "--chdir", folder, "--", *self._bounded(argv)), fd)
 
-        launch = Launch(argv[0], {"PATH": SAFE_PATH}, enter, self._guards.release, self._rlimits())
+        launch = Launch(argv[0], {"PATH": SAFE_PATH}, enter, self._guards.release, self._rlimits(), wraps=True)
         return ProcessTree(command, launch, on_output)
 
     def _view(self) -> Iterator[str]:
