@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from agentrail.app.spec import SessionSpec
+from agentrail.errors import NoTrioRun
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.lazy import LazyModule
 
@@ -53,6 +54,8 @@ async def open_supervisor(
     gate_width: float | None = None,
 ) -> AsyncGenerator[Supervisor, None]:
     """Open a supervisor; leaving the `async with` stops everything under it, the youngest first."""
+    if not trio.lowlevel.in_trio_run():
+        raise NoTrioRun
     try:
         async with trio.open_nursery() as guard:  # noqa: TID251 - around the body, so that it ends if the roof comes down
             roof: trio.Nursery = await guard.start(_roof, guard.cancel_scope)

@@ -116,6 +116,20 @@ class SessionNotAlive(UsageError):
         super().__init__(session, reason)
 
 
+class NotEntered(UsageError):
+    """A subscription was read before it was entered: it would never hear anything."""
+
+    wording = (
+        "cannot read this subscription yet; put the `async for` into `async with session.subscribe() as events:`"
+    )
+
+
+class NoTrioRun(UsageError):
+    """A supervisor was opened outside of Trio."""
+
+    wording = "cannot open a supervisor here: no Trio run; call your main function by `trio.run(main)`, not by asyncio"
+
+
 class NotInItsRun(UsageError):
     """A session was called from outside the Trio run that it lives in."""
 

@@ -8,7 +8,7 @@ from typing import Final, Self
 
 import trio
 
-from agentrail.errors import SubscriberTooSlow
+from agentrail.errors import NotEntered, SubscriberTooSlow
 from agentrail.ports.journal import Record
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import AgentAbort, AgentEnd
@@ -128,6 +128,7 @@ class Subscription:
         "_bus",
         "_capacity",
         "_ended",
+        "_entered",
         "_last_out",
         "_lost_to",
         "_policy",
@@ -171,10 +172,12 @@ class Subscription:
         self._lost_to: Cursor | None = None
         self._too_slow = False
         self._ended = False
+        self._entered = False
         self._task: trio.lowlevel.Task | None = None
 
     async def __aenter__(self) -> Self:
         """Begin to listen."""
+        self._entered = True
         self._start = self._bus.cursor
         if self._since is None:
             self._record = self._bus.record
@@ -273,6 +276,8 @@ class Subscription:
     # To the subscriber
 
     def __aiter__(self) -> Self:
+        if not self._entered:
+            raise NotEntered
         return self
 
     async def __anext__(self) -> Envelope:

@@ -1,0 +1,25 @@
+"""What goes wrong in somebody's first five minutes is said, not suffered."""
+
+import asyncio
+
+import pytest
+
+from agentrail import open_supervisor
+from agentrail.errors import NotEntered, NoTrioRun
+from tests.runtime.world import World
+
+
+async def test_a_subscription_that_was_not_entered_says_so_instead_of_hanging(world: World) -> None:
+    session = await world.spawn(["hello"])
+    with pytest.raises(NotEntered, match="async with"):
+        async for _ in session.subscribe():
+            pass
+
+
+def test_a_supervisor_under_asyncio_says_which_run_it_needs() -> None:
+    async def main() -> None:
+        async with open_supervisor():
+            pass
+
+    with pytest.raises(NoTrioRun, match=r"trio\.run"):
+        asyncio.run(main())
