@@ -119,9 +119,7 @@ class SessionNotAlive(UsageError):
 class NotEntered(UsageError):
     """A subscription was read before it was entered: it would never hear anything."""
 
-    wording = (
-        "cannot read this subscription yet; put the `async for` into `async with session.subscribe() as events:`"
-    )
+    wording = "cannot read this subscription yet; put the `async for` into `async with session.subscribe() as events:`"
 
 
 class NoTrioRun(UsageError):
