@@ -1,0 +1,191 @@
+"""Mutants of data: the rules by which answers combine, and the choices of the core."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
+
+from agentrail.core import agenda, batch, calls, changing, running, step, streaming, timing
+from agentrail.hooks import actions, live, matrix, pipeline
+from agentrail.hooks.actions import Action
+from agentrail.hooks.ruling import Ruling, Verdict
+from property_tests.mutants import Break, Mutant
+from property_tests.mutants.suite import fails, load
+from tests.cells import registry
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def rebind(old: object, new: object) -> Break:
+    """Return what puts *new* wherever a module of the machine knows *old*."""
+
+    def apply() -> None:
+        for name, module in list(sys.modules.items()):
+            if name.startswith(("agentrail.core", "agentrail.hooks")):
+                for known, found in list(vars(module).items()):
+                    if found is old:
+                        setattr(module, known, new)
+
+    return apply
+
+
+def nothing(*_: object, **__: object) -> None:
+    """Do nothing."""
+
+
+def without(mapping: Mapping[K, V], key: K, instead: V) -> dict[K, V]:
+    """Return *mapping* with something else under *key*."""
+    return {**mapping, key: instead}
+
+
+def _named(kind: object) -> str:
+    return getattr(kind, "__name__", str(kind))
+
+
+# How answers combine
+
+
+def _aborts(run: pipeline.Pipeline, entry: pipeline.Entry, _answer: Action[object]) -> Ruling:
+    return run.ruling(Verdict.ABORT, entry, "mutant")
+
+
+def _blocks(run: pipeline.Pipeline, entry: pipeline.Entry, _answer: Action[object]) -> Ruling:
+    return run.ruling(Verdict.BLOCK, entry, "mutant")
+
+
+def _skips(run: pipeline.Pipeline, entry: pipeline.Entry, _answer: Action[object]) -> Ruling:
+    return run.ruling(Verdict.SKIP, entry)
+
+
+def folding() -> Iterator[Mutant]:
+    """Yield each rule of an action, replaced by each other one."""
+    apply = pipeline._APPLY  # noqa: SLF001 - this is what is broken
+    others: dict[str, Callable[..., Ruling | None]] = {
+        "nothing": nothing,
+        "abort": _aborts,
+        "block": _blocks,
+        "skip": _skips,
+    }
+    for kind in actions.ACTIONS:
+        for name, other in others.items():
+            if name == kind.kind.removesuffix("_tool") or (name == "nothing" and kind.kind in ("continue", "emit")):
+                continue
+            changed = without(apply, kind, other)
+            yield Mutant(
+                "folding",
+                f"{kind.kind} does {name}",
+                rebind(apply, changed),
+                ("folding", "matrix", "approvals"),
+            )
+    count = pipeline._COUNT_AT_LAST  # noqa: SLF001 - this is what is broken
+    for one in sorted(count - {actions.Continue}, key=_named):
+        yield Mutant("folding", f"{_named(one)} does not count at last", rebind(count, count - {one}), ("guards",))
+
+
+def critical() -> Iterator[Mutant]:
+    """Yield each consequence of a broken critical plugin, replaced by each other one that the hook could have."""
+    table = pipeline.WHEN_CRITICAL_BREAKS
+    for hook, verdict in table.items():
+        for other in (Verdict.PASS, Verdict.ABORT, Verdict.SKIP, Verdict.BLOCK):
+            same = {verdict, other} == {Verdict.ABORT, Verdict.SKIP} and hook == "before_plugin_opts_update"
+            if other is verdict or same:
+                continue
+            yield Mutant(
+                "critical",
+                f"{hook}: {verdict.value} → {other.value}",
+                rebind(table, without(table, hook, other)),
+                ("broken_plugins", "matrix"),
+            )
+
+
+def accepted() -> Iterator[tuple[str, str, str | None]]:
+    """Yield the fate of each cell of the matrix, turned over: group, name, and the test of that cell that notices."""
+    load("tests/cells")
+    for hook, kinds in matrix.MATRIX.items():
+        for kind in actions.ACTIONS:
+            turned = kinds - {kind} if kind in kinds else kinds | {kind}
+            changed = without(matrix.MATRIX, hook, turned)
+            whole = matrix.MATRIX
+            rebind(whole, changed)()
+            noticed = [case.name for case in registry.MATRIX[hook, kind.kind] if fails(case.run)]
+            rebind(changed, whole)()
+            yield "matrix", f"{hook} × {kind.kind}", noticed[0] if noticed else None
+
+
+# The flow of the core
+
+
+def flow() -> Iterator[Mutant]:
+    """Yield each step of the flow, left out."""
+    for hook, (begin, finish) in agenda.FLOW.items():
+        for name, pair in (("never asked", (nothing, finish)), ("asked in vain", (begin, nothing))):
+            yield Mutant("flow", f"{hook} is {name}", rebind(agenda.FLOW, without(agenda.FLOW, hook, pair)))
+    for stage in agenda.STAGES:
+        yield Mutant("flow", f"{stage} is left out", rebind(agenda.STAGES, without(agenda.STAGES, stage, nothing)))
+    for kind in step.HANDLERS:
+        yield Mutant(
+            "flow", f"{kind.__name__} is ignored", rebind(step.HANDLERS, without(step.HANDLERS, kind, nothing))
+        )
+    for timer in timing.TIMERS:
+        yield Mutant(
+            "flow", f"the timer {timer} is ignored", rebind(timing.TIMERS, without(timing.TIMERS, timer, nothing))
+        )
+
+
+def waiting() -> Iterator[Mutant]:
+    """Yield each choice of what waits for what, turned over."""
+    for name in ("OF_ONE_CALL", "NEVER_WAIT"):
+        those: frozenset[str] = getattr(agenda, name)
+        for hook in sorted(those):
+            yield Mutant("waiting", f"{hook} leaves {name}", rebind(those, those - {hook}), ("asks",))
+        added = "after_tool_batch" if name == "OF_ONE_CALL" else "before_request"
+        yield Mutant("waiting", f"{added} joins {name}", rebind(those, those | {added}), ("asks",))
+    for status in (calls.WAITS_FOR_PERSON, calls.NOT_STARTED):
+        for one in sorted(status, key=str):
+            yield Mutant("waiting", f"{one.value} is not among {len(status)}", rebind(status, status - {one}))
+    for effect in sorted(running.CAN_RUN_AGAIN, key=str):
+        left = running.CAN_RUN_AGAIN - {effect}
+        yield Mutant("waiting", f"{effect.value} cannot run again", rebind(running.CAN_RUN_AGAIN, left))
+    for effect in sorted(set(batch.DOUBT) - running.CAN_RUN_AGAIN, key=str):
+        more = running.CAN_RUN_AGAIN | {effect}
+        yield Mutant("waiting", f"{effect.value} can run again", rebind(running.CAN_RUN_AGAIN, more))
+
+
+def words() -> Iterator[Mutant]:
+    """Yield each word that is chosen by a table, replaced by another one."""
+    for table in (streaming.STOPS, batch.DOUBT, agenda.STATUS, changing.REPORTS):
+        keys: list[object] = list(table)
+        mapping: Mapping[object, object] = table  # type: ignore[assignment]  # of any kind
+        for place, key in enumerate(keys):
+            other = next((mapping[o] for o in keys[place + 1 :] + keys[:place] if mapping[o] != mapping[key]), None)
+            named = getattr(key, "value", _named(key))
+            yield Mutant("words", f"{named} is called otherwise", rebind(table, without(mapping, key, other)))
+
+
+# Figures
+
+
+def figures() -> Iterator[Mutant]:
+    """Yield each figure that is no option, a little off; options are edited in their source."""
+    for owner, name in ((pipeline, "MAX_ASKS"), (live, "MAX_FAILURES"), (running, "NOTICE_CHARS")):
+        figure: int = getattr(owner, name)
+        for other in (figure - 1, figure + 1):
+            yield Mutant("figures", f"{name} is {other}", _set(owner, name, other))
+
+
+def _set(owner: object, name: str, to: object) -> Break:
+    return lambda: setattr(owner, name, to)
+
+
+def all_choices() -> list[Mutant]:
+    """Return every mutant of data."""
+    return [
+        *folding(),
+        *critical(),
+        *flow(),
+        *waiting(),
+        *words(),
+        *figures(),
+    ]

@@ -1,0 +1,197 @@
+"""Mutants made in the source: figures, what is accumulated, what stops a pipeline, what waits for whom."""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Sequence
+from importlib.util import spec_from_loader
+from types import CodeType, ModuleType
+from typing import Final
+
+from property_tests.mutants import Edit
+
+PIPELINE: Final = "agentrail.hooks.pipeline"
+OPTIONS: Final = "agentrail.core.options"
+LIVE: Final = "agentrail.hooks.live"
+
+FIGURES: Final = (
+    ("max_turns: int = 100", "max_turns: int = 101"),
+    ("max_turn_seconds: float | None = None", "max_turn_seconds: float | None = 30.0"),
+    ("max_prompt_queue: int = 100", "max_prompt_queue: int = 99"),
+    ("max_steering_queue: int = 3", "max_steering_queue: int = 4"),
+    ("max_interventions: int = 5", "max_interventions: int = 6"),
+    ('on_prompt_while_held: str = "supersede"', 'on_prompt_while_held: str = "queue"'),
+    ("stall_timeout: float = 30.0", "stall_timeout: float = 31.0"),
+    ("stall_limit: int = 2", "stall_limit: int = 3"),
+    ("max_retries: int = 5", "max_retries: int = 6"),
+    ("retry_base: float = 2.0", "retry_base: float = 2.5"),
+    ("retry_cap: float = 60.0", "retry_cap: float = 61.0"),
+    ("tool_max_retries: int = 2", "tool_max_retries: int = 1"),
+    ("max_parallel_tools: int = 8", "max_parallel_tools: int = 7"),
+    ("tool_grace: float = 0.25", "tool_grace: float = 0.3"),
+    ("repeat_pattern: int = 3", "repeat_pattern: int = 2"),
+    ("file_loop_warn: int = 5", "file_loop_warn: int = 6"),
+    ("file_loop_abort: int = 8", "file_loop_abort: int = 7"),
+    ("compact_at: float = 0.8", "compact_at: float = 0.85"),
+    ("compact_to: float = 0.5", "compact_to: float = 0.6"),
+)
+"""Every option of the machine, a little off."""
+
+IN_THE_PIPELINE: Final = (
+    # what is accumulated
+    ("texts=(*run.gathered.texts, answer.text)", "texts=(answer.text, *run.gathered.texts)"),
+    ("texts=(*run.gathered.texts, answer.text)", "texts=(answer.text,)"),
+    ("emits=(*self.gathered.emits, *emits)", "emits=(*emits, *self.gathered.emits)"),
+    ("emits=(*self.gathered.emits, *emits)", "emits=emits"),
+    ("sections=(*run.gathered.sections, (answer.key, answer.text))", "sections=((answer.key, answer.text),)"),
+    ("kept = Gathered(emits=kept.emits)", "kept = Gathered()"),
+    ("kept = Gathered(emits=kept.emits)", "pass"),
+    ("verdict is Verdict.ABORT or verdict is Verdict.BLOCK or", "verdict is Verdict.ABORT or"),
+    ("verdict is Verdict.ABORT or verdict is Verdict.BLOCK or", "verdict is Verdict.BLOCK or"),
+    ("stopped.but(gathered=stopped.gathered.but(emits=self.gathered.emits))", "stopped"),
+    ("return stopped.but(states=tuple(self.changed.items()))", "return stopped"),
+    ("self.states[entry.place] = self.changed[entry.place] = new", "self.states[entry.place] = new"),
+    # what later plugins see
+    ("run.hook = run.hook.but(args=args)", "pass"),
+    ("run.hook = run.hook.but(messages=messages)", "pass"),
+    ("run.hook = run.hook.but(result=answer.result)", "pass"),
+    ("return hook.but(args=gathered.args)", "return hook"),
+    ("return hook.but(messages=gathered.messages)", "return hook"),
+    ("return hook.but(result=gathered.result)", "return hook"),
+    ("return hook.but(asked=place.asked, answer=place.answer)", "return hook"),
+    # who is asked
+    ("                return stopped\n        return None", "                return stopped\n            return None"),
+    ("if entry.place < place.seat:", "if entry.place <= place.seat:"),
+    ("behind = Place(entry.place + 1, run.final)", "behind = Place(entry.place, run.final)"),
+    ("behind = Place(entry.place + 1, run.final)", "behind = Place(entry.place + 2, run.final)"),
+    ("behind = Place(entry.place + 1, run.final)", "behind = Place(entry.place + 1)"),
+    ("Pause(Place(entry.place), ", "Pause(Place(entry.place + 1), "),
+    # guards
+    ("        self.final = True\n", "        pass\n"),
+    ("critical and entry.place < self.gathered.replaced_at)", "critical)"),
+    ("if entry.seat.critical and entry.place < self", "if entry.place < self"),
+    ("any(entry.seat.critical and entry.place < behind for entry in entries)", "False"),
+    ("stopped is not None and not self._must_ask_again(entries)", "stopped is not None"),
+    ("if stopped is not None and stopped.verdict is not Verdict.SKIP:", "if stopped is not None:"),
+    ("replaced_at=entry.place\n", "replaced_at=-1\n"),
+    ("or is_same(args, run.hook.args)", ""),
+    ("return None if run.final else run.ruling(Verdict.SKIP, entry)", "return run.ruling(Verdict.SKIP, entry)"),
+    # consent
+    ("consented = entry.seat.key in run.consent.holders and approved", "consented = False"),
+    ("consented = entry.seat.key in run.consent.holders and approved", "consented = approved"),
+    ("in run.consent.holders and approved", "in run.consent.holders"),
+    ("(hook.name, answer.family) in run.consent.always)", "False)"),
+    ("approved=approved, final=self.final", "approved=False, final=self.final"),
+    ("approved=approved, final=self.final", "approved=approved, final=False"),
+    # what breaks
+    ("if type(answer) not in MATRIX[self.hook.moment]:", "if False:"),
+    ("if entry.seat.critical else Verdict.PASS", "if True else Verdict.PASS"),
+    ("self.errors.append(PluginError(entry.seat.key, moment, problem))", "pass"),
+    ("if problem is not None:", "if False:"),
+    ("if malformed is not None:", "if False:"),
+    # emitting
+    ('FrozenObject({"user_data": ctx.user_data, **frozen})', "frozen"),
+    ('FrozenObject({"user_data": ctx.user_data, **frozen})', 'FrozenObject({**frozen, "user_data": ctx.user_data})'),
+    ("if NO_USER_DATA in frozen:", "if False:"),
+)
+"""The rules of the pipeline, each the other way round."""
+
+IN_THE_CORE: Final = (
+    ("requesting", 'text = "\\n\\n".join(gathered.texts)', 'text = "\\n".join(gathered.texts)'),
+    ("prompting", 'text = "\\n\\n".join(texts)', 'text = "\\n".join(texts)'),
+    ("steering", 'more = "\\n\\n".join(added)', 'more = "\\n".join(added)'),
+    ("steering", '"\\n\\n".join(text.text', '"\\n".join(text.text'),
+    ("running", '"\\n\\n".join(text for _, text in texts)', '"\\n".join(text for _, text in texts)'),
+    ("work", "sections.pop(key, None)", "pass"),
+    ("work", "            if text is not None:\n", "            if True:\n"),
+    ("work", "s.turn = s.turn.but(model=switch.model, options=switch.options)", "pass"),
+    ("work", "if (model, options) == (s.model, s.model_options):", "if False:"),
+    ("agenda", "if decided.verdict is not Verdict.HOLD and decided", "if decided"),
+    ("agenda", "for seat in s.seats if seat.key != ref)", "for seat in s.seats)"),
+    ("agenda", "seat.priority < Priority.CORE and seat.key != asker", "seat.key != asker"),
+    ("agenda", "seat.priority < Priority.CORE and seat.key != asker", "seat.priority < Priority.CORE"),
+    ("agenda", "other.ref == due.ref for other in waiting", "True for other in waiting"),
+    ("agenda", " and s.stopping is None:", ":"),
+    ("ending", "if sent.clear_queue:", "if False:"),
+    ("ending", 'if sent.kill_tools == "all":', "if False:"),
+    ("ending", "    steering_to_queue(w)\n    _closing", "    _closing"),
+    ("ending", "    cancel_compaction(w)\n    kill(w", "    kill(w"),
+    ("ending", "if call.call_id not in lingering:", "if True:"),
+    ("batch", 'if kill_tools == "none":', "if False:"),
+    ("batch", 'return kill_tools == "killable" and', "return False and"),
+    ("batch", "and not (call.spec is not None and call.spec.immune):", ":"),
+    ("holding", "if attached is None or attached.revision != call.revision:", "if attached is None:"),
+    ("holding", "if sent.always and edited is None and", "if sent.always and"),
+    ("holding", "place=START,", "place=hold.place,"),
+    ("holding", "holders = call.holders | {hold.plugin}", "holders = call.holders"),
+    ("ruling", "elif call.approved is not None and not is_same(args, call.approved):", "elif False:"),
+    ("ruling", "gathered = ruling.gathered.but(emits=())", "gathered = ruling.gathered"),
+    ("running", "if any(goes_on", "if all(goes_on"),
+    ("running", "decisions[-1][0]", "decisions[0][0]"),
+    ("running", "if writers and touches_files(call.spec):", "if False:"),
+    ("running", "s.turn = s.turn.but(deadline_left=max(0, due - w.at))", "pass"),
+    ("state", "return running + len(self.lingering)", "return running"),
+    ("prompting", "    s.deafness = ()\n", ""),
+    ("streaming", "max(back_off * (0.5 + w.random / 2), failure.retry_after or 0.0)", "back_off"),
+    ("streaming", "2.0 ** (turn.attempt - 1)", "2.0 * turn.attempt"),
+    ("step", "if not isinstance(effect, StartCall | CarryOut)", "if True"),
+    ("changing", 'if not (old.kind == change.kind == "update" and old.key == change.key)', "if True"),
+)
+"""What follows from the rules in the core, each the other way round."""
+
+IN_THE_JUDGE: Final = (
+    ("if failed >= MAX_FAILURES:", "if False:"),
+    ("broke_critical = entry.seat.key if entry.seat.critical else broke_critical", "pass"),
+)
+"""How listeners are asked, the other way round."""
+
+EDITS: Final = (
+    *(Edit(OPTIONS, old, new) for old, new in FIGURES),
+    *(Edit(PIPELINE, old, new) for old, new in IN_THE_PIPELINE),
+    *(Edit(f"agentrail.core.{module}", old, new) for module, old, new in IN_THE_CORE),
+    *(Edit(LIVE, old, new) for old, new in IN_THE_JUDGE),
+)
+
+
+class Editor(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Imports one module with something else in its source."""
+
+    def __init__(self, edit: Edit) -> None:
+        self._edit = edit
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Find the module that is edited, and no other."""
+        if fullname != self._edit.module:
+            return None
+        found = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        return None if found is None else spec_from_loader(fullname, self, origin=found.origin)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the edited source in *module*."""
+        exec(self.code(module), vars(module))  # noqa: S102 - our own source, edited
+
+    def code(self, module: ModuleType) -> CodeType:
+        """Return the edited source, compiled; an edit that fits no place, or two, is stale."""
+        origin = module.__spec__.origin if module.__spec__ is not None else None
+        if origin is None:
+            raise StaleEditError(self._edit, 0)
+        with open(origin, encoding="utf-8") as file:  # noqa: PTH123 - as short as it gets
+            source = file.read()
+        if source.count(self._edit.old) != 1:
+            raise StaleEditError(self._edit, source.count(self._edit.old))
+        return compile(source.replace(self._edit.old, self._edit.new), origin, "exec")
+
+    def install(self) -> None:
+        """Let the next import find the edited module."""
+        sys.meta_path.insert(0, self)
+
+
+class StaleEditError(Exception):
+    """An edit does not fit the source any more."""
+
+    def __init__(self, edit: Edit, count: int) -> None:
+        super().__init__(f"{edit.old!r} stands {count} times in {edit.module}; mend property_tests/mutants/edits.py")

@@ -1,0 +1,266 @@
+"""Mutants of the transition table: rows blanked, promises dropped, promised effects swallowed, illegal rows opened.
+
+Which tests notice is found out first: each test of the cells is run once and the rows that it reaches are noted. What
+no cell reaches is sought in the plausible world of the session machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias, TypeVar
+
+from attrs import frozen
+
+import agentrail.testing.world as worlds
+import tests.cells.bench as benches
+from agentrail.core import step as machine
+from agentrail.core.inputs import AnyInput, Arrival
+from agentrail.core.state import Phase, State
+from agentrail.core.step import Step, step
+from agentrail.core.table import TABLE, Rule
+from agentrail.hooks.judge import Judge
+from agentrail.testing.choose import Choose
+from agentrail.testing.tally import Tally
+from agentrail.testing.world import World
+from agentrail.values.value import Value
+from property_tests.mutants.suite import Test, cells, fails
+from property_tests.narrow import narrow_paths
+from property_tests.volume import run_one
+
+Kind: TypeAlias = type[Value]
+Promise: TypeAlias = tuple[Phase, Kind, object]
+Table: TypeAlias = Mapping[Phase, Mapping[Kind, Rule]]
+Machine: TypeAlias = Callable[[State, Arrival, Judge], Step]
+T = TypeVar("T")
+
+MOST_SEEDS: Final = 10_000
+
+
+class Same(Choose):
+    """Lets a recorded arrival happen again, at its time and with its random number."""
+
+    __slots__ = ("_arrival", "_world")
+
+    def __init__(self, world: World, arrival: Arrival) -> None:
+        super().__init__(lambda _: round(arrival.random * 10))
+        self._arrival = arrival
+        self._world = world
+
+    def pick(self, _: Sequence[T]) -> T:
+        """Return how long it takes until then."""
+        return self._arrival.at - self._world.now  # type: ignore[return-value]  # a time is what is asked for
+
+
+class Reach:
+    """Which promise of the table is kept by which test."""
+
+    def __init__(self) -> None:
+        self.by: dict[Promise, list[Test]] = {}
+        self.found: set[Promise] = set()
+
+    def step(self, state: State, arrival: Arrival, judge: Judge) -> Step:
+        """Do the step, and note what it has reached."""
+        done = step(state, arrival, judge)
+        self.found |= set(reached(state, arrival, done))
+        return done
+
+    def watch(self, test: Test) -> None:
+        """Run *test*, and note what it reaches."""
+        self.found = set()
+        test[1]()
+        for promise in self.found:
+            self.by.setdefault(promise, []).append(test)
+
+
+def reached(state: State, arrival: Arrival, done: Step) -> Iterator[Promise]:
+    """Yield the promises that a step has kept: its row, where it went, and each effect."""
+    row = (state.phase, type(arrival.input))
+    yield (*row, Value)
+    if any(ruling.hook == "on_event" and ruling.critical for ruling in done.rulings):
+        return  # what a listener's abort adds belongs to another row
+    yield (*row, done.state.phase)
+    for effect in done.effects:
+        yield (*row, type(effect))
+
+
+def promises() -> list[Promise]:
+    """Return every promise of the table; `Value` stands for the row itself."""
+    return [
+        (phase, kind, promise)
+        for phase, rules in TABLE.items()
+        for kind, rule in rules.items()
+        if rule.to
+        for promise in (
+            Value,
+            *sorted(rule.to, key=lambda to: to.value),
+            *sorted(rule.may, key=lambda may: may.__name__),
+        )
+    ]
+
+
+def reach() -> Reach:
+    """Run the cells once."""
+    found = Reach()
+    replace(benches, "step", found.step)
+    for test in cells():
+        found.watch(test)
+    replace(benches, "step", step)
+    return found
+
+
+def worlds_for(wanted: set[Promise]) -> dict[Promise, Test]:
+    """Drive sessions until every promise in *wanted* was seen kept, and return those that keep them."""
+    found: dict[Promise, Test] = {}
+    apply = World.apply
+
+    def watched(world: World, given: AnyInput, choose: Choose | None = None) -> Step:
+        before = world.state
+        done = apply(world, given, choose)
+        for promise in set(reached(before, world.records[-1].arrival, done)) & wanted - set(found):
+            found[promise] = (f"a world of {len(world.records)} steps", _driven(world, len(world.records)))
+        return done
+
+    replace(World, "apply", watched)
+    tally = Tally()
+    narrow_paths(tally)
+    for seed in range(MOST_SEEDS):
+        if len(found) == len(wanted):
+            break
+        run_one(seed, tally)
+    replace(World, "apply", apply)
+    return found
+
+
+def _driven(world: World, steps: int) -> Callable[[], None]:
+    """Return a test that lets the same things happen again, and checks every invariant after each."""
+
+    def test() -> None:
+        again = World(world.scene)
+        again.judge = world.judge
+        again.state = again.first = world.first
+        for record in world.records[:steps]:
+            again.apply(record.arrival.input, Same(again, record.arrival))
+
+    return test
+
+
+# Breaking
+
+
+ROW_OPENED: Final = "row opened"
+
+
+def with_rule(phase: Phase, kind: Kind, rule: Rule) -> Table:
+    """Return the table with another rule in one cell."""
+    return {**TABLE, phase: {**TABLE[phase], kind: rule}}
+
+
+def broken(phase: Phase, kind: Kind, promise: object) -> Table:
+    """Return the table without one promise, or with a blank row."""
+    rule = TABLE[phase][kind]
+    if promise is Value:
+        return with_rule(phase, kind, Rule(frozenset(), frozenset(), rule.why))
+    return with_rule(phase, kind, Rule(rule.to - {promise}, rule.may - {promise}, rule.why))
+
+
+def swallowing(phase: Phase, kind: Kind, effect: object) -> Machine:
+    """Return a machine that never asks for an effect in a row that promises it."""
+
+    def swallow(state: State, arrival: Arrival, judge: Judge) -> Step:
+        done = step(state, arrival, judge)
+        if state.phase is not phase or type(arrival.input) is not kind:
+            return done
+        return done.but(effects=tuple(asked for asked in done.effects if type(asked) is not effect))
+
+    return swallow
+
+
+def replace(owner: object, name: str, new: object) -> None:
+    """Put *new* in the place of what *owner* calls by this name."""
+    setattr(owner, name, new)
+
+
+def _install(table: Table, machine_step: Machine) -> None:
+    replace(machine, "TABLE", table)
+    for owner in (benches, worlds):
+        replace(owner, "step", machine_step)
+
+
+@frozen
+class Outcome:
+    """A mutant of the table, and who has noticed it."""
+
+    group: str
+    name: str
+    by: str | None
+
+
+def outcomes() -> Iterator[Outcome]:
+    """Yield each mutant of the table with its killer: a test of the cells, or else a session in a plausible world."""
+    known = reach().by
+    refusals = [test for test in cells() if "test_no_state_takes" in test[0]]
+    left: list[Broken] = []
+    for mutant in mutants():
+        killer = mutant.killer(refusals if mutant.group == ROW_OPENED else known.get(mutant.promise, ()))
+        if killer is None:
+            left.append(mutant)
+        else:
+            yield Outcome(mutant.group, mutant.name, killer)
+    sessions = worlds_for({mutant.promise for mutant in left})
+    for mutant in left:
+        found = sessions.get(mutant.promise)
+        yield Outcome(mutant.group, mutant.name, mutant.killer([found] if found is not None else []))
+
+
+@frozen
+class Broken:
+    """One mutant of the table."""
+
+    group: str
+    promise: Promise
+    table: Table = TABLE
+    step: Machine = step
+
+    @property
+    def name(self) -> str:
+        """How a report names it."""
+        phase, kind, promise = self.promise
+        what = (
+            ""
+            if promise is Value
+            else promise.value
+            if isinstance(promise, Phase)
+            else getattr(promise, "__name__", "")
+        )
+        return f"{phase.value} × {kind.__name__} {what}".strip()
+
+    def killer(self, tests: Sequence[Test]) -> str | None:
+        """Return the first of *tests* that notices."""
+        _install(self.table, self.step)
+        try:
+            return next((name for name, test in tests if fails(test)), None)
+        finally:
+            _install(TABLE, step)
+
+
+def mutants() -> Iterator[Broken]:
+    """Yield every mutant of the table."""
+    for promised in promises():
+        promise = promised[2]
+        group = (
+            "row blanked" if promise is Value else "move dropped" if isinstance(promise, Phase) else "promise dropped"
+        )
+        yield Broken(group, promised, broken(*promised))
+        if group == "promise dropped":
+            yield Broken("effect swallowed", promised, step=swallowing(*promised))
+    for phase, rules in TABLE.items():
+        for kind, rule in rules.items():
+            if not rule.to:
+                opened = with_rule(phase, kind, Rule(frozenset(Phase), frozenset(), rule.why))
+                yield Broken(ROW_OPENED, (phase, kind, Value), opened)
+
+
+def _group(promise: object) -> str:
+    if promise is Value:
+        return "row blanked"
+    return "move dropped" if isinstance(promise, Phase) else "promise dropped"
