@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Final
 
 from property_tests.mutants.edits import EDITS, Editor, StaleEditError
-from property_tests.mutants.suite import bound, notice
+from property_tests.mutants.suite import notice
 
 STALE: Final = 3
 """The exit code if the edit does not fit the source any more."""
@@ -17,7 +17,6 @@ LIKELIEST: Final = ("folding", "guards", "approvals", "asks")
 
 def main(place: int) -> int:
     """Break, test, and print the name of the test."""
-    bound()
     edit = EDITS[place]
     Editor(edit).install()
     try:
