@@ -102,7 +102,7 @@ class Got:
     def events(self) -> list[Event]:
         return [envelope.event for envelope in self.step.events]
 
-    def only(
+    def expect_only(
         self,
         *,
         answer: Answer | None = None,
@@ -119,9 +119,9 @@ class Got:
         state = before.but(seq=before.seq + len(said), serial=before.serial + ids, **changes)
         demand_same(Step(state, tuple(effects), said, tuple(rulings), answer), self.step)
 
-    def changed_nothing(self) -> None:
+    def expect_nothing(self) -> None:
         """Demand that nothing has come of the input."""
-        self.only()
+        self.expect_only()
 
     def _numbered(self, events: Sequence[Event | Now]) -> tuple[Envelope, ...]:
         before = self.before

@@ -167,7 +167,7 @@ MOMENTS: Final[Mapping[str, Moment]] = {
 def refused(moment: Moment, got: Got, no: Refusal, **changes: object) -> None:
     """Demand that *got* is what becomes of the moment if its hook is refused."""
     expected = REFUSED[moment.hook](got.before, no)
-    got.only(**{**expected, **changes})  # type: ignore[arg-type]  # the keywords of `only`
+    got.expect_only(**{**expected, **changes})  # type: ignore[arg-type]  # the keywords of `only`
 
 
 def _aborted(before: State, **changes: object) -> Expected:

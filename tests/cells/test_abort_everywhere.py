@@ -152,7 +152,7 @@ def test_late_results_of_cancelled_work_change_nothing(name: str, kill_tools: st
         if bench.state.phase is Phase.ENDED:
             continue
         for late in _late(got):
-            bench.send(late).changed_nothing()
+            bench.send(late).expect_nothing()
         for stray in (*bench.state.lingering, *bench.state.quarantined):
             _closes(bench, stray)
 
@@ -196,7 +196,7 @@ def _closes(bench: Bench, stray: Stray) -> None:
     assert (after.history, after.due, after.phase, after.turn) == (history, due, before.phase, before.turn)
     assert len(after.notices) == len(before.notices) + int(lingers)
     for again in (ToolReturned(call_id, 1, ok("again")), ToolRaised(call_id, 1, "late"), ToolStopped(call_id, 1)):
-        bench.send(again).changed_nothing()
+        bench.send(again).expect_nothing()
 
 
 @ALL

@@ -121,7 +121,7 @@ def test_a_hook_of_another_kind_waits_until_the_suspended_one_is_done() -> None:
 def test_hooks_that_cannot_ask_do_not_wait() -> None:
     bench = Bench(asks("before_request"))
     bench.prompt()
-    bench.send(SteerSent("rather this")).only(
+    bench.send(SteerSent("rather this")).expect_only(
         answer=Accepted("s3", "queued", 1),
         ids=1,
         events=[SteeringReceived("s3", "rather this", "queued")],
@@ -136,7 +136,7 @@ def test_hooks_that_cannot_ask_do_not_wait() -> None:
 def test_a_late_answer_is_ignored() -> None:
     bench = Bench(asks())
     bench.prompt()
-    bench.send(AbortSent()).only(
+    bench.send(AbortSent()).expect_only(
         answer=DONE,
         events=[AskAnswered("ask2", "Asks", "dropped"), AgentAbort(None, "user"), PromptRejected("p1", "user")],
         effects=[ClearTimer("ask:ask2"), CancelAsk("ask2")],
@@ -144,17 +144,17 @@ def test_a_late_answer_is_ignored() -> None:
         taking=None,
         suspended=(),
     )
-    bench.send(AskSettled("ask2", Ok("late"))).changed_nothing()
+    bench.send(AskSettled("ask2", Ok("late"))).expect_nothing()
     bench.prompt()
-    bench.send(AskSettled("ask2", Ok("late"))).changed_nothing()
-    bench.send(TimerFired("ask:ask2")).changed_nothing()
+    bench.send(AskSettled("ask2", Ok("late"))).expect_nothing()
+    bench.send(TimerFired("ask:ask2")).expect_nothing()
 
 
 def test_the_usage_of_a_late_answer_is_counted() -> None:
     bench = Bench(asks())
     bench.prompt()
     bench.send(AbortSent())
-    bench.send(AskSettled("ask2", Ok("late"), Usage(7, 1))).only(usage=Usage(7, 1))
+    bench.send(AskSettled("ask2", Ok("late"), Usage(7, 1))).expect_only(usage=Usage(7, 1))
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_a_first_state_that_cannot_be_stored_is_refused_at_spawn() -> None:
         bench = Bench(plug("P", first=first), opened=False)
         reason = f"its state cannot be stored: {why}"
         error = StateNotStorable("P", reason, 64 * 1024)
-        bench.send(SessionOpened()).only(
+        bench.send(SessionOpened()).expect_only(
             answer=DONE,
             events=[SessionEnded(str(error))],
             effects=[ReportStart(error), CloseSession(str(error))],
@@ -135,7 +135,7 @@ def test_a_plugin_may_refuse_the_session() -> None:
 
     bench = Bench(Refuses(), opened=False)
     error = PluginRefused("no price", "Refuses")
-    bench.send(SessionOpened()).only(
+    bench.send(SessionOpened()).expect_only(
         answer=DONE,
         events=[SessionEnded(str(error))],
         effects=[ReportStart(error), CloseSession(str(error))],
@@ -225,4 +225,4 @@ def test_a_listener_that_breaks_at_the_last_events_is_logged() -> None:
 
 def test_slow_hooks_are_reported() -> None:
     for bench in (idle(), running(), streaming(), executing()):
-        bench.send(HooksWereSlow(("A", "B"), 70)).only(events=[PluginSlow(("A", "B"), 70)])
+        bench.send(HooksWereSlow(("A", "B"), 70)).expect_only(events=[PluginSlow(("A", "B"), 70)])

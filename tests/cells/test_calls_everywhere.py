@@ -87,12 +87,12 @@ def test_attached_tools_are_there_at_once() -> None:
     for make in IN.values():
         bench = make()
         bench.judge.tool("dig", 7, lambda _args: None)
-        bench.send(ChangeToolsSent(attach=(DIG,), revision=7)).only(
+        bench.send(ChangeToolsSent(attach=(DIG,), revision=7)).expect_only(
             answer=DONE,
             events=[ToolAttached("dig"), ToolsUpdated(("dig",), ())],
             tools={**bench.got[-1].before.tools, "dig": Attached(DIG, 7)},
         )
-        bench.send(ChangeToolsSent(attach=(DIG,), revision=8)).only(answer=Refused(ToolExists("dig")))
+        bench.send(ChangeToolsSent(attach=(DIG,), revision=8)).expect_only(answer=Refused(ToolExists("dig")))
 
 
 @cell("detach_tools", *STATES)
@@ -100,11 +100,13 @@ def test_detached_tools_are_gone_at_once() -> None:
     for make in IN.values():
         bench = make()
         left = {name: tool for name, tool in bench.state.tools.items() if name != "solo"}
-        bench.send(ChangeToolsSent(detach=("solo",), revision=1)).only(
+        bench.send(ChangeToolsSent(detach=("solo",), revision=1)).expect_only(
             answer=DONE, events=[ToolDetached("solo"), ToolsUpdated((), ("solo",))], tools=left
         )
         there = "`look`, `edit`, `keep`, `store`"
-        bench.send(ChangeToolsSent(detach=("solo",), revision=2)).only(answer=Refused(UnknownTool("solo", there)))
+        bench.send(ChangeToolsSent(detach=("solo",), revision=2)).expect_only(
+            answer=Refused(UnknownTool("solo", there))
+        )
 
 
 @cell("replace_tools", *STATES)
@@ -113,7 +115,7 @@ def test_replaced_tools_are_the_new_ones_at_once() -> None:
         bench = make()
         new = LOOK.but(description="reads better")
         tools = bench.state.tools
-        bench.send(ChangeToolsSent(attach=(new,), replace=True, revision=3)).only(
+        bench.send(ChangeToolsSent(attach=(new,), replace=True, revision=3)).expect_only(
             answer=DONE,
             events=[ToolAttached("look"), ToolsUpdated(("look",), ())],
             tools={**tools, "look": Attached(new, 3)},
@@ -125,10 +127,10 @@ def test_replaced_tools_are_the_new_ones_at_once() -> None:
 def test_a_change_of_tools_is_made_whole_or_not_at_all() -> None:
     for make in IN.values():
         bench = make()
-        bench.send(ChangeToolsSent(attach=(DIG, LOOK), detach=("solo",), revision=1)).only(
+        bench.send(ChangeToolsSent(attach=(DIG, LOOK), detach=("solo",), revision=1)).expect_only(
             answer=Refused(ToolExists("look"))
         )
-        bench.send(ChangeToolsSent(attach=(DIG,), detach=("no",), revision=1)).only(
+        bench.send(ChangeToolsSent(attach=(DIG,), detach=("no",), revision=1)).expect_only(
             answer=Refused(UnknownTool("no", "`look`, `edit`, `keep`, `solo`, `store`"))
         )
 
@@ -152,7 +154,7 @@ def test_changed_tools_are_offered_from_the_next_request() -> None:
 def test_new_options_apply_at_once() -> None:
     bench = idle(other())
     new = bench.seat(other(), 1)
-    bench.send(UpdatePluginSent(new, FrozenObject(level=2))).only(
+    bench.send(UpdatePluginSent(new, FrozenObject(level=2))).expect_only(
         answer=DONE,
         events=[PluginOptsUpdated("Other", success=True)],
         rulings=(*ruled("before_plugin_opts_update"), Ruling("on_options", states=((0, None),))),
@@ -166,21 +168,21 @@ def test_new_options_wait_until_no_turn_is_open() -> None:
         bench = IN[state](other())
         new = bench.seat(other(), 1)
         change = Change("update", "Other", new, FrozenObject(level=2))
-        bench.send(UpdatePluginSent(new, FrozenObject(level=2))).only(answer=DONE, changes=(change,))
+        bench.send(UpdatePluginSent(new, FrozenObject(level=2))).expect_only(answer=DONE, changes=(change,))
 
 
 @cell("attach_plugin", "idle")
 def test_a_plugin_joins_at_once() -> None:
     bench = idle()
     seat = bench.seat(other(first=5))
-    bench.send(AttachPluginSent(seat)).only(
+    bench.send(AttachPluginSent(seat)).expect_only(
         answer=DONE,
         events=[PluginAttached("Other")],
         rulings=(Ruling("init", states=((0, 5),)),),
         seats=(seat,),
         plugin_states=(5,),
     )
-    bench.send(AttachPluginSent(seat)).only(answer=Refused(PluginExists("Other")))
+    bench.send(AttachPluginSent(seat)).expect_only(answer=Refused(PluginExists("Other")))
 
 
 @cell("attach_plugin", *BUSY)
@@ -188,29 +190,29 @@ def test_a_plugin_joins_when_no_turn_is_open() -> None:
     for state in BUSY:
         bench = IN[state]()
         seat = bench.seat(other())
-        bench.send(AttachPluginSent(seat)).only(answer=DONE, changes=(Change("attach", "Other", seat),))
-        bench.send(AttachPluginSent(seat)).only(answer=Refused(PluginExists("Other")))
+        bench.send(AttachPluginSent(seat)).expect_only(answer=DONE, changes=(Change("attach", "Other", seat),))
+        bench.send(AttachPluginSent(seat)).expect_only(answer=Refused(PluginExists("Other")))
 
 
 @cell("detach_plugin", "idle")
 def test_a_plugin_leaves_at_once() -> None:
     bench = idle(other(), plug("Second", first=2))
-    bench.send(DetachPluginSent("Other")).only(
+    bench.send(DetachPluginSent("Other")).expect_only(
         answer=DONE,
         events=[PluginDetached("Other")],
         seats=bench.got[-1].before.seats[1:],
         plugin_states=(2,),
     )
-    bench.send(DetachPluginSent("Other")).only(answer=Refused(UnknownPlugin("Other", "`Second`")))
+    bench.send(DetachPluginSent("Other")).expect_only(answer=Refused(UnknownPlugin("Other", "`Second`")))
 
 
 @cell("detach_plugin", *BUSY)
 def test_a_plugin_leaves_when_no_turn_is_open() -> None:
     for state in BUSY:
         bench = IN[state](other())
-        bench.send(DetachPluginSent("Other")).only(answer=DONE, changes=(Change("detach", "Other"),))
+        bench.send(DetachPluginSent("Other")).expect_only(answer=DONE, changes=(Change("detach", "Other"),))
         there = "`Holds`" if state == "resting" else "none"
-        bench.send(DetachPluginSent("Other")).only(answer=Refused(UnknownPlugin("Other", there)))
+        bench.send(DetachPluginSent("Other")).expect_only(answer=Refused(UnknownPlugin("Other", there)))
 
 
 @cell("update_plugin", *STATES)
@@ -218,7 +220,7 @@ def test_an_unknown_plugin_cannot_be_updated() -> None:
     for state, make in IN.items():
         bench = make()
         there = "`Holds`" if state == "resting" else "none"
-        bench.send(UpdatePluginSent(bench.seat(other()), FrozenObject(level=2))).only(
+        bench.send(UpdatePluginSent(bench.seat(other()), FrozenObject(level=2))).expect_only(
             answer=Refused(UnknownPlugin("Other", there))
         )
 
@@ -318,7 +320,7 @@ def test_no_state_takes_what_has_no_meaning_there(state: str) -> None:
 @pytest.mark.parametrize("name", [name for name in INPUT_EXAMPLES if not name.endswith("Sent")])
 def test_an_ended_session_ignores_every_result(name: str) -> None:
     if name not in OPENS | LATER_INPUTS:
-        _ended().send(INPUT_EXAMPLES[name]).changed_nothing()
+        _ended().send(INPUT_EXAMPLES[name]).expect_nothing()
 
 
 def test_the_state_that_is_given_stays_as_it_is() -> None:

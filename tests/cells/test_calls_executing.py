@@ -72,7 +72,7 @@ def stopped(call_id: str, spec: ToolSpec, why: str) -> ToolMessage:
 
 @cell("prompt", "executing_tools")
 def test_a_prompt_is_queued() -> None:
-    executing().prompt("next").only(
+    executing().prompt("next").expect_only(
         answer=Accepted("p4", "queued", 1),
         ids=1,
         events=[PromptQueued("p4", "next", 1)],
@@ -87,7 +87,7 @@ def test_steering_cancels_the_killable_tools_and_is_merged_before_the_next_reque
         before = bench.state
         gone = failed("c3", "edit", f"stopped, because {STEERED}; {doubt(EDIT)}")
         new = said("rather this", Origin.STEERING)
-        bench.send(SteerSent("rather this", when)).only(
+        bench.send(SteerSent("rather this", when)).expect_only(
             answer=Accepted("s4", "queued", 1),
             ids=2,
             events=[
@@ -117,7 +117,7 @@ def test_steering_cancels_the_killable_tools_and_is_merged_before_the_next_reque
 def test_an_abort_cancels_killable_tools_and_lets_immune_ones_linger() -> None:
     bench = both()
     before = bench.state
-    bench.send(AbortSent("enough")).only(
+    bench.send(AbortSent("enough")).expect_only(
         answer=DONE,
         events=[ToolKilled("c3", "edit", "enough"), AgentAbort("p1", "user", "enough")],
         effects=[CancelCalls(("c3",)), SetTimer("grace", NOW + 250), ClearTimer("call:c3")],
@@ -136,7 +136,7 @@ def test_an_abort_cancels_killable_tools_and_lets_immune_ones_linger() -> None:
 def test_an_abort_of_all_cancels_immune_tools_too() -> None:
     bench = both()
     before = bench.state
-    bench.send(AbortSent(kill_tools="all")).only(
+    bench.send(AbortSent(kill_tools="all")).expect_only(
         answer=DONE,
         events=[ToolKilled("c3", "edit", "user"), ToolKilled("c4", "keep", "user"), AgentAbort("p1", "user")],
         effects=[
@@ -159,7 +159,7 @@ def test_an_abort_of_all_cancels_immune_tools_too() -> None:
 def test_an_abort_of_none_lets_all_tools_finish_as_lingering() -> None:
     bench = both()
     before = bench.state
-    bench.send(AbortSent(kill_tools="none")).only(
+    bench.send(AbortSent(kill_tools="none")).expect_only(
         answer=DONE,
         events=[AgentAbort("p1", "user")],
         rulings=ruled("after_turn"),
@@ -187,7 +187,7 @@ def test_an_approved_call_goes_on_beside_the_batch() -> None:
         place=asked.hold.place,
         started_at=NOW,
     )
-    bench.send(ApproveSent("s:a5")).only(
+    bench.send(ApproveSent("s:a5")).expect_only(
         answer=DONE,
         events=[ApprovalResolved("s:a5", "c4", "edit", "approved"), run("c4", "edit", path())],
         effects=[limit("c4"), start("c4", "edit", path())],
@@ -203,7 +203,7 @@ def test_a_rejected_call_gets_its_result_beside_the_batch() -> None:
     over = failed("c4", "edit", "rejected by the user")
     assert before.batch is not None
     rejected = bench.call("c4").but(status=CallStatus.DONE, hold=None, result=over)
-    bench.send(RejectSent("s:a5")).only(
+    bench.send(RejectSent("s:a5")).expect_only(
         answer=DONE,
         events=[ApprovalResolved("s:a5", "c4", "edit", "rejected")],
         batch=before.batch.but(decisions=(("tool_rejected", False),)).put(rejected),
@@ -217,7 +217,7 @@ def test_an_answer_goes_to_the_call_that_asked() -> None:
     before = bench.state
     assert before.batch is not None
     told = bench.call("c4").but(status=CallStatus.DONE, question=None, result=result("c4", "keep", "that"))
-    bench.send(RespondSent("s:q5", "that")).only(
+    bench.send(RespondSent("s:q5", "that")).expect_only(
         answer=DONE,
         events=[UserResponded("s:q5", "that"), *ran("c4", "keep", ok("that"))],
         rulings=ruled("after_tool"),
@@ -230,15 +230,15 @@ def test_an_answer_goes_to_the_call_that_asked() -> None:
 @cell("respond", "executing_tools")
 def test_what_does_not_wait_cannot_be_decided() -> None:
     bench = held_beside()
-    bench.send(ApproveSent("s:a9")).only(answer=Refused(UnknownApproval("s:a9", "`s:a5`")))
-    bench.send(RejectSent("s:a9")).only(answer=Refused(UnknownApproval("s:a9", "`s:a5`")))
-    bench.send(RespondSent("s:a5", "yes")).only(answer=Refused(UnknownApproval("s:a5", "none")))
+    bench.send(ApproveSent("s:a9")).expect_only(answer=Refused(UnknownApproval("s:a9", "`s:a5`")))
+    bench.send(RejectSent("s:a9")).expect_only(answer=Refused(UnknownApproval("s:a9", "`s:a5`")))
+    bench.send(RespondSent("s:a5", "yes")).expect_only(answer=Refused(UnknownApproval("s:a5", "none")))
 
 
 @cell("switch_model", "executing_tools")
 def test_a_model_is_stored_now_and_used_from_the_next_turn() -> None:
     bench = executing()
-    bench.send(SwitchModelSent("n")).only(
+    bench.send(SwitchModelSent("n")).expect_only(
         answer=DONE, events=[ModelSwitched("m", "n", provider_opts_changed=False)], model="n"
     )
     bench.returns("c3")
@@ -250,15 +250,15 @@ def test_a_model_is_stored_now_and_used_from_the_next_turn() -> None:
 
 @cell("compact", "executing_tools")
 def test_the_context_will_be_compacted_before_the_next_request() -> None:
-    executing().send(CompactSent()).only(answer=DONE, compact_wanted="asked by a caller")
+    executing().send(CompactSent()).expect_only(answer=DONE, compact_wanted="asked by a caller")
 
 
 @cell("withdraw", "executing_tools")
 def test_a_queued_prompt_is_taken_back() -> None:
     bench = executing()
     bench.prompt("next")
-    bench.send(WithdrawSent("p4")).only(answer=DONE, events=[PromptWithdrawn("p4", "next")], queue=())
-    bench.send(WithdrawSent("p4")).only(answer=Refused(UnknownPrompt("p4")))
+    bench.send(WithdrawSent("p4")).expect_only(answer=DONE, events=[PromptWithdrawn("p4", "next")], queue=())
+    bench.send(WithdrawSent("p4")).expect_only(answer=Refused(UnknownPrompt("p4")))
 
 
 @cell("stop", "executing_tools")
@@ -266,7 +266,7 @@ def test_a_stop_kills_all_tools_then_ends_the_session() -> None:
     bench = both()
     bench.prompt("next")
     before = bench.state
-    bench.send(StopSent()).only(
+    bench.send(StopSent()).expect_only(
         answer=DONE,
         events=[
             ToolKilled("c3", "edit", "stopped"),

@@ -38,7 +38,7 @@ from tests.cells.scenes import STARTED, idle, out, replied, request, said, start
 def test_a_prompt_starts_a_turn() -> None:
     got = idle().prompt("hello")
     before = got.before
-    got.only(
+    got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,
         events=starts("p1", "r2"),
@@ -59,7 +59,7 @@ def test_a_prompt_may_be_parts() -> None:
     parts = (Text("what is this? "), Image("image/png", "aGk="), Text("tell me"))
     got = idle().send(PromptSent(parts))
     before = got.before
-    got.only(
+    got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,
         events=starts("p1", "r2", "what is this? tell me"),
@@ -79,7 +79,7 @@ def test_a_prompt_may_be_parts() -> None:
 def test_steering_is_a_prompt_for_which_before_steering_does_not_run() -> None:
     got = idle().send(SteerSent("hello"))
     before = got.before
-    got.only(
+    got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,
         events=starts("p1", "r2"),
@@ -97,14 +97,14 @@ def test_steering_is_a_prompt_for_which_before_steering_does_not_run() -> None:
 
 @cell("abort", "idle")
 def test_an_abort_stops_nothing_and_is_reported() -> None:
-    idle().send(AbortSent()).only(answer=DONE, events=[AgentAbort(None, "user")])
-    idle().send(AbortSent("enough")).only(answer=DONE, events=[AgentAbort(None, "user", "enough")])
+    idle().send(AbortSent()).expect_only(answer=DONE, events=[AgentAbort(None, "user")])
+    idle().send(AbortSent("enough")).expect_only(answer=DONE, events=[AgentAbort(None, "user", "enough")])
 
 
 @cell("abort", "idle")
 def test_an_abort_reports_the_prompts_that_it_took_out_of_the_mailbox() -> None:
     got = idle().send(AbortSent(clear_queue=True, dropped=("one", "two")))
-    got.only(
+    got.expect_only(
         answer=DONE,
         ids=2,
         events=[PromptDropped("p1", "one"), PromptDropped("p2", "two"), AgentAbort(None, "user")],
@@ -113,29 +113,29 @@ def test_an_abort_reports_the_prompts_that_it_took_out_of_the_mailbox() -> None:
 
 @cell("approve", "idle")
 def test_nothing_can_be_approved() -> None:
-    idle().send(ApproveSent("s:a1")).only(answer=Refused(UnknownApproval("s:a1", "none")))
+    idle().send(ApproveSent("s:a1")).expect_only(answer=Refused(UnknownApproval("s:a1", "none")))
 
 
 @cell("reject", "idle")
 def test_nothing_can_be_rejected() -> None:
-    idle().send(RejectSent("s:a1")).only(answer=Refused(UnknownApproval("s:a1", "none")))
+    idle().send(RejectSent("s:a1")).expect_only(answer=Refused(UnknownApproval("s:a1", "none")))
 
 
 @cell("respond", "idle")
 def test_no_question_can_be_answered() -> None:
-    idle().send(RespondSent("s:q1", "yes")).only(answer=Refused(UnknownApproval("s:q1", "none")))
+    idle().send(RespondSent("s:q1", "yes")).expect_only(answer=Refused(UnknownApproval("s:q1", "none")))
 
 
 @cell("switch_model", "idle")
 def test_the_next_prompt_uses_the_new_model() -> None:
     bench = idle()
     warm = FrozenObject(temperature=1)
-    bench.send(SwitchModelSent("n", warm)).only(
+    bench.send(SwitchModelSent("n", warm)).expect_only(
         answer=DONE, events=[ModelSwitched("m", "n", provider_opts_changed=True)], model="n", model_options=warm
     )
     got = bench.prompt()
     before = got.before
-    got.only(
+    got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,
         events=[*starts("p1", "r2")[:-1], RequestStart("r2", "n", 1, 1)],
@@ -156,12 +156,12 @@ def test_the_first_request_that_uses_another_model_says_so() -> None:
     bench = idle()
     bench.prompt()
     bench.answers("hi")
-    bench.send(SwitchModelSent("n")).only(
+    bench.send(SwitchModelSent("n")).expect_only(
         answer=DONE, events=[ModelSwitched("m", "n", provider_opts_changed=False)], model="n"
     )
     got = bench.prompt("again")
     before = got.before
-    got.only(
+    got.expect_only(
         answer=Accepted("p3", "started"),
         ids=2,
         events=[
@@ -183,7 +183,7 @@ def test_the_first_request_that_uses_another_model_says_so() -> None:
 
 @cell("switch_model", "idle")
 def test_the_same_model_with_the_same_options_is_nothing() -> None:
-    idle().send(SwitchModelSent("m")).only(answer=DONE)
+    idle().send(SwitchModelSent("m")).expect_only(answer=DONE)
 
 
 @cell("compact", "idle")
@@ -193,7 +193,7 @@ def test_the_context_is_compacted_at_once() -> None:
     bench.answers("hi")
     got = bench.send(CompactSent("make room"))
     before = got.before
-    got.only(
+    got.expect_only(
         answer=DONE,
         ids=1,
         events=[BeforeCompact(2, "make room"), CompactStart(2)],
@@ -207,13 +207,13 @@ def test_the_context_is_compacted_at_once() -> None:
 
 @cell("withdraw", "idle")
 def test_nothing_waits_that_could_be_withdrawn() -> None:
-    idle().send(WithdrawSent("p1")).only(answer=Refused(UnknownPrompt("p1")))
+    idle().send(WithdrawSent("p1")).expect_only(answer=Refused(UnknownPrompt("p1")))
 
 
 @cell("stop", "idle")
 def test_session_end_runs_and_the_session_is_over() -> None:
     got = idle().send(StopSent("bye"))
-    got.only(
+    got.expect_only(
         answer=DONE,
         events=[SessionEnded("bye")],
         effects=[CloseSession("bye")],

@@ -40,7 +40,7 @@ def _superseded_by(got_text: str, bench: Bench, *, steer: bool) -> None:
     before = bench.state
     got = bench.send(SteerSent(got_text)) if steer else bench.prompt(got_text)
     history = before.history.and_(SUPERSEDED)
-    got.only(
+    got.expect_only(
         answer=Accepted("p5", "queued", 1),
         ids=2,
         events=[
@@ -74,13 +74,13 @@ def test_steering_is_a_prompt() -> None:
 @cell("prompt", "resting")
 def test_a_prompt_joins_the_end_of_the_queue_that_waited_for_the_rest() -> None:
     bench = resting(options=Options(on_prompt_while_held="queue"))
-    bench.prompt("first").only(
+    bench.prompt("first").expect_only(
         answer=Accepted("p5", "queued", 1),
         ids=1,
         events=[PromptQueued("p5", "first", 1)],
         queue=(Prompt("p5", (Text("first"),)),),
     )
-    bench.prompt("second").only(
+    bench.prompt("second").expect_only(
         answer=Accepted("p6", "queued", 2),
         ids=1,
         events=[PromptQueued("p6", "second", 2)],
@@ -92,14 +92,14 @@ def test_a_prompt_joins_the_end_of_the_queue_that_waited_for_the_rest() -> None:
 def test_a_prompt_that_finds_the_queue_full_supersedes_nothing() -> None:
     bench = resting(options=Options(on_prompt_while_held="queue", max_prompt_queue=1))
     bench.prompt("first")
-    bench.prompt("second").only(answer=Refused(QueueFull(1)))
+    bench.prompt("second").expect_only(answer=Refused(QueueFull(1)))
 
 
 @cell("abort", "resting")
 def test_an_abort_ends_the_open_turn_and_the_held_calls() -> None:
     bench = resting()
     before = bench.state
-    bench.send(AbortSent("enough")).only(
+    bench.send(AbortSent("enough")).expect_only(
         answer=DONE,
         events=[ApprovalResolved("s:a4", "c3", "edit", "aborted"), AgentAbort("p1", "user", "enough")],
         rulings=ruled("after_turn"),
@@ -122,7 +122,7 @@ def test_an_abort_leaves_the_queue_which_is_consumed_next_unless_told_to_clear_i
         aborted = [ApprovalResolved("s:a4", "c3", "edit", "aborted"), AgentAbort("p1", "user")]
         got = bench.send(AbortSent(clear_queue=clear))
         if clear:
-            got.only(
+            got.expect_only(
                 answer=DONE,
                 events=[PromptDropped("p5", "next"), *aborted],
                 rulings=ruled("after_turn"),
@@ -134,7 +134,7 @@ def test_an_abort_leaves_the_queue_which_is_consumed_next_unless_told_to_clear_i
                 history=before.history.and_(over),
             )
         else:
-            got.only(
+            got.expect_only(
                 answer=DONE,
                 ids=1,
                 events=[*aborted, *starts("p5", "r6", "next", turns=2, messages=4)],
@@ -165,7 +165,7 @@ def test_an_approved_call_runs() -> None:
         started_at=NOW,
     )
     assert before.batch is not None
-    bench.send(ApproveSent("s:a4")).only(
+    bench.send(ApproveSent("s:a4")).expect_only(
         answer=DONE,
         events=[ApprovalResolved("s:a4", "c3", "edit", "approved"), run("c3", "edit", path("a"))],
         effects=[ClearTimer("hold:s:a4"), limit("c3"), start("c3", "edit", path("a"))],
@@ -180,7 +180,7 @@ def test_a_rejected_call_gets_an_error_result_and_the_turn_ends() -> None:
     bench = resting(timeout=120.0)
     before = bench.state
     history = before.history.and_(failed("c3", "edit", "rejected by the user: too risky"))
-    bench.send(RejectSent("s:a4", "too risky")).only(
+    bench.send(RejectSent("s:a4", "too risky")).expect_only(
         answer=DONE,
         events=[
             ApprovalResolved("s:a4", "c3", "edit", "rejected", "too risky"),
@@ -198,23 +198,23 @@ def test_a_rejected_call_gets_an_error_result_and_the_turn_ends() -> None:
 
 @cell("respond", "resting")
 def test_a_held_call_is_no_question() -> None:
-    resting().send(RespondSent("s:a4", "yes")).only(answer=Refused(UnknownApproval("s:a4", "none")))
+    resting().send(RespondSent("s:a4", "yes")).expect_only(answer=Refused(UnknownApproval("s:a4", "none")))
 
 
 @cell("approve", "resting")
 def test_an_unknown_id_cannot_be_approved() -> None:
-    resting().send(ApproveSent("s:a9")).only(answer=Refused(UnknownApproval("s:a9", "`s:a4`")))
+    resting().send(ApproveSent("s:a9")).expect_only(answer=Refused(UnknownApproval("s:a9", "`s:a4`")))
 
 
 @cell("reject", "resting")
 def test_an_unknown_id_cannot_be_rejected() -> None:
-    resting().send(RejectSent("s:a9")).only(answer=Refused(UnknownApproval("s:a9", "`s:a4`")))
+    resting().send(RejectSent("s:a9")).expect_only(answer=Refused(UnknownApproval("s:a9", "`s:a4`")))
 
 
 @cell("switch_model", "resting")
 def test_the_open_turn_keeps_its_model() -> None:
     bench = resting()
-    bench.send(SwitchModelSent("n")).only(
+    bench.send(SwitchModelSent("n")).expect_only(
         answer=DONE, events=[ModelSwitched("m", "n", provider_opts_changed=False)], model="n"
     )
     bench.send(ApproveSent("s:a4"))
@@ -225,22 +225,22 @@ def test_the_open_turn_keeps_its_model() -> None:
 
 @cell("compact", "resting")
 def test_compacting_is_refused_while_a_turn_is_open() -> None:
-    resting().send(CompactSent()).only(answer=Refused(Busy("compact")))
+    resting().send(CompactSent()).expect_only(answer=Refused(Busy("compact")))
 
 
 @cell("withdraw", "resting")
 def test_a_queued_prompt_is_taken_back() -> None:
     bench = resting(options=Options(on_prompt_while_held="queue"))
     bench.prompt("next")
-    bench.send(WithdrawSent("p9")).only(answer=Refused(UnknownPrompt("p9")))
-    bench.send(WithdrawSent("p5")).only(answer=DONE, events=[PromptWithdrawn("p5", "next")], queue=())
+    bench.send(WithdrawSent("p9")).expect_only(answer=Refused(UnknownPrompt("p9")))
+    bench.send(WithdrawSent("p5")).expect_only(answer=DONE, events=[PromptWithdrawn("p5", "next")], queue=())
 
 
 @cell("stop", "resting")
 def test_the_turn_is_aborted_then_the_session_ends() -> None:
     bench = resting(timeout=120.0)
     before = bench.state
-    bench.send(StopSent("bye")).only(
+    bench.send(StopSent("bye")).expect_only(
         answer=DONE,
         events=[
             ApprovalResolved("s:a4", "c3", "edit", "aborted"),

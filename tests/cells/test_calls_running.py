@@ -50,13 +50,13 @@ def both() -> Iterator[tuple[Bench, Partial, tuple[Message, ...]]]:
 @cell("prompt", *BOTH)
 def test_a_prompt_is_queued() -> None:
     for bench, _, _ in both():
-        bench.prompt("one").only(
+        bench.prompt("one").expect_only(
             answer=Accepted("p3", "queued", 1),
             ids=1,
             events=[PromptQueued("p3", "one", 1)],
             queue=(Prompt("p3", (Text("one"),)),),
         )
-        bench.send(PromptSent((Text("two"),))).only(
+        bench.send(PromptSent((Text("two"),))).expect_only(
             answer=Accepted("p4", "queued", 2),
             ids=1,
             events=[PromptQueued("p4", "two", 2)],
@@ -67,14 +67,14 @@ def test_a_prompt_is_queued() -> None:
 @cell("steer", *BOTH)
 def test_steering_joins_its_queue() -> None:
     for bench, _, _ in both():
-        bench.send(SteerSent("rather this")).only(
+        bench.send(SteerSent("rather this")).expect_only(
             answer=Accepted("s3", "queued", 1),
             ids=1,
             events=[SteeringReceived("s3", "rather this", "queued")],
             rulings=ruled("before_steering"),
             steering=(Steering("s3", "rather this"),),
         )
-        bench.send(SteerSent("and that")).only(
+        bench.send(SteerSent("and that")).expect_only(
             answer=Accepted("s4", "queued", 2),
             ids=1,
             events=[SteeringReceived("s4", "and that", "queued")],
@@ -88,7 +88,7 @@ def test_steering_now_cuts_the_stream_and_goes_on_at_once() -> None:
     for bench, partial, kept in both():
         before = bench.state
         new = said("rather this", Origin.STEERING)
-        bench.send(SteerSent("rather this", "now", partial)).only(
+        bench.send(SteerSent("rather this", "now", partial)).expect_only(
             answer=Accepted("s3", "queued", 1),
             ids=2,
             events=[
@@ -111,7 +111,7 @@ def test_steering_now_cuts_the_stream_and_goes_on_at_once() -> None:
 def test_an_abort_cancels_the_request_and_keeps_the_partial_text() -> None:
     for bench, partial, kept in both():
         before = bench.state
-        bench.send(AbortSent("enough", partial=partial)).only(
+        bench.send(AbortSent("enough", partial=partial)).expect_only(
             answer=DONE,
             events=[AgentAbort("p1", "user", "enough")],
             effects=[cut("r2")],
@@ -129,7 +129,7 @@ def test_an_abort_counts_what_the_stream_had_used() -> None:
     bench = streaming()
     used = Usage(10, 2, estimated=True)
     before = bench.state
-    bench.send(AbortSent(partial=Partial("so far", "hm", used))).only(
+    bench.send(AbortSent(partial=Partial("so far", "hm", used))).expect_only(
         answer=DONE,
         events=[AgentAbort("p1", "user")],
         effects=[cut("r2")],
@@ -148,7 +148,7 @@ def test_the_queue_is_consumed_after_an_abort_or_cleared_by_it() -> None:
     for bench, partial, kept in both():
         bench.prompt("next")
         before = bench.state
-        bench.send(AbortSent(partial=partial)).only(
+        bench.send(AbortSent(partial=partial)).expect_only(
             answer=DONE,
             ids=1,
             events=[AgentAbort("p1", "user"), *starts("p3", "r4", "next", turns=2, messages=2 + len(kept))],
@@ -164,7 +164,7 @@ def test_the_queue_is_consumed_after_an_abort_or_cleared_by_it() -> None:
     for bench, partial, kept in both():
         bench.prompt("next")
         before = bench.state
-        bench.send(AbortSent(clear_queue=True, dropped=("late",), partial=partial)).only(
+        bench.send(AbortSent(clear_queue=True, dropped=("late",), partial=partial)).expect_only(
             answer=DONE,
             ids=1,
             events=[PromptDropped("p4", "late"), PromptDropped("p3", "next"), AgentAbort("p1", "user")],
@@ -182,25 +182,25 @@ def test_the_queue_is_consumed_after_an_abort_or_cleared_by_it() -> None:
 @cell("approve", *BOTH)
 def test_nothing_can_be_held_while_a_request_is_out_so_nothing_can_be_approved() -> None:
     for bench, _, _ in both():
-        bench.send(ApproveSent("s:a4")).only(answer=Refused(UnknownApproval("s:a4", "none")))
+        bench.send(ApproveSent("s:a4")).expect_only(answer=Refused(UnknownApproval("s:a4", "none")))
 
 
 @cell("reject", *BOTH)
 def test_nothing_can_be_held_while_a_request_is_out_so_nothing_can_be_rejected() -> None:
     for bench, _, _ in both():
-        bench.send(RejectSent("s:a4")).only(answer=Refused(UnknownApproval("s:a4", "none")))
+        bench.send(RejectSent("s:a4")).expect_only(answer=Refused(UnknownApproval("s:a4", "none")))
 
 
 @cell("respond", *BOTH)
 def test_nothing_can_have_been_asked_while_a_request_is_out() -> None:
     for bench, _, _ in both():
-        bench.send(RespondSent("s:q4", "yes")).only(answer=Refused(UnknownApproval("s:q4", "none")))
+        bench.send(RespondSent("s:q4", "yes")).expect_only(answer=Refused(UnknownApproval("s:q4", "none")))
 
 
 @cell("switch_model", *BOTH)
 def test_a_model_is_stored_now_and_used_from_the_next_turn() -> None:
     for bench, _, _ in both():
-        bench.send(SwitchModelSent("n")).only(
+        bench.send(SwitchModelSent("n")).expect_only(
             answer=DONE, events=[ModelSwitched("m", "n", provider_opts_changed=False)], model="n"
         )
         bench.answers("", *(), stop=None)  # nothing at all: this turn asks once more, and asks the same model
@@ -210,7 +210,7 @@ def test_a_model_is_stored_now_and_used_from_the_next_turn() -> None:
 @cell("compact", *BOTH)
 def test_the_context_will_be_compacted_before_the_next_request() -> None:
     for bench, _, _ in both():
-        bench.send(CompactSent("make room")).only(answer=DONE, compact_wanted="make room")
+        bench.send(CompactSent("make room")).expect_only(answer=DONE, compact_wanted="make room")
 
 
 @cell("withdraw", *BOTH)
@@ -218,10 +218,10 @@ def test_a_queued_prompt_is_taken_back() -> None:
     for bench, _, _ in both():
         bench.prompt("one")
         bench.prompt("two")
-        bench.send(WithdrawSent("p3")).only(
+        bench.send(WithdrawSent("p3")).expect_only(
             answer=DONE, events=[PromptWithdrawn("p3", "one")], queue=(Prompt("p4", (Text("two"),)),)
         )
-        bench.send(WithdrawSent("p3")).only(answer=Refused(UnknownPrompt("p3")))
+        bench.send(WithdrawSent("p3")).expect_only(answer=Refused(UnknownPrompt("p3")))
 
 
 @cell("stop", *BOTH)
@@ -229,7 +229,7 @@ def test_a_stop_aborts_the_turn_then_ends_the_session() -> None:
     for bench, partial, kept in both():
         bench.prompt("next")
         before = bench.state
-        bench.send(StopSent("bye", partial)).only(
+        bench.send(StopSent("bye", partial)).expect_only(
             answer=DONE,
             events=[AgentAbort("p1", "stopped", "bye"), Now(0, 0), PromptDropped("p3", "next"), SessionEnded("bye")],
             effects=[cut("r2"), CloseSession("bye")],

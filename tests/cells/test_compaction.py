@@ -51,48 +51,48 @@ SHORTER = (said("earlier: hello, hi", Origin.NOTICE),)
 @cell("compact", "idle")
 def test_a_compaction_outside_a_turn_ends_in_idle() -> None:
     bench = compacting()
-    bench.send(CompactionEnded("k3", SHORTER, 2, "shorter")).only(
+    bench.send(CompactionEnded("k3", SHORTER, 2, "shorter")).expect_only(
         events=[CompactEnd(2, "shorter")],
         phase=Phase.IDLE,
         compaction=None,
         history=History(SHORTER),
     )
-    bench.send(CompactionEnded("k3", SHORTER, 2, "shorter")).changed_nothing()
+    bench.send(CompactionEnded("k3", SHORTER, 2, "shorter")).expect_nothing()
 
 
 @cell("compact", "idle")
 def test_a_compaction_that_failed_changes_nothing() -> None:
     bench = compacting()
-    bench.send(CompactionFailed("k3", "it broke")).only(
+    bench.send(CompactionFailed("k3", "it broke")).expect_only(
         events=[CompactEnd(0, "it broke")], phase=Phase.IDLE, compaction=None
     )
-    bench.send(CompactionFailed("k3", "it broke")).changed_nothing()
+    bench.send(CompactionFailed("k3", "it broke")).expect_nothing()
 
 
 @cell("compact", "idle")
 def test_an_abort_cancels_a_compaction_and_nothing_changes_by_it() -> None:
     bench = compacting()
-    bench.send(AbortSent()).only(
+    bench.send(AbortSent()).expect_only(
         answer=DONE,
         events=[CompactEnd(0, "cancelled"), AgentAbort(None, "user")],
         effects=[CancelCompaction("k3")],
         phase=Phase.IDLE,
         compaction=None,
     )
-    bench.send(CompactionEnded("k3", SHORTER, 2, "shorter")).changed_nothing()
+    bench.send(CompactionEnded("k3", SHORTER, 2, "shorter")).expect_nothing()
 
 
 @cell("compact", "idle")
 def test_a_prompt_waits_for_the_compaction() -> None:
     bench = compacting()
-    bench.prompt("next").only(
+    bench.prompt("next").expect_only(
         answer=Accepted("p4", "queued", 1),
         ids=1,
         events=[PromptQueued("p4", "next", 1)],
         queue=(Prompt("p4", (Text("next"),)),),
     )
     before = bench.state.but(history=History(SHORTER))
-    bench.send(CompactionEnded("k3", SHORTER, 2, "shorter")).only(
+    bench.send(CompactionEnded("k3", SHORTER, 2, "shorter")).expect_only(
         ids=1,
         events=[CompactEnd(2, "shorter"), *starts("p4", "r5", "next", turns=2, messages=2)],
         effects=[request(before, "r5", said("next"))],
@@ -109,7 +109,7 @@ def test_a_prompt_waits_for_the_compaction() -> None:
 
 @cell("stop", "running")
 def test_a_stop_cancels_a_compaction() -> None:
-    compacting().send(StopSent()).only(
+    compacting().send(StopSent()).expect_only(
         answer=DONE,
         events=[CompactEnd(0, "cancelled"), AgentAbort(None, "stopped", "stopped"), SessionEnded("stopped")],
         effects=[CancelCompaction("k3"), CloseSession("stopped")],
@@ -133,7 +133,7 @@ def test_what_was_asked_for_during_a_turn_is_done_before_the_next_request() -> N
     assert (bench.state.compact_wanted, bench.state.round) == (None, 2)
     shorter = (*SHORTER, *tuple(whole)[1:])
     before = bench.state.but(history=History(shorter))
-    bench.send(CompactionEnded("k4", shorter, 1, "shorter")).only(
+    bench.send(CompactionEnded("k4", shorter, 1, "shorter")).expect_only(
         ids=1,
         events=[CompactEnd(1, "shorter"), RequestStart("r5", "m", 3, 1)],
         effects=[request(before, "r5")],
@@ -159,7 +159,7 @@ def test_what_was_asked_for_during_a_back_off_is_done_before_the_next_attempt() 
 @cell("compact", "running")
 def test_a_compaction_that_runs_is_the_one_that_is_asked_for() -> None:
     bench = compacting()
-    bench.send(CompactSent("again")).only(answer=DONE)
+    bench.send(CompactSent("again")).expect_only(answer=DONE)
 
 
 def test_a_tool_may_ask_for_a_compaction() -> None:

@@ -83,7 +83,7 @@ def test_a_tool_that_can_run_again_is_run_three_times() -> None:
             before = bench.state
             assert before.batch is not None
             again = bench.call("c3").but(attempt=attempt + 1, error="OSError: no disk")
-            bench.send(raised(attempt=attempt), after=10).only(
+            bench.send(raised(attempt=attempt), after=10).expect_only(
                 events=[run("c3", spec.name, path(), attempt + 1)],
                 effects=[
                     ClearTimer("call:c3"),
@@ -95,7 +95,7 @@ def test_a_tool_that_can_run_again_is_run_three_times() -> None:
             )
         before = bench.state
         told = failed("c3", spec.name, f"the tool failed: OSError: no disk; {doubt(spec)}")
-        bench.send(raised(attempt=3), after=10).only(
+        bench.send(raised(attempt=3), after=10).expect_only(
             ids=1,
             events=[*ran("c3", spec.name, final(spec), at=bench.now), Now(1, 2), RequestStart("r4", "m", 3, 1)],
             effects=[ClearTimer("call:c3"), request(before, "r4", told)],
@@ -114,7 +114,7 @@ def test_a_tool_that_may_have_taken_effect_is_not_run_again() -> None:
         bench = executing(call(spec.name, path="a"))
         before = bench.state
         told = failed("c3", spec.name, f"the tool failed: OSError: no disk; {doubt(spec)}")
-        bench.send(raised()).only(
+        bench.send(raised()).expect_only(
             ids=1,
             events=[*ran("c3", spec.name, final(spec)), Now(1, 2), RequestStart("r4", "m", 3, 1)],
             effects=[ClearTimer("call:c3"), request(before, "r4", told)],
@@ -170,7 +170,7 @@ def test_an_unknown_tool_is_answered_with_the_tools_there_are() -> None:
     before = bench.state
     told = failed("c3", "jump", "there is no tool `jump`; the tools are: `look`, `edit`, `keep`, `solo`, `store`")
     asks = replied("", ToolCall("c3", "jump"))
-    bench.answers("", call("jump")).only(
+    bench.answers("", call("jump")).expect_only(
         ids=2,
         events=[
             ResponseComplete(asks),
@@ -220,14 +220,14 @@ def test_a_call_that_waits_for_its_turn_does_not_run_when_its_tool_is_gone_or_an
 def test_a_held_call_whose_tool_was_detached_cannot_be_approved() -> None:
     bench = resting()
     bench.send(ChangeToolsSent(detach=("edit",), revision=1))
-    bench.send(ApproveSent("s:a4")).only(answer=Refused(ToolChanged("s:a4", "edit")))
+    bench.send(ApproveSent("s:a4")).expect_only(answer=Refused(ToolChanged("s:a4", "edit")))
 
 
 @failure("redefined tool: a held call cannot be approved")
 def test_a_held_call_whose_tool_was_redefined_cannot_be_approved() -> None:
     bench = resting()
     bench.send(ChangeToolsSent(attach=(EDIT,), replace=True, revision=1))
-    bench.send(ApproveSent("s:a4")).only(answer=Refused(ToolChanged("s:a4", "edit")))
+    bench.send(ApproveSent("s:a4")).expect_only(answer=Refused(ToolChanged("s:a4", "edit")))
 
 
 # Arguments
@@ -247,7 +247,7 @@ def test_arguments_that_do_not_fit_are_answered_with_what_is_wrong() -> None:
     args: JsonObject = FrozenObject(bad=1)
     asks = replied("", ToolCall("c3", "store", args))
     told = failed("c3", "store", misfit("store"))
-    bench.answers("", call("store", bad=1)).only(
+    bench.answers("", call("store", bad=1)).expect_only(
         ids=2,
         events=[ResponseComplete(asks), ToolCalls(1), Now(1, 2), RequestStart("r4", "m", 3, 1)],
         effects=[request(before, "r4", asks, told)],
@@ -315,7 +315,7 @@ def test_the_eighth_call_on_one_subject_aborts_the_turn() -> None:
     before = bench.state
     asks = replied("", ToolCall("c17", "look", path()), ToolCall("c18", "store", path()))
     why = "8 calls on a in one turn"
-    bench.answers("", call("look", path="a"), call("store", path="a")).only(
+    bench.answers("", call("look", path="a"), call("store", path="a")).expect_only(
         ids=2,
         events=[
             ResponseComplete(asks),
@@ -374,7 +374,7 @@ def test_calls_that_come_anyway_get_error_results_and_the_turn_ends() -> None:
     told = failed(
         "c3", "look", "no more tools may be called in this turn: it has reached its limit; answer without them"
     )
-    bench.answers("", call("look", path="a")).only(
+    bench.answers("", call("look", path="a")).expect_only(
         ids=1,
         events=[
             ResponseComplete(asks),
@@ -406,7 +406,7 @@ def test_a_turn_that_takes_too_long_is_aborted() -> None:
     assert bench.got[1].step.effects[0] == SetTimer("turn", NOW + 90_000)
     before = bench.state
     why = "the turn took longer than 90 s"
-    bench.fires("turn").only(
+    bench.fires("turn").expect_only(
         events=[ToolKilled("c3", "edit", why), AgentAbort("p1", "deadline", why)],
         effects=[CancelCalls(("c3",)), SetTimer("grace", bench.now + 250), ClearTimer("call:c3")],
         rulings=ruled("after_turn"),
@@ -441,16 +441,16 @@ def test_what_lives_longer_than_its_grace_is_reported_once() -> None:
     bench.send(AbortSent())
     stray = Stray("c3", "edit", NOW, NOW, writes=True)
     assert bench.state.timers == (("grace", NOW + 250),)
-    bench.send(ToolStopped("c4", 1)).only(quarantined=(stray,))
-    bench.fires("grace").only(events=[ToolAbandoned("c3", "edit")], quarantined=(stray.but(reported=True),))
-    bench.send(ToolStopped("c3", 1)).only(quarantined=())
+    bench.send(ToolStopped("c4", 1)).expect_only(quarantined=(stray,))
+    bench.fires("grace").expect_only(events=[ToolAbandoned("c3", "edit")], quarantined=(stray.but(reported=True),))
+    bench.send(ToolStopped("c3", 1)).expect_only(quarantined=())
 
 
 def test_a_call_that_runs_too_long_gets_its_result_and_is_cancelled() -> None:
     bench = executing(call("edit", path="a"))
     before = bench.state
     told = err(f"stopped after 60 s, the tool's limit; {doubt(EDIT)}")
-    bench.fires("call:c3").only(
+    bench.fires("call:c3").expect_only(
         ids=1,
         events=[*ran("c3", "edit", told, at=bench.now), Now(1, 2), RequestStart("r4", "m", 3, 1)],
         effects=[
@@ -466,7 +466,7 @@ def test_a_call_that_runs_too_long_gets_its_result_and_is_cancelled() -> None:
         request=out("r4"),
         quarantined=(Stray("c3", "edit", bench.now, NOW, writes=True),),
     )
-    bench.send(ToolReturned("c3", 1, ok("late"))).only(effects=[ClearTimer("grace")], quarantined=())
+    bench.send(ToolReturned("c3", 1, ok("late"))).expect_only(effects=[ClearTimer("grace")], quarantined=())
 
 
 def test_a_call_that_stops_by_itself_as_cancelled_has_failed() -> None:

@@ -79,7 +79,7 @@ def breaks(bench: Bench, failure: Failure = BUSY, partial: Partial = NOTHING_YET
 def test_a_stall_is_reported() -> None:
     for bench in (running(), streaming()):
         assert bench.state.setup.options.stall_timeout == 30.0
-        bench.send(StreamStalled("r2", 30.0)).only(
+        bench.send(StreamStalled("r2", 30.0)).expect_only(
             events=[StreamStalledEvent(30.0, 1)],
             request=out("r2", 1),
         )
@@ -91,7 +91,7 @@ def test_at_the_second_stall_the_request_is_cancelled_and_tried_again() -> None:
     used = Usage(10, 3)
     for bench in (running(), streaming()):
         bench.send(StreamStalled("r2", 30.0))
-        bench.send(StreamStalled("r2", 30.0, Partial("so far", usage=used)), random=1.0).only(
+        bench.send(StreamStalled("r2", 30.0, Partial("so far", usage=used)), random=1.0).expect_only(
             events=[
                 StreamStalledEvent(30.0, 2),
                 Retry(1, 2_000, "no chunk for 30 s, 2 times", dropped_text=True),
@@ -103,7 +103,7 @@ def test_at_the_second_stall_the_request_is_cancelled_and_tried_again() -> None:
             turn=turn(last_error="no chunk for 30 s, 2 times"),
         )
         before = bench.state
-        bench.fires("retry").only(
+        bench.fires("retry").expect_only(
             ids=1,
             events=[RequestStart("r3", "m", 1, 2)],
             effects=[request(before, "r3")],
@@ -122,7 +122,7 @@ def test_at_the_second_stall_the_request_is_cancelled_and_tried_again() -> None:
 def test_a_transient_error_is_followed_by_another_attempt() -> None:
     used = Usage(5, 1)
     for bench in (running(), streaming()):
-        bench.send(StreamCut("r2", Partial("so far", usage=used), BUSY), random=1.0).only(
+        bench.send(StreamCut("r2", Partial("so far", usage=used), BUSY), random=1.0).expect_only(
             events=[Retry(1, 2_000, "try later", dropped_text=True)],
             effects=[SetTimer("retry", NOW + 2_000)],
             phase=Phase.RUNNING,
@@ -131,7 +131,7 @@ def test_a_transient_error_is_followed_by_another_attempt() -> None:
             turn=turn(last_error="try later"),
         )
         before = bench.state
-        bench.fires("retry").only(
+        bench.fires("retry").expect_only(
             ids=1,
             events=[RequestStart("r3", "m", 1, 2)],
             effects=[request(before, "r3")],
@@ -188,7 +188,7 @@ def test_after_five_retries_the_turn_is_aborted() -> None:
         bench.fires("retry")
     bench.begins()
     before = bench.state
-    bench.send(StreamCut("r7", Partial("so far"), BUSY)).only(
+    bench.send(StreamCut("r7", Partial("so far"), BUSY)).expect_only(
         events=[StreamError("Busy", "try later"), AgentAbort("p1", "provider_error", "try later")],
         rulings=ruled("after_turn"),
         phase=Phase.IDLE,
@@ -203,7 +203,7 @@ def test_after_five_retries_the_turn_is_aborted() -> None:
 def test_an_abort_ends_the_back_off() -> None:
     bench = running()
     breaks(bench)
-    bench.send(AbortSent()).only(
+    bench.send(AbortSent()).expect_only(
         answer=DONE,
         events=[AgentAbort("p1", "user")],
         effects=[ClearTimer("retry")],
@@ -218,7 +218,7 @@ def test_an_abort_ends_the_back_off() -> None:
 def test_steering_during_the_back_off_is_merged_before_the_next_attempt() -> None:
     bench = running()
     breaks(bench)
-    bench.send(SteerSent("rather this")).only(
+    bench.send(SteerSent("rather this")).expect_only(
         answer=Accepted("s3", "queued", 1),
         ids=1,
         events=[SteeringReceived("s3", "rather this", "queued")],
@@ -227,7 +227,7 @@ def test_steering_during_the_back_off_is_merged_before_the_next_attempt() -> Non
     )
     before = bench.state
     new = said("rather this", Origin.STEERING)
-    bench.fires("retry").only(
+    bench.fires("retry").expect_only(
         ids=1,
         events=[SteeringApplied(("s3",), 1), RequestStart("r4", "m", 2, 2)],
         effects=[request(before, "r4", new)],
@@ -248,7 +248,7 @@ def test_a_permanent_error_aborts_the_turn() -> None:
         bench.prompt("next")
         before = bench.state
         got = bench.send(StreamCut("r2", Partial("so far"), WRONG))
-        got.only(
+        got.expect_only(
             ids=1,
             events=[
                 StreamError("NotFound", "no such model"),
@@ -273,7 +273,7 @@ def test_an_overflow_is_followed_by_a_forced_compaction_and_the_request_again() 
     bench.answers("one")
     bench.prompt("second")
     before = bench.state
-    bench.send(StreamCut("r4", NOTHING_YET, TOO_LONG)).only(
+    bench.send(StreamCut("r4", NOTHING_YET, TOO_LONG)).expect_only(
         ids=1,
         events=[ContextOverflow("too many tokens"), BeforeCompact(3, FORCED), CompactStart(3)],
         effects=[StartCompaction("k5", before.history, before.history.size // 2)],
@@ -284,7 +284,7 @@ def test_an_overflow_is_followed_by_a_forced_compaction_and_the_request_again() 
     )
     shorter = (said("second"),)
     before = bench.state.but(history=History(shorter))
-    bench.send(CompactionEnded("k5", shorter, 2, "shorter")).only(
+    bench.send(CompactionEnded("k5", shorter, 2, "shorter")).expect_only(
         ids=1,
         events=[CompactEnd(2, "shorter"), RequestStart("r6", "m", 1, 2)],
         effects=[request(before, "r6")],
@@ -301,7 +301,7 @@ def test_a_second_overflow_aborts_the_turn() -> None:
     bench = running()
     breaks(bench, TOO_LONG)
     bench.send(CompactionEnded("k3", (said(),), 1, "shorter"))
-    bench.send(StreamCut("r4", NOTHING_YET, TOO_LONG)).only(
+    bench.send(StreamCut("r4", NOTHING_YET, TOO_LONG)).expect_only(
         events=[ContextOverflow("too many tokens"), AgentAbort("p1", "overflow", "too many tokens")],
         rulings=ruled("after_turn"),
         phase=Phase.IDLE,
@@ -312,11 +312,11 @@ def test_a_second_overflow_aborts_the_turn() -> None:
 
 
 @failure("overflow: a compaction that changed nothing aborts the turn")
-def test_a_forced_compaction_that_changed_nothing_aborts_the_turn() -> None:
+def test_a_forced_compaction_that_expect_nothing_aborts_the_turn() -> None:
     why = "the context is too long, and compaction changed nothing: "
     bench = running()
     breaks(bench, TOO_LONG)
-    bench.send(CompactionEnded("k3", (said(),), 0, "nothing to drop")).only(
+    bench.send(CompactionEnded("k3", (said(),), 0, "nothing to drop")).expect_only(
         events=[CompactEnd(0, "nothing to drop"), AgentAbort("p1", "overflow", f"{why}nothing to drop")],
         rulings=ruled("after_turn"),
         phase=Phase.IDLE,
@@ -327,7 +327,7 @@ def test_a_forced_compaction_that_changed_nothing_aborts_the_turn() -> None:
     )
     bench = running()
     breaks(bench, TOO_LONG)
-    bench.send(CompactionFailed("k3", "it broke")).only(
+    bench.send(CompactionFailed("k3", "it broke")).expect_only(
         events=[CompactEnd(0, "it broke"), AgentAbort("p1", "overflow", f"{why}it broke")],
         rulings=ruled("after_turn"),
         phase=Phase.IDLE,
@@ -376,7 +376,7 @@ def test_each_call_gets_the_sessions_own_id_and_keeps_the_providers() -> None:
 def _final(bench: Bench, stop: StopReason, told: StopReason, ends: str, text: str = "that is all") -> None:
     before = bench.state
     message = replied(text, stop=told)
-    bench.answers(text, stop=stop).only(
+    bench.answers(text, stop=stop).expect_only(
         events=[
             ResponseComplete(message),
             AgentEnd("p1", ends, (said(), message), NOTHING_USED),
@@ -421,7 +421,7 @@ def test_a_call_that_was_cut_gets_an_error_result_and_the_others_run() -> None:
 def test_nothing_at_all_is_retried_at_once() -> None:
     for bench in (running(), streaming()):
         before = bench.state
-        bench.send(StreamEnded("r2", Response(usage=Usage(3, 0)))).only(
+        bench.send(StreamEnded("r2", Response(usage=Usage(3, 0)))).expect_only(
             ids=1,
             events=[Retry(1, 0, "the model answered with nothing"), RequestStart("r3", "m", 1, 2)],
             effects=[request(before, "r3")],
@@ -438,7 +438,7 @@ def test_nothing_at_all_twice_is_an_error() -> None:
     bench = streaming()
     bench.answers("")
     why = "the model answered with nothing, twice"
-    bench.send(StreamEnded("r3", Response())).only(
+    bench.send(StreamEnded("r3", Response())).expect_only(
         events=[StreamError("EmptyResponse", why), AgentAbort("p1", "provider_error", why)],
         rulings=ruled("after_turn"),
         phase=Phase.IDLE,
@@ -481,10 +481,10 @@ def test_a_late_word_of_a_cancelled_request_changes_nothing(what: str) -> None:
     }
     for bench in (running(), streaming()):
         bench.send(AbortSent())
-        bench.send(late[what]).changed_nothing()
+        bench.send(late[what]).expect_nothing()
         bench.prompt("next")
-        bench.send(late[what]).changed_nothing()
+        bench.send(late[what]).expect_nothing()
         bench.begins()
-        bench.send(late[what]).changed_nothing()
+        bench.send(late[what]).expect_nothing()
         bench.answers("", call("look", path="a"))
-        bench.send(late[what]).changed_nothing()
+        bench.send(late[what]).expect_nothing()

@@ -111,7 +111,7 @@ def started(got: Got, rulings: tuple[Ruling, ...], *, states: tuple[object, ...]
     history = changes.pop("history", before.history.and_(said()))
     shown = changes.pop("shown", history)
     events = changes.pop("events", None)
-    got.only(
+    got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,
         events=events or starts("p1", "r2"),  # type: ignore[arg-type]  # events
@@ -215,7 +215,7 @@ def test_an_abort_drops_what_was_accumulated_but_for_states_and_emits() -> None:
     decided = Ruling(
         "before_request", Verdict.ABORT, "F", "no", gathered=Gathered(emits=emits), states=(*CHANGED, (5, 1))
     )
-    got.only(
+    got.expect_only(
         answer=Accepted("p1", "started"),
         ids=1,
         events=[*starts("p1", "r2")[:-1], *emits, AgentAbort("p1", "plugin", "F: no")],
@@ -268,7 +268,7 @@ def test_an_abort_of_a_prompt_leaves_the_next_one() -> None:
     picky = plug("A", before_prompt=lambda hook, _s, _c: Abort("no") if hook.text == "bad" else Continue())
     bench = Bench(picky)
     no = Ruling("before_prompt", Verdict.ABORT, "A", "no")
-    bench.prompt("bad").only(
+    bench.prompt("bad").expect_only(
         answer=Accepted("p1", "started"),
         ids=1,
         events=[PromptRejected("p1", "no", "A")],
@@ -294,7 +294,7 @@ def test_an_abort_of_a_start_ends_the_session() -> None:
     bench = Bench(plug("A", session_start=Abort("not here")), opened=False)
     error = SessionRefused("s", "plugin `A`", "not here")
     init = Ruling("init", states=((0, None),))
-    bench.send(SessionOpened()).only(
+    bench.send(SessionOpened()).expect_only(
         answer=DONE,
         events=[SessionEnded(str(error))],
         effects=[ReportStart(error), CloseSession(str(error))],
@@ -309,7 +309,7 @@ def test_an_abort_of_a_start_ends_the_session() -> None:
 @fold("abort of steering refuses the text and nothing else")
 def test_an_abort_of_steering_refuses_that_text() -> None:
     bench = running(plug("A", before_steering=lambda hook, _s, _c: Abort("no") if hook.text == "bad" else Continue()))
-    bench.send(SteerSent("bad")).only(
+    bench.send(SteerSent("bad")).expect_only(
         answer=Refused(PluginRefused("no", "A")),
         ids=1,
         events=[SteeringReceived("s3", "bad", "rejected_plugin", "no")],
@@ -325,7 +325,7 @@ def test_an_abort_of_new_options_refuses_them_and_their_owner_is_not_asked() -> 
     owner = watching.plug("B", "before_plugin_opts_update", Abort("never"))
     bench = Bench(plug("A", before_plugin_opts_update=Abort("no")), owner)
     seat = bench.seat(owner, 1)
-    bench.send(UpdatePluginSent(seat, FrozenObject(level=2))).only(
+    bench.send(UpdatePluginSent(seat, FrozenObject(level=2))).expect_only(
         answer=DONE,
         events=[PluginOptsUpdated("B", success=False, error="A refused: no")],
         rulings=(Ruling("before_plugin_opts_update", Verdict.ABORT, "A", "no"),),
@@ -350,7 +350,7 @@ def test_a_block_stops_one_call_and_leaves_the_others() -> None:
     passed = Gathered(args=path("b"), replaced_by=("A",), replaced_at=0, emits=emits[:1])
     after = got.step.state
     assert after.batch is not None
-    got.only(
+    got.expect_only(
         ids=2,
         events=[
             ResponseComplete(asks),

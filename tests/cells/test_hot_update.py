@@ -36,7 +36,7 @@ def counting(*, refuses: bool = False, broken: bool = False) -> AnyPlugin:
 def test_the_plugin_in_its_new_form_says_with_which_state_it_goes_on() -> None:
     bench = idle(counting())
     new = bench.seat(counting(), 1)
-    bench.send(UpdatePluginSent(new, LEVEL)).only(
+    bench.send(UpdatePluginSent(new, LEVEL)).expect_only(
         answer=DONE,
         events=[PluginOptsUpdated("Counts", success=True)],
         rulings=(*ruled("before_plugin_opts_update"), Ruling("on_options", states=((0, ("level 2",)),))),
@@ -53,7 +53,7 @@ def test_a_plugin_that_refuses_its_options_keeps_its_old_form() -> None:
     ):
         bench = idle(plugin)
         new = bench.seat(plugin, 1)
-        bench.send(UpdatePluginSent(new, LEVEL)).only(
+        bench.send(UpdatePluginSent(new, LEVEL)).expect_only(
             answer=DONE,
             events=[PluginOptsUpdated("Counts", success=False, error=why)],
             rulings=(
@@ -96,7 +96,7 @@ def test_changes_apply_in_order_after_the_turn() -> None:
     bench.send(AttachPluginSent(new))
     bench.send(DetachPluginSent("First"))
     bench.send(DetachPluginSent("New"))
-    bench.send(DetachPluginSent("New")).only(answer=Refused(UnknownPlugin("New", "none")))
+    bench.send(DetachPluginSent("New")).expect_only(answer=Refused(UnknownPlugin("New", "none")))
     bench.send(AttachPluginSent(new))
     bench.answers("bye")
     assert bench.got[-1].events[2:] == [
@@ -124,7 +124,7 @@ def test_a_plugin_that_refuses_to_join_is_not_there() -> None:
             raise ValueError(ctx is None)
 
     bench = idle()
-    bench.send(AttachPluginSent(bench.seat(Refuses()))).only(
+    bench.send(AttachPluginSent(bench.seat(Refuses()))).expect_only(
         answer=DONE,
         events=[PluginAttached("Refuses", success=False, error="ValueError: False")],
         rulings=(Ruling("init", Verdict.ABORT, "Refuses", "ValueError: False", critical=True),),

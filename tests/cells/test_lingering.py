@@ -34,12 +34,12 @@ def notice(how: str, text: str) -> str:
 def test_its_end_is_reported_and_named_in_the_next_request() -> None:
     bench = lingering()
     told = notice("has ended", "done")
-    bench.returns("c3").only(
+    bench.returns("c3").expect_only(
         events=ran("c3", "keep", late=True), effects=[ClearTimer("call:c3")], lingering=(), notices=(told,)
     )
     before = bench.state
     line = said(told, Origin.NOTICE)
-    bench.prompt("next").only(
+    bench.prompt("next").expect_only(
         answer=bench.got[-1].step.answer,
         ids=2,
         events=starts("p4", "r5", "next", turns=2, messages=5),
@@ -63,7 +63,7 @@ def test_its_failure_is_reported_too() -> None:
     ):
         bench = lingering()
         text = answer.content[0]
-        bench.send(given).only(
+        bench.send(given).expect_only(
             events=ran("c3", "keep", answer, late=True),
             effects=[ClearTimer("call:c3")],
             lingering=(),
@@ -74,7 +74,7 @@ def test_its_failure_is_reported_too() -> None:
 def test_what_it_wants_of_the_session_is_not_done() -> None:
     bench = lingering()
     wants: ToolResult = Effect(SetTodos((Todo("more"),)))
-    bench.returns("c3", wants).only(
+    bench.returns("c3", wants).expect_only(
         events=ran("c3", "keep", ok("it is done"), late=True),
         effects=[ClearTimer("call:c3")],
         lingering=(),
@@ -89,7 +89,7 @@ def test_only_two_hundred_characters_of_its_outcome_are_told() -> None:
 
 
 def test_it_dies_with_an_abort_of_all() -> None:
-    lingering().send(AbortSent(kill_tools="all")).only(
+    lingering().send(AbortSent(kill_tools="all")).expect_only(
         answer=DONE,
         events=[AgentAbort(None, "user")],
         effects=[CancelCalls(("c3",)), SetTimer("grace", NOW + 250), ClearTimer("call:c3")],
@@ -97,7 +97,7 @@ def test_it_dies_with_an_abort_of_all() -> None:
         quarantined=(LINGERS,),
     )
     for kill in ("killable", "none"):
-        lingering().send(AbortSent(kill_tools=kill)).only(answer=DONE, events=[AgentAbort(None, "user")])
+        lingering().send(AbortSent(kill_tools=kill)).expect_only(answer=DONE, events=[AgentAbort(None, "user")])
 
 
 @cell("stop", "idle")
@@ -120,14 +120,14 @@ def test_it_counts_towards_the_calls_that_may_run_at_once() -> None:
 def test_it_is_stopped_at_the_limit_of_its_tool() -> None:
     bench = lingering()
     late = "it ran too long and was stopped"
-    bench.fires("call:c3").only(
+    bench.fires("call:c3").expect_only(
         events=ran("c3", "keep", err(late), at=NOW + 60_000, late=True),
         effects=[CancelCalls(("c3",)), SetTimer("grace", NOW + 60_250)],
         lingering=(),
         quarantined=(LINGERS.but(since=NOW + 60_000),),
         notices=(notice("has failed", late),),
     )
-    bench.send(ToolStopped("c3", 1)).only(effects=[ClearTimer("grace")], quarantined=())
+    bench.send(ToolStopped("c3", 1)).expect_only(effects=[ClearTimer("grace")], quarantined=())
 
 
 def test_its_result_in_each_later_state_is_told_once() -> None:
@@ -140,13 +140,13 @@ def test_its_result_in_each_later_state_is_told_once() -> None:
         if state == "executing_tools":
             bench.answers("", call("look", path="a"))
         assert bench.state.phase.value == state
-        bench.returns("c3").only(
+        bench.returns("c3").expect_only(
             events=ran("c3", "keep", late=True),
             effects=[ClearTimer("call:c3")],
             lingering=(),
             notices=(notice("has ended", "done"),),
         )
-        bench.send(ToolReturned("c3", 1, ok("again"))).changed_nothing()
+        bench.send(ToolReturned("c3", 1, ok("again"))).expect_nothing()
         if state == "executing_tools":
             bench.returns("c6")
             assert bench.state.history[-1] == said(notice("has ended", "done"), Origin.NOTICE)
@@ -160,12 +160,12 @@ def test_each_stray_is_reported_after_its_own_grace() -> None:
     bench.send(AbortSent(), after=100)
     assert bench.state.timers == (("grace", NOW + 250),)
     first, second = Stray("c3", "edit", NOW, NOW, writes=True), Stray("c6", "look", NOW + 100, NOW)
-    bench.fires("grace").only(
+    bench.fires("grace").expect_only(
         events=[ToolAbandoned("c3", "edit")],
         effects=[SetTimer("grace", NOW + 350)],
         quarantined=(first.but(reported=True), second),
     )
-    bench.fires("grace").only(
+    bench.fires("grace").expect_only(
         events=[ToolAbandoned("c6", "look")],
         quarantined=(first.but(reported=True), second.but(reported=True)),
     )
@@ -174,8 +174,8 @@ def test_each_stray_is_reported_after_its_own_grace() -> None:
 def test_the_first_closing_input_of_a_call_wins() -> None:
     bench = executing(call("look", path="a"), call("store"))
     bench.returns("c3")
-    bench.send(ToolReturned("c3", 1, ok("again"))).changed_nothing()
-    bench.send(ToolRaised("c3", 1, "OSError")).changed_nothing()
-    bench.send(ToolStopped("c3", 1)).changed_nothing()
-    bench.send(ToolReturned("c4", 2, ok("of another attempt"))).changed_nothing()
-    bench.send(ToolReturned("c99", 1, ok("of nobody"))).changed_nothing()
+    bench.send(ToolReturned("c3", 1, ok("again"))).expect_nothing()
+    bench.send(ToolRaised("c3", 1, "OSError")).expect_nothing()
+    bench.send(ToolStopped("c3", 1)).expect_nothing()
+    bench.send(ToolReturned("c4", 2, ok("of another attempt"))).expect_nothing()
+    bench.send(ToolReturned("c99", 1, ok("of nobody"))).expect_nothing()

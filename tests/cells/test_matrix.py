@@ -210,7 +210,7 @@ def test_skip_of_a_tool_error_takes_the_failure_as_the_answer() -> None:
     before = got.before
     why = f"the tool failed: OSError: no; {doubt(LOOK)}"
     told = failed("c3", "look", why)
-    got.only(
+    got.expect_only(
         ids=1,
         events=[*ran("c3", "look", err(why)), Now(1, 2), RequestStart("r4", "m", 3, 1)],
         effects=[ClearTimer("call:c3"), request(before, "r4", told)],
@@ -251,7 +251,7 @@ def test_before_prompt_the_text_comes_behind_the_users() -> None:
     got = fired("before_prompt", "intervene")
     before = got.before
     opening = starts("p1", "r2", messages=2)
-    got.only(
+    got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,
         events=[*opening[:3], Intervention("note", "before_prompt"), *opening[3:]],
@@ -273,7 +273,7 @@ def test_before_a_request_the_text_goes_to_its_end_and_is_kept() -> None:
     got = fired("before_request", "intervene")
     before = got.before
     opening = starts("p1", "r2", messages=2)
-    got.only(
+    got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,
         events=[*opening[:4], Intervention("note", "before_request"), opening[4]],
@@ -294,7 +294,7 @@ def _prolonged(hook: str, rulings: tuple[Ruling, ...]) -> None:
     got = fired(hook, "intervene")
     before = got.before
     message = replied("bye")
-    got.only(
+    got.expect_only(
         ids=1,
         events=[
             ResponseComplete(message),
@@ -342,7 +342,7 @@ def test_after_a_batch_the_text_comes_behind_the_results() -> None:
     got = fired("after_tool_batch", "intervene")
     before = got.before
     done = result("c3", "look")
-    got.only(
+    got.expect_only(
         ids=1,
         events=[
             *ran("c3", "look"),
@@ -364,7 +364,7 @@ def test_after_a_batch_the_text_comes_behind_the_results() -> None:
 @matrix_cell("before_steering", "intervene")
 def test_before_steering_the_text_joins_the_users() -> None:
     whole = "rather this\n\nnote"
-    fired("before_steering", "intervene").only(
+    fired("before_steering", "intervene").expect_only(
         answer=Accepted("s3", "queued", 1),
         ids=1,
         events=[Intervention("note", "before_steering"), SteeringReceived("s3", whole, "queued")],
@@ -382,7 +382,7 @@ def blocked(got: Got, decided: Ruling, errors: list[Event], states: tuple[object
     before = got.before
     message = replied("", CALLED)
     told = failed("c3", "look", f"blocked by P: {decided.reason}")
-    got.only(
+    got.expect_only(
         ids=2,
         events=[
             ResponseComplete(message),
@@ -418,7 +418,7 @@ def test_a_call_runs_with_the_new_arguments() -> None:
     batch = MOMENTS["before_tool"].baseline().step.state.batch
     assert batch is not None
     decided = ruling("before_tool", args=path("b"), replaced_by=("P",), replaced_at=0)
-    got.only(
+    got.expect_only(
         ids=1,
         events=[ResponseComplete(message), ToolCalls(1), run("c3", "look", path("b"))],
         effects=[limit("c3"), start("c3", "look", path("b"))],
@@ -447,7 +447,7 @@ def test_a_held_call_waits_for_a_person_for_two_minutes() -> None:
     assert (hold.place, hold.gathered, hold.family) == (Place(1), Gathered(), None)
     assert (hold.requested_at, hold.expires_at) == (NOW, NOW + 120_000)
     decided = ruling("before_tool", Verdict.HOLD, "may it?").but(pause=Pause(Place(1), None, 120.0, "may it?"))
-    got.only(
+    got.expect_only(
         ids=2,
         events=[
             ResponseComplete(message),
@@ -490,7 +490,7 @@ def test_the_model_sees_the_new_messages_in_this_request_only() -> None:
         probe("before_request", lambda _hook, state, _ctx: Continue() if state else ANSWERS["replace_messages"])
     )
     before = got.before
-    got.only(
+    got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,
         events=starts("p1", "r2"),
@@ -514,7 +514,7 @@ def test_the_compaction_sees_the_new_messages() -> None:
     got = fired("before_compact", "replace_messages")
     keep = got.before.history.size // 2
     MOMENTS["before_compact"].baseline()
-    got.only(
+    got.expect_only(
         answer=DONE,
         ids=1,
         events=[BeforeCompactEvent(2, "room"), CompactStart(1)],
@@ -536,7 +536,7 @@ def test_this_request_goes_to_the_new_model() -> None:
     got = fired("before_request", "switch_model")
     before = got.before
     decided, switched = _switch("before_request")
-    got.only(
+    got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,
         events=[*starts("p1", "r2")[:-1], switched, RequestStart("r2", "n", 1, 1)],
@@ -591,7 +591,7 @@ def test_a_batch_may_change_the_model_of_the_next_request() -> None:
     decided, switched = _switch("after_tool_batch")
     done = result("c3", "look")
     assert before.turn is not None
-    got.only(
+    got.expect_only(
         ids=1,
         events=[*ran("c3", "look"), switched, Now(1, 2), ModelEffective("n"), RequestStart("r4", "n", 3, 1)],
         effects=[ClearTimer("call:c3"), request(before, "r4", done, model="n")],
@@ -613,7 +613,7 @@ def test_a_response_may_change_the_model_for_good() -> None:
     decided, switched = _switch("after_response")
     got = fired("after_response", "switch_model")
     message = replied("bye")
-    got.only(
+    got.expect_only(
         events=[
             ResponseComplete(message),
             switched,

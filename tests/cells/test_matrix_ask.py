@@ -213,7 +213,7 @@ def test_a_hook_waits_for_what_its_plugin_asks_for(hook: str, action: str) -> No
     ask_id = f"ask{got.before.serial + waiting.ids + 1}"
     asked = Gathered(asks=(("P", 1),))
     pause = Pause(Place(0), LOOKUP, 10.0)
-    got.only(
+    got.expect_only(
         answer=waiting.answer,
         ids=waiting.ids + 1,
         events=[*waiting.events, AskStarted(ask_id, "P", hook, "CallService")],

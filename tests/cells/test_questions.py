@@ -38,7 +38,7 @@ def test_a_session_rests_when_only_a_question_is_left() -> None:
     before = bench.state
     assert before.batch is not None
     waiting = bench.call("c3").but(status=CallStatus.ASKING, question=Question("s:q4", "which?", ("this", "that")))
-    bench.returns("c3", WHICH).only(
+    bench.returns("c3", WHICH).expect_only(
         ids=1,
         events=[AskUserEvent("s:q4", "c3", "which?", ("this", "that"))],
         effects=[ClearTimer("call:c3")],
@@ -53,7 +53,7 @@ def test_the_answer_is_the_result_and_the_model_goes_on() -> None:
     bench = asked()
     before = bench.state
     told = result("c3", "keep", "that")
-    bench.send(RespondSent("s:q4", "that")).only(
+    bench.send(RespondSent("s:q4", "that")).expect_only(
         answer=DONE,
         ids=1,
         events=[
@@ -71,15 +71,15 @@ def test_the_answer_is_the_result_and_the_model_goes_on() -> None:
         request=out("r5"),
         history=before.history.and_(told),
     )
-    bench.send(RespondSent("s:q4", "that")).only(answer=Refused(UnknownApproval("s:q4", "none")))
+    bench.send(RespondSent("s:q4", "that")).expect_only(answer=Refused(UnknownApproval("s:q4", "none")))
 
 
 @cell("approve", "resting")
 @cell("reject", "resting")
 def test_a_question_is_not_approved_or_rejected() -> None:
-    asked().send(ApproveSent("s:q4")).only(answer=Refused(UnknownApproval("s:q4", "none")))
-    asked().send(RejectSent("s:q4")).only(answer=Refused(UnknownApproval("s:q4", "none")))
-    asked().send(RespondSent("s:q9", "that")).only(answer=Refused(UnknownApproval("s:q9", "`s:q4`")))
+    asked().send(ApproveSent("s:q4")).expect_only(answer=Refused(UnknownApproval("s:q4", "none")))
+    asked().send(RejectSent("s:q4")).expect_only(answer=Refused(UnknownApproval("s:q4", "none")))
+    asked().send(RespondSent("s:q9", "that")).expect_only(answer=Refused(UnknownApproval("s:q9", "`s:q4`")))
 
 
 @cell("prompt", "resting")
@@ -90,7 +90,7 @@ def test_a_prompt_supersedes_a_question() -> None:
         before = bench.state
         over = failed("c3", "keep", "superseded by a new message of the user")
         got = bench.send(SteerSent("never mind")) if steer else bench.prompt("never mind")
-        got.only(
+        got.expect_only(
             answer=Accepted("p5", "queued", 1),
             ids=2,
             events=[
@@ -114,7 +114,7 @@ def test_a_prompt_supersedes_a_question() -> None:
 def test_an_abort_ends_a_question() -> None:
     bench = asked()
     before = bench.state
-    bench.send(AbortSent()).only(
+    bench.send(AbortSent()).expect_only(
         answer=DONE,
         events=[AgentAbort("p1", "user")],
         rulings=ruled("after_turn"),
@@ -128,4 +128,4 @@ def test_an_abort_ends_a_question() -> None:
 
 def test_a_second_word_of_a_call_that_has_asked_changes_nothing() -> None:
     bench = asked()
-    bench.send(ToolReturned("c3", 1, ok("late"))).changed_nothing()
+    bench.send(ToolReturned("c3", 1, ok("late"))).expect_nothing()

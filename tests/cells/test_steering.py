@@ -64,7 +64,7 @@ def test_the_fourth_text_is_refused() -> None:
     bench = streaming()
     for _ in range(3):
         steer(bench)
-    bench.send(SteerSent("a fourth")).only(
+    bench.send(SteerSent("a fourth")).expect_only(
         answer=Refused(SteeringQueueFull(3)),
         ids=1,
         events=[SteeringReceived("s6", "a fourth", "rejected_full")],
@@ -77,7 +77,7 @@ def test_the_prompt_behind_a_hundred_is_refused() -> None:
     for number in range(100):
         bench.prompt(str(number))
     assert bench.got[-1].step.answer == Accepted("p102", "queued", 100)
-    bench.prompt("one more").only(answer=Refused(QueueFull(100)))
+    bench.prompt("one more").expect_only(answer=Refused(QueueFull(100)))
     bench.send(WithdrawSent("p3"))
     assert bench.prompt("one more").step.answer == Accepted("p103", "queued", 100)
 
@@ -89,7 +89,7 @@ def test_the_texts_that_wait_become_one_message_in_order() -> None:
     before = bench.state
     answer = replied("that is all")
     new = said("first\n\nsecond", Origin.STEERING)
-    bench.answers("that is all").only(
+    bench.answers("that is all").expect_only(
         ids=1,
         events=[
             ResponseComplete(answer),
@@ -126,7 +126,7 @@ def test_at_the_round_limit_steering_goes_to_the_front_of_the_prompts() -> None:
     before = bench.state
     answer = replied("that is all")
     history = before.history.and_(answer)
-    bench.answers("that is all").only(
+    bench.answers("that is all").expect_only(
         ids=1,
         events=[
             ResponseComplete(answer),
@@ -168,7 +168,7 @@ def test_an_abort_drops_steering_and_says_so() -> None:
     bench = streaming()
     steer(bench)
     before = bench.state
-    bench.send(AbortSent(partial=Partial("so far"))).only(
+    bench.send(AbortSent(partial=Partial("so far"))).expect_only(
         answer=DONE,
         events=[SteeringReceived("s3", "rather this", "dropped"), AgentAbort("p1", "user")],
         effects=[cut("r2")],
@@ -187,7 +187,7 @@ def test_steering_now_ends_a_back_off() -> None:
     bench.send(StreamCut("r2", NOTHING_YET, Failure(FailureKind.TRANSIENT, "Busy", "try later")), random=1.0)
     before = bench.state
     new = said("rather this", Origin.STEERING)
-    bench.send(SteerSent("rather this", "now")).only(
+    bench.send(SteerSent("rather this", "now")).expect_only(
         answer=Accepted("s3", "queued", 1),
         ids=2,
         events=[
@@ -221,7 +221,7 @@ def test_immune_calls_finish_first_and_all_others_are_skipped() -> None:
     batch = batch.put(bench.call("c5").but(status=CallStatus.DONE, result=skipped))
     got = bench.send(SteerSent("rather this"))
     assert got.step.state.steering[0].text == "rather this"
-    got.only(
+    got.expect_only(
         answer=Accepted("s6", "queued", 1),
         ids=1,
         events=[
@@ -238,7 +238,7 @@ def test_immune_calls_finish_first_and_all_others_are_skipped() -> None:
     before = bench.state
     new = said("rather this", Origin.STEERING)
     results = (result("c3", "keep"), killed, skipped)
-    bench.returns("c3").only(
+    bench.returns("c3").expect_only(
         ids=1,
         events=[*ran("c3", "keep"), Now(1, 2), SteeringApplied(("s6",), 1), RequestStart("r7", "m", 6, 1)],
         effects=[ClearTimer("call:c3"), request(before, "r7", *results, new)],
