@@ -13,6 +13,7 @@ from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Pause, Pla
 from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.events.tools import LoopDetected, ToolBlocked, ToolCallUnknown
 from agentrail.values.json import JsonObject, is_same
+from agentrail.values.tools import ToolSpec
 
 
 def begin_before_tool(w: Work, call_id: str) -> Hook | None:
@@ -53,11 +54,10 @@ def _looked_up(w: Work, call: Call) -> Call | None:
     if s.round >= s.setup.options.max_turns:
         give_error(w, call, "no more tools may be called in this turn: it has reached its limit; answer without them")
         return None
-    call = call.but(spec=attached.spec, revision=attached.revision, status=CallStatus.RULING)
-    notes = _loops(w, call)
+    notes = _loops(w, call, attached.spec)
     if notes is None:
         return None
-    call = call.but(notes=notes)
+    call = call.but(spec=attached.spec, revision=attached.revision, status=CallStatus.RULING, notes=notes)
     put(w, call)
     problem = unfit(w, call, call.args)
     if problem is not None:
@@ -73,7 +73,7 @@ def unfit(w: Work, call: Call, args: JsonObject) -> str | None:
     return None if ruling.verdict is Verdict.PASS else f"the arguments do not fit `{call.name}`: {ruling.reason}"
 
 
-def _loops(w: Work, call: Call) -> tuple[str, ...] | None:
+def _loops(w: Work, call: Call, spec: ToolSpec) -> tuple[str, ...] | None:
     """Remark on loops; `None`: the turn was aborted for one."""
     s = w.s
     turn = s.turn
@@ -86,7 +86,7 @@ def _loops(w: Work, call: Call) -> tuple[str, ...] | None:
     if repeats >= options.repeat_pattern:
         w.emit(LoopDetected("repeat_pattern", call.name, repeats))
         notes.append(f"this is the same call {repeats} times in a row; try something else")
-    subject = _subject(call)
+    subject = _subject(call, spec)
     subjects = turn.subjects
     if subject is not None:
         seen = dict(turn.subjects)
@@ -103,10 +103,10 @@ def _loops(w: Work, call: Call) -> tuple[str, ...] | None:
     return tuple(notes)
 
 
-def _subject(call: Call) -> str | None:
-    if call.spec is None or call.spec.subject is None:
+def _subject(call: Call, spec: ToolSpec) -> str | None:
+    if spec.subject is None:
         return None
-    found = call.args.get(call.spec.subject)
+    found = call.args.get(spec.subject)
     return found if isinstance(found, str) else None
 
 

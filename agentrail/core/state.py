@@ -18,7 +18,7 @@ from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.messages import EMPTY_HISTORY, History
 from agentrail.values.tools import Todo, ToolSpec
 from agentrail.values.usage import NOTHING_USED, Usage
-from agentrail.values.value import Value, draftable, value
+from agentrail.values.value import Value, copier, draftable, value
 
 
 class Phase(Enum):
@@ -266,21 +266,11 @@ class Draft(State):
 
     __slots__ = ()
     __setattr__ = object.__setattr__
+    __delattr__ = object.__delattr__  # without it, Python sets a field ten times as slowly
 
 
-_copy_namespace: dict[str, object] = {}
-exec(  # noqa: S102 - the copy is written out once from the list of fields: a loop would cost more than the step
-    "def copy(state, new, cls):\n    draft = new(cls)\n"
-    + "".join(f"    draft.{name} = state.{name}\n" for name in State.__fields__)
-    + "    return draft\n",
-    _copy_namespace,
-)
-
-
-def drafted(state: State) -> Draft:
-    """Return a draft of *state*."""
-    copy = cast("Callable[[State, object, type[Draft]], Draft]", _copy_namespace["copy"])
-    return copy(state, object.__new__, Draft)
+drafted: Final = cast("Callable[[State], Draft]", copier(State, Draft))
+"""Returns a draft of a state."""
 
 
 def finished(draft: Draft) -> State:
