@@ -9,7 +9,7 @@ from agentrail.core.inputs import ApproveSent, RejectSent, RespondSent
 from agentrail.core.ruling import unfit
 from agentrail.core.running import take_answer, wake
 from agentrail.core.work import Work
-from agentrail.errors import BadArguments, NoFamily, ToolChanged, UnknownApproval
+from agentrail.errors import BadArguments, NoFamily, ToolChanged, UnknownApproval, WrongDecision
 from agentrail.hooks.ruling import START, Gathered
 from agentrail.values.events.people import ApprovalResolved, ToolApprovedAlways, UserResponded
 from agentrail.values.json import JsonObject, is_same
@@ -21,12 +21,24 @@ def held_calls(w: Work) -> dict[str, tuple[Call, Hold]]:
     return {c.hold.approval_id: (c, c.hold) for c in w.s.waiting_calls if c.hold is not None}
 
 
+def open_questions(w: Work) -> dict[str, Call]:
+    """Return the calls that ask by the refs of their questions."""
+    return {c.question.ref: c for c in w.s.waiting_calls if c.question is not None}
+
+
+def _not_held(w: Work, approval_id: str, call: str) -> UnknownApproval:
+    """Say why an id cannot be approved or rejected."""
+    if approval_id in open_questions(w):
+        return WrongDecision(approval_id, call, "a question", "`session.respond`")
+    return UnknownApproval.among(approval_id, held_calls(w))
+
+
 def on_approve(w: Work, sent: ApproveSent) -> None:
     """Let a held call go on, with the arguments that were approved and no others."""
     s = w.s
     found = held_calls(w).get(sent.approval_id)
     if found is None:
-        w.refuse(UnknownApproval.among(sent.approval_id, held_calls(w)))
+        w.refuse(_not_held(w, sent.approval_id, "approve"))
         return
     call, hold = found
     attached = s.tools.get(call.name)
@@ -98,7 +110,7 @@ def on_reject(w: Work, sent: RejectSent) -> None:
     """Give a held call an error result with the reason."""
     found = held_calls(w).get(sent.approval_id)
     if found is None:
-        w.refuse(UnknownApproval.among(sent.approval_id, held_calls(w)))
+        w.refuse(_not_held(w, sent.approval_id, "reject"))
         return
     call, hold = found
     w.answer = DONE
@@ -125,10 +137,15 @@ def _refused(w: Work, call: Call, hold: Hold, text: str) -> None:
 def on_respond(w: Work, sent: RespondSent) -> None:
     """Give a call that asks the answer of the person."""
     s = w.s
-    asking = {c.question.ref: c for c in s.waiting_calls if c.question is not None}
+    asking = open_questions(w)
     call = asking.get(sent.ref)
     if call is None or s.batch is None:
-        w.refuse(UnknownApproval.among(sent.ref, asking))
+        held = sent.ref in held_calls(w)
+        w.refuse(
+            WrongDecision(sent.ref, "respond to", "a held call", "`session.approve` or `session.reject`")
+            if held
+            else UnknownApproval.among(sent.ref, asking)
+        )
         return
     w.answer = DONE
     w.emit(UserResponded(sent.ref, sent.answer))

@@ -82,6 +82,7 @@ from agentrail.errors.usage import (
     UnknownPrompt,
     UnknownSession,
     UnknownTool,
+    WrongDecision,
 )
 
 __all__ = [
@@ -158,4 +159,5 @@ __all__ = [
     "UsageError",
     "WebFailed",
     "WebRefused",
+    "WrongDecision",
 ]

@@ -181,6 +181,15 @@ class UnknownApproval(UsageError):
         return cls(approval, listed(waiting))
 
 
+class WrongDecision(UnknownApproval):
+    """A question was approved or rejected, or a held call answered."""
+
+    wording = "cannot {1} `{0}`: it is {2}; use {3}"
+
+    def __init__(self, approval: str, call: str, what: str, instead: str) -> None:
+        super(UnknownApproval, self).__init__(approval, call, what, instead)
+
+
 class NoFamily(UsageError):
     """The word `always` has no meaning for this call."""
 

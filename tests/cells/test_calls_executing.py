@@ -232,7 +232,7 @@ def test_what_does_not_wait_cannot_be_decided() -> None:
     bench = held_beside()
     bench.send(ApproveSent("s:a9")).expect_only(answer=Refused(UnknownApproval("s:a9", "`s:a5`")))
     bench.send(RejectSent("s:a9")).expect_only(answer=Refused(UnknownApproval("s:a9", "`s:a5`")))
-    bench.send(RespondSent("s:a5", "yes")).expect_only(answer=Refused(UnknownApproval("s:a5", "none")))
+    bench.send(RespondSent("s:a9", "yes")).expect_only(answer=Refused(UnknownApproval("s:a9", "none")))
 
 
 @cell("switch_model", "executing_tools")

@@ -16,7 +16,7 @@ from agentrail.core.inputs import (
 )
 from agentrail.core.options import Options
 from agentrail.core.state import Phase, Prompt
-from agentrail.errors import Busy, QueueFull, UnknownApproval, UnknownPrompt
+from agentrail.errors import Busy, QueueFull, UnknownApproval, UnknownPrompt, WrongDecision
 from agentrail.values.content import Text
 from agentrail.values.events import (
     AgentAbort,
@@ -197,8 +197,11 @@ def test_a_rejected_call_gets_an_error_result_and_the_turn_ends() -> None:
 
 
 @cell("respond", "resting")
-def test_a_held_call_is_no_question() -> None:
-    resting().send(RespondSent("s:a4", "yes")).expect_only(answer=Refused(UnknownApproval("s:a4", "none")))
+def test_a_held_call_is_no_question_and_the_caller_is_told_what_it_is() -> None:
+    told = WrongDecision("s:a4", "respond to", "a held call", "`session.approve` or `session.reject`")
+    resting().send(RespondSent("s:a4", "yes")).expect_only(answer=Refused(told))
+    assert str(told) == "cannot respond to `s:a4`: it is a held call; use `session.approve` or `session.reject`"
+    resting().send(RespondSent("s:a9", "yes")).expect_only(answer=Refused(UnknownApproval("s:a9", "none")))
 
 
 @cell("approve", "resting")
