@@ -142,7 +142,8 @@ def _screened(w: Work, asker: str, request: RunTool, ask_id: str) -> RunTool | F
     w.take(decided)
     w.emit(*decided.gathered.emits)
     if decided.verdict not in (Verdict.PASS, Verdict.SKIP):
-        return Failed(f"{decided.by} does not let it run: {decided.reason}")
+        why = "it would have to ask first" if decided.verdict is Verdict.ASK else decided.reason
+        return Failed(f"{decided.by} does not let it run: {why}")
     args = request.args if decided.gathered.args is None else decided.gathered.args
     fits = w.judge.check(request.name, attached.revision, args)
     w.rulings.append(fits)

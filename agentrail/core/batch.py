@@ -6,15 +6,16 @@ from agentrail.core.calls import NOT_STARTED, WAITS_FOR_PERSON, Batch, Call, Cal
 from agentrail.core.effects import CancelAsk, CancelCalls
 from agentrail.core.state import Suspension
 from agentrail.core.work import Work
-from agentrail.values.content import Part, Text
+from agentrail.values.content import Part, Text, text_of
 from agentrail.values.events.people import ApprovalResolved
 from agentrail.values.events.plugins import AskAnswered
-from agentrail.values.events.tools import ToolKilled, ToolSkippedForSteering
+from agentrail.values.events.tools import ToolExecutionEnd, ToolExecutionMetrics, ToolKilled, ToolSkippedForSteering
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import ToolMessage
-from agentrail.values.tools import EffectClass, ToolSpec
+from agentrail.values.tools import Effect, EffectClass, Err, ToolResult, ToolSpec, err, ok
 
 GRACE_TIMER = "grace"
+NOTICE_CHARS = 200
 
 DOUBT = {
     EffectClass.PURE: "it only reads, so it can be called again",
@@ -126,6 +127,8 @@ def release(w: Work, call: Call, status: str, text: str) -> None:
     if call.hold is not None:
         w.clear_timer(hold_timer(call.hold.approval_id))
         w.emit(ApprovalResolved(call.hold.approval_id, call.call_id, call.name, status), *call.hold.gathered.emits)
+    elif call.question is not None:
+        w.emit(ApprovalResolved(call.question.ref, call.call_id, call.name, status))
     give_error(w, call, text)
 
 
@@ -177,10 +180,28 @@ def kill(w: Work, kill_tools: str, why: str) -> None:
     quarantine(w, tuple(strays))
 
 
-def kill_lingering(w: Work) -> None:
-    """Cancel the calls that go on in the background."""
+def kill_lingering(w: Work, why: str) -> None:
+    """Cancel the calls that go on in the background, and tell of each."""
     strays, w.s.lingering = w.s.lingering, ()
+    for stray in strays:
+        tell_of(w, stray, err(f"stopped: {why}; {doubt(None)}"))
     quarantine(w, strays)
+
+
+def tell_of(w: Work, stray: Stray, result: ToolResult) -> None:
+    """Report the outcome of a call that went on in the background."""
+    told = ok("it is done") if isinstance(result, Effect) else result
+    is_error = isinstance(told, Err)
+    w.emit(
+        ToolExecutionEnd(stray.call_id, stray.name, told.content, is_error, told.details, late=True),
+        ToolExecutionMetrics(stray.call_id, stray.name, stray.started_at, w.at, w.at - stray.started_at),
+    )
+    how = "has failed" if is_error else "has ended"
+    text = text_of(told.content)[:NOTICE_CHARS]
+    w.s.notices = (
+        *w.s.notices,
+        f"The call {stray.call_id} of `{stray.name}`, which went on in the background, {how}: {text}",
+    )
 
 
 def _lives_on(call: Call, kill_tools: str) -> bool:

@@ -187,7 +187,7 @@ def on_abort(w: Work, sent: AbortSent) -> None:
     if sent.clear_queue:
         drop_queue(w)
     if sent.kill_tools == "all":
-        kill_lingering(w)
+        kill_lingering(w, sent.reason or "user")
     if s.phase is Phase.IDLE and s.turn is None:
         w.emit(AgentAbort(None, "user", sent.reason))
         return
@@ -213,7 +213,7 @@ def on_stop(w: Work, sent: StopSent) -> None:
     s = w.s
     w.answer = DONE
     s.stopping = sent.reason
-    kill_lingering(w)
+    kill_lingering(w, sent.reason)
     if s.phase is Phase.IDLE and s.turn is None:
         w.next("settle")
         return

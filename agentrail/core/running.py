@@ -14,8 +14,9 @@ from agentrail.core.batch import (
     quarantine,
     results_of,
     stray_of,
+    tell_of,
 )
-from agentrail.core.calls import WAITS_FOR_PERSON, Batch, Call, CallStatus, Question, Stray, touches_files
+from agentrail.core.calls import WAITS_FOR_PERSON, Batch, Call, CallStatus, Question, touches_files
 from agentrail.core.effects import StartCall
 from agentrail.core.ending import TURN_TIMER, close_batch, end_turn
 from agentrail.core.inputs import ToolRaised, ToolReturned, ToolStopped
@@ -24,7 +25,7 @@ from agentrail.core.state import Phase
 from agentrail.core.work import Work
 from agentrail.hooks.records import AfterTool, AfterToolBatch, Hook, OnToolError
 from agentrail.hooks.ruling import Ruling, Verdict
-from agentrail.values.content import Text, text_of
+from agentrail.values.content import Text
 from agentrail.values.events.context import Intervention
 from agentrail.values.events.life import AgentResumed
 from agentrail.values.events.people import AskUser as AskUserEvent
@@ -51,7 +52,6 @@ from agentrail.values.tools import (
 )
 
 CAN_RUN_AGAIN = frozenset({EffectClass.PURE, EffectClass.IDEMPOTENT})
-NOTICE_CHARS = 200
 
 
 def advance_batch(w: Work, _: str) -> None:
@@ -307,22 +307,6 @@ def _closed_late(w: Work, call_id: str, result: ToolResult) -> None:
         tell_of(w, lingered, result)
     if s.phase is Phase.EXECUTING_TOOLS:
         w.next("advance_batch")
-
-
-def tell_of(w: Work, stray: Stray, result: ToolResult) -> None:
-    """Report the outcome of a call that went on in the background."""
-    told = ok("it is done") if isinstance(result, Effect) else result
-    is_error = isinstance(told, Err)
-    w.emit(
-        ToolExecutionEnd(stray.call_id, stray.name, told.content, is_error, told.details, late=True),
-        ToolExecutionMetrics(stray.call_id, stray.name, stray.started_at, w.at, w.at - stray.started_at),
-    )
-    how = "has failed" if is_error else "has ended"
-    text = text_of(told.content)[:NOTICE_CHARS]
-    w.s.notices = (
-        *w.s.notices,
-        f"The call {stray.call_id} of `{stray.name}`, which went on in the background, {how}: {text}",
-    )
 
 
 def on_grace(w: Work) -> None:

@@ -51,8 +51,9 @@ def on_ended(w: Work, ended: StreamEnded) -> None:
     if not response.calls and not any(part.text for part in response.parts) and response.stop is not StopReason.REFUSED:
         _take_nothing(w, s.turn)
         return
-    message = _message(w, s.turn, response)
-    w.say(message)
+    w.response = message = _message(w, s.turn, response)
+    if message.text or response.stop is not StopReason.REFUSED:
+        w.say(message)  # of a refusal without a word nothing is kept: no provider takes a message with nothing in it
     s.last_reply = message.text
     s.turn = s.turn.but(stop=STOPS[response.stop])
     if message.calls:
@@ -90,8 +91,7 @@ def _take_nothing(w: Work, turn: Turn) -> None:
 
 def begin_after_response(w: Work, _: str) -> Hook | None:
     """Build the hook of a complete response."""
-    last = w.s.history[-1]
-    return AfterResponse(last) if isinstance(last, AssistantMessage) else None
+    return None if w.response is None else AfterResponse(w.response)
 
 
 def finish_after_response(w: Work, _ref: str, hook: Hook, ruling: Ruling) -> None:

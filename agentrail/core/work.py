@@ -12,7 +12,7 @@ from agentrail.hooks.ruling import Ruling, Switch
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.response import ModelSwitched
 from agentrail.values.json import JsonObject
-from agentrail.values.messages import Message
+from agentrail.values.messages import AssistantMessage, Message
 from agentrail.values.stream import NOTHING_YET
 from agentrail.values.usage import NOTHING_USED, Usage
 
@@ -28,6 +28,7 @@ class Work:
         "judge",
         "partial",
         "random",
+        "response",
         "rulings",
         "s",
         "steer_now",
@@ -46,6 +47,7 @@ class Work:
         self.steered: Steering | None = None
         self.steer_now = False
         self.partial = NOTHING_YET
+        self.response: AssistantMessage | None = None
 
     # Saying and asking
 

@@ -67,8 +67,11 @@ def _is_seconds_or_none(found: object) -> bool:
 
 
 def _are_messages(found: object) -> bool:
+    """Whether these are messages, at least one: a request with none asks for nothing."""
     kinds = (UserMessage, AssistantMessage, ToolMessage)
-    return isinstance(found, Sequence) and all(type(one) in kinds for one in cast("Sequence[object]", found))
+    if not isinstance(found, Sequence) or not found:
+        return False
+    return all(type(one) in kinds for one in cast("Sequence[object]", found))
 
 
 def _is_result(found: object) -> bool:

@@ -51,7 +51,8 @@ def draw_response(choose: Choose, names: Sequence[str]) -> Response:
     how = choose.weighted(
         ((5, "text"), (8, "calls"), (2, "both"), (1, "nothing"), (1, "refused"), (1, "length"), (1, "thought"))
     )
-    text = () if how in ("calls", "nothing", "thought") else (Text("well " * choose.number(1, 12)),)
+    wordless = how in ("calls", "nothing", "thought") or (how == "refused" and choose.percent(30))
+    text = () if wordless else (Text("well " * choose.number(1, 12)),)
     thoughts: tuple[Said, ...] = (Thinking("hmm"),) if how == "thought" or choose.percent(20) else ()
     if how == "nothing":
         thoughts = ()

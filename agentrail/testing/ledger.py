@@ -27,7 +27,7 @@ from agentrail.values.events.life import (
     SteeringApplied,
     SteeringReceived,
 )
-from agentrail.values.events.people import ApprovalRequired, ApprovalResolved
+from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, AskUser, UserResponded
 from agentrail.values.events.plugins import AskAnswered, AskStarted
 from agentrail.values.events.tools import ToolBlocked
 from agentrail.values.json import canonical
@@ -110,13 +110,6 @@ class Ledger:
                     self.waiting.discard(ref)
             case ToolBlocked(call_id=call_id):
                 self.blocked.add(call_id)
-            case ApprovalRequired(call_id=call_id, approval_id=approval_id):
-                demand(call_id not in self.held, f"{call_id} is held twice")
-                self.held[call_id] = approval_id
-                self.ever_held.add(call_id)
-                self.consents.pop(call_id, None)
-            case ApprovalResolved(call_id=call_id, approval_id=approval_id):
-                demand(self.held.pop(call_id, None) == approval_id, f"{event} resolves what is not held")
             case AskStarted(ask_id=ask_id):
                 self.asks.add(ask_id)
             case AskAnswered(ask_id=ask_id):
@@ -128,6 +121,24 @@ class Ledger:
                 self.compacting -= 1
             case SessionEnded():
                 self.ended = True
+            case _:
+                self._hears_of_people(event)
+
+    def _hears_of_people(self, event: Event) -> None:
+        match event:
+            case ApprovalRequired(call_id=call_id, approval_id=approval_id):
+                demand(call_id not in self.held, f"{call_id} is held twice")
+                self.held[call_id] = approval_id
+                self.ever_held.add(call_id)
+                self.consents.pop(call_id, None)
+            case ApprovalResolved(call_id=call_id, approval_id=approval_id):
+                demand(self.held.pop(call_id, None) == approval_id, f"{event} resolves what is not held")
+            case AskUser(ref=ref, call_id=call_id):
+                demand(call_id not in self.held, f"{call_id} waits for a person twice")
+                self.held[call_id] = ref
+            case UserResponded(ref=ref):
+                demand(ref in self.held.values(), f"{event} answers what was not asked")
+                self.held = {call_id: other for call_id, other in self.held.items() if other != ref}
             case _:
                 pass
 
@@ -167,7 +178,7 @@ class Ledger:
             if call.spec is not None:
                 self.effects[call.call_id] = call.spec.effect
             demand((call.status is CallStatus.DONE) == (call.result is not None), f"{call} is done and has no result")
-            demand((call.call_id in self.held) == (call.hold is not None), f"{call} and its events differ")
+            demand((call.call_id in self.held) == (call.status in WAITS_FOR_PERSON), f"{call} and its events differ")
 
     def _starts(self, start: StartCall, after: State) -> None:
         call_id = start.call_id

@@ -254,6 +254,7 @@ LIES: Final[tuple[Answer, ...]] = (
     lambda _hook, _turn: HoldTool("x", family=["a"]),  # type: ignore[arg-type]  # a lie
     lambda _hook, _turn: ReplaceToolArgs(None),  # type: ignore[arg-type]  # a lie
     lambda _hook, _turn: ReplaceToolArgs({"path": object()}),  # type: ignore[dict-item]  # a lie
+    lambda _hook, _turn: ReplaceMessages(()),
     lambda _hook, _turn: ReplaceMessages(None),  # type: ignore[arg-type]  # a lie
     lambda _hook, _turn: ReplaceMessages(("hello",)),  # type: ignore[arg-type]  # a lie
     lambda _hook, _turn: ReplaceToolResult("fine"),  # type: ignore[arg-type]  # a lie

@@ -114,8 +114,9 @@ def size_of(message: Message) -> int:
 
 
 def why_unfit(messages: Iterable[Message], *, open_end: bool = False) -> str | None:
-    """Say why no provider would take *messages*, if so: each call is followed by its result, in the order of the calls.
+    """Say why no provider would take *messages*, if so.
 
+    Each message of the model has something in it, and each call is followed by its result, in the order of the calls.
     With *open_end*, the calls of the last message may lack theirs.
     """
     wanted: list[str] = []
@@ -127,6 +128,8 @@ def why_unfit(messages: Iterable[Message], *, open_end: bool = False) -> str | N
         elif wanted:
             return f"the call {wanted[0]} has no result behind it"
         elif isinstance(message, AssistantMessage):
+            if not message.parts and not message.calls:
+                return "a message of the model has nothing in it"
             wanted = [call.call_id for call in message.calls]
     if wanted and not open_end:
         return f"the call {wanted[0]} has no result behind it"

@@ -169,7 +169,7 @@ def words() -> Iterator[Mutant]:
 
 def figures() -> Iterator[Mutant]:
     """Yield each figure that is no option, a little off; options are edited in their source."""
-    for owner, name in ((pipeline, "MAX_ASKS"), (live, "MAX_FAILURES"), (running, "NOTICE_CHARS")):
+    for owner, name in ((pipeline, "MAX_ASKS"), (live, "MAX_FAILURES"), (batch, "NOTICE_CHARS")):
         figure: int = getattr(owner, name)
         for other in (figure - 1, figure + 1):
             yield Mutant("figures", f"{name} is {other}", _set(owner, name, other))

@@ -36,7 +36,7 @@ from agentrail.values.events import (
 from agentrail.values.events import (
     StreamStalled as StreamStalledEvent,
 )
-from agentrail.values.messages import History, Origin, StopReason
+from agentrail.values.messages import AssistantMessage, History, Origin, StopReason
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial, Response
 from agentrail.values.usage import NOTHING_USED, Usage
 from tests.cells.bench import NOW, Bench, call, ruled
@@ -456,9 +456,25 @@ def test_a_refusal_ends_the_turn_and_its_calls_are_not_taken() -> None:
     bench.send(StreamEnded("r2", Response((Text("no"),), calls, StopReason.REFUSED)))
     assert bench.state.phase is Phase.IDLE
     assert bench.state.history[-1] == replied("no", stop=StopReason.REFUSED)
-    bench = streaming()
-    bench.send(StreamEnded("r2", Response((), (), StopReason.REFUSED)))
-    assert bench.got[-1].events[-1] == AgentEnd("p1", "refused", tuple(bench.state.history), NOTHING_USED)
+
+
+@failure("odd response: refusal")
+def test_a_refusal_without_a_word_leaves_nothing_in_the_history() -> None:
+    for parts in ((), (Thinking("hm"),)):
+        bench = streaming()
+        bench.send(StreamEnded("r2", Response(parts, (), StopReason.REFUSED))).expect_only(
+            events=[
+                ResponseComplete(AssistantMessage(parts, (), "m", StopReason.REFUSED)),
+                AgentEnd("p1", "refused", (said(),), NOTHING_USED),
+            ],
+            rulings=ruled("after_response", "before_finish", "after_turn"),
+            phase=Phase.IDLE,
+            round=0,
+            turn=None,
+            request=None,
+            last_reply="",
+        )
+        assert list(bench.state.history) == [said()]
 
 
 def test_a_thought_alone_is_an_answer() -> None:

@@ -186,6 +186,12 @@ def test_a_tool_that_a_plugin_asks_for_is_ruled_on_by_the_security_band() -> Non
         assert bench.state.phase is Phase.RUNNING
 
 
+def test_a_guard_that_would_have_to_ask_says_so() -> None:
+    bench = Bench(plug("Guard", before_tool=Ask(CallService("judge")), priority=99), asking())
+    bench.prompt()
+    assert told(bench) == repr(Failed("Guard does not let it run: it would have to ask first"))
+
+
 @fold("RunTool passes the security band except the asker")
 def test_plugins_outside_the_security_band_and_the_asker_are_not_asked_about_it() -> None:
     def answer(hook: Hook, _s: object, _c: object) -> object:

@@ -8,7 +8,7 @@ from agentrail.core.effects import CancelCalls, ClearTimer, SetTimer
 from agentrail.core.inputs import AbortSent, StopSent, ToolRaised, ToolReturned, ToolStopped
 from agentrail.core.options import Options
 from agentrail.core.state import Phase
-from agentrail.values.events import AgentAbort, ToolAbandoned
+from agentrail.values.events import AgentAbort, SessionEnded, ToolAbandoned
 from agentrail.values.messages import Origin
 from agentrail.values.tools import Effect, SetTodos, Todo, ToolResult, err, ok
 from tests.cells.bench import NOW, Bench, call, ruled
@@ -89,13 +89,17 @@ def test_only_two_hundred_characters_of_its_outcome_are_told() -> None:
 
 
 def test_it_dies_with_an_abort_of_all() -> None:
-    lingering().send(AbortSent(kill_tools="all")).expect_only(
+    text = "stopped: enough; it may have taken effect; find out before calling it again"
+    bench = lingering()
+    bench.send(AbortSent("enough", kill_tools="all")).expect_only(
         answer=DONE,
-        events=[AgentAbort(None, "user")],
+        events=[*ran("c3", "keep", err(text), late=True), AgentAbort(None, "user", "enough")],
         effects=[CancelCalls(("c3",)), SetTimer("grace", NOW + 250), ClearTimer("call:c3")],
         lingering=(),
         quarantined=(LINGERS,),
+        notices=(notice("has failed", text),),
     )
+    bench.send(ToolStopped("c3", 1)).expect_only(effects=[ClearTimer("grace")], quarantined=())
     for kill in ("killable", "none"):
         lingering().send(AbortSent(kill_tools=kill)).expect_only(answer=DONE, events=[AgentAbort(None, "user")])
 
@@ -103,7 +107,9 @@ def test_it_dies_with_an_abort_of_all() -> None:
 @cell("stop", "idle")
 def test_it_dies_with_a_stop() -> None:
     bench = lingering()
-    bench.send(StopSent())
+    bench.send(StopSent("bye"))
+    text = "stopped: bye; it may have taken effect; find out before calling it again"
+    assert bench.got[-1].events == [*ran("c3", "keep", err(text), late=True), SessionEnded("bye")]
     assert bench.got[-1].step.effects[0] == CancelCalls(("c3",))
     assert (bench.state.lingering, bench.state.timers) == ((), ())
 

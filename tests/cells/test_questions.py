@@ -5,11 +5,12 @@ from agentrail.core.calls import CallStatus, Question
 from agentrail.core.effects import ClearTimer
 from agentrail.core.inputs import AbortSent, ApproveSent, RejectSent, RespondSent, SteerSent, ToolReturned
 from agentrail.core.state import Phase
-from agentrail.errors import UnknownApproval
+from agentrail.errors import UnknownApproval, WrongDecision
 from agentrail.values.events import (
     AgentAbort,
     AgentEnd,
     AgentResumed,
+    ApprovalResolved,
     PromptQueued,
     RequestStart,
     UserResponded,
@@ -76,9 +77,13 @@ def test_the_answer_is_the_result_and_the_model_goes_on() -> None:
 
 @cell("approve", "resting")
 @cell("reject", "resting")
-def test_a_question_is_not_approved_or_rejected() -> None:
-    asked().send(ApproveSent("s:q4")).expect_only(answer=Refused(UnknownApproval("s:q4", "none")))
-    asked().send(RejectSent("s:q4")).expect_only(answer=Refused(UnknownApproval("s:q4", "none")))
+def test_a_question_is_not_approved_or_rejected_and_the_caller_is_told_what_it_is() -> None:
+    for given, word in ((ApproveSent("s:q4"), "approve"), (RejectSent("s:q4"), "reject")):
+        told = WrongDecision("s:q4", word, "a question", "`session.respond`")
+        asked().send(given).expect_only(answer=Refused(told))
+        assert str(told) == f"cannot {word} `s:q4`: it is a question; use `session.respond`"
+        assert isinstance(told, UnknownApproval)
+    asked().send(ApproveSent("s:q9")).expect_only(answer=Refused(UnknownApproval("s:q9", "none")))
     asked().send(RespondSent("s:q9", "that")).expect_only(answer=Refused(UnknownApproval("s:q9", "`s:q4`")))
 
 
@@ -95,6 +100,7 @@ def test_a_prompt_supersedes_a_question() -> None:
             ids=2,
             events=[
                 PromptQueued("p5", "never mind", 1),
+                ApprovalResolved("s:q4", "c3", "keep", "superseded"),
                 AgentEnd("p1", "superseded", tuple(before.history.and_(over)), NOTHING_USED),
                 *starts("p5", "r6", "never mind", turns=2, messages=4),
             ],
@@ -116,7 +122,7 @@ def test_an_abort_ends_a_question() -> None:
     before = bench.state
     bench.send(AbortSent()).expect_only(
         answer=DONE,
-        events=[AgentAbort("p1", "user")],
+        events=[ApprovalResolved("s:q4", "c3", "keep", "aborted"), AgentAbort("p1", "user")],
         rulings=ruled("after_turn"),
         phase=Phase.IDLE,
         round=0,

@@ -35,10 +35,10 @@ class ApprovalRequired(Event):
 
 @value
 class ApprovalResolved(Event):
-    """A held call was decided."""
+    """A held call was decided, or a question was given up: nobody need answer it any more."""
 
     approval_id: str
-    """Which approval."""
+    """Which approval, or which question."""
     call_id: str
     """Which call."""
     tool: str
