@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from agentrail.codec.text import DOCUMENT_DEPTH as DOCUMENT_DEPTH
     from agentrail.codec.text import from_text as from_text
     from agentrail.codec.text import to_text as to_text
+    from agentrail.codec.upcasting import FORMAT as FORMAT
+    from agentrail.codec.upcasting import upcast as upcast
     from agentrail.codec.values import decode as decode
     from agentrail.codec.values import decode_envelope as decode_envelope
     from agentrail.codec.values import decode_state as decode_state
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "DOCUMENT_DEPTH": "agentrail.codec.text",
+    "FORMAT": "agentrail.codec.upcasting",
     "STATE_LIMIT": "agentrail.codec.states",
     "Stored": "agentrail.codec.states",
     "data_of": "agentrail.codec.states",
@@ -42,6 +45,7 @@ _HOMES = {
     "revive": "agentrail.codec.values",
     "storable": "agentrail.codec.states",
     "to_text": "agentrail.codec.text",
+    "upcast": "agentrail.codec.upcasting",
 }
 
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]  # the list of homes is the list of names

@@ -1,4 +1,9 @@
-"""What the shell needs of a journal: what changed a session, in order, durable before it is visible."""
+"""What the shell needs of a journal: what changed a session, in order, durable before it is visible.
+
+A journal takes values; how it writes them is its own affair, large payloads included. What several sessions append at
+the same time it may commit together. Nothing here is bound to one process: a claim is an epoch, and whoever claims last
+is the only one who can write.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +13,10 @@ from typing import Protocol
 from agentrail.core.answers import Answer
 from agentrail.core.inputs import AnyInput, Arrival
 from agentrail.core.state import State
+from agentrail.errors import BadRecord
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.life import SessionEnded
 from agentrail.values.value import Value, value
 
 MACHINE_VERSION = 1
@@ -39,7 +46,9 @@ class Record(Value):
     answer: Answer | None = None
     """The answer."""
     opening: State | None = None
-    """In the first record: what the session was spawned as."""
+    """In the first record: what the session was spawned as, its specification as data."""
+    at_work: bool = False
+    """Whether something is under way behind it that a recovery has to settle: a request, a call, a hook's question."""
     version: int = MACHINE_VERSION
     """Which rules the step followed."""
 
@@ -66,11 +75,72 @@ class StoredAnswer(Value):
     """The answer."""
 
 
+@value
+class StoredSession(Value):
+    """What a journal tells of a session without reading it."""
+
+    session_id: str
+    """Which session."""
+    head: int
+    """The number of its last record."""
+    due: int | None = None
+    """When the first of its timers fires."""
+    at_work: bool = False
+    """Whether something was under way behind its last record."""
+    ended: bool = False
+    """Whether it has ended."""
+    problem: str = ""
+    """Why it cannot be read, as far as a look at its outside tells."""
+
+
+@value
+class Snapshot(Value):
+    """A session behind one of its records: a cache, so that fewer steps are done again."""
+
+    session_id: str
+    """Whose state."""
+    number: int
+    """Behind which record."""
+    state: State
+    """What the records up to there lead to."""
+    version: int = MACHINE_VERSION
+    """Which rules it was made by."""
+
+
+def stored_session(record: Record) -> StoredSession:
+    """Return what a journal tells of a session whose last record is *record*."""
+    due = min((at for _, at in record.timers), default=None)
+    ended = any(isinstance(envelope.event, SessionEnded) for envelope in record.events)
+    return StoredSession(record.session_id, record.number, due, record.at_work, ended)
+
+
+def last_seq(record: Record, before: int) -> int:
+    """Return the number of the last durable event up to *record*; *before* is that of the record before."""
+    return record.events[-1].seq if record.events else before
+
+
+def check_numbers(claim: Claim, expected: int, records: Sequence[Record]) -> None:
+    """Raise `BadRecord` if *records* are not those that follow record *expected* of the claimed session."""
+    for number, record in enumerate(records, expected + 1):
+        if record.number != number or record.session_id != claim.session_id:
+            found = f"it says that it is record {record.number} of session `{record.session_id}`"
+            raise BadRecord(claim.session_id, number, found)
+
+
+def is_usable(snapshot: Snapshot, head: int) -> bool:
+    """Whether *snapshot* can be used for a session whose last record is *head*."""
+    return snapshot.version == MACHINE_VERSION and snapshot.number <= head
+
+
 class Journal(Protocol):
-    """Keeps records; returns from `append` only after the commit."""
+    """Keeps records; returns from `append` only after the commit.
+
+    A call that is cancelled has not written anything. One whose records are being written already cannot be cancelled
+    any more: it returns what became of them.
+    """
 
     async def claim(self, session_id: str, owner: str) -> Claim:
-        """Become the only writer of a session."""
+        """Become the only writer of a session; whoever was it before is refused from now on."""
         ...
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
@@ -82,13 +152,29 @@ class Journal(Protocol):
         ...
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
-        """Return up to *limit* records behind number *after*."""
+        """Return up to *limit* records behind number *after*; raise `BadRecord` if one of them is damaged or lost."""
+        ...
+
+    async def place(self, session_id: str, seq: int) -> int:
+        """Return the number of the record behind which the events after durable event *seq* are to be read."""
         ...
 
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
         """Return what was answered to a command id, if it is known."""
         ...
 
-    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[str, ...]:
-        """Return up to *limit* ids of stored sessions behind *after*, in order."""
+    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
+        """Return up to *limit* stored sessions behind the id *after*, in the order of their ids."""
+        ...
+
+    async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
+        """Keep a snapshot instead of the one before; raises what `append` raises, and may be forgotten at any time."""
+        ...
+
+    async def snapshot(self, session_id: str) -> Snapshot | None:
+        """Return the snapshot of a session, if there is one that can be used."""
+        ...
+
+    async def close(self) -> None:
+        """Give back files, threads and connections, behind what is under way; the next call opens them again."""
         ...

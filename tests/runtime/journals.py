@@ -1,22 +1,29 @@
 """Journals that are slow, full, or broken."""
 
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from functools import partial
 
 import trio
 
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.ports.journal import Claim, Record, StoredAnswer
+from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
+
+INNER: ContextVar[Callable[[], Journal]] = ContextVar("INNER", default=partial(MemoryJournal, encode=True))
+"""What makes the journals that records really go to."""
 
 Failure = Callable[[Record], Exception | None]
 
 
 class TestJournal:
-    """A `MemoryJournal` whose commits take *commit* seconds, and fail as *failing* says."""
+    """A journal, in memory unless told otherwise, whose commits take *commit* seconds, and fail as *failing* says."""
 
     __test__ = False
 
-    def __init__(self, *, commit: float | None = None, claim: float | None = None, encode: bool = True) -> None:
-        self.inner = MemoryJournal(encode=encode)
+    def __init__(
+        self, *, commit: float | None = None, claim: float | None = None, inner: Callable[[], Journal] | None = None
+    ) -> None:
+        self.inner: Journal = (inner or INNER.get())()
         self.commit = commit
         self.claim_takes = claim
         self.failing: Failure | None = None
@@ -51,5 +58,17 @@ class TestJournal:
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
         return await self.inner.answer(session_id, command)
 
-    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[str, ...]:
+    async def place(self, session_id: str, seq: int) -> int:
+        return await self.inner.place(session_id, seq)
+
+    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
         return await self.inner.sessions(after, limit)
+
+    async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
+        await self.inner.keep(claim, snapshot)
+
+    async def snapshot(self, session_id: str) -> Snapshot | None:
+        return await self.inner.snapshot(session_id)
+
+    async def close(self) -> None:
+        await self.inner.close()

@@ -2,64 +2,124 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from agentrail.errors import Fenced
-from agentrail.ports.journal import Claim, Record, StoredAnswer
+from agentrail.ports.journal import (
+    Claim,
+    Record,
+    Snapshot,
+    StoredAnswer,
+    StoredSession,
+    check_numbers,
+    is_usable,
+    last_seq,
+    stored_session,
+)
+
+if TYPE_CHECKING:
+    from agentrail.adapters.journals.packing import Packed
+
+T = TypeVar("T", Record, Snapshot)
+
+
+class _Shelf:
+    """What is kept of one session."""
+
+    __slots__ = ("commands", "epoch", "records", "seqs", "snapshot")
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self.records: list[Record | Packed] = []
+        self.seqs: list[int] = []
+        self.commands: dict[str, int] = {}
+        self.snapshot: Snapshot | Packed | None = None
 
 
 class MemoryJournal:
-    """Keeps records in memory; with *encode*, as the text that a file would hold."""
+    """Keeps records in memory; with *encode*, as the bytes that a file would hold."""
 
     def __init__(self, *, encode: bool = False) -> None:
         self._encode = encode
-        self._records: dict[str, list[Record | str]] = {}
-        self._epochs: dict[str, int] = {}
-        self._commands: dict[tuple[str, str], int] = {}
+        self._shelves: dict[str, _Shelf] = {}
 
     async def claim(self, session_id: str, owner: str) -> Claim:  # noqa: ARG002 - nobody asks who
         """Become the only writer of a session."""
-        epoch = self._epochs[session_id] = self._epochs.get(session_id, 0) + 1
-        return Claim(session_id, epoch, len(self._records.get(session_id, ())))
+        shelf = self._shelves.setdefault(session_id, _Shelf())
+        shelf.epoch += 1
+        return Claim(session_id, shelf.epoch, len(shelf.records))
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write *records* behind record *expected* and return the new head."""
-        epoch = self._epochs.get(claim.session_id, 0)
-        kept = self._records.setdefault(claim.session_id, [])
-        if claim.epoch != epoch or expected != len(kept):
-            raise Fenced(claim.session_id, epoch)
+        shelf = self._claimed(claim)
+        if expected != len(shelf.records):
+            raise Fenced(claim.session_id, shelf.epoch)
+        check_numbers(claim, expected, records)
+        kept = [_packed(record) if self._encode else record for record in records]
         for record in records:
-            kept.append(self._stored(record))
+            shelf.seqs.append(last_seq(record, shelf.seqs[-1] if shelf.seqs else 0))
             if record.command is not None:
-                self._commands[claim.session_id, record.command] = len(kept) - 1
-        return len(kept)
+                shelf.commands[record.command] = record.number
+        shelf.records.extend(kept)
+        return len(shelf.records)
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
         """Return up to *limit* records behind number *after*."""
-        return tuple(self._loaded(kept) for kept in self._records.get(session_id, [])[after : after + limit])
+        shelf = self._shelves.get(session_id)
+        return () if shelf is None else tuple(_loaded(Record, kept) for kept in shelf.records[after : after + limit])
+
+    async def place(self, session_id: str, seq: int) -> int:
+        """Return the number of the record behind which the events after durable event *seq* are to be read."""
+        shelf = self._shelves.get(session_id)
+        return 0 if shelf is None else bisect_right(shelf.seqs, seq)
 
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
         """Return what was answered to a command id, if it is known."""
-        place = self._commands.get((session_id, command))
-        if place is None:
+        shelf = self._shelves.get(session_id)
+        number = None if shelf is None else shelf.commands.get(command)
+        if shelf is None or number is None:
             return None
-        record = self._loaded(self._records[session_id][place])
+        record = _loaded(Record, shelf.records[number - 1])
         return None if record.answer is None else StoredAnswer(record.arrival.input, record.answer)
 
-    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[str, ...]:
-        """Return up to *limit* ids of stored sessions behind *after*, in order."""
-        return tuple(sorted(name for name in self._records if name > after)[:limit])
+    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
+        """Return up to *limit* stored sessions behind the id *after*, in the order of their ids."""
+        names = sorted(name for name, shelf in self._shelves.items() if shelf.records and name > after)
+        return tuple(stored_session(_loaded(Record, self._shelves[name].records[-1])) for name in names[:limit])
 
-    def _stored(self, record: Record) -> Record | str:
-        if not self._encode:
-            return record
-        from agentrail.codec import encode, to_text  # noqa: PLC0415 - costs 20 ms that most sessions need not pay
+    async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
+        """Keep a snapshot instead of the one before."""
+        self._claimed(claim).snapshot = _packed(snapshot) if self._encode else snapshot
 
-        return to_text(encode(record))
+    async def snapshot(self, session_id: str) -> Snapshot | None:
+        """Return the snapshot of a session, if there is one that can be used."""
+        shelf = self._shelves.get(session_id)
+        if shelf is None or shelf.snapshot is None:
+            return None
+        snapshot = _loaded(Snapshot, shelf.snapshot)
+        return snapshot if is_usable(snapshot, len(shelf.records)) else None
 
-    def _loaded(self, kept: Record | str) -> Record:
-        if isinstance(kept, Record):
-            return kept
-        from agentrail.codec import decode, from_text  # noqa: PLC0415 - see `_stored`
+    async def close(self) -> None:
+        """Do nothing: there is nothing to give back."""
 
-        return decode(Record, from_text(kept))
+    def _claimed(self, claim: Claim) -> _Shelf:
+        shelf = self._shelves.get(claim.session_id)
+        if shelf is None or claim.epoch != shelf.epoch:
+            raise Fenced(claim.session_id, 0 if shelf is None else shelf.epoch)
+        return shelf
+
+
+def _packed(value: Record | Snapshot) -> Packed:
+    from agentrail.adapters.journals.packing import pack  # noqa: PLC0415 - costs 20 ms that most sessions need not pay
+
+    return pack(value)
+
+
+def _loaded(wanted: type[T], kept: T | Packed) -> T:
+    if isinstance(kept, wanted):
+        return kept
+    from agentrail.adapters.journals.packing import unpack  # noqa: PLC0415 - see `_packed`
+
+    return unpack(wanted, cast("Packed", kept))

@@ -1,0 +1,116 @@
+"""Records and snapshots as bytes: strict JSON, with large texts apart as blobs, and a check for each record."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Final, NamedTuple, TypeVar
+
+from agentrail.codec import FORMAT, decode, encode, from_text, to_text, upcast
+from agentrail.codec.misfit import MisfitError
+from agentrail.errors import BadData, BadText
+from agentrail.ports.journal import Record, Snapshot
+from agentrail.values.json import Json
+
+T = TypeVar("T", Record, Snapshot)
+
+BLOB_FROM: Final = 64 * 1024
+"""Bytes from which a record's long texts are kept apart."""
+
+LONG: Final = 4 * 1024
+"""Characters of a text that is kept apart."""
+
+NO_CHECK: Final = b""
+"""What stands for the check of the record before the first one."""
+
+_BLOB: Final = "$blob"
+"""The key of an object that stands for a blob; a key that begins so of itself gets a dot more."""
+
+
+class Packed(NamedTuple):
+    """A value as it is written."""
+
+    body: bytes
+    """Its JSON; where a long text was, there is the name of a blob."""
+    blobs: Mapping[str, bytes]
+    """The long texts, by the digests of their bytes; with none, no name of a blob is in the body."""
+    format: int = FORMAT
+    """The format of its JSON."""
+
+
+def pack(value: Record | Snapshot) -> Packed:
+    """Return *value* as it is written; raise `BadValue` for what JSON cannot hold."""
+    data = encode(value)
+    body = to_text(data).encode()
+    if len(body) < BLOB_FROM:
+        return Packed(body, {})
+    blobs: dict[str, bytes] = {}
+    split = _split(data, blobs)
+    return Packed(to_text(split).encode(), blobs) if blobs else Packed(body, {})
+
+
+def unpack(wanted: type[T], packed: Packed) -> T:
+    """Return the value that was packed; raise `UnpackError` why it cannot be read."""
+    try:
+        data = from_text(packed.body)
+        if packed.blobs:
+            data = _joined(data, packed.blobs)
+        return decode(wanted, upcast(data, packed.format))
+    except (BadText, BadData, MisfitError) as why:
+        problem = f"{why.place} {why.problem}" if isinstance(why, MisfitError) else str(why)
+        raise UnpackError(problem) from why
+
+
+class UnpackError(Exception):
+    """Something that was written cannot be read; whoever reads knows where it stood."""
+
+
+def check_of(before: bytes, outside: str, body: bytes) -> bytes:
+    """Return the check of a record: of what stands beside it, of it, and of all that came before it."""
+    digest = hashlib.blake2b(before, digest_size=16)
+    digest.update(outside.encode())
+    digest.update(body)
+    return digest.digest()
+
+
+def digest_of(content: bytes) -> str:
+    """Return the name of a blob."""
+    return hashlib.blake2b(content, digest_size=32).hexdigest()
+
+
+def _split(data: Json, blobs: dict[str, bytes]) -> Json:
+    """Return *data* with names of blobs in place of its long texts."""
+    if isinstance(data, str):
+        if len(data) < LONG:
+            return data
+        content = data.encode()
+        name = digest_of(content)
+        blobs[name] = content
+        return {_BLOB: name}
+    if isinstance(data, Mapping):
+        return {f"{key}." if key.startswith(_BLOB) else key: _split(item, blobs) for key, item in data.items()}
+    if isinstance(data, list | tuple):
+        return [_split(item, blobs) for item in data]
+    return data
+
+
+def _joined(data: Json, blobs: Mapping[str, bytes]) -> Json:
+    """Return *data* with its long texts where they were."""
+    if isinstance(data, Mapping):
+        if _BLOB in data:
+            return _content(str(data[_BLOB]), blobs)
+        return {key[:-1] if key.startswith(_BLOB) else key: _joined(item, blobs) for key, item in data.items()}
+    if isinstance(data, list | tuple):
+        return [_joined(item, blobs) for item in data]
+    return data
+
+
+def _content(name: str, blobs: Mapping[str, bytes]) -> str:
+    content = blobs.get(name)
+    if content is None:
+        problem = f"the blob {name} that it names is missing"
+        raise UnpackError(problem)
+    if digest_of(content) != name:
+        problem = f"the blob {name} that it names is damaged"
+        raise UnpackError(problem)
+    return content.decode()
