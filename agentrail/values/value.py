@@ -1,12 +1,15 @@
 """How a value is made: frozen, slotted, compared and shown by its fields.
 
 `value` is `attrs.define` with the three methods that every class would get a copy of (`==`, `hash`, `repr`) written
-once in `Value`: generating them costs more at import than all the rest of a class.
+once in `Value`: generating them costs more at import than all the rest of a class. A frozen class sets its fields
+through `object.__setattr__`, and that was a fifth of the cost of a turn. So values are filled while they belong to a
+sibling class whose fields may be set, and then are given their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import ClassVar, Final, Self, TypeVar, cast
 
 import attrs
@@ -61,25 +64,79 @@ SETTABLE: Final = {"__setattr__": object.__setattr__, "__delattr__": object.__de
 """Makes the fields of a class settable; with one of the two alone, Python sets them ten times as slowly."""
 
 
-def loose(cls: type[T]) -> type[T]:
-    """Return a sibling of *cls* with the same fields, which may be set: its values are frozen by giving them *cls*."""
+def loose(cls: type) -> type:
+    """Return a sibling of *cls* with the same fields, which may be set."""
     return type(cls.__name__, (cls,), {"__slots__": (), **SETTABLE})
 
 
 def copier(cls: type[Value], into: type) -> Copier:
     """Write a function that copies values of *cls* into new ones of *into*; a loop over the fields would be slower."""
     puts = "".join(f"    copy.{name} = old.{name}\n" for name in cls.__fields__)
-    namespace: dict[str, object] = {"new": object.__new__, "into": into}
-    exec(f"def copier(old):\n    copy = new(into)\n{puts}    return copy\n", namespace)  # noqa: S102 - names of fields
-    return cast("Copier", namespace["copier"])
+    code = f"def copier(old):\n    copy = new(into)\n{puts}    return copy\n"
+    return cast("Copier", _written(code, "copier", {"new": object.__new__, "into": into}))
+
+
+def _written(code: str, name: str, known: Mapping[str, object]) -> object:
+    """Run *code*, which is made of names of fields, and return what it calls *name*."""
+    namespace = dict(known)
+    exec(code, namespace)  # noqa: S102 - names of fields
+    return namespace[name]
+
+
+def _initializer(cls: type[Value], slow: Callable[..., None]) -> Callable[..., None]:
+    """Write the `__init__` of *cls*; a subclass that is no value of its own takes the *slow* one."""
+    known: dict[str, object] = {"cls": cls, "loose": loose(cls), "slow": slow, "put": object.__setattr__}
+    fields = sorted(cls.__attrs_attrs__, key=lambda field: field.kw_only)
+    takes, passes, puts = "self", "self", ""
+    for field in fields:
+        name = field.name
+        if field.kw_only and "*" not in takes:
+            takes += ", *"
+        takes += f", {name}"
+        if field.default is not attrs.NOTHING:
+            known[f"default_{name}"] = field.default
+            takes += f"=default_{name}"
+        passes += f", {name}={name}"
+        puts += f"    self.{name} = {name}\n"
+    code = (
+        f"def __init__({takes}):\n    if type(self) is not cls:\n        return slow({passes})\n"
+        f"    put(self, '__class__', loose)\n{puts}    self.__class__ = cls\n"
+    )
+    return cast("Callable[..., None]", _written(code, "__init__", known))
+
+
+def _is_plain(field: attrs.Attribute[object]) -> bool:
+    """Whether a field is what is given for it, or its default."""
+    made = isinstance(field.default, _FACTORY)
+    worked_on = any(cast("object", getattr(field, name)) is not None for name in ("converter", "validator"))
+    return field.init and not made and not worked_on and field.alias == field.name
+
+
+_FACTORY: Final = type(cast("object", attrs.Factory(dict[str, str])))
+
+
+def _quicken(cls: type[Value]) -> None:
+    """Have *cls* write an `__init__` of its own when the first value is made."""
+    slow = cast("Callable[..., None]", cls.__init__)
+
+    @wraps(slow)
+    def first(self: Value, /, *args: object, **kwargs: object) -> None:
+        quick = wraps(slow)(_initializer(cls, slow))
+        cls.__init__ = quick  # type: ignore[method-assign]  # the same, but quicker
+        quick(self, *args, **kwargs)
+
+    cls.__init__ = first  # type: ignore[method-assign, assignment]  # the same, but written later
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(attrs.field,))
 def value(cls: type[T]) -> type[T]:
     """Make *cls*, a subclass of `Value`, a frozen value."""
+    own = "__init__" in cls.__dict__
     made = attrs.define(cls, frozen=True, eq=False, repr=False, weakref_slot=False)
-    names = tuple(field.name for field in cast("type[Value]", made).__attrs_attrs__)
-    cast("type[Value]", made).__fields__ = names
+    ours = cast("type[Value]", made)
+    ours.__fields__ = tuple(field.name for field in ours.__attrs_attrs__)
+    if not own and ours.__fields__ and all(_is_plain(field) for field in ours.__attrs_attrs__):
+        _quicken(ours)
     return made
 
 

@@ -1,0 +1,108 @@
+"""What a value promises, however quickly it is made."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+
+import attrs
+import pytest
+
+from agentrail.values.value import Value, value
+
+
+@value
+class Point(Value):
+    """A point."""
+
+    x: int
+    """Along."""
+    y: int = 2
+    """Across."""
+    label: str = attrs.field(default="", kw_only=True)
+    """Its name."""
+
+
+@value
+class Point3(Point):
+    """A point in space, which is a value of its own."""
+
+    z: int = 3
+    """Up."""
+
+
+class Plain(Point):
+    """A subclass that is no value of its own, and has a `__dict__`."""
+
+
+@value
+class Converted(Value):
+    """A value that works on what it is given."""
+
+    text: str = attrs.field(converter=str.strip)
+    """Without blanks."""
+
+
+def test_fields_are_given_by_place_or_by_name() -> None:
+    assert Point(1) == Point(x=1, y=2, label="")
+    assert Point(1, 5, label="here") == Point(label="here", y=5, x=1)
+    assert repr(Point(1, label="here")) == "Point(x=1, label='here')"
+
+
+@pytest.mark.parametrize("when", ["first", "later"])
+def test_what_does_not_fit_is_a_type_error(when: str) -> None:
+    @value
+    class Fresh(Value):
+        x: int
+
+    if when == "later":
+        Fresh(1)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
+        Fresh()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'z'"):
+        Fresh(1, z=1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+@pytest.mark.parametrize("point", [Point(1), Point(1).but(y=4), Point3(1), Plain(1), Plain(1).but(y=4)])
+def test_values_are_frozen(point: Point) -> None:
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        point.x = 2  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        del point.x  # pyright: ignore[reportAttributeAccessIssue]
+    assert point.x == 1
+
+
+def test_a_value_is_of_its_own_class() -> None:
+    assert [type(point) for point in (Point(1), Point3(1), Plain(1))] == [Point, Point3, Plain]
+    assert [type(point.but(y=4)) for point in (Point(1), Point3(1), Plain(1))] == [Point, Point3, Plain]
+    assert (Point3(1).z, Point3(1, 2, 4).z, Plain(1, 5).y) == (3, 4, 5)
+
+
+def test_a_copy_leaves_the_first_as_it_was() -> None:
+    first = Point(1)
+    assert (first.but(y=7, label="there"), first) == (Point(1, 7, label="there"), Point(1, 2))
+    with pytest.raises(AttributeError):
+        first.but(z=1)
+
+
+@pytest.mark.parametrize("point", [Point(1, label="here"), Point3(1, 2, 4), Plain(1)])
+def test_copies_and_pickles_are_equal(point: Point) -> None:
+    assert copy.copy(point) == point
+    assert copy.deepcopy(point) == point
+    assert pickle.loads(pickle.dumps(point)) == point  # noqa: S301 - our own
+
+
+def test_fields_that_are_worked_on_are_worked_on() -> None:
+    assert Converted(" a ").text == "a"
+
+
+def test_a_signature_is_shown_before_and_after_the_first_value() -> None:
+    @value
+    class Fresh(Value):
+        x: int
+        y: int = 2
+
+    before = list(inspect.signature(Fresh).parameters)
+    Fresh(1)
+    assert before == list(inspect.signature(Fresh).parameters) == ["x", "y"]
