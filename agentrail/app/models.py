@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from agentrail.errors import UnknownModel
-from agentrail.ports.model import Model
+import trio
+
+from agentrail.adapters.models.providers import PROVIDERS, Provider
+from agentrail.errors import BadModelOptions, BadOptions, UnknownModel
+from agentrail.errors.branches import listed
+from agentrail.ports.model import ChecksOptions, Model
+from agentrail.values.json import JsonObject
+from agentrail.values.secrets import plain_secret
+
+if TYPE_CHECKING:  # it brings httpx
+    from agentrail.adapters.models.http import Http
 
 Factory = Callable[[str], Model]
+
+CLOSING: Final = 2.0
+"""Seconds that closing the connections may take."""
 
 
 def _demo(_: str) -> Model:
@@ -22,19 +35,54 @@ BUILT_IN: Final[Mapping[str, Factory]] = {"demo": _demo}
 
 
 class Models:
-    """Makes each model once."""
+    """Makes each model once; all of them share one client for HTTP."""
 
-    def __init__(self, factories: Mapping[str, Factory]) -> None:
+    def __init__(self, factories: Mapping[str, Factory], secrets: Callable[[str], str | None] | None = None) -> None:
         self._factories = {**BUILT_IN, **factories}
+        self._secrets = secrets or os.environ.get
         self._made: dict[str, Model] = {}
+        self._http: Http | None = None
 
     def __call__(self, name: str) -> Model:
         """Return the model called *name*, or raise `UnknownModel`."""
         made = self._made.get(name)
         if made is None:
-            provider, _, model = name.partition(":")
-            factory = self._factories.get(provider)
-            if factory is None:
-                raise UnknownModel(name, ", ".join(f"`{known}`" for known in sorted(self._factories)))
-            made = self._made[name] = factory(model)
+            made = self._made[name] = self._make(name)
         return made
+
+    def _make(self, name: str) -> Model:
+        provider, _, model = name.partition(":")
+        if provider in self._factories:
+            return self._factories[provider](model)
+        if provider in PROVIDERS and model:
+            return self._remote(name, PROVIDERS[provider])
+        raise UnknownModel(name, listed(sorted({*self._factories, *(f"{known}:…" for known in PROVIDERS)})))
+
+    def _remote(self, name: str, provider: Provider) -> Model:
+        from agentrail.adapters.models.http import Http  # noqa: PLC0415 - it brings httpx
+        from agentrail.adapters.models.remote import RemoteModel  # noqa: PLC0415 - see above
+
+        if self._http is None:
+            self._http = Http()
+        return RemoteModel(name, provider, self._http, self._secrets)
+
+    async def run(self) -> None:
+        """Keep the connections until this is cancelled."""
+        try:
+            await trio.sleep_forever()
+        finally:
+            if self._http is not None:
+                with trio.move_on_after(CLOSING, shield=True):
+                    await self._http.close()
+
+
+def check_options(model: Model, options: JsonObject) -> None:
+    """Raise `BadOptions` for options that *model* does not take, and for secrets among them: options are kept."""
+    where = plain_secret(options)
+    if where is not None:
+        raise BadOptions(model.name, f"`{where}` looks like a secret, and options are kept; give `Secret(name)`")
+    if isinstance(model, ChecksOptions):
+        try:
+            model.check(options)
+        except BadModelOptions as error:
+            raise BadOptions(model.name, str(error.args[0])) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -50,16 +50,21 @@ async def open_supervisor(
     *,
     journal: Journal | None = None,
     models: Mapping[str, Factory] | None = None,
+    secrets: Callable[[str], str | None] | None = None,
     seed: int | None = None,
     gate_width: float | None = None,
 ) -> AsyncGenerator[Supervisor, None]:
-    """Open a supervisor; leaving the `async with` stops everything under it, the youngest first."""
+    """Open a supervisor; leaving the `async with` stops everything under it, the youngest first.
+
+    *models* make models by what stands before the colon of a name; *secrets* look up a secret by its name, when it is
+    needed, in the environment if not given.
+    """
     if not trio.lowlevel.in_trio_run():
         raise NoTrioRun
     try:
         async with trio.open_nursery() as guard:  # noqa: TID251 - around the body, so that it ends if the roof comes down
             roof: trio.Nursery = await guard.start(_roof, guard.cancel_scope)
-            sessions = wiring.wired(roof, journal, models or {}, seed, gate_width)
+            sessions = wiring.wired(roof, journal, models or {}, secrets, seed, gate_width)
             try:
                 yield Supervisor(sessions)
             finally:

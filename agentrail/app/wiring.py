@@ -12,8 +12,9 @@ from agentrail.app.models import Factory, Models
 from agentrail.app.spec import SessionSpec
 from agentrail.core.compacting import drop_oldest_rounds
 from agentrail.core.state import Attached, Setup, State
-from agentrail.errors import ModelExists, ToolExists
+from agentrail.errors import AgentrailError, ModelExists, ToolExists
 from agentrail.hooks.live import Live, Validator
+from agentrail.hooks.pipeline import ModelCheck
 from agentrail.hooks.seats import in_order, refuse_twins, seat_for, unkeyed
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import Compacted, Model
@@ -58,7 +59,8 @@ def wrap(session: Session) -> SessionHandle:
 
 def outfitted(session_id: str, spec: SessionSpec, known: Callable[[str], Model]) -> tuple[State, Outfit]:
     """Return the state that a session begins with, and its code."""
-    judge = Live(_storable)
+    own: dict[str, Model] = {}
+    judge = Live(_storable, _model_check(own, known))
     keyed = [unkeyed(given) for given in spec.plugins]
     refuse_twins([key for key, _ in keyed])
     seats = tuple(seat_for(key, plugin) for key, plugin in keyed)
@@ -66,7 +68,7 @@ def outfitted(session_id: str, spec: SessionSpec, known: Callable[[str], Model])
     for seat, (key, plugin) in zip(seats, keyed, strict=True):
         judge.seat(key, seat.revision, plugin)
     tools = _tools(spec)
-    outfit = Outfit(judge, tools, {}, spec.services, _surroundings(spec), _validator)
+    outfit = Outfit(judge, tools, own, spec.services, _surroundings(spec), _validator)
     for (name, revision), tool in tools.items():
         judge.tool(name, revision, _validator(tool))
     model = _own_model(outfit, spec.model)
@@ -125,6 +127,19 @@ def _own_model(outfit: Outfit, model: str | Model) -> str:
     if outfit.models.setdefault(model.name, model) is not model:
         raise ModelExists(model.name)
     return model.name
+
+
+def _model_check(own: Mapping[str, Model], known: Callable[[str], Model]) -> ModelCheck:
+    """Return what says why a plugin cannot choose a model; one that it can is made at once."""
+
+    def why_not(name: str) -> str | None:
+        try:
+            own.get(name) or known(name)
+        except AgentrailError as error:
+            return str(error)
+        return None
+
+    return why_not
 
 
 def _model_name(session: Session, model: str | Model) -> str:

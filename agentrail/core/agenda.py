@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from agentrail.core import changing, ending, prompting, requesting, ruling, running, steering, streaming
+from agentrail.core.batch import tell_of_asked
 from agentrail.core.effects import CarryOut
 from agentrail.core.inputs import AskSettled
 from agentrail.core.state import Due, Suspension
@@ -16,6 +17,7 @@ from agentrail.hooks.plugin import Priority
 from agentrail.hooks.records import BeforeTool, Hook
 from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Place, Ruling, Verdict
 from agentrail.values.events.plugins import AskAnswered, AskStarted
+from agentrail.values.events.tools import ToolExecutionStart
 
 Begin = Callable[[Work, str], Hook | None]
 Finish = Callable[[Work, str, Hook, Ruling], None]
@@ -116,11 +118,15 @@ def _suspend(w: Work, hook: Hook, ref: str, decided: Ruling) -> None:
     if hook.moment in OF_ONE_CALL:
         w.next("advance_batch")  # one call that waits holds back no other
     ask_id = w.make_id("ask")
-    s.suspended = (*s.suspended, Suspension(ask_id, hook, ref, decided.by, pause, decided.gathered))
     w.emit(AskStarted(ask_id, decided.by, hook.moment, type(pause.request).__name__))
     request: AskRequest | Failed = pause.request
+    started_at = None
     if isinstance(request, RunTool):
         request = _screened(w, decided.by, request, ask_id)
+    if isinstance(request, RunTool):
+        started_at = w.at
+        w.emit(ToolExecutionStart(ask_id, request.name, request.args))
+    s.suspended = (*s.suspended, Suspension(ask_id, hook, ref, decided.by, pause, decided.gathered, started_at))
     if isinstance(request, Failed):
         answer(w, ask_id, request)
         return
@@ -167,6 +173,7 @@ def answer(w: Work, ask_id: str, given: AskAnswer) -> None:
         return
     s.suspended = tuple(other for other in s.suspended if other is not waiting)
     w.clear_timer(f"ask:{ask_id}")
+    tell_of_asked(w, waiting, given)
     w.emit(AskAnswered(ask_id, waiting.plugin, STATUS[type(given)]))
     place = waiting.pause.place.but(asked=waiting.pause.request, answer=given)
     consent = NO_CONSENT

@@ -6,6 +6,8 @@ from agentrail.core.calls import NOT_STARTED, WAITS_FOR_PERSON, Batch, Call, Cal
 from agentrail.core.effects import CancelAsk, CancelCalls
 from agentrail.core.state import Suspension
 from agentrail.core.work import Work
+from agentrail.hooks.asks import AskAnswer, Failed, RunTool, TimedOut
+from agentrail.hooks.asks import Ok as AskOk
 from agentrail.values.content import Part, Text, text_of
 from agentrail.values.events.people import ApprovalResolved
 from agentrail.values.events.plugins import AskAnswered
@@ -218,7 +220,26 @@ def drop_suspension(w: Work, suspension: Suspension) -> None:
     w.s.suspended = tuple(other for other in w.s.suspended if other is not suspension)
     w.clear_timer(f"ask:{suspension.ask_id}")
     w.ask(CancelAsk(suspension.ask_id))
+    tell_of_asked(w, suspension, Failed("it was stopped, because nobody waits for it any more"))
     w.emit(AskAnswered(suspension.ask_id, suspension.plugin, "dropped"), *suspension.gathered.emits)
+
+
+def tell_of_asked(w: Work, waiting: Suspension, given: AskAnswer) -> None:
+    """Report the end of a tool that a plugin asked for, if that has started."""
+    request, started = waiting.pause.request, waiting.started_at
+    if started is None or not isinstance(request, RunTool):
+        return
+    match given:
+        case AskOk(value=found):
+            said = f"{found}"
+        case Failed(error=error):
+            said = error
+        case TimedOut(seconds=seconds):
+            said = f"it was stopped after {seconds:g} s, the time its plugin gave it"
+    w.emit(
+        ToolExecutionEnd(waiting.ask_id, request.name, (Text(said),), not isinstance(given, AskOk)),
+        ToolExecutionMetrics(waiting.ask_id, request.name, started, w.at, w.at - started),
+    )
 
 
 def drop_suspensions_of_done_calls(w: Work) -> None:

@@ -159,6 +159,8 @@ class Suspension(Value):
     """Where the pipeline goes on, and the request."""
     gathered: Gathered
     """What the pipeline has accumulated."""
+    started_at: int | None = None
+    """When the tool that it asked for started, if it asked for one."""
 
 
 @value

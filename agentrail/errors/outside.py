@@ -1,35 +1,8 @@
-"""Something outside failed: a model, a tool, a disk, a process."""
+"""Something outside failed: a tool, a disk, a process."""
 
 from __future__ import annotations
 
 from agentrail.errors.branches import OutsideError
-
-
-class ModelError(OutsideError):
-    """A request to a model failed."""
-
-    wording = "{0}"
-
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
-        super().__init__(message, retry_after)
-
-    @property
-    def retry_after(self) -> float | None:
-        """Seconds the provider asks us to wait."""
-        wanted = self.args[1]
-        return wanted if isinstance(wanted, float) else None
-
-
-class TransientModelError(ModelError):
-    """It may work the next time."""
-
-
-class PermanentModelError(ModelError):
-    """It will not work the next time either."""
-
-
-class ContextOverflow(ModelError):
-    """The conversation is longer than the model can read."""
 
 
 class ToolError(OutsideError):

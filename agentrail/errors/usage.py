@@ -232,12 +232,12 @@ class PluginExists(UsageError):
 
 
 class BadOptions(UsageError):
-    """Options do not construct the plugin."""
+    """A plugin or a model does not take its options."""
 
     wording = "`{0}` does not take these options: {1}"
 
-    def __init__(self, plugin: str, problem: str) -> None:
-        super().__init__(plugin, problem)
+    def __init__(self, whose: str, problem: str) -> None:
+        super().__init__(whose, problem)
 
 
 class BadPlugin(UsageError):

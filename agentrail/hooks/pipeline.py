@@ -61,6 +61,8 @@ WHEN_CRITICAL_BREAKS: Final[Mapping[str, Verdict]] = {
 
 Method = Callable[[Hook, object, Context], object]
 Storable = Callable[[object], str | None]
+ModelCheck = Callable[[str], str | None]
+"""Says why a model of this name cannot be used, if so."""
 
 
 @value
@@ -86,11 +88,13 @@ class Pipeline:
         gathered: Gathered,
         consent: Consent,
         storable: Storable,
+        why_no_model: ModelCheck,
     ) -> None:
         self.hook = _with_replaced(hook, gathered)
         self.ctx = ctx
         self.consent = consent
         self.storable = storable
+        self.why_no_model = why_no_model
         self.states = list(states)
         self.changed: dict[int, object] = {}
         self.errors: list[Event] = []
@@ -261,6 +265,9 @@ def _replace_result(run: Pipeline, entry: Entry, answer: ReplaceToolResult[objec
 
 
 def _switch(run: Pipeline, entry: Entry, answer: SwitchModel[object]) -> None:
+    problem = run.why_no_model(answer.model)
+    if problem is not None:
+        raise BrokenPlugin(entry.seat.key, run.hook.moment, f"it chose a model that cannot be used: {problem}")
     switch = Switch(answer.model, freeze_object(answer.provider_options), entry.seat.key)
     run.gathered = run.gathered.but(switch=switch)
 

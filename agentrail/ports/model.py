@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from agentrail.values.json import JsonObject
 from agentrail.values.messages import Message
 from agentrail.values.stream import Chunk, ModelRequest, Response
 from agentrail.values.value import Value, value
@@ -25,6 +26,15 @@ class Model(Protocol):
 
         Raises `TransientModelError`, `PermanentModelError` or `ContextOverflow`; it is cancelled at any await.
         """
+        ...
+
+
+@runtime_checkable
+class ChecksOptions(Protocol):
+    """A model that can say beforehand whether it takes its options."""
+
+    def check(self, options: JsonObject) -> None:
+        """Raise `BadModelOptions` for *options* that it does not take."""
         ...
 
 

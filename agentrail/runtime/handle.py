@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from agentrail.values.messages import Message
 
     AsTool: TypeAlias = Callable[[object], Tool]
-    ModelNames: TypeAlias = Callable[[Session, str | Model], str]
+    ModelNames: TypeAlias = Callable[[Session, str | Model, JsonObject], str]
     Prepare: TypeAlias = Callable[[], None]
 else:  # what only a living session needs is imported with the first one
     commands = LazyModule("agentrail.runtime.commands")
@@ -156,8 +156,9 @@ class SessionHandle:
 
     async def switch_model(self, model: str | Model, *, command: str | None = None, **provider_options: Json) -> None:
         """Use another model: from the next prompt on, or from the next turn if one is open."""
-        name = self._models(self._session, model)
-        await self._user(commands.SwitchModelSent(name, freeze_object(provider_options)), command)
+        options = freeze_object(provider_options)
+        name = self._models(self._session, model, options)
+        await self._user(commands.SwitchModelSent(name, options), command)
 
     async def attach_tools(self, *tools: object, command: str | None = None) -> None:
         """Attach tools, all or none."""

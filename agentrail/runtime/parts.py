@@ -80,7 +80,7 @@ class Outfit:
         self,
         judge: Live,
         tools: dict[tuple[str, int], Tool],
-        models: Mapping[str, Model],
+        models: dict[str, Model],
         services: Mapping[str, Service],
         surroundings: Surroundings,
         validator: Callable[[Tool], Validator],
@@ -88,7 +88,7 @@ class Outfit:
         self._revision = 0
         self.judge = judge
         self.tools = tools
-        self.models = dict(models)
+        self.models = models
         self.services = services
         self.surroundings = surroundings
         self.validator = validator

@@ -14,7 +14,17 @@ from agentrail.runtime.border import CRASHES, described, fit_response, mended
 from agentrail.runtime.clock import Clock
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.response import MessageDelta, MessageStart, ThinkingDelta, ThinkingStart
-from agentrail.values.stream import Chunk, Failure, FailureKind, ModelRequest, Partial, TextChunk, ThinkingChunk
+from agentrail.values.stream import (
+    CallChunk,
+    Chunk,
+    Failure,
+    FailureKind,
+    ModelRequest,
+    Partial,
+    TextChunk,
+    ThinkingChunk,
+    UsageChunk,
+)
 from agentrail.values.usage import NOTHING_USED, Usage
 
 Whisper = Callable[[Event, int], None]
@@ -46,6 +56,7 @@ class Stream:
         "_text",
         "_thinking",
         "_thought",
+        "_unheard",
         "_usage",
         "_whisper",
         "closed",
@@ -70,6 +81,7 @@ class Stream:
         self._held_back: list[Chunk] = []
         self._text: list[str] = []
         self._thinking: list[str] = []
+        self._unheard = 0
         self._usage: Usage | None = None
 
     def cut(self) -> None:
@@ -87,9 +99,7 @@ class Stream:
         text, thinking = "".join(self._text), "".join(self._thinking)
         usage = self._usage
         if usage is None:
-            if not self._began:
-                return Partial()
-            written = -(-(len(text) + len(thinking)) // CHARS_PER_TOKEN)
+            written = -(-(len(text) + len(thinking) + self._unheard) // CHARS_PER_TOKEN)
             usage = Usage(0, written, estimated=True) if written else NOTHING_USED
         return Partial(text, thinking, usage)
 
@@ -107,7 +117,7 @@ class Stream:
                 chunk = ThinkingChunk(mended(chunk.text))
             self._thinking.append(chunk.text)
         else:
-            self._usage = chunk.usage
+            self._count(chunk)
             return
         if self._open:
             self._say(chunk, self._clock.ms(now))
@@ -116,6 +126,13 @@ class Stream:
         if not self._began:
             self._began = True
             self._post(StreamBegan(self.request.request_id))
+
+    def _count(self, chunk: Chunk) -> None:
+        """Take what nobody hears: it counts for the usage, and any chunk is a sign of life."""
+        if isinstance(chunk, UsageChunk):
+            self._usage = chunk.usage
+        elif isinstance(chunk, CallChunk):
+            self._unheard += len(chunk.text)
 
     def _say(self, chunk: Chunk, at: int) -> None:
         if isinstance(chunk, TextChunk):

@@ -62,7 +62,22 @@ class UsageChunk(Value):
     """The sum so far, of this response."""
 
 
-Chunk: TypeAlias = TextChunk | ThinkingChunk | UsageChunk
+@value
+class CallChunk(Value):
+    """A piece of a call's arguments came; nobody hears it, but it counts as life and as tokens."""
+
+    text: str
+    """The piece."""
+
+
+@value
+class PingChunk(Value):
+    """The provider has shown that it is still at work."""
+
+
+Chunk: TypeAlias = TextChunk | ThinkingChunk | CallChunk | UsageChunk | PingChunk
+
+PING = PingChunk()
 
 
 @value

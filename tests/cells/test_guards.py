@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from agentrail.core.inputs import ApproveSent, AskSettled
+from agentrail.core.inputs import AbortSent, ApproveSent, AskSettled
 from agentrail.core.state import Phase
 from agentrail.hooks.actions import (
     Abort,
@@ -19,17 +19,22 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.records import BeforeTool, Hook
 from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Verdict
+from agentrail.values.content import Text
 from agentrail.values.events import (
     AgentAbort,
     ApprovalRequired,
     AskAnswered,
     AskStarted,
+    Event,
     PluginError,
     PluginEvent,
     ToolBlocked,
+    ToolExecutionEnd,
+    ToolExecutionMetrics,
+    ToolExecutionStart,
 )
 from agentrail.values.json import FrozenObject
-from tests.cells.bench import Bench, call, plug
+from tests.cells.bench import NOW, Bench, call, plug
 from tests.cells.registry import fold
 from tests.cells.scenes import failed, limit, path, start, streaming
 
@@ -209,6 +214,52 @@ def test_plugins_outside_the_security_band_and_the_asker_are_not_asked_about_it(
     assert bench.state.suspended[0].ask_id == "ask2"
     bench.send(AskSettled("ask2", Ok("text")))
     assert bench.state.suspended == ()
+
+
+def tool_ended(text: str, *, is_error: bool, after: int = 0) -> list[Event]:
+    """What is reported when the tool that `Asks` has asked for has ended."""
+    return [
+        ToolExecutionEnd("ask2", "look", (Text(text),), is_error),
+        ToolExecutionMetrics("ask2", "look", NOW, NOW + after, after),
+    ]
+
+
+def test_a_tool_that_a_plugin_asks_for_is_in_the_record_before_it_starts_and_when_it_has_ended() -> None:
+    bench = Bench(plug("Guard", before_tool=ReplaceToolArgs({"path": "b"}), priority=5), asking())
+    bench.prompt()
+    got = bench.got[-1]
+    assert got.events == [
+        AskStarted("ask2", "Asks", "before_prompt", "RunTool"),
+        ToolExecutionStart("ask2", "look", path("b")),
+    ]
+    assert [type(effect).__name__ for effect in got.step.effects] == ["CarryOut", "SetTimer"]
+    assert bench.state.suspended[0].started_at == NOW
+    asked = bench.state
+    for given, status, text, is_error in (
+        (Ok("found"), "ok", "found", False),
+        (Failed("no disk"), "failed", "no disk", True),
+    ):
+        bench.state = asked
+        bench.send(AskSettled("ask2", given))
+        ends = [*tool_ended(text, is_error=is_error), AskAnswered("ask2", "Asks", status)]
+        assert bench.got[-1].events[:3] == ends
+    bench.send(AskSettled("ask2", Ok("again"))).expect_nothing()
+
+
+def test_a_tool_that_a_plugin_asks_for_and_waits_for_no_more_has_ended_too() -> None:
+    bench = Bench(asking())
+    bench.prompt()
+    bench.fires("ask:ask2")
+    late = "it was stopped after 10 s, the time its plugin gave it"
+    assert bench.got[-1].events[:3] == [
+        *tool_ended(late, is_error=True, after=10_000),
+        AskAnswered("ask2", "Asks", "timed_out"),
+    ]
+    bench = Bench(asking())
+    bench.prompt()
+    bench.send(AbortSent())
+    dropped = "it was stopped, because nobody waits for it any more"
+    assert bench.got[-1].events[:3] == [*tool_ended(dropped, is_error=True), AskAnswered("ask2", "Asks", "dropped")]
 
 
 @fold("RunTool passes the security band except the asker")

@@ -6,12 +6,12 @@ import pytest
 import trio
 from attrs import frozen
 
-from agentrail.errors import RefusedError
-from agentrail.hooks.actions import Abort, Ask, BlockTool, Continue, Emit, Intervene
+from agentrail.errors import RefusedError, TurnAborted
+from agentrail.hooks.actions import Abort, Ask, BlockTool, Continue, Emit, Intervene, SwitchModel
 from agentrail.hooks.asks import AskAnswer, AskRequest, CallModel, CallService, Failed, Ok, ReadFile, RunTool, TimedOut
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
-from agentrail.hooks.records import BeforePluginOptsUpdate, BeforePrompt, BeforeTool
+from agentrail.hooks.records import BeforePluginOptsUpdate, BeforePrompt, BeforeRequest, BeforeTool
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.values.events.life import PromptReceived, PromptRejected
 from agentrail.values.events.plugins import (
@@ -22,6 +22,7 @@ from agentrail.values.events.plugins import (
     PluginEvent,
     PluginOptsUpdated,
 )
+from agentrail.values.events.response import ModelSwitched
 from agentrail.values.events.tools import ToolBlocked
 from agentrail.values.json import FrozenObject, Json
 from agentrail.values.usage import Usage
@@ -94,6 +95,41 @@ async def test_a_plugin_asks_for_a_tool(world: World) -> None:
 async def test_a_tool_that_fails_is_a_failed_answer(world: World) -> None:
     assert "it broke" in await asked(world, RunTool("raising"), tools=[raising()])
     assert (await asked(world, RunTool("nowhere"))).startswith("failed: ")
+
+
+class Chooser(Plugin):
+    def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> Continue[None] | SwitchModel[None]:
+        return SwitchModel("nowhere:big")
+
+
+class CriticalChooser(Chooser):
+    critical = True
+
+
+async def test_a_model_that_nobody_knows_is_a_fault_of_the_plugin_and_the_session_keeps_its_own(world: World) -> None:
+    session = await world.spawn(["ok"], plugins=[Chooser()])
+    model = session.status().model
+    assert (await session.ask("go")).text == "ok"
+    assert session.status().model == model
+    heard = world.heard(session)
+    error = heard.only(PluginError)
+    assert (error.plugin, error.hook) == ("Chooser", "before_request")
+    assert "it chose a model that cannot be used: there is no model `nowhere:big`; known here: " in error.error
+    assert heard.of(ModelSwitched) == []
+    guarded = await world.spawn(["never"], plugins=[CriticalChooser()])
+    with pytest.raises(TurnAborted, match="there is no model `nowhere:big`"):
+        await guarded.ask("go")
+
+
+async def test_a_plugin_may_choose_what_the_session_or_the_supervisor_knows(world: World) -> None:
+    class Back(Plugin):
+        def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> SwitchModel[None]:
+            return SwitchModel("demo" if ctx.turn == 1 else "own")
+
+    session = await world.spawn(ScriptedModel(["from its own"], name="own"), plugins=[Back()])
+    assert (await session.ask("hello")).text != "from its own"
+    assert (await session.ask("hello")).text == "from its own"
+    assert world.heard(session).of(PluginError) == []
 
 
 def test_a_plugin_reads_a_file_below_the_working_directory_only(tmp_path: Path) -> None:

@@ -19,10 +19,10 @@ class ToolCalls(Event):
 
 @value
 class ToolExecutionStart(Event):
-    """A call runs now."""
+    """A call runs now, or a tool that a plugin asked for."""
 
     call_id: str
-    """Which call."""
+    """Which call, or which question of a plugin."""
     name: str
     """Which tool."""
     args: JsonObject

@@ -1,0 +1,195 @@
+"""Answers of the Messages API: its events, as a state machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, final
+
+from attrs import define, field
+
+from agentrail.adapters.models.anthropic.faults import FAULTS
+from agentrail.adapters.models.anthropic.requests import REDACTED
+from agentrail.adapters.models.faults import error_of
+from agentrail.adapters.models.sse import ServerEvent
+from agentrail.adapters.models.wire import arguments, count, object_of, sub, text
+from agentrail.errors import StreamEndedEarly, StreamGarbled
+from agentrail.values.content import Said, Text, Thinking, ToolCall
+from agentrail.values.messages import StopReason
+from agentrail.values.stream import CallChunk, Chunk, Response, TextChunk, ThinkingChunk, UsageChunk
+from agentrail.values.usage import Usage
+
+STOPS: Final[Mapping[str, StopReason]] = {
+    "end_turn": StopReason.END,
+    "stop_sequence": StopReason.END,
+    "tool_use": StopReason.TOOL_CALLS,
+    "max_tokens": StopReason.LENGTH,
+    "model_context_window_exceeded": StopReason.LENGTH,
+    "pause_turn": StopReason.LENGTH,  # the provider's own tools took long; the answer is not finished
+    "refusal": StopReason.REFUSED,
+}
+"""Why it stopped; what is not here counts as an end."""
+
+
+@define
+class Block:
+    """A block of the answer while it comes."""
+
+    kind: str
+    """Its type."""
+    id: str = ""
+    """Its id, if it is a call."""
+    name: str = ""
+    """The tool, if it is a call."""
+    written: list[str] = field(factory=list[str])
+    """What has come of it."""
+    signature: str = ""
+    """The seal of a thought."""
+    open: bool = True
+    """Whether more of it may come."""
+
+
+@final
+class MessageDecoder:
+    """Reads one message."""
+
+    __slots__ = ("_blocks", "_counts", "_ended", "_started", "_stop", "_takes")
+
+    def __init__(self) -> None:
+        self._blocks: dict[object, Block] = {}
+        self._counts: dict[str, int] = {}
+        self._started = False
+        self._ended = False
+        self._stop = ""
+        self._takes: Mapping[str, Callable[[Mapping[str, object]], Sequence[Chunk]]] = {
+            "message_start": self._start,
+            "content_block_start": self._block_start,
+            "content_block_delta": self._block_delta,
+            "content_block_stop": self._block_stop,
+            "message_delta": self._delta,
+            "message_stop": self._end,
+            "error": self._error,
+        }
+
+    @property
+    def complete(self) -> bool:
+        """Whether the end of the message has come."""
+        return self._ended
+
+    def feed(self, event: ServerEvent) -> Sequence[Chunk]:
+        """Take the next event; kinds of events that are new to us are passed over, as the API asks."""
+        found = object_of(event.data)
+        kind = text(found, "type") or event.name
+        take = self._takes.get(kind)
+        if take is None:
+            return ()
+        if not self._started and kind not in {"message_start", "error"}:
+            problem = f"`{kind}` came before `message_start`"
+            raise StreamGarbled(problem)
+        return take(found)
+
+    def response(self) -> Response:
+        """Return the whole message."""
+        if not self._ended:
+            raise StreamEndedEarly("the last event was not `message_stop`" if self._started else "nothing came")
+        calls = tuple(
+            ToolCall("", block.name, arguments("".join(block.written)), block.id)
+            for block in self._blocks.values()
+            if block.kind == "tool_use"
+        )
+        parts = tuple(said for block in self._blocks.values() if (said := _said(block)) is not None)
+        return Response(parts, calls, STOPS.get(self._stop, StopReason.END), self._usage())
+
+    # One method per kind of event
+
+    def _start(self, found: Mapping[str, object]) -> Sequence[Chunk]:
+        self._started = True
+        return self._count(sub(sub(found, "message"), "usage"))
+
+    def _block_start(self, found: Mapping[str, object]) -> Sequence[Chunk]:
+        begun = sub(found, "content_block")
+        block = Block(text(begun, "type"), text(begun, "id"), text(begun, "name"))
+        self._blocks[found.get("index")] = block
+        if block.kind == "redacted_thinking":
+            block.signature = REDACTED + text(begun, "data")
+        return self._more(block, text(begun, "text") or text(begun, "thinking"))
+
+    def _block_delta(self, found: Mapping[str, object]) -> Sequence[Chunk]:
+        block = self._blocks.get(found.get("index"))
+        if block is None or not block.open:
+            problem = f"a piece came for the block {found.get('index')!r}, which is not open"
+            raise StreamGarbled(problem)
+        delta = sub(found, "delta")
+        kind = text(delta, "type")
+        if kind == "signature_delta":
+            block.signature += text(delta, "signature")
+            return ()
+        field_name = _PIECES.get(kind)
+        return () if field_name is None else self._more(block, text(delta, field_name))
+
+    def _more(self, block: Block, piece: str) -> Sequence[Chunk]:
+        if not piece:
+            return ()
+        block.written.append(piece)
+        make = _CHUNKS.get(block.kind)
+        return () if make is None else (make(piece),)
+
+    def _block_stop(self, found: Mapping[str, object]) -> Sequence[Chunk]:
+        block = self._blocks.get(found.get("index"))
+        if block is not None:
+            block.open = False
+        return ()
+
+    def _delta(self, found: Mapping[str, object]) -> Sequence[Chunk]:
+        self._stop = text(sub(found, "delta"), "stop_reason") or self._stop
+        return self._count(sub(found, "usage"))
+
+    def _end(self, _: Mapping[str, object]) -> Sequence[Chunk]:
+        self._ended = True
+        return ()
+
+    def _error(self, found: Mapping[str, object]) -> Sequence[Chunk]:
+        raise error_of(FAULTS, found)
+
+    # Usage: counts are sums so far, and later events may leave some out
+
+    def _count(self, usage: Mapping[str, object]) -> Sequence[Chunk]:
+        for name in _COUNTS:
+            self._counts[name] = max(self._counts.get(name, 0), count(usage, name))
+        details = count(sub(usage, "output_tokens_details"), "thinking_tokens")
+        self._counts["thinking_tokens"] = max(self._counts.get("thinking_tokens", 0), details)
+        return (UsageChunk(self._usage()),)
+
+    def _usage(self) -> Usage:
+        counts = {name: self._counts.get(name, 0) for name in (*_COUNTS, "thinking_tokens")}
+        cached = counts["cache_read_input_tokens"]
+        read = counts["input_tokens"] + counts["cache_creation_input_tokens"] + cached
+        return Usage(read, counts["output_tokens"], cached, counts["thinking_tokens"])
+
+
+def _said(block: Block) -> Said | None:
+    written = "".join(block.written)
+    match block.kind:
+        case "text":
+            return Text(written) if written else None
+        case "thinking":
+            return Thinking(written, block.signature or None)
+        case "redacted_thinking":
+            return Thinking("", block.signature)
+        case _:
+            return None
+
+
+_COUNTS: Final = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+_PIECES: Final[Mapping[str, str]] = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "input_json_delta": "partial_json",
+}
+"""Where the piece stands in each kind of delta."""
+
+_CHUNKS: Final[Mapping[str, Callable[[str], Chunk]]] = {
+    "text": TextChunk,
+    "thinking": ThinkingChunk,
+    "tool_use": CallChunk,
+}

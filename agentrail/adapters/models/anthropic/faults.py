@@ -1,0 +1,34 @@
+"""What the errors of the Messages API mean, in answers and in the stream."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentrail.adapters.models.faults import Faults
+from agentrail.errors import (
+    AccessDenied,
+    ContextOverflow,
+    KeyRefused,
+    ModelMissing,
+    Overloaded,
+    ProviderFailed,
+    QuotaSpent,
+    RateLimited,
+    RequestRefused,
+)
+
+FAULTS: Final = Faults(
+    {
+        "invalid_request_error": RequestRefused,
+        "authentication_error": KeyRefused,
+        "billing_error": QuotaSpent,
+        "permission_error": AccessDenied,
+        "not_found_error": ModelMissing,
+        "request_too_large": ContextOverflow,
+        "rate_limit_error": RateLimited,
+        "timeout_error": ProviderFailed,
+        "api_error": ProviderFailed,
+        "overloaded_error": Overloaded,
+    },
+    ("type",),
+)

@@ -1,0 +1,176 @@
+"""Requests of the Messages API: a pure projection of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from agentrail.adapters.models.history import Asked, ModelTurn, Result, Turn, UserTurn, system_of, turns_of
+from agentrail.adapters.models.settings import Settings
+from agentrail.adapters.models.wire import Rendered
+from agentrail.values.content import Image, Part, Said, Text
+from agentrail.values.json import Json, JsonObject
+from agentrail.values.stream import ModelRequest
+from agentrail.values.tools import ToolSpec
+
+VERSION: Final = "2023-06-01"
+PATH: Final = "/v1/messages"
+
+REDACTED: Final = "redacted:"
+"""What the signature of a thought begins with that came without text, encrypted; its data follows."""
+
+MARK: Final = {"type": "ephemeral"}
+"""Behind a block that has it, the provider keeps all that stands before for a while."""
+
+MAX_TOKENS: Final = 32_000
+"""Tokens that an answer may have; the API wants a number."""
+
+MAX_TOKENS_OF: Final[Mapping[str, int]] = {"claude-3-5": 8_192, "claude-3-": 4_096}
+"""The same for old models, by how their names begin."""
+
+BUDGETS: Final[Mapping[str, int]] = {
+    "minimal": 1_024,
+    "low": 4_096,
+    "medium": 10_000,
+    "high": 20_000,
+    "xhigh": 28_000,
+    "max": 31_000,
+}
+"""Tokens for thinking, for models that know no effort."""
+
+BUDGETED: Final = (
+    "claude-3-7",
+    "claude-sonnet-4-0",
+    "claude-sonnet-4-2",
+    "claude-sonnet-4-5",
+    "claude-opus-4-0",
+    "claude-opus-4-1",
+    "claude-opus-4-2",
+    "claude-opus-4-5",
+    "claude-haiku-4-5",
+)
+"""How the names of models begin that want a budget for thinking; all later ones adapt to an effort."""
+
+
+def render(request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
+    """Return *request* for *model*."""
+    body: dict[str, Json] = {
+        "model": model,
+        "max_tokens": settings.max_tokens or _max_tokens(model),
+        "stream": True,
+        "messages": _messages(turns_of(request.messages, provider), cache=settings.cache),
+    }
+    system = system_of(request)
+    if system:
+        body["system"] = _system(request, system, cache=settings.cache)
+    if request.tools:
+        body["tools"] = _tools(request.tools, cache=settings.cache)
+        body["tool_choice"] = _choice(request, settings)
+    if settings.temperature is not None:
+        body["temperature"] = settings.temperature
+    if settings.stop:
+        body["stop_sequences"] = settings.stop
+    output: dict[str, Json] = {}
+    if settings.reasoning_effort:
+        body["thinking"], effort = _thinking(model, settings)
+        output |= effort
+    if settings.response_format:
+        output["format"] = {"type": "json_schema", "schema": settings.response_format}
+    if output:
+        body["output_config"] = output
+    return Rendered(PATH, body, {"anthropic-version": VERSION})
+
+
+def _max_tokens(model: str) -> int:
+    return next((most for prefix, most in MAX_TOKENS_OF.items() if model.startswith(prefix)), MAX_TOKENS)
+
+
+def _thinking(model: str, settings: Settings) -> tuple[JsonObject, JsonObject]:
+    """Return how *model* is to think, and the effort if it knows that."""
+    effort = settings.reasoning_effort
+    if effort == "none":
+        return {"type": "disabled"}, {}
+    if model.startswith(BUDGETED):
+        room = (settings.max_tokens or _max_tokens(model)) - 1
+        return {"type": "enabled", "budget_tokens": max(BUDGETS["minimal"], min(BUDGETS[effort], room))}, {}
+    return {"type": "adaptive"}, {"effort": "low" if effort == "minimal" else effort}
+
+
+def _choice(request: ModelRequest, settings: Settings) -> JsonObject:
+    if not request.may_call:
+        return {"type": "none"}
+    if settings.tool_choice == "tool":
+        return {"type": "tool", "name": settings.tool}
+    return {"type": settings.tool_choice}
+
+
+# What is cached: the tools, the system prompt without its sections, and everything up to the last message. Marks
+# stand behind what rarely changes, so that a section that changes every turn costs the least.
+
+
+def _tools(tools: Iterable[ToolSpec], *, cache: bool) -> list[Json]:
+    rendered: list[dict[str, Json]] = [
+        {"name": tool.name, "description": tool.description, "input_schema": {"type": "object", **tool.parameters}}
+        for tool in tools
+    ]
+    return _marked(rendered, len(rendered) - 1, cache=cache)
+
+
+def _system(request: ModelRequest, system: tuple[str, ...], *, cache: bool) -> list[Json]:
+    blocks: list[dict[str, Json]] = [{"type": "text", "text": text} for text in system]
+    return _marked(blocks, 0 if request.system.strip() else -1, cache=cache)
+
+
+def _marked(blocks: list[dict[str, Json]], place: int, *, cache: bool) -> list[Json]:
+    if cache and 0 <= place < len(blocks):
+        blocks[place]["cache_control"] = MARK
+    return list(blocks)
+
+
+def _messages(turns: Iterable[Turn], *, cache: bool) -> list[Json]:
+    rendered = [_message(turn) for turn in turns]
+    role, blocks = rendered[-1]
+    rendered[-1] = (role, [*blocks[:-1], {**blocks[-1], "cache_control": MARK}] if cache else blocks)
+    return [{"role": role, "content": list(blocks)} for role, blocks in rendered]
+
+
+def _message(turn: Turn) -> tuple[str, list[JsonObject]]:
+    match turn:
+        case UserTurn(results=results, parts=parts):
+            return "user", [*map(_result, results), *map(_part, parts)]
+        case ModelTurn(parts=said, asked=asked):
+            return "assistant", [*map(_said, said), *map(_call, asked)]
+
+
+def _part(part: Part) -> JsonObject:
+    match part:
+        case Image(media_type=media_type, data=data):
+            return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
+        case Text(text=text):
+            return {"type": "text", "text": text}
+        case _:
+            return {"type": "text", "text": str(part.data)}
+
+
+def _result(result: Result) -> JsonObject:
+    rendered: dict[str, Json] = {
+        "type": "tool_result",
+        "tool_use_id": result.wire_id,
+        "content": [_part(part) for part in result.parts],
+    }
+    if result.is_error:
+        rendered["is_error"] = True
+    return rendered
+
+
+def _said(part: Said) -> JsonObject:
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text}
+    signature = part.signature or ""
+    if signature.startswith(REDACTED):
+        return {"type": "redacted_thinking", "data": signature.removeprefix(REDACTED)}
+    return {"type": "thinking", "thinking": part.text, "signature": signature}
+
+
+def _call(asked: Asked) -> JsonObject:
+    return {"type": "tool_use", "id": asked.wire_id, "name": asked.call.name, "input": asked.call.args}

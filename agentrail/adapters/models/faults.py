@@ -1,0 +1,163 @@
+"""What errors of providers mean, as tables: by the provider's own type, by status, and by words where there is no more.
+
+A provider's type of error decides before the status does. Words are looked for in one case alone: a context that is
+too long is a plain bad request for some providers, and only the text says so.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import Final, TypeAlias, cast
+
+from agentrail.errors import (
+    AccessDenied,
+    ContextOverflow,
+    KeyRefused,
+    ModelError,
+    ModelMissing,
+    Overloaded,
+    ProviderFailed,
+    QuotaSpent,
+    RateLimited,
+    RequestRefused,
+    WrongEndpoint,
+)
+from agentrail.values.value import Value, value
+
+SHOWN: Final = 500
+"""Characters of what a provider says that an error repeats."""
+
+ErrorClass: TypeAlias = type[ModelError]
+
+BY_STATUS: Final[Mapping[int, ErrorClass]] = {
+    400: RequestRefused,
+    401: KeyRefused,
+    402: QuotaSpent,
+    403: AccessDenied,
+    404: ModelMissing,
+    405: WrongEndpoint,
+    408: ProviderFailed,
+    409: ProviderFailed,
+    413: ContextOverflow,
+    422: RequestRefused,
+    425: ProviderFailed,
+    429: RateLimited,
+    503: Overloaded,
+    529: Overloaded,
+}
+"""What a status means; 3xx is a `WrongEndpoint`, any other 4xx a `RequestRefused`, any other 5xx a `ProviderFailed`."""
+
+TOO_LONG: Final = re.compile(
+    r"prompt is too long"  # Anthropic, 400 invalid_request_error
+    r"|exceeds? (?:the )?(?:model )?context (?:limit|window)"  # Anthropic, 400 and 413
+    r"|maximum context length"  # OpenAI's older models, vLLM, OpenRouter
+    r"|context[_ ]length[_ ]exceeded"  # compatible servers that give OpenAI's code as text
+    r"|exceeds the available context size"  # llama.cpp
+    r"|input token count .{0,40}exceeds the maximum",  # Gemini
+    re.IGNORECASE,
+)
+"""The one place where words decide: how providers say that the context is too long, if they give nothing else."""
+
+
+@value
+class Faults(Value):
+    """The types of errors that one format has; its `error` object has them under `type`, `code` or `status`."""
+
+    by_type: Mapping[str, ErrorClass]
+    """What each type means."""
+    fields: tuple[str, ...] = ("code", "type")
+    """Where the types stand, the most telling first."""
+
+
+@value
+class Reported(Value):
+    """An error as a provider reports it."""
+
+    types: tuple[str, ...] = ()
+    """What it calls it, the most telling first."""
+    said: str = ""
+    """What it says about it."""
+
+
+def reported(found: object, faults: Faults) -> Reported:
+    """Return the error in *found*, a JSON value; tolerant, because gateways have shapes of their own."""
+    if isinstance(found, list) and found:
+        found = cast("list[object]", found)[0]
+    if not isinstance(found, Mapping):
+        return Reported((), found if isinstance(found, str) else "")
+    whole = cast("Mapping[str, object]", found)
+    error = whole.get("error", whole)
+    if isinstance(error, str):
+        return Reported((), error)
+    if not isinstance(error, Mapping):
+        return Reported()
+    inner = cast("Mapping[str, object]", error)
+    types = tuple(str(inner[field]) for field in faults.fields if isinstance(inner.get(field), str | int))
+    said = inner.get("message")
+    return Reported(types, said if isinstance(said, str) else "")
+
+
+def error_of(faults: Faults, found: object, status: int = 0, headers: Mapping[str, str] | None = None) -> ModelError:
+    """Return the error that an answer reports: *found* in its body, or in the stream, where there is no *status*."""
+    error = reported(found, faults)
+    kind = next((faults.by_type[name] for name in error.types if name in faults.by_type), None)
+    if kind is None:
+        numbers = (int(name) for name in error.types if name.isascii() and name.isdecimal() and len(name) == len("503"))
+        kind = by_status(status or next(numbers, 0))
+    if issubclass(kind, RequestRefused) and TOO_LONG.search(error.said):
+        kind = ContextOverflow
+    named = " ".join((*((str(status),) if status else ()), *error.types))
+    said = f"{named}: {error.said[:SHOWN]}" if error.said else named or "it gives no reason"
+    return kind(said, retry_after(headers or {}))
+
+
+def by_status(status: int) -> ErrorClass:
+    """Return what *status* means; 0 stands for an error in the stream that says no more."""
+    known = BY_STATUS.get(status)
+    if known is not None:
+        return known
+    if 200 <= status < 400:  # noqa: PLR2004 - the classes of statuses
+        return WrongEndpoint
+    return RequestRefused if 400 <= status < 500 else ProviderFailed  # noqa: PLR2004 - see above
+
+
+def error_of_body(faults: Faults, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
+    """Return the error of an answer that is no stream."""
+    said = body.decode("utf-8", "replace").strip()
+    try:
+        found: object = json.loads(said)
+    except (ValueError, RecursionError):
+        found = {"message": said[:SHOWN]}
+    return error_of(faults, found, status, headers)
+
+
+# When to try again
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that *headers* ask us to wait: in milliseconds, in seconds, or as a date.
+
+    A date counts from the answer's own `date`, so that a wrong clock does no harm; without that it says nothing.
+    """
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        seconds = _number(headers.get(name, ""))
+        if seconds is not None:
+            return seconds * unit
+    try:
+        wanted = parsedate_to_datetime(headers["retry-after"])
+        now = parsedate_to_datetime(headers["date"])
+        return max(0.0, (wanted - now).total_seconds())
+    except (KeyError, ValueError, TypeError):
+        return None
+
+
+def _number(written: str) -> float | None:
+    try:
+        number = float(written)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None

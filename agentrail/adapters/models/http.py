@@ -1,0 +1,239 @@
+"""HTTP for models: the one module here that knows httpx.
+
+One client per supervisor, with a pool of connections. Our own limiter stands before the pool and the pool itself has
+no limit: httpcore 1.0 loses the slots of requests that are cancelled while they queue in it (encode/httpcore#1093).
+A request that is cancelled or fails closes its connection; only one whose body was read to its end is used again, so
+no answer can reach the wrong request. Redirects are not followed, and no cookie is kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Final
+
+import httpx  # noqa: ASYNC127 - the client that pyproject.toml names
+import trio
+
+from agentrail.errors import (
+    ConnectionFailed,
+    ModelError,
+    NoFirstByte,
+    NoNextByte,
+    StreamEndedEarly,
+    StreamGarbled,
+    WrongEndpoint,
+)
+from agentrail.values.json import JsonObject
+from agentrail.values.value import Value, value
+
+CONNECTIONS: Final = 100
+"""Requests of one supervisor that may be out at once."""
+
+KEPT: Final = 20
+"""Connections that are kept open for the next request."""
+
+MAX_BODY: Final = 64 * 1024
+"""Bytes that are read of an answer that is no stream."""
+
+LINGER: Final = 0.25
+"""Seconds that a stream may take to end behind its last event; after them its connection is not used again."""
+
+CLOSING: Final = 1.0
+"""Seconds that closing a connection may take."""
+
+OK: Final = range(200, 300)
+
+Heard = Callable[[bytes], bool]
+"""Takes a piece of the stream; returns whether the answer is complete."""
+
+
+@value
+class Patience(Value):
+    """How long we wait."""
+
+    connect: float
+    """Seconds to connect."""
+    first_byte: float
+    """Seconds to the first byte of the stream, connecting included."""
+    next_byte: float
+    """Seconds from one byte of the stream to the next."""
+
+
+@value
+class Post(Value):
+    """A request as it goes out."""
+
+    url: str
+    """Where to."""
+    headers: Mapping[str, str]
+    """Its headers; they may hold a key, so a post is never shown."""
+    body: JsonObject
+    """What is asked."""
+    patience: Patience
+    """How long we wait."""
+
+    def __repr__(self) -> str:
+        return f"<Post to {self.url}>"
+
+
+@value
+class Answer(Value):
+    """How a request was answered; the stream itself was heard."""
+
+    status: int
+    """Its number."""
+    headers: Mapping[str, str]
+    """Its headers; the names are in lower case."""
+    body: bytes = b""
+    """The body of an answer that is no stream, as much of it as was read."""
+
+
+class Http:
+    """The client of one supervisor."""
+
+    __slots__ = ("_client", "_limiter", "_transport")
+
+    def __init__(self, connections: int = CONNECTIONS, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        self._limiter = trio.CapacityLimiter(connections)
+        self._transport = transport
+        self._client: httpx.AsyncClient | None = None
+
+    @property
+    def client(self) -> httpx.AsyncClient:
+        """What httpx calls a client; it is made for the first request, because that takes a while."""
+        if self._client is None:
+            self._client = httpx.AsyncClient(
+                transport=self._transport,
+                limits=httpx.Limits(max_connections=None, max_keepalive_connections=KEPT),
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+                follow_redirects=False,
+            )
+        return self._client
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def post(self, post: Post, heard: Heard) -> Answer:
+        """Make one request; give a stream to *heard* piece by piece, and return how it was answered.
+
+        Raises what is said in `agentrail.errors.models`; an answer that is no stream is returned, whatever it says.
+        """
+        async with self._limiter:
+            return await Exchange(self.client, post, heard).run()
+
+
+class Exchange:
+    """One request and its answer."""
+
+    __slots__ = ("_begun", "_client", "_complete", "_fault", "_heard", "_post", "_scope")
+
+    def __init__(self, client: httpx.AsyncClient, post: Post, heard: Heard) -> None:
+        self._client = client
+        self._post = post
+        self._heard = heard
+        self._begun = False
+        self._complete = False
+        self._fault: ModelError | None = None
+        self._scope = trio.CancelScope()
+
+    async def run(self) -> Answer:
+        """Make the request."""
+        request = self._request()
+        patience = self._post.patience
+        self._scope.deadline = trio.current_time() + patience.first_byte
+        answer: Answer | None = None
+        try:
+            with self._scope:
+                answer = await self._sent(request)
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            if self._fault is None and not self._complete:
+                raise self._translated(error) from error
+        if self._fault is not None:
+            raise self._fault
+        if answer is not None:
+            return answer
+        if self._complete:
+            return Answer(OK.start, {})
+        if self._begun:
+            problem = f"nothing came for {patience.next_byte:g} seconds"
+            raise NoNextByte(problem)
+        problem = f"nothing came for {patience.first_byte:g} seconds"
+        raise NoFirstByte(problem)
+
+    def _request(self) -> httpx.Request:
+        post = self._post
+        try:
+            return self._client.build_request(
+                "POST",
+                post.url,
+                headers=post.headers,
+                content=json.dumps(post.body, separators=(",", ":"), ensure_ascii=False).encode(),
+                timeout=httpx.Timeout(None, connect=post.patience.connect),
+            )
+        except (httpx.InvalidURL, ValueError, TypeError) as error:
+            problem = f"no request can be made for it ({type(error).__name__})"
+            raise WrongEndpoint(problem) from None
+
+    async def _sent(self, request: httpx.Request) -> Answer:
+        response = await self._client.send(request, stream=True)
+        try:
+            headers = {name.lower(): value for name, value in response.headers.items()}
+            if response.status_code in OK and not _is_document(headers):
+                await self._stream(response)
+                return Answer(response.status_code, headers)
+            return Answer(response.status_code, headers, await self._body(response))
+        finally:
+            with trio.move_on_after(CLOSING, shield=True):
+                await response.aclose()
+
+    async def _stream(self, response: httpx.Response) -> None:
+        """Let the stream be heard; a fault in it closes the response, which ends the iteration and all below it."""
+        patience = self._post.patience
+        async for piece in response.aiter_bytes():
+            if self._complete or self._fault is not None:
+                continue
+            self._begun = True
+            try:
+                self._complete = self._heard(piece)
+            except ModelError as fault:
+                self._fault = fault
+                await response.aclose()
+            self._scope.deadline = trio.current_time() + (LINGER if self._complete else patience.next_byte)
+
+    async def _body(self, response: httpx.Response) -> bytes:
+        """Return the body up to the limit.
+
+        Closing the response makes the iteration fail, which ends all the generators below it; leaving it would not.
+        """
+        body = bytearray()
+        try:
+            async for piece in response.aiter_bytes():
+                body += piece
+                if len(body) > MAX_BODY:
+                    await response.aclose()
+        except (httpx.HTTPError, httpx.StreamError):
+            pass  # what has come of an error is all there is to show
+        return bytes(body[:MAX_BODY])
+
+    def _translated(self, error: Exception) -> ModelError:
+        """Return our own error for one of httpx."""
+        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        match error:
+            case httpx.UnsupportedProtocol() | httpx.LocalProtocolError():
+                return WrongEndpoint(what)
+            case httpx.DecodingError():
+                return StreamGarbled(what)
+            case httpx.RemoteProtocolError() | httpx.ReadError() if self._begun:
+                return StreamEndedEarly(what)
+            case _:
+                return ConnectionFailed(what)
+
+
+def _is_document(headers: Mapping[str, str]) -> bool:
+    """Whether an answer is one document and no stream, whatever was asked for."""
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind in {"application/json", "text/html"}

@@ -1,0 +1,81 @@
+"""Taking secrets out of whatever comes back: a server may echo what it was sent, and a model may say it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from agentrail.errors import ModelError
+from agentrail.values.content import Said, ToolCall
+from agentrail.values.json import FrozenObject, Json, freeze_object
+from agentrail.values.stream import Chunk, Response, TextChunk, ThinkingChunk
+
+INSTEAD: Final = "[secret]"
+"""What stands in the place of a secret."""
+
+
+class Redactor:
+    """Knows the secrets of one request; it is never shown."""
+
+    __slots__ = ("_held", "_secrets")
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        self._secrets = tuple(sorted({secret for secret in secrets if secret}, key=len, reverse=True))
+        self._held: dict[type[TextChunk | ThinkingChunk], str] = {}
+
+    def __repr__(self) -> str:
+        return f"<Redactor of {len(self._secrets)}>"
+
+    def text(self, text: str) -> str:
+        """Return *text* without the secrets."""
+        for secret in self._secrets:
+            if secret in text:
+                text = text.replace(secret, INSTEAD)
+        return text
+
+    def json(self, found: Json) -> Json:
+        """Return *found* without the secrets."""
+        if isinstance(found, str):
+            return self.text(found)
+        if isinstance(found, Mapping):
+            return FrozenObject({self.text(key): self.json(item) for key, item in found.items()})
+        return tuple(map(self.json, found)) if isinstance(found, list | tuple) else found
+
+    def error(self, error: ModelError) -> ModelError:
+        """Return *error* without the secrets."""
+        return type(error)(self.text(str(error.args[0])), error.retry_after)
+
+    def response(self, response: Response) -> Response:
+        """Return *response* without the secrets."""
+        parts: tuple[Said, ...] = tuple(part.but(text=self.text(part.text)) for part in response.parts)
+        return response.but(parts=parts, calls=tuple(map(self._call, response.calls)))
+
+    def _call(self, call: ToolCall) -> ToolCall:
+        return call.but(args=freeze_object(self.json(call.args)))
+
+    def chunks(self, chunk: Chunk) -> tuple[Chunk, ...]:
+        """Return what may be heard of *chunk*; what could be the beginning of a secret is held back until the next."""
+        if not isinstance(chunk, TextChunk | ThinkingChunk):
+            return (chunk,)
+        kind = type(chunk)
+        text = self.text(self._held.pop(kind, "") + chunk.text)
+        cut = self._beginning(text)
+        if cut < len(text):
+            self._held[kind] = text[cut:]
+        return (kind(text[:cut]),) if cut else ()
+
+    def rest(self) -> tuple[Chunk, ...]:
+        """Return what was held back and turned out to be no secret."""
+        held, self._held = self._held, {}
+        return tuple(kind(text) for kind, text in held.items())
+
+    def _beginning(self, text: str) -> int:
+        """Return where at the end of *text* a secret may begin; the length of *text* if none does."""
+        first = len(text)
+        for secret in self._secrets:
+            at = text.find(secret[0], max(0, len(text) - len(secret) + 1))
+            while at >= 0 and not secret.startswith(text[at:]):
+                at = text.find(secret[0], at + 1)
+            if at >= 0:
+                first = min(first, at)
+        return first

@@ -1,0 +1,161 @@
+"""A model behind HTTP: one attempt per call, in whatever format its provider speaks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, final
+
+from agentrail.adapters.models.faults import error_of_body
+from agentrail.adapters.models.providers import Provider, format_of
+from agentrail.adapters.models.redacting import Redactor
+from agentrail.adapters.models.settings import Settings, read_settings, with_extra
+from agentrail.adapters.models.sse import EventReader
+from agentrail.errors import BadModelOptions, KeyMissing, ModelError
+from agentrail.errors.branches import listed
+from agentrail.ports.model import EmitChunk
+from agentrail.values.json import JsonObject
+from agentrail.values.secrets import secret_name
+from agentrail.values.stream import PING, Chunk, ModelRequest, Response
+
+if TYPE_CHECKING:
+    from agentrail.adapters.models.http import Http
+    from agentrail.adapters.models.wire import Decoder
+
+AGENT: Final = {"accept": "text/event-stream", "accept-encoding": "identity", "user-agent": "agentrail"}
+"""Headers of every request."""
+
+LookUp = Callable[[str], str | None]
+"""Returns the secret of a name, or `None`."""
+
+
+@final
+class RemoteModel:
+    """One model of one provider."""
+
+    __slots__ = ("_format", "_http", "_look_up", "_model", "_provider", "_provider_name", "name")
+
+    def __init__(self, name: str, provider: Provider, http: Http, look_up: LookUp) -> None:
+        self.name = name
+        self._provider_name, _, self._model = name.partition(":")
+        self._provider = provider
+        self._format = format_of(provider)
+        self._http = http
+        self._look_up = look_up
+
+    def __repr__(self) -> str:
+        return f"<RemoteModel {self.name}>"
+
+    def check(self, options: JsonObject) -> None:
+        """Raise `BadModelOptions` for options that cannot be used."""
+        read_settings(options)
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        """Make one attempt."""
+        settings = read_settings(request.options)
+        headers, redactor = self._headers(settings)
+        try:
+            return await self._attempt(request, settings, headers, Hearing(self._format.decoder(), redactor, emit))
+        except ModelError as error:
+            redacted = redactor.error(error)
+            if redacted == error:
+                raise
+        # Outside of the handler: its context would show the secret in a traceback.
+        raise redacted
+
+    async def _attempt(
+        self, request: ModelRequest, settings: Settings, headers: Mapping[str, str], hearing: Hearing
+    ) -> Response:
+        from agentrail.adapters.models.http import OK, Patience, Post  # noqa: PLC0415 - it brings httpx
+
+        rendered = self._format.render(request, self._provider_name, self._model, settings)
+        base = settings.base_url or self._provider.base_url
+        patience = Patience(settings.connect_timeout, settings.first_byte_timeout, settings.next_byte_timeout)
+        body = with_extra(rendered.body, settings.extra)
+        post = Post(base + rendered.path, {**AGENT, **rendered.headers, **headers}, body, patience)
+        answer = await self._http.post(post, hearing.heard)
+        if answer.body or answer.status not in OK:
+            raise error_of_body(self._format.faults, answer.status, answer.headers, answer.body)
+        return hearing.response()
+
+    def _headers(self, settings: Settings) -> tuple[dict[str, str], Redactor]:
+        """Return the headers that the settings and the key give, and what takes the secrets out of anything."""
+        secrets: list[str] = []
+        headers: dict[str, str] = {}
+        key = self._key(settings)
+        if key is not None:
+            secrets.append(key)
+            headers |= self._format.key_headers(key)
+        for name, found in settings.headers.items():
+            named = secret_name(found)
+            if named is not None:
+                secrets.append(_usable(named, self._look_up(named)))
+            headers[name.lower()] = str(found) if named is None else secrets[-1]
+        return headers, Redactor(secrets)
+
+    def _key(self, settings: Settings) -> str | None:
+        if settings.api_key:
+            return _usable(settings.api_key, self._look_up(settings.api_key))
+        customary = self._provider.keys
+        for name in customary:
+            key = self._look_up(name)
+            if key:
+                return _usable(name, key)
+        if customary:
+            raise KeyMissing(listed(customary))
+        return None
+
+
+class Hearing:
+    """What is heard of one answer."""
+
+    __slots__ = ("_decoder", "_emit", "_reader", "_redactor")
+
+    def __init__(self, decoder: Decoder, redactor: Redactor, emit: EmitChunk) -> None:
+        self._decoder = decoder
+        self._redactor = redactor
+        self._emit = emit
+        self._reader = EventReader()
+
+    def heard(self, piece: bytes) -> bool:
+        """Take the next piece of the stream; return whether the answer is complete.
+
+        A piece without a chunk is a sign of life all the same: a ping, a comment, a block that nobody hears.
+        """
+        spoke = False
+        for event in self._reader.feed(piece):
+            for chunk in self._decoder.feed(event):
+                spoke = self._pass_on(chunk) or spoke
+            if self._decoder.complete:
+                return True
+        if not spoke:
+            self._emit(PING)
+        return False
+
+    def _pass_on(self, chunk: Chunk) -> bool:
+        fit = self._redactor.chunks(chunk)
+        for part in fit:
+            self._emit(part)
+        return bool(fit)
+
+    def response(self) -> Response:
+        """Return the whole answer."""
+        if not self._decoder.complete:
+            for event in self._reader.end():
+                for chunk in self._decoder.feed(event):
+                    self._pass_on(chunk)
+        response = self._redactor.response(self._decoder.response())
+        for chunk in self._redactor.rest():
+            self._emit(chunk)
+        return response
+
+
+def _usable(name: str, key: str | None) -> str:
+    """Return the secret *key* called *name*, if a header can hold it."""
+    if not key or not key.strip():
+        problem = f"`{name}`"
+        raise KeyMissing(problem)
+    key = key.strip()
+    if not key.isascii() or not key.isprintable():
+        problem = f"the secret `{name}` has characters that no header can hold"
+        raise BadModelOptions(problem)
+    return key

@@ -1,0 +1,197 @@
+"""The options of a model, which every provider takes: read from JSON, and checked.
+
+They stand in `SessionSpec.model_options` and behind the name in `switch_model`. Keys are names of secrets and never
+values: options are kept in the journal. What only one provider knows goes into `extra`, which is laid under the body of
+the request: it may add to it, and never replaces what was set here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+from agentrail.errors import BadModelOptions
+from agentrail.errors.branches import listed
+from agentrail.values.json import EMPTY, Json, JsonObject
+from agentrail.values.secrets import plain_secret, secret_name
+from agentrail.values.value import Value, value
+
+EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+"""How much a model may think, from nothing on."""
+
+CHOICES: Final = ("auto", "any", "none")
+"""Whether tools may be called, must be called, or must not; `{"tool": name}` asks for one of them."""
+
+
+@value
+class Settings(Value):
+    """Options that were read."""
+
+    api_key: str = ""
+    """The name of the secret that holds the key; empty: the provider's customary one."""
+    base_url: str = ""
+    """Where the API is; empty: the provider's own address."""
+    headers: Mapping[str, Json] = EMPTY
+    """Headers to add: texts, or secrets."""
+    connect_timeout: float = 10.0
+    """Seconds to connect."""
+    first_byte_timeout: float = 120.0
+    """Seconds to the first byte of the answer."""
+    next_byte_timeout: float = 60.0
+    """Seconds from one byte of the answer to the next."""
+    max_tokens: int | None = None
+    """How many tokens the answer may have; `None`: what is usual for the provider."""
+    temperature: float | None = None
+    """How much chance there is in the answer."""
+    reasoning_effort: str = ""
+    """How much the model may think, one of `EFFORTS`; empty: the provider decides."""
+    stop: tuple[str, ...] = ()
+    """Texts that end the answer."""
+    tool_choice: str = "auto"
+    """One of `CHOICES`, or `tool`."""
+    tool: str = ""
+    """The tool that must be called, if one must."""
+    response_format: JsonObject | None = None
+    """A JSON Schema that the answer follows; an empty one: any JSON object."""
+    cache: bool = True
+    """Whether the beginning of the request is marked for the provider's cache, where it wants marks."""
+    extra: JsonObject = EMPTY
+    """Further fields of the body, as the provider names them."""
+
+
+def read_settings(options: JsonObject) -> Settings:
+    """Return *options* as settings, or raise `BadModelOptions`."""
+    where = plain_secret(options)
+    if where is not None:
+        problem = f"`{where}` looks like a secret; give its name instead: `Secret(…)`"
+        raise BadModelOptions(problem)
+    changes: dict[str, object] = {}
+    for name, found in options.items():
+        reader = READERS.get(name)
+        if reader is None:
+            problem = (
+                f"there is no option `{name}`; there are {listed(READERS)}; "
+                f"a field that only this provider knows goes into `extra`"
+            )
+            raise BadModelOptions(problem)
+        if found is not None:
+            changes |= reader(name, found)
+    return Settings().but(**changes)
+
+
+def _wrong(name: str, found: Json, wanted: str) -> BadModelOptions:
+    return BadModelOptions(f"`{name}` is {found!r:.80}; it must be {wanted}")
+
+
+def _secret(name: str, found: Json) -> dict[str, object]:
+    named = secret_name(found)
+    if named is None:
+        problem = f"`{name}` must be the name of a secret: `Secret(…)`"
+        raise BadModelOptions(problem)
+    return {name: named}
+
+
+def _url(name: str, found: Json) -> dict[str, object]:
+    if not isinstance(found, str):
+        raise _wrong(name, found, "an address")
+    try:
+        parts = urlsplit(found)
+    except ValueError:
+        raise _wrong(name, found, "an address") from None
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise _wrong(name, found, "an address that begins with `https://` or `http://`")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        problem = f"`{name}` must be a plain address, without a user name, `?` or `#`"
+        raise BadModelOptions(problem)
+    return {name: found.rstrip("/")}
+
+
+def _headers(name: str, found: Json) -> dict[str, object]:
+    if not isinstance(found, Mapping) or secret_name(found) is not None:
+        raise _wrong(name, found, "an object of texts and secrets")
+    for key, item in found.items():
+        if not isinstance(item, str) and secret_name(item) is None:
+            where = f"{name}.{key}"
+            raise _wrong(where, item, "a text or a secret")
+    return {name: found}
+
+
+def _number(least: float, *, whole: bool) -> Callable[[str, Json], dict[str, object]]:
+    def read(name: str, found: Json) -> dict[str, object]:
+        kinds = (int,) if whole else (int, float)
+        if isinstance(found, bool) or not isinstance(found, kinds) or found < least:
+            raise _wrong(name, found, f"a {'whole number' if whole else 'number'}, {least:g} or more")
+        return {name: found if whole else float(found)}
+
+    return read
+
+
+def _effort(name: str, found: Json) -> dict[str, object]:
+    if found not in EFFORTS:
+        raise _wrong(name, found, f"one of {listed(EFFORTS)}")
+    return {name: found}
+
+
+def _texts(name: str, found: Json) -> dict[str, object]:
+    texts = (found,) if isinstance(found, str) else found
+    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) and text for text in texts):
+        raise _wrong(name, found, "a text, or a list of texts")
+    return {name: tuple(texts)}
+
+
+def _tool_choice(name: str, found: Json) -> dict[str, object]:
+    if found in CHOICES:
+        return {name: found}
+    tool = found.get("tool") if isinstance(found, Mapping) and len(found) == 1 else None
+    if not isinstance(tool, str) or not tool:
+        raise _wrong(name, found, f'one of {listed(CHOICES)}, or {{"tool": name}}')
+    return {name: "tool", "tool": tool}
+
+
+def _object(name: str, found: Json) -> dict[str, object]:
+    if not isinstance(found, Mapping):
+        raise _wrong(name, found, "an object")
+    return {name: found}
+
+
+def _flag(name: str, found: Json) -> dict[str, object]:
+    if not isinstance(found, bool):
+        raise _wrong(name, found, "true or false")
+    return {name: found}
+
+
+_SECONDS: Final = _number(0.001, whole=False)
+
+READERS: Final[Mapping[str, Callable[[str, Json], dict[str, object]]]] = {
+    "api_key": _secret,
+    "base_url": _url,
+    "headers": _headers,
+    "connect_timeout": _SECONDS,
+    "first_byte_timeout": _SECONDS,
+    "next_byte_timeout": _SECONDS,
+    "max_tokens": _number(1, whole=True),
+    "temperature": _number(0, whole=False),
+    "reasoning_effort": _effort,
+    "stop": _texts,
+    "tool_choice": _tool_choice,
+    "response_format": _object,
+    "cache": _flag,
+    "extra": _object,
+}
+"""The options there are, and how each is read."""
+
+
+def with_extra(body: JsonObject, extra: JsonObject) -> JsonObject:
+    """Return *body* with what *extra* adds to it; objects are merged, and what is set already stays."""
+    merged = dict(body)
+    for key, item in extra.items():
+        there = merged.get(key)
+        if key not in merged:
+            merged[key] = item
+        elif isinstance(there, Mapping) and isinstance(item, Mapping):
+            merged[key] = with_extra(there, item)
+        else:
+            problem = f"`extra` may not replace `{key}`, which the request sets already"
+            raise BadModelOptions(problem)
+    return merged

@@ -1,0 +1,96 @@
+"""Server-sent events from bytes: a reader that does no I/O and may be fed any pieces.
+
+It follows the standard's parsing rules (CR, LF or CRLF; comments; several `data` lines; one byte order mark), with one
+leniency: an event that the stream ends in, without the empty line behind it, is given by `end`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from agentrail.errors import StreamGarbled
+
+MAX_EVENT: Final = 16 * 1024 * 1024
+"""Bytes that one event may have."""
+
+_BOM: Final = b"\xef\xbb\xbf"
+_ENDS: Final = (b"\n", b"\r")
+
+
+class ServerEvent(NamedTuple):
+    """One event."""
+
+    name: str
+    """What it calls itself; empty if it does not."""
+    data: str
+    """Its data, the lines joined."""
+
+
+class EventReader:
+    """Reads one stream of events."""
+
+    __slots__ = ("_after_cr", "_begun", "_data", "_limit", "_name", "_rest", "_size")
+
+    def __init__(self, limit: int = MAX_EVENT) -> None:
+        self._limit = limit
+        self._rest: list[bytes] = []
+        self._data: list[str] = []
+        self._name = ""
+        self._size = 0
+        self._begun = False
+        self._after_cr = False
+
+    def feed(self, piece: bytes) -> list[ServerEvent]:
+        """Take the next *piece*, and return the events that end in it."""
+        if not piece:
+            return []
+        if self._after_cr and piece.startswith(b"\n"):
+            piece = piece[1:]
+        self._after_cr = piece.endswith(b"\r") or (self._after_cr and not piece)
+        self._size += len(piece)
+        if b"\n" not in piece and b"\r" not in piece:
+            if piece:
+                self._rest.append(piece)
+            self._check()
+            return []
+        lines = (b"".join(self._rest) + piece).splitlines()
+        self._rest = [] if piece.endswith(_ENDS) else [lines.pop()]
+        events = [event for line in lines if (event := self._line(line)) is not None]
+        self._check()
+        return events
+
+    def end(self) -> list[ServerEvent]:
+        """Return the event that the stream ended in, if there is one."""
+        if self._rest:
+            self._line(b"".join(self._rest))
+        event = self._finished()
+        return [] if event is None else [event]
+
+    def _check(self) -> None:
+        if self._size > self._limit:
+            problem = f"one event has more than {self._limit} bytes"
+            raise StreamGarbled(problem)
+
+    def _line(self, line: bytes) -> ServerEvent | None:
+        """Take a line; return the event that it ends."""
+        if not self._begun:
+            self._begun = True
+            line = line.removeprefix(_BOM)
+        if not line:
+            return self._finished()
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"data":
+            self._data.append(value.decode("utf-8", "replace"))
+        elif field == b"event":
+            self._name = value.decode("utf-8", "replace")
+        return None
+
+    def _finished(self) -> ServerEvent | None:
+        data, name = self._data, self._name
+        self._name = ""
+        self._size = sum(map(len, self._rest))
+        if not data:
+            return None
+        self._data = []
+        return ServerEvent(name, data[0] if len(data) == 1 else "\n".join(data))

@@ -1,0 +1,54 @@
+"""Secrets are names: what they stand for is looked up by the adapter that needs it, and never kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, final
+
+from agentrail.values.json import FrozenObject, Json
+
+_TELLTALE: Final = re.compile(
+    r"(?:.*[-_])?(?:(?:api|access|private|secret)[-_]?key|secret|token|password|authorization|credentials?|cookie)",
+    re.IGNORECASE,
+)
+_FIELD: Final = "secret"
+
+
+@final
+class Secret(FrozenObject):
+    """The name of a secret, such as that of an environment variable: `{"api_key": Secret("ACME_KEY")}`.
+
+    It is JSON, `{"secret": "ACME_KEY"}`, so it can be kept wherever options are.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, name: str) -> None:
+        super().__init__({_FIELD: name})
+
+
+def secret_name(found: Json) -> str | None:
+    """Return the name of the secret that *found* stands for, if it is one."""
+    if isinstance(found, Mapping) and len(found) == 1:
+        name = found.get(_FIELD)
+        return name if isinstance(name, str) else None
+    return None
+
+
+def plain_secret(found: Json, at: str = "") -> str | None:
+    """Return where *found* holds a text under a name that a secret would have, if it does."""
+    if isinstance(found, Mapping):
+        if secret_name(found) is not None:
+            return None
+        for key, item in found.items():
+            where = f"{at}.{key}" if at else key
+            if isinstance(item, str) and item and _TELLTALE.fullmatch(key):
+                return where
+            if (deeper := plain_secret(item, where)) is not None:
+                return deeper
+    elif isinstance(found, list | tuple):
+        for index, item in enumerate(found):
+            if (deeper := plain_secret(item, f"{at}[{index}]")) is not None:
+                return deeper
+    return None
