@@ -229,17 +229,20 @@ def tell_of_asked(w: Work, waiting: Suspension, given: AskAnswer) -> None:
     request, started = waiting.pause.request, waiting.started_at
     if started is None or not isinstance(request, RunTool):
         return
-    match given:
-        case AskOk(value=found):
-            said = f"{found}"
-        case Failed(error=error):
-            said = error
-        case TimedOut(seconds=seconds):
-            said = f"it was stopped after {seconds:g} s, the time its plugin gave it"
     w.emit(
-        ToolExecutionEnd(waiting.ask_id, request.name, (Text(said),), not isinstance(given, AskOk)),
+        ToolExecutionEnd(waiting.ask_id, request.name, (Text(_said(given)),), not isinstance(given, AskOk)),
         ToolExecutionMetrics(waiting.ask_id, request.name, started, w.at, w.at - started),
     )
+
+
+def _said(given: AskAnswer) -> str:
+    match given:
+        case AskOk(value=found):
+            return f"{found}"
+        case Failed(error=error):
+            return error
+        case TimedOut(seconds=seconds):
+            return f"it was stopped after {seconds:g} s, the time its plugin gave it"
 
 
 def drop_suspensions_of_done_calls(w: Work) -> None:
