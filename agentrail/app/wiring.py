@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import trio
 
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.app.models import Factory, Models
+from agentrail.app.models import Factory, Models, check_options
 from agentrail.app.spec import SessionSpec
 from agentrail.core.compacting import drop_oldest_rounds
 from agentrail.core.state import Attached, Setup, State
@@ -35,20 +35,23 @@ def wired(
     nursery: trio.Nursery,
     journal: Journal | None,
     models: Mapping[str, Factory],
+    secrets: Callable[[str], str | None] | None,
     seed: int | None,
     gate_width: float | None,
 ) -> Sessions:
     """Return the sessions of a new supervisor, with the tasks that they share already running."""
+    registry = Models(models, secrets)
     house = House(
         nursery=nursery,
         journal=MemoryJournal() if journal is None else journal,
-        model=Models(models),
+        model=registry,
         compactor=_compact,
         gate=Gate() if gate_width is None else Gate(gate_width),
         random_=random.Random(seed),  # noqa: S311 - jitter, no secrets
     )
     nursery.start_soon(house.timers.run)
     nursery.start_soon(house.gate.run)
+    nursery.start_soon(registry.run)
     return Sessions(house, wrap)
 
 
@@ -72,8 +75,8 @@ def outfitted(session_id: str, spec: SessionSpec, known: Callable[[str], Model])
     for (name, revision), tool in tools.items():
         judge.tool(name, revision, _validator(tool))
     model = _own_model(outfit, spec.model)
-    if isinstance(spec.model, str):
-        known(model)
+    options = freeze_object(spec.model_options)
+    check_options(known(model) if isinstance(spec.model, str) else spec.model, options)
     state = State(
         session_id,
         Setup(
@@ -84,7 +87,7 @@ def outfitted(session_id: str, spec: SessionSpec, known: Callable[[str], Model])
             spec.prompt_mode,
         ),
         model,
-        freeze_object(spec.model_options),
+        options,
         tools={name: Attached(tool.spec, 0) for (name, _), tool in tools.items()},
         seats=tuple(seats[place] for place in order),
     )
@@ -142,10 +145,10 @@ def _model_check(own: Mapping[str, Model], known: Callable[[str], Model]) -> Mod
     return why_not
 
 
-def _model_name(session: Session, model: str | Model) -> str:
-    """Return the name of *model*, after making sure that there is such a model."""
+def _model_name(session: Session, model: str | Model, options: JsonObject) -> str:
+    """Return the name of *model*, after making sure that there is such a model and that it takes *options*."""
     name = _own_model(session.outfit, model)
-    session.performer.model(name)
+    check_options(session.performer.model(name), options)
     return name
 
 
