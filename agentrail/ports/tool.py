@@ -9,6 +9,7 @@ import attrs
 
 from agentrail.ports.jobs import Jobs
 from agentrail.ports.sandbox import Sandbox
+from agentrail.ports.threads import Threads
 from agentrail.ports.web import Web
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.tools import Todo, ToolResult, ToolSpec
@@ -44,13 +45,15 @@ class ToolContext(Value):
     cost_usd: float | None = None
     """What the session has cost; `None`: not known."""
     report: Callable[[str], None] = attrs.field(default=unheard)
-    """Say how far it is: subscribers see it at once."""
+    """Say how far it is: subscribers see it at once. In a worker thread it ends a call that was cancelled."""
     sandbox: Sandbox | None = None
     """Where files are and commands run; a session always gives one."""
     jobs: Jobs | None = None
     """What runs in the session's background; a session always gives it."""
     web: Web | None = None
     """How pages are fetched; a session always gives it."""
+    threads: Threads | None = None
+    """Where sync code runs; a session always gives it."""
 
 
 class Tool(Protocol):

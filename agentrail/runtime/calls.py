@@ -13,6 +13,7 @@ from agentrail.core.inputs import AnyInput, ToolRaised, ToolReturned, ToolStoppe
 from agentrail.errors import ToolError
 from agentrail.ports.tool import Tool, ToolContext
 from agentrail.runtime.border import CRASHES, described, fit_result, mended
+from agentrail.runtime.threads import CallThreads, Threads
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.tools import ToolExecutionUpdate
 from agentrail.values.json import JsonObject
@@ -33,12 +34,13 @@ async def execute(tool: Tool, args: JsonObject, ctx: ToolContext) -> ToolResult:
 class RunningCall:
     """A call that runs, or that was cancelled and has not ended yet."""
 
-    __slots__ = ("_ended", "_started", "_tool", "_whisper", "scope")
+    __slots__ = ("_ended", "_started", "_tool", "_whisper", "scope", "threads")
 
     def __init__(
         self,
         started: StartCall,
         tool: Tool,
+        threads: Threads,
         whisper: Callable[[Event], None],
         ended: Callable[[RunningCall, AnyInput], None],
     ) -> None:
@@ -47,6 +49,7 @@ class RunningCall:
         self._whisper = whisper
         self._ended = ended
         self.scope = trio.CancelScope()
+        self.threads = CallThreads(threads, started.name)
 
     @property
     def call_id(self) -> str:
@@ -64,25 +67,38 @@ class RunningCall:
         return self._tool.spec.immune
 
     def report(self, update: str) -> None:
-        """Say how far the call is, as long as anybody is interested."""
+        """Say how far the call is, as long as anybody is interested; a thread that nobody waits for ends here."""
+        if trio.lowlevel.in_trio_run():
+            self._say(update)
+        else:
+            trio.from_thread.check_cancelled()
+            trio.from_thread.run_sync(self._say, update)
+
+    def _say(self, update: str) -> None:
         if not self.scope.cancel_called:
             self._whisper(ToolExecutionUpdate(self.call_id, mended(update)))
 
     async def run(self, ctx: ToolContext) -> None:
-        """Run the tool and post its one closing input."""
-        started = self._started
-        closing: AnyInput = ToolStopped(started.call_id, started.attempt)
+        """Run the tool and post its one closing input, when nothing of it runs any more."""
+        closing: AnyInput = ToolStopped(self._started.call_id, self._started.attempt)
         try:
-            if self.scope.cancel_called:  # before its first step: a tool may do much before it first waits
-                return
-            with self.scope:
-                result = await execute(self._tool, started.args, ctx)
-                closing = ToolReturned(started.call_id, started.attempt, result)
-        except CRASHES as error:
-            log.warning("tool `%s` raised in call %s", self.name, self.call_id, exc_info=True)
-            closing = ToolRaised(started.call_id, started.attempt, described(error))
+            closing = await self._closing(ctx, closing)
+            if self.scope.cancel_called:
+                await self.threads.wait_ended()
         finally:
             self._ended(self, closing)
+
+    async def _closing(self, ctx: ToolContext, stopped: AnyInput) -> AnyInput:
+        started = self._started
+        if self.scope.cancel_called:  # before its first step: a tool may do much before it first waits
+            return stopped
+        try:
+            with self.scope:
+                return ToolReturned(started.call_id, started.attempt, await execute(self._tool, started.args, ctx))
+        except CRASHES as error:
+            log.warning("tool `%s` raised in call %s", self.name, self.call_id, exc_info=True)
+            return ToolRaised(started.call_id, started.attempt, described(error))
+        return stopped
 
 
 class Calls:

@@ -16,13 +16,14 @@ from agentrail.ports.web import Web
 from agentrail.runtime.calls import Calls
 from agentrail.runtime.clock import Clock
 from agentrail.runtime.gate import Gate
+from agentrail.runtime.threads import Threads
 from agentrail.runtime.timers import Timers
 
 
 class House:
     """What all sessions of a supervisor share."""
 
-    __slots__ = ("calls", "clock", "compactor", "gate", "journal", "model", "nursery", "random", "timers")
+    __slots__ = ("calls", "clock", "compactor", "gate", "journal", "model", "nursery", "random", "threads", "timers")
 
     def __init__(
         self,
@@ -42,6 +43,7 @@ class House:
         self.random = random_
         self.calls = Calls()
         self.clock = Clock()
+        self.threads = Threads()
         self.timers = Timers()
 
 

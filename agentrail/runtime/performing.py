@@ -25,6 +25,7 @@ from agentrail.runtime.jobs import BackgroundJobs
 from agentrail.runtime.parts import House, Outfit
 from agentrail.runtime.slot import Slot
 from agentrail.runtime.streams import Stream
+from agentrail.runtime.threads import CallThreads
 from agentrail.values.events.envelope import Event
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial
 
@@ -177,10 +178,10 @@ class Performer:
         if tool is None:
             self._post(ToolRaised(effect.call_id, effect.attempt, f"UnknownTool: `{effect.name}` has no code here"))
             return
-        call = RunningCall(effect, tool, self._whisper, self._call_ended)
+        call = RunningCall(effect, tool, self._house.threads, self._whisper, self._call_ended)
         self._calls[effect.call_id] = call
         self._house.calls.add(call)
-        self._house.nursery.start_soon(call.run, self._context(effect.call_id, effect.key, call.report))
+        self._house.nursery.start_soon(call.run, self._context(effect.call_id, effect.key, call.report, call.threads))
 
     def _call_ended(self, call: RunningCall, closing: AnyInput) -> None:
         self._house.calls.remove(call)
@@ -188,10 +189,10 @@ class Performer:
             del self._calls[call.call_id]
         self._post(closing)
 
-    def _context(self, call_id: str, key: str, report: Callable[[str], None]) -> ToolContext:
+    def _context(self, call_id: str, key: str, report: Callable[[str], None], threads: CallThreads) -> ToolContext:
         state = self.state
         if state is None:
-            return ToolContext(self._session_id, call_id, key)
+            return ToolContext(self._session_id, call_id, key, threads=threads)
         surroundings = self._outfit.surroundings
         return ToolContext(
             self._session_id,
@@ -208,6 +209,7 @@ class Performer:
             surroundings.sandbox,
             self._jobs,
             surroundings.web,
+            threads,
         )
 
     def cancel_calls(self, effect: effects.CancelCalls) -> None:
@@ -238,7 +240,8 @@ class Performer:
         """Do what a plugin asked for in a task of its own."""
         ask = self._asks[effect.ask_id] = RunningAsk(effect.ask_id)
         world = World(self.model, self._tool, self._outfit.surroundings.sandbox, self._outfit.services)
-        ctx = self._context(effect.ask_id, f"{self._session_id}/{effect.ask_id}", unheard)
+        threads = CallThreads(self._house.threads, type(effect.request).__name__)
+        ctx = self._context(effect.ask_id, f"{self._session_id}/{effect.ask_id}", unheard, threads)
 
         def post(given: AnyInput) -> None:
             self._asks.pop(ask.ask_id, None)

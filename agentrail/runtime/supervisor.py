@@ -142,8 +142,12 @@ class Sessions:
         calls = self.house.calls
         with trio.move_on_after(STRAGGLER_AFTER):
             await calls.wait_empty()
-        if calls.names():
-            log.warning("tools that ignore their cancellation are waited for: %s", ", ".join(calls.names()))
+        left = self.house.threads.names()
+        if left:
+            log.warning("threads of tools that do not end are left behind: %s", ", ".join(left))
+        stubborn = [name for name in calls.names() if name not in left]
+        if stubborn:
+            log.warning("tools that ignore their cancellation are waited for: %s", ", ".join(stubborn))
         self.house.nursery.cancel_scope.cancel()
 
 

@@ -5,7 +5,7 @@ from agentrail.ports.tool import Tool, ToolContext
 from agentrail.tools.adopting import as_tool
 from agentrail.tools.bounds import Length, Pattern, Range
 from agentrail.tools.declaring import make_spec
-from agentrail.tools.function import FunctionTool, tool
+from agentrail.tools.function import FunctionTool, SyncTool, tool
 from agentrail.tools.validation import validator_for
 from agentrail.values.tools import (
     AskUser,
@@ -34,6 +34,7 @@ __all__ = [
     "Pattern",
     "Range",
     "SetTodos",
+    "SyncTool",
     "Todo",
     "Tool",
     "ToolContext",

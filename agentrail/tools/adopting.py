@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import cast
 
 from agentrail.errors import BadTool
 from agentrail.ports.tool import Tool
 from agentrail.tools.declaring import check_declared, check_schema
-from agentrail.tools.function import FunctionTool, tool
+from agentrail.tools.function import Made, tool
 from agentrail.values.tools import EffectClass, ToolSpec
 
 
 def as_tool(given: object) -> Tool:
-    """Return *given*, an async function or an object with `spec` and `execute`, as a tool; else raise `BadTool`."""
-    if isinstance(given, FunctionTool):
+    """Return *given*, a function or an object with `spec` and `execute`, as a tool; else raise `BadTool`."""
+    if isinstance(given, Made):
         return cast("Tool", given)
     name = getattr(given, "__name__", type(given).__name__)
     if isinstance(given, type):
         raise BadTool(name, "it is a class; make an object of it")
     if inspect.isroutine(given):
-        return tool(cast("Callable[..., Coroutine[object, object, object]]", given))
+        return tool(cast("Callable[..., object]", given))
     spec = getattr(given, "spec", None)
     if not isinstance(spec, ToolSpec):
         raise BadTool(
-            name, "it has no `spec` that is a `ToolSpec`; use an async function, or a class with `spec` and `execute`"
+            name, "it has no `spec` that is a `ToolSpec`; use a function, or a class with `spec` and `execute`"
         )
     if not inspect.iscoroutinefunction(getattr(given, "execute", None)):
         raise BadTool(

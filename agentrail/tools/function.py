@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Coroutine
-from typing import Generic, ParamSpec, TypeVar, final, overload
+from typing import Generic, ParamSpec, Protocol, TypeVar, cast, final, overload
 
 from typing_extensions import Unpack
 
@@ -22,28 +23,26 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@final
-class FunctionTool(Generic[P, R]):
-    """An async function that a model may call; called by a program, it is the function."""
+class Made(Generic[P, R]):
+    """What a tool of an async function and one of a sync function have in common."""
 
     spec: ToolSpec
     """Everything about it but its code."""
     __name__: str
 
-    def __init__(self, fn: Callable[P, Coroutine[object, object, R]], spec: ToolSpec, signature: Signature) -> None:
+    def __init__(self, fn: Callable[P, R], spec: ToolSpec, signature: Signature) -> None:
         functools.update_wrapper(self, fn)
         self.spec = spec
         self._fn = fn
-        self._by_name: Callable[..., Coroutine[object, object, R]] = fn
         self._read = signature.read
         self._context = signature.context
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[object, object, R]:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function."""
         return self._fn(*args, **kwargs)
 
     def __repr__(self) -> str:
-        return f"FunctionTool({self.spec.name!r})"
+        return f"{type(self).__name__}({self.spec.name!r})"
 
     async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
         """Call the function with *args*; arguments that do not fit, and `ToolError`, are an `Err`."""
@@ -54,36 +53,69 @@ class FunctionTool(Generic[P, R]):
         if self._context is not None:
             given[self._context] = ctx
         try:
-            returned = await self._by_name(**given)
+            returned = await self._call(given, ctx)
         except ToolError as why:
             return err(str(why))
         return as_result(self.spec.name, returned)
 
+    async def _call(self, given: dict[str, object], _: ToolContext, /) -> object:
+        raise NotImplementedError
+
+
+@final
+class FunctionTool(Made[P, Coroutine[object, object, R]]):
+    """An async function that a model may call; called by a program, it is the function."""
+
+    async def _call(self, given: dict[str, object], _: ToolContext, /) -> object:
+        return await cast("Callable[..., Coroutine[object, object, R]]", self._fn)(**given)
+
+
+@final
+class SyncTool(Made[P, R]):
+    """A sync function that a model may call, in a worker thread; called by a program, it is the function."""
+
+    async def _call(self, given: dict[str, object], ctx: ToolContext, /) -> object:
+        def work() -> object:
+            returned: object = cast("Callable[..., R]", self._fn)(**given)
+            if inspect.iscoroutine(returned):
+                returned.close()
+                raise TypeError(f"the tool `{self.spec.name}` returned a coroutine; make it `async def`")  # noqa: EM102, TRY003 - a crash of the call
+            return returned
+
+        return work() if ctx.threads is None else await ctx.threads.run(work)
+
+
+class Decorator(Protocol):
+    """Makes a tool of a function."""
+
+    @overload
+    def __call__(self, fn: Callable[P, Coroutine[object, object, R]], /) -> FunctionTool[P, R]: ...  # type: ignore[overload-overlap]  # the first that fits counts
+
+    @overload
+    def __call__(self, fn: Callable[P, R], /) -> SyncTool[P, R]: ...
+
 
 @overload
-def tool(fn: Callable[P, Coroutine[object, object, R]], /) -> FunctionTool[P, R]: ...
+def tool(fn: Callable[P, Coroutine[object, object, R]], /) -> FunctionTool[P, R]: ...  # type: ignore[overload-overlap]  # the first that fits counts
 
 
 @overload
-def tool(
-    *, name: str | None = None, **options: Unpack[Options]
-) -> Callable[[Callable[P, Coroutine[object, object, R]]], FunctionTool[P, R]]: ...
+def tool(fn: Callable[P, R], /) -> SyncTool[P, R]: ...
 
 
-def tool(
-    fn: Callable[P, Coroutine[object, object, R]] | None = None,
-    /,
-    *,
-    name: str | None = None,
-    **options: Unpack[Options],
-) -> FunctionTool[P, R] | Callable[[Callable[P, Coroutine[object, object, R]]], FunctionTool[P, R]]:
-    """Make a tool of an async function: `@tool`, or `@tool(timeout=30)` with what it declares.
+@overload
+def tool(*, name: str | None = None, **options: Unpack[Options]) -> Decorator: ...
+
+
+def tool(fn: Callable[..., object] | None = None, /, *, name: str | None = None, **options: Unpack[Options]) -> object:
+    """Make a tool of a function: `@tool`, or `@tool(timeout=30)` with what it declares.
 
     Its name, unless *name* is given, its description and the schema of its arguments come from the function. A plain
-    return is an `Ok`; raising `ToolError` is an `Err`. A function of which no tool can be made is a `BadTool`.
+    return is an `Ok`; raising `ToolError` is an `Err`. A sync function runs in a worker thread. A function of which no
+    tool can be made is a `BadTool`.
     """
 
-    def decorate(fn: Callable[P, Coroutine[object, object, R]]) -> FunctionTool[P, R]:
+    def decorate(fn: Callable[..., object]) -> object:
         called = getattr(fn, "__name__", type(fn).__name__) if name is None else name
         signature = read_signature(fn, called)
         spec = declare(called, signature.description, signature.parameters, options)
@@ -91,6 +123,8 @@ def tool(
             raise BadTool(
                 called, "a `checkable` tool has a `probe(key)`; write a class with `spec`, `execute` and `probe`"
             )
-        return FunctionTool(fn, spec, signature)
+        if inspect.iscoroutinefunction(fn):
+            return FunctionTool(cast("Callable[..., Coroutine[object, object, object]]", fn), spec, signature)
+        return SyncTool(fn, spec, signature)
 
     return decorate if fn is None else decorate(fn)

@@ -39,7 +39,7 @@ class Signature(Value):
 
 def read_signature(fn: Callable[..., object], tool: str) -> Signature:
     """Read *fn*, which becomes the tool named *tool*; `BadTool` if a model could not be told how to call it."""
-    _refuse_unless_async(fn, tool)
+    _refuse_unless_function(fn, tool)
     itself = Place(tool, "it")
     written = read_docstring(fn.__doc__)
     if not written.summary:
@@ -65,13 +65,11 @@ def read_signature(fn: Callable[..., object], tool: str) -> Signature:
     return Signature(written.summary, schema_of(fields), object_reader(fields), context)
 
 
-def _refuse_unless_async(fn: Callable[..., object], tool: str) -> None:
+def _refuse_unless_function(fn: Callable[..., object], tool: str) -> None:
     if not inspect.isroutine(fn):
         raise BadTool(tool, "it is no function; decorate a function, or write a class with `spec` and `execute`")
-    if inspect.isasyncgenfunction(fn):
+    if inspect.isasyncgenfunction(fn) or inspect.isgeneratorfunction(fn):
         raise BadTool(tool, "it yields, but a call has one result; return it, and report progress with `ctx.report`")
-    if not inspect.iscoroutinefunction(fn):
-        raise BadTool(tool, "it is a sync function, which would hold up every session; make it `async def`")
 
 
 def _field(parameter: inspect.Parameter, hint: object, written: str | None, at: Place) -> Field:

@@ -79,10 +79,10 @@ def test_a_spec_is_written_by_hand() -> None:
 
 
 NO_TOOLS: list[tuple[object, str]] = [
-    (3, "cannot make a tool of `int`: it has no `spec` that is a `ToolSpec`; use an async function, or a class with"),
+    (3, "cannot make a tool of `int`: it has no `spec` that is a `ToolSpec`; use a function, or a class with `spec`"),
     (Query, "cannot make a tool of `Query`: it is a class; make an object of it"),
     (Sync(), "cannot make a tool of `sync`: it has no `execute` that is an `async def`; give it `async def execute"),
-    (print, "cannot make a tool of `print`: it is a sync function"),
+    (len, "cannot make a tool of `len`: its parameter `obj` is positional-only"),
     (Query(ToolSpec("a b", "Ask.")), "models call tools by 1 to 64 letters, digits, `_` and `-`"),
     (Query(ToolSpec("query", " ")), "it has no description, which is what the model reads; give it one"),
     (

@@ -1,6 +1,6 @@
 import dataclasses
 import functools
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from enum import Enum, Flag
@@ -162,8 +162,9 @@ async def misnamed(x: int) -> None:
     """
 
 
-def sync(x: int) -> None:
+def sync_yielding(x: int) -> Iterator[int]:
     """Do."""
+    yield x
 
 
 async def yielding(x: int) -> AsyncIterator[int]:  # noqa: ASYNC124 - a tool is async
@@ -190,7 +191,7 @@ FUNCTIONS: list[tuple[Callable[..., object], str]] = [
     (undocumented, "it has no docstring; its first paragraph is what the model reads"),
     (only_arguments, "it has no docstring; its first paragraph is what the model reads"),
     (misnamed, "it documents an argument `y` that it does not have; correct the docstring"),
-    (sync, "it is a sync function, which would hold up every session; make it `async def`"),
+    (sync_yielding, "it yields, but a call has one result; return it, and report progress with `ctx.report`"),
     (yielding, "it yields, but a call has one result; return it, and report progress with `ctx.report`"),
 ]
 

@@ -61,6 +61,34 @@ async def test_a_call_gives_the_context_and_leaves_defaults_to_the_function() ->
     assert heard == ["looking at Oslo"]
 
 
+async def test_a_sync_function_is_a_tool_too() -> None:
+    @tool(effect="pure")
+    def area(width: int, ctx: ToolContext, *, height: int = 2) -> int:
+        """Multiply."""
+        if not width:
+            raise ToolError("too narrow")  # noqa: TRY003 - for the model
+        return width * height + ctx.turn
+
+    assert area(2, ToolContext(), height=3) == 6
+    assert (area.__name__, repr(area), area.spec.effect) == ("area", "SyncTool('area')", EffectClass.PURE)
+    assert await area.execute(freeze_object({"width": 4}), ToolContext(turn=1)) == Ok((Data(9),))
+    assert await area.execute(freeze_object({"width": 0}), ToolContext()) == err("too narrow")
+    assert isinstance(await area.execute(freeze_object({"width": "4"}), ToolContext()), Err)
+
+
+async def test_a_sync_function_that_returns_a_coroutine_is_a_clear_error() -> None:
+    async def look() -> str:  # noqa: ASYNC124 - it is never run
+        return ""
+
+    @tool
+    def wrapped() -> object:
+        """Look."""
+        return look()
+
+    with pytest.raises(TypeError, match="the tool `wrapped` returned a coroutine; make it `async def`"):
+        await wrapped.execute(EMPTY, ToolContext())
+
+
 def test_a_tool_declares_what_it_was_told_to() -> None:
     assert summary.spec.but(parameters=EMPTY) == ToolSpec(
         "sum_up",

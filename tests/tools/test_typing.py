@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine
 from typing import Protocol, assert_type
 
-from agentrail.tools import FunctionTool, Tool, ToolContext, ToolResult, ToolSpec, as_tool, tool
+from agentrail.tools import FunctionTool, SyncTool, Tool, ToolContext, ToolResult, ToolSpec, as_tool, tool
 from agentrail.values.json import EMPTY
 
 
@@ -19,17 +19,28 @@ async def area(width: float, height: float) -> float:  # noqa: ASYNC124 - a tool
     return width * height
 
 
+@tool
+def double(number: int) -> int:
+    """Double a number."""
+    return 2 * number
+
+
 class Weather(Protocol):
     def __call__(self, city: str, ctx: ToolContext, *, days: int = 1) -> Coroutine[object, object, str]: ...
 
 
-async def the_signature_is_kept(plain: Callable[[str, int], Coroutine[object, object, bool]]) -> None:
+async def the_signature_is_kept(
+    plain: Callable[[str, int], Coroutine[object, object, bool]], the_same: Callable[[int], int]
+) -> None:
     same: Weather = weather
     assert_type(await same("Oslo", ToolContext()), str)
     assert_type(await weather("Oslo", ToolContext(), days=2), str)
     assert_type(await area(1, height=2), float)
     assert_type(tool(plain), FunctionTool[[str, int], bool])
     assert_type(tool(name="b")(plain), FunctionTool[[str, int], bool])
+    assert_type(double(4), int)
+    assert_type(tool(name="b")(the_same), SyncTool[[int], int])
+    double("4")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     await weather(3, ToolContext())  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     await weather("Oslo")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
     await area(1, 2, depth=3)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
@@ -38,6 +49,8 @@ async def the_signature_is_kept(plain: Callable[[str, int], Coroutine[object, ob
 
 async def a_function_tool_is_a_tool() -> None:
     taken: Tool = weather
+    also: Tool = double
+    assert_type(also.spec, ToolSpec)
     assert_type(taken.spec, ToolSpec)
     assert_type(await weather.execute(EMPTY, ToolContext()), ToolResult)
     assert_type(as_tool(weather), Tool)

@@ -1,0 +1,82 @@
+"""Worker threads for the sync code of tools: they cannot be stopped, so it is known which of them go on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Final, TypeVar, cast
+
+import trio
+
+from agentrail.errors import ToolError
+
+T = TypeVar("T")
+
+MAX_WORKING: Final = 128
+"""Threads of one supervisor that are waited for at the same time; further calls wait for one of them."""
+
+MAX_LEFT: Final = 64
+"""Threads of one supervisor that go on although nobody waits for them; beyond it no more are started."""
+
+
+class Threads:
+    """The worker threads of all sessions."""
+
+    __slots__ = ("_running", "places")
+
+    def __init__(self) -> None:
+        self.places = trio.CapacityLimiter(MAX_WORKING)
+        self._running: Counter[str] = Counter()
+
+    def names(self) -> tuple[str, ...]:
+        """Return the tools whose threads have not ended."""
+        return tuple(sorted(+self._running))
+
+    def check(self) -> None:
+        """Raise `ToolError` if so many threads go on with nobody waiting that one more had better not start."""
+        left = self._running.total() - self.places.borrowed_tokens
+        if left >= MAX_LEFT:
+            among = ", ".join(f"`{name}`" for name in self.names())
+            raise ToolError(f"{left} threads of stopped calls go on, so no more are started; they are among {among}")  # noqa: EM102, TRY003 - for the model
+
+    def note(self, name: str, change: int) -> None:
+        """Count a thread of the tool called *name* that starts, or has ended."""
+        self._running[name] += change
+
+
+class CallThreads:
+    """The worker threads of one call."""
+
+    __slots__ = ("_all", "_idle", "_name", "_running")
+
+    def __init__(self, threads: Threads, name: str) -> None:
+        self._all = threads
+        self._name = name
+        self._running = 0
+        self._idle: trio.Event | None = None
+
+    async def run(self, work: Callable[[], T], /) -> T:
+        """Return what *work* returns in a worker thread; whoever is cancelled does not wait for it."""
+        self._all.check()
+        async with self._all.places:
+            counted = cast("trio.CapacityLimiter", self)  # Trio takes whatever has these two methods
+            return await trio.to_thread.run_sync(work, thread_name=self._name, abandon_on_cancel=True, limiter=counted)
+
+    async def acquire_on_behalf_of(self, _: object) -> None:
+        """Count a thread that is about to start."""
+        await trio.lowlevel.checkpoint()
+        self._running += 1
+        self._all.note(self._name, 1)
+
+    def release_on_behalf_of(self, _: object) -> None:
+        """Forget a thread that has ended, also one that nobody waited for."""
+        self._running -= 1
+        self._all.note(self._name, -1)
+        if not self._running and self._idle is not None:
+            self._idle.set()
+
+    async def wait_ended(self) -> None:
+        """Return when all have ended."""
+        if self._running:
+            self._idle = trio.Event()
+            await self._idle.wait()
