@@ -121,3 +121,21 @@ class BadRecord(JournalError):
 
     def __init__(self, session: str, number: int, problem: str) -> None:
         super().__init__(session, number, problem)
+
+
+class JournalInUse(JournalError):
+    """Another process writes this journal."""
+
+    wording = "the journal `{0}` is in use ({1}); stop whoever uses it, or take it over with `take_over=True`"
+
+    def __init__(self, path: str, owner: str) -> None:
+        super().__init__(path, owner)
+
+
+class JournalUnusable(JournalError):
+    """A journal cannot be opened, or is damaged as a whole."""
+
+    wording = "the journal `{0}` cannot be used: {1}"
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(path, problem)

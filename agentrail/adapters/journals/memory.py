@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 from agentrail.errors import Fenced
 from agentrail.ports.journal import (
@@ -118,8 +118,8 @@ def _packed(value: Record | Snapshot) -> Packed:
 
 
 def _loaded(wanted: type[T], kept: T | Packed) -> T:
-    if isinstance(kept, wanted):
+    if isinstance(kept, Record | Snapshot):
         return kept
     from agentrail.adapters.journals.packing import unpack  # noqa: PLC0415 - see `_packed`
 
-    return unpack(wanted, cast("Packed", kept))
+    return unpack(wanted, kept)

@@ -1,0 +1,3 @@
+"""The journal in an SQLite file."""
+
+from agentrail.adapters.journals.sqlite.journal import SqliteJournal as SqliteJournal

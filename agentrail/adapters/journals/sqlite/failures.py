@@ -1,0 +1,68 @@
+"""What SQLite's errors mean: nothing was written, nobody knows, or the file cannot be used.
+
+Before the commit, whatever fails is rolled back. In the commit itself only a full disk and a lock are sure to have left
+nothing behind; any other error there may be a failed sync, after which the kernel may have dropped what it could not
+write and say that all is well the next time.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from agentrail.errors import CommitUnknown, JournalError, JournalFull, JournalUnusable
+
+_PRIMARY = 0xFF
+"""Which bits of a code say what failed; the others say how."""
+
+_NO_SPACE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_PASSING = _NO_SPACE | {
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+}
+"""What may be different the next time."""
+
+
+def _kind(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & _PRIMARY
+
+
+def _said(error: sqlite3.Error) -> str:
+    name = getattr(error, "sqlite_errorname", None)
+    return f"{error}" if name is None else f"{error}, {name}"
+
+
+def is_passing(error: sqlite3.Error) -> bool:
+    """Whether *error* says nothing of what was to be written."""
+    return _kind(error) in _PASSING
+
+
+def rolled_back(error: sqlite3.Error, path: Path) -> JournalError:
+    """Return what *error* means if the transaction was rolled back before its commit."""
+    return JournalFull(_said(error)) if is_passing(error) else JournalUnusable(str(path), _said(error))
+
+
+def not_opened(error: sqlite3.Error | OSError, path: Path) -> JournalError:
+    """Return what *error* means if the file could not even be opened."""
+    if isinstance(error, sqlite3.Error):
+        return JournalFull(_said(error)) if _kind(error) in _NO_SPACE else JournalUnusable(str(path), _said(error))
+    return JournalUnusable(str(path), f"it cannot be opened ({error.strerror})")
+
+
+def in_commit(error: sqlite3.Error) -> JournalError:
+    """Return what *error* means if it comes from the commit itself."""
+    return JournalFull(_said(error)) if _kind(error) in _NO_SPACE else CommitUnknown(_said(error))
+
+
+def in_checkpoint(error: sqlite3.Error) -> CommitUnknown | None:
+    """Return what *error* means if it comes from a checkpoint; `None`: it can be done later."""
+    unknown = in_commit(error)
+    return unknown if isinstance(unknown, CommitUnknown) else None
+
+
+def fresh(error: JournalError) -> JournalError:
+    """Return *error* anew: each caller has a traceback of its own."""
+    return type(error)(*error.args)

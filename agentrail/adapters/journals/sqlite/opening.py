@@ -1,0 +1,107 @@
+"""Opening the file: made if need be, never taken for a journal if it is none, written by one process only."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from agentrail.adapters.journals.sqlite.failures import not_opened
+from agentrail.adapters.journals.sqlite.ownership import Ownership
+from agentrail.adapters.journals.sqlite.places import make_file
+from agentrail.adapters.journals.sqlite.tables import SCHEMA, TABLES, is_ours, pragma
+from agentrail.errors import JournalError, JournalUnusable
+
+WAIT: Final = 2.0
+"""Seconds to wait for another program's lock on the file."""
+
+Connect = Callable[..., sqlite3.Connection]
+"""What opens a connection: `sqlite3.connect`, or something that fails on purpose."""
+
+SETTINGS: Final = ("cell_size_check = ON", "trusted_schema = OFF", "fullfsync = ON", "checkpoint_fullfsync = ON")
+WRITER_SETTINGS: Final = ("wal_autocheckpoint = 0",)
+
+
+def open_for_reading(path: Path, connect: Connect) -> sqlite3.Connection | None:
+    """Return a connection that only reads; `None`: there is no journal yet."""
+    if not path.exists():
+        return None
+    connection = connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=WAIT, isolation_level=None)
+    try:
+        _set(connection, SETTINGS)
+        connection.execute("BEGIN")
+        known = _check(connection, path)
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.close()
+        raise
+    if not known:
+        connection.close()
+        return None
+    return connection
+
+
+def open_for_writing(
+    path: Path, connect: Connect, ownership: Ownership, *, synchronous: str, take_over: bool
+) -> tuple[sqlite3.Connection, int]:
+    """Return a connection that writes, and the generation of its right to; raise why there is none."""
+    try:
+        make_file(path)
+        connection = connect(str(path), timeout=WAIT, isolation_level=None)
+    except (OSError, sqlite3.Error) as error:
+        raise not_opened(error, path) from error
+    try:
+        _set(connection, SETTINGS)
+        if not is_ours(connection) and pragma(connection, "schema_version") != 0:
+            raise JournalUnusable(str(path), NOT_OURS)
+        _set(connection, (*WRITER_SETTINGS, f"synchronous = {synchronous}"))
+        mode = pragma(connection, "journal_mode = WAL")
+        if mode != "wal":
+            raise JournalUnusable(str(path), f"its file system cannot do what WAL needs (`{mode}`)")
+        generation = _become_owner(connection, path, ownership, take_over=take_over)
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except (OSError, sqlite3.Error, JournalError) as error:
+        ownership.release()
+        connection.close()
+        raise (error if isinstance(error, JournalError) else not_opened(error, path)) from error
+    return connection, generation
+
+
+NOT_OURS: Final = "it is a file of another program; give another path"
+
+
+def _set(connection: sqlite3.Connection, settings: tuple[str, ...]) -> None:
+    for setting in settings:
+        connection.execute(f"PRAGMA {setting}")
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> bool:
+    """Return whether there are tables; raise `JournalUnusable` for a file that is not a journal of our time."""
+    if not is_ours(connection):
+        if pragma(connection, "schema_version") != 0:
+            raise JournalUnusable(str(path), NOT_OURS)
+        return False
+    version = pragma(connection, "user_version")
+    if version != SCHEMA:
+        raise JournalUnusable(str(path), f"its tables have version {version}, and this agentrail knows {SCHEMA}")
+    return True
+
+
+def _become_owner(connection: sqlite3.Connection, path: Path, ownership: Ownership, *, take_over: bool) -> int:
+    """Take the lock and raise the generation, in one transaction, so that no two do it at a time."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if not _check(connection, path):
+            for statement in TABLES:
+                connection.execute(statement)
+        ownership.take(over=take_over)
+        connection.execute("UPDATE journal SET generation = generation + 1")
+        row: tuple[int] = connection.execute("SELECT generation FROM journal").fetchone()
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return row[0]

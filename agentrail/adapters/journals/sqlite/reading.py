@@ -1,0 +1,186 @@
+"""What is read of a journal, by a connection of its own in a thread of its own; and what the writer has to look up."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import zip_longest
+from pathlib import Path
+from typing import Final, TypeVar
+
+from agentrail.adapters.journals.packing import NO_CHECK, Packed, UnpackError, check_of, unpack
+from agentrail.adapters.journals.sqlite.failures import is_passing, rolled_back
+from agentrail.adapters.journals.sqlite.opening import Connect, open_for_reading
+from agentrail.adapters.journals.sqlite.tables import COLUMNS, RECORD_COLUMNS, RecordRow, SessionRow
+from agentrail.adapters.journals.sqlite.worker import Job
+from agentrail.errors import BadRecord, JournalError
+from agentrail.ports.journal import Record, Snapshot, StoredAnswer, StoredSession, is_usable
+
+T = TypeVar("T")
+
+LOST: Final = "it is lost"
+CHANGED: Final = "it has changed since it was written"
+
+
+def session_row(connection: sqlite3.Connection, session_id: str) -> SessionRow | None:
+    """Return the row of a session, `None` if there is none; raise `BadRecord` if it is damaged or lost."""
+    found = connection.execute(f"SELECT {COLUMNS} FROM session WHERE id = ?", (session_id,)).fetchone()  # noqa: S608
+    if found is None:
+        if connection.execute("SELECT 1 FROM record WHERE session = ? LIMIT 1", (session_id,)).fetchone() is None:
+            return None
+        raise BadRecord(session_id, 0, "what tells of its last record is lost")
+    row = SessionRow._make(found)
+    if not row.is_whole:
+        raise BadRecord(session_id, 0, "what tells of its last record has changed since it was written")
+    return row
+
+
+class Reader:
+    """Reads, in one thread."""
+
+    def __init__(self, path: Path, connect: Connect) -> None:
+        self._path = path
+        self._connect = connect
+        self._connection: sqlite3.Connection | None = None
+
+    # For the worker
+
+    def serve(self, jobs: Sequence[Job[Reader, object]]) -> None:
+        """Do *jobs*."""
+        for job in jobs:
+            try:
+                job.do(self)
+            except JournalError as error:
+                job.error = error
+            except sqlite3.Error as error:  # a damaged page is a damaged session
+                damaged = job.about and not is_passing(error)
+                job.error = BadRecord(job.about, 0, str(error)) if damaged else rolled_back(error, self._path)
+
+    def rest(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Close the connection."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    # The jobs
+
+    def read(self, session_id: str, after: int, limit: int) -> tuple[Record, ...]:
+        """Return up to *limit* records behind number *after*, each checked."""
+        return self._within(lambda db: _records(db, session_id, after, limit)) or ()
+
+    def place(self, session_id: str, seq: int) -> int:
+        """Return the number of the last record whose events all come up to *seq*."""
+        return self._within(lambda db: _place(db, session_id, seq)) or 0
+
+    def answer(self, session_id: str, command: str) -> StoredAnswer | None:
+        """Return what was answered to a command id."""
+        return self._within(lambda db: _answer(db, session_id, command))
+
+    def sessions(self, after: str, limit: int) -> tuple[StoredSession, ...]:
+        """Return what is known of up to *limit* sessions behind the id *after*."""
+        query = f"SELECT {COLUMNS} FROM session WHERE id > ? AND head > 0 ORDER BY id LIMIT ?"  # noqa: S608
+        found = self._within(lambda db: db.execute(query, (after, limit)).fetchall())
+        return tuple(_stored(SessionRow._make(row)) for row in found or ())
+
+    def snapshot(self, session_id: str) -> Snapshot | None:
+        """Return the snapshot of a session; one that is damaged in any way is none."""
+        with suppress(BadRecord, UnpackError, sqlite3.DatabaseError):
+            return self._within(lambda db: _snapshot(db, session_id))
+        return None
+
+    def _within(self, read: Callable[[sqlite3.Connection], T]) -> T | None:
+        """Return what *read* returns, all of it from one moment; `None`: there is no journal yet."""
+        if self._connection is None:
+            self._connection = open_for_reading(self._path, self._connect)
+        db = self._connection
+        if db is None:
+            return None
+        db.execute("BEGIN")
+        try:
+            return read(db)
+        finally:
+            db.execute("ROLLBACK")
+
+
+def _records(db: sqlite3.Connection, session_id: str, after: int, limit: int) -> tuple[Record, ...]:
+    row = session_row(db, session_id)
+    head = 0 if row is None else row.head
+    if row is None or after >= head or limit <= 0:
+        return ()
+    last = min(head, after + limit)
+    query = f"SELECT {RECORD_COLUMNS} FROM record WHERE session = ? AND number BETWEEN ? AND ? ORDER BY number"  # noqa: S608
+    found = [RecordRow._make(each) for each in db.execute(query, (session_id, after, last))]
+    before = found.pop(0).check if after and found and found[0].number == after else NO_CHECK
+    numbers = range(after + 1, last + 1)
+    for number, each in zip_longest(numbers, found):
+        if each is None or each.number != number:
+            raise BadRecord(session_id, number, LOST)
+        if check_of(before, each.outside, each.body) != each.check:
+            raise BadRecord(session_id, number, CHANGED)
+        before = each.check
+    if last == head and before != row.check:
+        raise BadRecord(session_id, head, CHANGED)
+    return tuple(_record(db, each) for each in found)
+
+
+def _record(db: sqlite3.Connection, row: RecordRow) -> Record:
+    try:
+        return unpack(Record, Packed(row.body, _blobs(db, row.blobs), row.format))
+    except UnpackError as error:
+        raise BadRecord(row.session, row.number, str(error)) from error
+
+
+def _place(db: sqlite3.Connection, session_id: str, seq: int) -> int:
+    row = session_row(db, session_id)
+    low, high = 0, 0 if row is None else row.head
+    while low < high:
+        middle = (low + high + 1) // 2
+        query = "SELECT seq FROM record WHERE session = ? AND number = ?"
+        found = db.execute(query, (session_id, middle)).fetchone()
+        if found is None:
+            raise BadRecord(session_id, middle, LOST)
+        low, high = (middle, high) if found[0] <= seq else (low, middle - 1)
+    return low
+
+
+def _answer(db: sqlite3.Connection, session_id: str, command: str) -> StoredAnswer | None:
+    query = "SELECT number FROM record WHERE session = ? AND command = ? ORDER BY number DESC LIMIT 1"
+    found = db.execute(query, (session_id, command)).fetchone()
+    if found is None:
+        return None
+    (record,) = _records(db, session_id, found[0] - 1, 1)
+    return None if record.answer is None else StoredAnswer(record.arrival.input, record.answer)
+
+
+def _snapshot(db: sqlite3.Connection, session_id: str) -> Snapshot | None:
+    query = 'SELECT number, behind, format, blobs, "check", body FROM snapshot WHERE session = ?'
+    found = db.execute(query, (session_id,)).fetchone()
+    if found is None:
+        return None
+    number, behind, form, blobs, check, body = found
+    query = 'SELECT "check" FROM record WHERE session = ? AND number = ?'
+    if db.execute(query, (session_id, number)).fetchone() != (behind,):
+        return None
+    if check_of(behind, repr((session_id, number, form, blobs)), body) != check:
+        return None
+    snapshot = unpack(Snapshot, Packed(body, _blobs(db, blobs), form))
+    return snapshot if is_usable(snapshot, number) else None
+
+
+def _blobs(db: sqlite3.Connection, names: str) -> dict[str, bytes]:
+    """Return the blobs of these *names*; what is not there is missed by whoever needs it."""
+    blobs: dict[str, bytes] = {}
+    for name in names.split():
+        found = db.execute("SELECT content FROM blob WHERE digest = ?", (name,)).fetchone()
+        blobs[name] = b"" if found is None else found[0]
+    return blobs
+
+
+def _stored(row: SessionRow) -> StoredSession:
+    if not row.is_whole:
+        return StoredSession(row.id, 0, problem=f"what tells of its last record {CHANGED.removeprefix('it ')}")
+    return StoredSession(row.id, row.head, row.due, bool(row.at_work), bool(row.ended))

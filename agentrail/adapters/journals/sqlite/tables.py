@@ -1,0 +1,123 @@
+"""The tables of a journal, and what each row is checked by.
+
+Every record has a check of itself and of all before it. The row of a session holds the number and the check of its last
+record, and a seal over itself: no record can be lost, swapped or changed without a word.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from typing import Final, NamedTuple
+
+SCHEMA: Final = 1
+"""The version of the tables; `user_version` of the file."""
+
+APPLICATION: Final = 0x41524A4C
+"""`application_id` of the file: the letters ARJL."""
+
+TABLES: Final = (
+    """CREATE TABLE journal (generation INTEGER NOT NULL)""",
+    """INSERT INTO journal VALUES (0)""",
+    """CREATE TABLE session (
+        id TEXT NOT NULL PRIMARY KEY,
+        epoch INTEGER NOT NULL,
+        owner TEXT NOT NULL,
+        head INTEGER NOT NULL,
+        seq INTEGER NOT NULL,
+        "check" BLOB NOT NULL,
+        due INTEGER,
+        at_work INTEGER NOT NULL,
+        ended INTEGER NOT NULL,
+        seal BLOB NOT NULL
+    )""",
+    """CREATE TABLE record (
+        session TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        epoch INTEGER NOT NULL,
+        seq INTEGER NOT NULL,
+        command TEXT,
+        format INTEGER NOT NULL,
+        blobs TEXT NOT NULL,
+        "check" BLOB NOT NULL,
+        body BLOB NOT NULL,
+        UNIQUE (session, number)
+    )""",
+    """CREATE INDEX record_by_command ON record (session, command) WHERE command IS NOT NULL""",
+    """CREATE TABLE snapshot (
+        session TEXT NOT NULL PRIMARY KEY,
+        number INTEGER NOT NULL,
+        behind BLOB NOT NULL,
+        format INTEGER NOT NULL,
+        blobs TEXT NOT NULL,
+        "check" BLOB NOT NULL,
+        body BLOB NOT NULL
+    )""",
+    """CREATE TABLE blob (digest TEXT NOT NULL PRIMARY KEY, content BLOB NOT NULL)""",
+    f"PRAGMA application_id = {APPLICATION}",
+    f"PRAGMA user_version = {SCHEMA}",
+)
+
+
+class SessionRow(NamedTuple):
+    """What is known of a session beside its records."""
+
+    id: str
+    epoch: int
+    owner: str
+    head: int = 0
+    seq: int = 0
+    check: bytes = b""
+    due: int | None = None
+    at_work: int = 0
+    ended: int = 0
+    seal: bytes = b""
+
+    def sealed(self) -> SessionRow:
+        """Return the row with its seal."""
+        return self._replace(seal=_seal(self))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing in it has changed since it was sealed."""
+        return self.seal == _seal(self)
+
+
+def _seal(row: SessionRow) -> bytes:
+    return hashlib.blake2b(repr(row[:-1]).encode(errors="backslashreplace"), digest_size=16).digest()
+
+
+COLUMNS: Final = 'id, epoch, owner, head, seq, "check", due, at_work, ended, seal'
+
+
+class RecordRow(NamedTuple):
+    """A record as it is written."""
+
+    session: str
+    number: int
+    epoch: int
+    seq: int
+    command: str | None
+    format: int
+    blobs: str
+    check: bytes
+    body: bytes
+
+    @property
+    def outside(self) -> str:
+        """What stands beside the body, for the check."""
+        return repr((self.session, self.number, self.epoch, self.seq, self.command, self.format, self.blobs))
+
+
+RECORD_COLUMNS: Final = 'session, number, epoch, seq, command, format, blobs, "check", body'
+
+
+def is_ours(connection: sqlite3.Connection) -> bool:
+    """Whether the file is a journal; an empty one is nobody's."""
+    return bool(pragma(connection, "application_id") == APPLICATION)
+
+
+def pragma(connection: sqlite3.Connection, name: str) -> object:
+    """Return the value of a pragma."""
+    row: tuple[object, ...] = connection.execute(f"PRAGMA {name}").fetchone()
+    return row[0]

@@ -1,0 +1,219 @@
+"""Everything that changes the file, in one thread: what waits is committed together, and then answered."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from agentrail.adapters.journals.packing import NO_CHECK, Packed, check_of
+from agentrail.adapters.journals.sqlite.failures import fresh, in_checkpoint, in_commit, is_passing, rolled_back
+from agentrail.adapters.journals.sqlite.opening import Connect, open_for_writing
+from agentrail.adapters.journals.sqlite.ownership import Ownership
+from agentrail.adapters.journals.sqlite.reading import session_row
+from agentrail.adapters.journals.sqlite.tables import COLUMNS, RECORD_COLUMNS, RecordRow, SessionRow
+from agentrail.adapters.journals.sqlite.worker import Job
+from agentrail.errors import AgentrailError, BadRecord, CommitUnknown, Fenced, JournalError
+from agentrail.ports.journal import Claim, Record, last_seq, stored_session
+
+log = logging.getLogger("agentrail.journal")
+
+CHECKPOINT_AFTER: Final = 4 * 1024 * 1024
+"""Bytes of new records after which the log is moved into the file."""
+
+PAGE: Final = 4096
+"""Bytes that a record takes at least in the log."""
+
+
+INSERT_RECORD: Final = f"INSERT INTO record ({RECORD_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+REPLACE_SESSION: Final = f"INSERT OR REPLACE INTO session ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+UPDATE_SESSION: Final = (
+    'UPDATE session SET head = ?, seq = ?, "check" = ?, due = ?, at_work = ?, ended = ?, seal = ? WHERE id = ?'
+)
+
+
+class Writer:
+    """Writes, in one thread."""
+
+    def __init__(self, path: Path, connect: Connect, *, synchronous: str, take_over: bool) -> None:
+        self._path = path
+        self._connect = connect
+        self._synchronous = synchronous
+        self._take_over = take_over
+        self._ownership = Ownership(path)
+        self._connection: sqlite3.Connection | None = None
+        self._generation = 0
+        self._found = 0
+        self._logged = 0
+        self._lost: JournalError | None = None
+
+    # For the worker
+
+    def serve(self, jobs: Sequence[Job[Writer, object]]) -> None:
+        """Do *jobs* in one transaction; if one of them is to blame for a failure, each in one of its own."""
+        try:
+            self._begin()
+            for job in jobs:
+                self._do(job)
+        except JournalError as error:
+            _fail(jobs, error)
+        except sqlite3.Error as error:
+            self._roll_back()
+            if is_passing(error):
+                _fail(jobs, rolled_back(error, self._path))
+            elif len(jobs) == 1:
+                _fail(jobs, BadRecord(jobs[0].about, 0, str(error)))
+            else:
+                for job in jobs:
+                    self.serve((job,))
+        else:
+            self._commit(jobs)
+
+    def rest(self) -> None:
+        """Move the log into the file, if it has grown."""
+        if self._logged >= CHECKPOINT_AFTER:
+            self._logged = 0
+            self._checkpoint("PASSIVE")
+
+    def close(self) -> None:
+        """Move the log into the file, close it, and let others write."""
+        if self._connection is not None and self._lost is None:
+            self._checkpoint("TRUNCATE")
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+            self._ownership.release()
+
+    # Transactions
+
+    @property
+    def _db(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection, self._generation = open_for_writing(
+                self._path, self._connect, self._ownership, synchronous=self._synchronous, take_over=self._take_over
+            )
+        return self._connection
+
+    def _begin(self) -> None:
+        if self._lost is not None:
+            raise self._lost
+        if self._db.in_transaction:  # an error that was not foreseen has left it open
+            self._roll_back()
+        self._db.execute("BEGIN IMMEDIATE")
+        (self._found,) = self._db.execute("SELECT generation FROM journal").fetchone()
+
+    def _do(self, job: Job[Writer, object]) -> None:
+        """Do *job*; what it refuses, it refuses before it has written anything."""
+        job.error = None
+        try:
+            job.do(self)
+        except AgentrailError as error:
+            job.error = error
+
+    def _commit(self, jobs: Sequence[Job[Writer, object]]) -> None:
+        try:
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            meant = in_commit(error)
+            if isinstance(meant, CommitUnknown):
+                self._lose(meant)
+            else:
+                self._roll_back()
+            _fail(jobs, meant)
+
+    def _roll_back(self) -> None:
+        """Undo the transaction, if SQLite has not done so itself."""
+        try:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            self._lose(CommitUnknown(str(error)))
+
+    def _checkpoint(self, mode: str) -> None:
+        try:
+            self._db.execute(f"PRAGMA wal_checkpoint({mode})")
+        except sqlite3.Error as error:
+            lost = in_checkpoint(error)
+            if lost is None:
+                log.warning("the log of the journal `%s` could not be moved into it yet: %s", self._path, error)
+            else:
+                self._lose(lost)
+
+    def _lose(self, error: CommitUnknown) -> None:
+        """Write nothing any more: whoever opens the file next sees what is really in it."""
+        log.critical("journal `%s`: %s", self._path, error)
+        self._lost = error
+
+    # The jobs
+
+    def claim(self, session_id: str, owner: str) -> Claim:
+        """Raise the epoch of a session."""
+        self._check_generation(session_id)
+        known = session_row(self._db, session_id)
+        row = (known or SessionRow(session_id, 0, owner))._replace(owner=owner)
+        row = row._replace(epoch=row.epoch + 1).sealed()
+        self._db.execute(REPLACE_SESSION, row)
+        return Claim(session_id, row.epoch, row.head)
+
+    def append(self, claim: Claim, expected: int, records: Sequence[tuple[Record, Packed]]) -> int:
+        """Write *records* behind record *expected*."""
+        row = self._claimed(claim)
+        if row.head != expected:
+            raise Fenced(claim.session_id, row.epoch)
+        for record, packed in records:
+            seq = last_seq(record, row.seq)
+            names = self._write_blobs(packed)
+            written = RecordRow(
+                row.id, record.number, row.epoch, seq, record.command, packed.format, names, NO_CHECK, packed.body
+            )
+            check = check_of(row.check, written.outside, packed.body)
+            self._db.execute(INSERT_RECORD, written._replace(check=check))
+            row = row._replace(head=record.number, seq=seq, check=check)
+            self._logged += len(packed.body) + PAGE
+        if records:
+            known = stored_session(records[-1][0])
+            row = row._replace(due=known.due, at_work=int(known.at_work), ended=int(known.ended)).sealed()
+            self._db.execute(UPDATE_SESSION, (*row[3:], row.id))
+        return row.head
+
+    def keep(self, claim: Claim, number: int, packed: Packed) -> None:
+        """Write a snapshot of the session behind record *number*."""
+        row = self._claimed(claim)
+        query = 'SELECT "check" FROM record WHERE session = ? AND number = ?'
+        found = self._db.execute(query, (row.id, number)).fetchone()
+        if found is None:
+            raise BadRecord(row.id, number, "there is none, so there can be no snapshot behind it")
+        names = self._write_blobs(packed)
+        check = check_of(found[0], repr((row.id, number, packed.format, names)), packed.body)
+        self._db.execute(
+            "INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (row.id, number, found[0], packed.format, names, check, packed.body),
+        )
+        self._logged += len(packed.body) + PAGE
+
+    def _claimed(self, claim: Claim) -> SessionRow:
+        """Return the row of a session, if its claim holds; raise `Fenced` otherwise."""
+        self._check_generation(claim.session_id)
+        row = session_row(self._db, claim.session_id)
+        if row is None or row.epoch != claim.epoch:
+            raise Fenced(claim.session_id, 0 if row is None else row.epoch)
+        return row
+
+    def _check_generation(self, session_id: str) -> None:
+        """Raise `Fenced` if another process has taken over the journal."""
+        if self._found != self._generation:
+            raise Fenced(session_id, self._found)
+
+    def _write_blobs(self, packed: Packed) -> str:
+        """Write the long texts of a record, those that are not there yet, and return their names."""
+        for name, content in packed.blobs.items():
+            self._db.execute("INSERT OR IGNORE INTO blob VALUES (?, ?)", (name, content))
+            self._logged += len(content)
+        return " ".join(packed.blobs)
+
+
+def _fail(jobs: Sequence[Job[Writer, object]], error: JournalError) -> None:
+    for job in jobs:
+        job.error = fresh(error)
