@@ -61,10 +61,8 @@ class SessionSpec(Options):
         if isinstance(self.model, str):
             if not self.model.strip():
                 raise BadSpec("model", MISSING)
-        elif not callable(getattr(self.model, "stream", None)) or not isinstance(getattr(self.model, "name", 0), str):
-            raise BadSpec(
-                "model", f"is a `{type(self.model).__name__}`; use a name, or an object with `name` and `stream`"
-            )
+        elif not is_model(self.model):
+            raise BadSpec("model", f"is a `{type(self.model).__name__}`; use {MODEL_WANTED}")
         for name in ("system", "working_dir", "prompt_mode"):
             _check_text(name, getattr(self, name))
         if "\0" in self.working_dir:
@@ -74,6 +72,11 @@ class SessionSpec(Options):
         field = "on_prompt_while_held"
         if self.on_prompt_while_held not in ON_PROMPT_WHILE_HELD:
             raise BadChoice.among(field, self.on_prompt_while_held, ON_PROMPT_WHILE_HELD)
+
+
+def is_model(found: object) -> bool:
+    """Whether *found* can serve as a model."""
+    return callable(getattr(found, "stream", None)) and isinstance(getattr(found, "name", None), str)
 
 
 def _check_text(name: str, found: object) -> None:
@@ -97,6 +100,8 @@ def _check_figure(name: str, found: object, least: float) -> None:
 
 
 DEFAULTS = Options()
+
+MODEL_WANTED = "a name, or an object with `name` and `stream`"
 
 MISSING = 'is missing; use model="demo" to try things out without a key'
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from agentrail.app.spec import SessionSpec
-from agentrail.errors import NoTrioRun
+from agentrail.errors import NoTrioRun, WrongType
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.lazy import LazyModule
 
@@ -23,6 +23,10 @@ else:  # importing this module costs little; opening a supervisor brings the res
     wiring = LazyModule("agentrail.app.wiring")
 
 
+SPEC_WANTED = "a `SessionSpec`"
+ID_WANTED = "text, or nothing: then one is made up"
+
+
 class Supervisor:
     """Spawns sessions, knows them by their ids, and ends them all when it ends."""
 
@@ -31,6 +35,10 @@ class Supervisor:
 
     async def spawn(self, spec: SessionSpec, id: str | None = None) -> SessionHandle:  # noqa: A002 - what users call it
         """Start a session and return its handle; raise why it does not start."""
+        if not isinstance(spec, SessionSpec):
+            raise WrongType.of("spec", spec, SPEC_WANTED)
+        if not isinstance(id, str | None):
+            raise WrongType.of("id", id, ID_WANTED)
         spec.check()
         session_id = f"s-{secrets.token_hex(16)}" if id is None else id
         state, outfit = wiring.outfitted(session_id, spec, self._sessions.house.model)

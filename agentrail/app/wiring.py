@@ -9,10 +9,10 @@ import trio
 
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.app.models import Factory, Models, check_options
-from agentrail.app.spec import SessionSpec
+from agentrail.app.spec import MODEL_WANTED, SessionSpec, is_model
 from agentrail.core.compacting import drop_oldest_rounds
 from agentrail.core.state import Attached, Setup, State
-from agentrail.errors import AgentrailError, ModelExists, ToolExists
+from agentrail.errors import AgentrailError, ModelExists, ToolExists, WrongType
 from agentrail.hooks.live import Live, Validator
 from agentrail.hooks.pipeline import ModelCheck
 from agentrail.hooks.seats import in_order, refuse_twins, seat_for, unkeyed
@@ -127,6 +127,8 @@ def _tools(spec: SessionSpec) -> dict[tuple[str, int], Tool]:
 def _own_model(outfit: Outfit, model: str | Model) -> str:
     if isinstance(model, str):
         return model
+    if not is_model(model):
+        raise WrongType.of("model", model, MODEL_WANTED)
     if outfit.models.setdefault(model.name, model) is not model:
         raise ModelExists(model.name)
     return model.name

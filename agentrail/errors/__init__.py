@@ -103,6 +103,7 @@ from agentrail.errors.usage import (
     UnknownSession,
     UnknownTool,
     WrongDecision,
+    WrongType,
 )
 
 __all__ = [
@@ -198,4 +199,5 @@ __all__ = [
     "WebRefused",
     "WrongDecision",
     "WrongEndpoint",
+    "WrongType",
 ]

@@ -54,6 +54,20 @@ class BadMessage(UsageError):
         super().__init__(what, found)
 
 
+class WrongType(UsageError):
+    """An argument is not of its type."""
+
+    wording = "cannot take {1} as `{0}`; give {2}"
+
+    def __init__(self, argument: str, found: str, wanted: str) -> None:
+        super().__init__(argument, found, wanted)
+
+    @classmethod
+    def of(cls, argument: str, found: object, wanted: str) -> WrongType:
+        """Make one that names the type of what was *found*."""
+        return cls(argument, f"a `{type(found).__name__}`", wanted)
+
+
 class BadSpec(UsageError):
     """A `SessionSpec` cannot be run."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
 
-from agentrail.errors import AgentrailError, BadChoice, BadOptions, UnknownPlugin
+from agentrail.errors import AgentrailError, BadChoice, BadOptions, UnknownPlugin, WrongType
 from agentrail.hooks.plugin import AnyPlugin, Attachable
 from agentrail.runtime.lazy import LazyModule
 from agentrail.runtime.slot import Slot
@@ -41,6 +41,7 @@ Said: TypeAlias = str | Iterable[Part]
 
 WHEN = ("gap", "now")
 KILL_TOOLS = ("killable", "all", "none")
+PLUGIN_WANTED = "its class, or the key that it was given"
 
 
 class SessionHandle:
@@ -192,7 +193,7 @@ class SessionHandle:
         self, plugin: str | type[AnyPlugin], /, *, command: str | None = None, **options: object
     ) -> None:
         """Give a plugin new options, as soon as no turn is open."""
-        key = plugin if isinstance(plugin, str) else plugin.__name__
+        key = _key(plugin)
         attached = self._attached(key)
         try:
             new = commands.updated(attached, options)
@@ -211,7 +212,7 @@ class SessionHandle:
 
     async def detach_plugin(self, plugin: str | type[AnyPlugin], *, command: str | None = None) -> None:
         """Let a plugin leave, as soon as no turn is open."""
-        await self._user(commands.DetachPluginSent(plugin if isinstance(plugin, str) else plugin.__name__), command)
+        await self._user(commands.DetachPluginSent(_key(plugin)), command)
 
     def _seat(self, key: str, plugin: AnyPlugin) -> Seat:
         return commands.seat_for(key, plugin, self._session.outfit.next_revision())
@@ -303,6 +304,15 @@ class Monitor:
     async def wait(self) -> SessionDown:
         """Return when the session is gone for good."""
         return commands.SessionDown(self._session.state.session_id, await self._session.wait_down())
+
+
+def _key(plugin: object) -> str:
+    """Return what a plugin is called in the session; raise `WrongType` for what names none."""
+    if isinstance(plugin, str):
+        return plugin
+    if isinstance(plugin, type):
+        return plugin.__name__
+    raise WrongType.of("plugin", plugin, PLUGIN_WANTED)
 
 
 def _plain_options(options: Mapping[str, object]) -> JsonObject:

@@ -34,6 +34,7 @@ from agentrail.errors import (
     UnknownSession,
     UnknownTool,
     UsageError,
+    WrongType,
 )
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
@@ -131,6 +132,27 @@ async def test_two_sessions_with_one_id(world: World, bystander: SessionHandle) 
 )
 async def test_a_specification_that_cannot_be_run(world: World, spec: SessionSpec, field: str, says: str) -> None:
     await refused(world.supervisor.spawn(spec), BadSpec, UsageError, f"`{field}`", says)
+
+
+NO_MODEL = "; give a name, or an object with `name` and `stream`"
+
+
+@pytest.mark.parametrize("found", [None, 3, object()])
+async def test_what_is_no_model(bystander: SessionHandle, found: object) -> None:
+    kind = type(found).__name__
+    await refused(bystander.switch_model(found), WrongType, UsageError, f"cannot take a `{kind}` as `model`{NO_MODEL}")  # type: ignore[arg-type]  # a mistake
+
+
+async def test_what_names_no_plugin(bystander: SessionHandle) -> None:
+    says = "as `plugin`; give its class, or the key that it was given"
+    await refused(bystander.update_plugin(3, most=1), WrongType, UsageError, f"cannot take a `int` {says}")  # type: ignore[arg-type]  # a mistake
+    await refused(bystander.detach_plugin(None), WrongType, UsageError, f"cannot take a `NoneType` {says}")  # type: ignore[arg-type]  # a mistake
+
+
+async def test_what_is_no_id_and_what_is_no_specification(world: World, bystander: SessionHandle) -> None:
+    spawn = world.supervisor.spawn
+    await refused(spawn(spec_of("demo"), 3), WrongType, UsageError, "`int` as `id`; give text")  # type: ignore[arg-type]  # a mistake
+    await refused(spawn("demo"), WrongType, UsageError, "cannot take a `str` as `spec`; give a `SessionSpec`")  # type: ignore[arg-type]  # a mistake
 
 
 async def test_an_unknown_model(world: World, bystander: SessionHandle) -> None:
