@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
+from typing import cast
 
-from attrs import frozen
+from attrs import field, frozen
 
+from agentrail.errors import BadOptions
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Log, Plugin, Priority
 from agentrail.values.events.envelope import Envelope
@@ -22,6 +25,26 @@ HOW_GRAVE = {
 """Events that are more than information."""
 
 
+def snake_case(name: str) -> str:
+    """Return the name that a class of events goes by in logs and on the wire."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+def _names(given: Collection[str]) -> frozenset[str]:
+    """Return the names of durable events that are *given*; raise `BadOptions` for anything else."""
+    found = cast("object", given)
+    if isinstance(found, str) or not isinstance(found, Collection):
+        raise BadOptions("EventLogger", f"only={found!r} is no collection of names; give a set, a list or a tuple")
+    if given:
+        from agentrail.values.events.catalogue import EVENTS  # noqa: PLC0415 - the whole catalogue, for few who choose
+
+        durable = [snake_case(kind.__name__) for kind in EVENTS if kind.durable]
+        for name in given:
+            if name not in durable:
+                raise BadOptions("EventLogger", f"there is no durable event {name!r}; names are like `agent_start`")
+    return frozenset(given)
+
+
 @frozen
 class EventLogger(Plugin[None]):
     """Write one structured line per durable event with the standard `logging`, as `agentrail.plugin`.
@@ -31,8 +54,8 @@ class EventLogger(Plugin[None]):
 
     level: str = "info"
     """How grave events are that are not grave by themselves."""
-    only: frozenset[str] = frozenset()
-    """Names of events to write; empty: all."""
+    only: frozenset[str] = field(default=frozenset(), converter=_names)
+    """Names of events to write, in any collection; empty: all."""
     texts: int = 80
     """Characters of a text that are written."""
 
@@ -50,15 +73,10 @@ class EventLogger(Plugin[None]):
             "round": event.round,
             "at": event.at,
         }
-        for field in event.event.__fields__:
-            found = getattr(event.event, field)
+        for part in event.event.__fields__:
+            found = getattr(event.event, part)
             if isinstance(found, bool | int | float):
-                fields[field] = found
+                fields[part] = found
             elif isinstance(found, str) and self.texts:
-                fields[field] = found if len(found) <= self.texts else f"{found[: self.texts]}…"
+                fields[part] = found if len(found) <= self.texts else f"{found[: self.texts]}…"
         return Log(HOW_GRAVE.get(name, self.level), name, freeze_object(fields), None)
-
-
-def snake_case(name: str) -> str:
-    """Return the name that a class of events goes by in logs and on the wire."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

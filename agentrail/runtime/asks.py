@@ -14,7 +14,7 @@ from agentrail.hooks.asks import AskAnswer, AskRequest, CallModel, CallService, 
 from agentrail.ports.model import Model
 from agentrail.ports.sandbox import KIB, Sandbox
 from agentrail.ports.tool import Service, Tool, ToolContext
-from agentrail.runtime.border import CRASHES, described, fit_response
+from agentrail.runtime.border import CRASHES, described, fit_response, traced
 from agentrail.runtime.calls import execute
 from agentrail.values.content import Text, text_of
 from agentrail.values.json import freeze, thaw
@@ -66,7 +66,7 @@ class RunningAsk:
             with self.scope:
                 settled = await _answer(request, model, world, ctx)
         except CRASHES as error:
-            log.warning("ask %s failed", self.ask_id, exc_info=True)
+            log.warning("ask %s failed: %s", self.ask_id, traced(error))
             settled = (Failed(described(error)), NOTHING_USED)
         finally:
             post(AskSettled(self.ask_id, *settled))

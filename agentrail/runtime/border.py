@@ -7,6 +7,7 @@ terminal would; where a caller gives it, the caller is told.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from traceback import format_tb
 from typing import cast
 
 from agentrail.errors import BadMessage, NotJson
@@ -36,6 +37,11 @@ def described(error: BaseException) -> str:
     except CRASHES:
         said = "it cannot even be shown"
     return f"{type(error).__name__}: {said}"
+
+
+def traced(error: BaseException) -> str:
+    """Return the class of *error* and the way it came, for the log: its words may be of the conversation."""
+    return f"{type(error).__name__}\n{''.join(format_tb(error.__traceback__))}"
 
 
 # From outside

@@ -12,7 +12,7 @@ from agentrail.core.effects import StartCall
 from agentrail.core.inputs import AnyInput, ToolRaised, ToolReturned, ToolStopped
 from agentrail.errors import ToolError
 from agentrail.ports.tool import Tool, ToolContext
-from agentrail.runtime.border import CRASHES, described, fit_result, mended
+from agentrail.runtime.border import CRASHES, described, fit_result, mended, traced
 from agentrail.runtime.threads import CallThreads, Threads
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.tools import ToolExecutionUpdate
@@ -96,7 +96,7 @@ class RunningCall:
             with self.scope:
                 return ToolReturned(started.call_id, started.attempt, await execute(self._tool, started.args, ctx))
         except CRASHES as error:
-            log.warning("tool `%s` raised in call %s", self.name, self.call_id, exc_info=True)
+            log.warning("tool `%s` raised in call %s: %s", self.name, self.call_id, traced(error))
             return ToolRaised(started.call_id, started.attempt, described(error))
         return stopped
 

@@ -8,7 +8,12 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.errors import PluginRefused, TurnAborted
+from agentrail.errors import BadOptions, PluginRefused, TurnAborted
+from agentrail.hooks.actions import Ask, Continue
+from agentrail.hooks.asks import RunTool
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
+from agentrail.hooks.records import BeforeFinish
 from agentrail.plugins.approval import HumanApproval
 from agentrail.plugins.budget import BudgetGuard, Spent
 from agentrail.plugins.logger import EventLogger
@@ -18,7 +23,7 @@ from agentrail.testing.scripted import Element, call, say
 from agentrail.values.events.context import SecurityAudit
 from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, ToolApprovedAlways
 from agentrail.values.events.plugins import PluginEvent, PluginOptsUpdated
-from agentrail.values.events.tools import ToolBlocked
+from agentrail.values.events.tools import ToolBlocked, ToolExecutionEnd
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import ToolResult, ok
 from agentrail.values.usage import Usage
@@ -212,3 +217,46 @@ async def test_each_durable_event_is_one_line(caplog: pytest.LogCaptureFixture) 
     ]
     assert len(lines) == len(durable) + 1  # the end of the session is heard behind the last look
     assert not any("secret" in str(vars(line)) for line in lines)
+
+
+@in_virtual_time
+async def test_without_texts_the_words_of_a_tool_that_fails_are_in_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+
+    async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
+        await trio.lowlevel.checkpoint()
+        words = "a secret of the user"
+        raise ValueError(words)
+
+    class Runs(Plugin):
+        def before_finish(self, hook: BeforeFinish, state: None, ctx: Context) -> Continue[None] | Ask[None]:
+            return Ask(RunTool("fails")) if hook.answer is None else Continue()
+
+    async with open_world() as world:
+        script: list[Element] = [say(calls=[call("fails")]), "sorry"]
+        session = await world.spawn(script, plugins=[EventLogger(texts=0), Runs()], tools=[fake("fails", body)])
+        await session.ask("go")
+        ended = world.heard(session).of(ToolExecutionEnd)
+        assert ["a secret of the user" in end.text for end in ended] == [True, True]
+    assert [record.getMessage().partition("\n")[0] for record in caplog.records if record.levelname == "WARNING"] == [
+        "tool `fails` raised in call c3: ValueError",
+        "ask ask5 failed: ValueError",
+    ]
+    assert "in body" in caplog.text
+    assert "a secret of the user" not in caplog.text + str([vars(record) for record in caplog.records])
+
+
+@in_virtual_time
+async def test_only_the_events_of_any_collection_are_written(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "agentrail.plugin")
+    async with open_world() as world:
+        for only in (["agent_start"], ("agent_start",), {"agent_start"}, {"agent_start": 1}.keys()):
+            session = await world.spawn(["ok"], plugins=[EventLogger(only=only)])
+            await session.ask("go")
+    assert [record.message for record in caplog.records if record.name == "agentrail.plugin"] == ["agent_start"] * 4
+
+
+@pytest.mark.parametrize("only", [["agent_stop"], ["message_delta"], [["agent_start"]], "agent_start", 5])
+def test_a_name_that_no_durable_event_has_is_refused(only: object) -> None:
+    with pytest.raises(BadOptions, match=r"agent_stop|message_delta|agent_start|only=5"):
+        EventLogger(only=only)  # type: ignore[arg-type]  # a mistake
