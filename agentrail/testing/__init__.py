@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentrail.testing.choose import Choose as Choose
+    from agentrail.testing.journals import JournalConformance as JournalConformance
+    from agentrail.testing.journals import StrictConformance as StrictConformance
     from agentrail.testing.machine import SessionMachine as SessionMachine
+    from agentrail.testing.models import ModelConformance as ModelConformance
+    from agentrail.testing.models import ModelScene as ModelScene
+    from agentrail.testing.models import Stage as Stage
+    from agentrail.testing.models import Staged as Staged
     from agentrail.testing.scenes import Scene as Scene
     from agentrail.testing.scripted import ScriptedModel as ScriptedModel
     from agentrail.testing.scripted import call as call
@@ -29,9 +35,15 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Choose": "agentrail.testing.choose",
+    "JournalConformance": "agentrail.testing.journals",
+    "ModelConformance": "agentrail.testing.models",
+    "ModelScene": "agentrail.testing.models",
     "Scene": "agentrail.testing.scenes",
     "ScriptedModel": "agentrail.testing.scripted",
     "SessionMachine": "agentrail.testing.machine",
+    "Stage": "agentrail.testing.models",
+    "Staged": "agentrail.testing.models",
+    "StrictConformance": "agentrail.testing.journals",
     "World": "agentrail.testing.world",
     "actions": "agentrail.testing.strategies",
     "call": "agentrail.testing.scripted",

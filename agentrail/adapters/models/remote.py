@@ -93,6 +93,7 @@ class RemoteModel:
         return headers, Redactor(secrets)
 
     def _key(self, settings: Settings) -> str | None:
+        """Return the key; a server at an address of one's own may want none."""
         if settings.api_key:
             return _usable(settings.api_key, self._look_up(settings.api_key))
         customary = self._provider.keys
@@ -100,7 +101,7 @@ class RemoteModel:
             key = self._look_up(name)
             if key:
                 return _usable(name, key)
-        if customary:
+        if customary and not settings.base_url:
             raise KeyMissing(listed(customary))
         return None
 

@@ -147,14 +147,20 @@ async def _until_gone(stream: trio.SocketStream) -> None:
     raise trio.BrokenResourceError
 
 
-@asynccontextmanager
-async def serving(*plays: Play) -> AsyncIterator[Server]:
+async def serve(*plays: Play, task_status: trio.TaskStatus[Server]) -> None:
     """Serve *plays* in order, one per request; the last one answers all further requests."""
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     port = listeners[0].socket.getsockname()[1]
     server = Server(port, list(plays))
+    task_status.started(server)
+    await trio.serve_listeners(server.serve, listeners)
+
+
+@asynccontextmanager
+async def serving(*plays: Play) -> AsyncIterator[Server]:
+    """Serve *plays* as long as the block takes."""
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(trio.serve_listeners, server.serve, listeners)
+        server: Server = await nursery.start(serve, *plays)
         yield server
         nursery.cancel_scope.cancel()
 

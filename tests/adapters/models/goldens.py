@@ -1,0 +1,51 @@
+"""What each wire format makes of the histories, as files: `golden/<format>/<name>.json`.
+
+`python -m tests.adapters.models.goldens` writes them; whoever does so reads the difference.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+from agentrail.adapters.models.providers import PROVIDERS, format_of
+from agentrail.adapters.models.settings import read_settings
+from agentrail.adapters.models.wire import Rendered
+from agentrail.values.json import EMPTY, thaw
+from tests.adapters.models.histories import SETTINGS, histories
+
+GOLDEN: Final = Path(__file__).parent / "golden"
+
+OWN: Final = {"anthropic": "anthropic:claude-sonnet-5"}
+"""A model of each provider that has goldens."""
+
+
+def rendered(provider: str) -> dict[str, Rendered]:
+    """Return what *provider* makes of the histories, by name."""
+    wire, own = format_of(PROVIDERS[provider]), OWN[provider]
+    model = own.partition(":")[2]
+    requests = histories(own, "elsewhere:some-model")
+    found = {name: wire.render(request, provider, model, read_settings(EMPTY)) for name, request in requests.items()}
+    for name, options in SETTINGS.items():
+        found[f"options_{name}"] = wire.render(requests["tools"], provider, model, read_settings(options))
+    return found
+
+
+def written(request: Rendered) -> str:
+    """Return *request* as the text of its file."""
+    whole = {"path": request.path, "headers": dict(request.headers), "body": thaw(request.body)}
+    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+
+
+def main() -> None:
+    """Write all files."""
+    for provider in OWN:
+        folder = GOLDEN / provider
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, request in rendered(provider).items():
+            (folder / f"{name}.json").write_text(written(request), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""How each provider's server answers in the scenes of `ModelConformance`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from agentrail.testing.models import ModelScene
+from tests.adapters.models import anthropic_events as anthropic
+from tests.adapters.models.server import Play, Stall, recorded, refusing, steps, streaming
+
+PLAYS: Final[Mapping[str, Mapping[ModelScene, Callable[[], Play]]]] = {
+    "anthropic": {
+        ModelScene.TEXT: lambda: streaming(anthropic.saying("All ", "lamps ", "are on."), size=50),
+        ModelScene.THINKING: lambda: streaming(anthropic.saying("They are.", thinking="Let me see.")),
+        ModelScene.CALLS: lambda: streaming(recorded("anthropic_tools.sse")),
+        ModelScene.LAST_ROUND: lambda: streaming(anthropic.saying("I stop here.")),
+        ModelScene.SILENT: lambda: steps(Stall()),
+        ModelScene.TRANSIENT: lambda: refusing(529, _error("overloaded_error", "Overloaded")),
+        ModelScene.PERMANENT: lambda: refusing(401, _error("authentication_error", "invalid x-api-key")),
+        ModelScene.OVERFLOW: lambda: refusing(400, _error("invalid_request_error", "prompt is too long: 9 > 8")),
+    },
+}
+
+
+def _error(kind: str, message: str) -> bytes:
+    return json.dumps({"type": "error", "error": {"type": kind, "message": message}}).encode()

@@ -1,0 +1,89 @@
+"""Models pass what `agentrail.testing` asks of every model; those behind HTTP against a local server."""
+
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+import trio
+
+from agentrail.adapters.models.demo import DemoModel
+from agentrail.adapters.models.http import Http
+from agentrail.adapters.models.providers import PROVIDERS
+from agentrail.adapters.models.remote import RemoteModel
+from agentrail.ports.model import Model
+from agentrail.testing import ScriptedModel, call, overflow, permanent, say, stall, transient
+from agentrail.testing.models import ModelConformance, ModelScene, Stage, Staged
+from agentrail.testing.scripted import Element
+from agentrail.values.json import freeze_object
+from agentrail.values.stream import ModelRequest
+from agentrail.values.usage import Usage
+from tests.adapters.models.goldens import OWN
+from tests.adapters.models.histories import TOOLS, asked, user
+from tests.adapters.models.scenes import PLAYS
+from tests.adapters.models.server import Play, Server, serve
+
+SCRIPTS: dict[ModelScene, Element] = {
+    ModelScene.TEXT: say("all lamps are on", usage=Usage(3, 4)),
+    ModelScene.THINKING: say("they are on", thinking="let me see"),
+    ModelScene.CALLS: say(calls=[call("lamp", {"room": "kitchen"}, id="a"), call("lamps", id="b")]),
+    ModelScene.LAST_ROUND: say("I stop here"),
+    ModelScene.SILENT: stall(),
+    ModelScene.TRANSIENT: transient(),
+    ModelScene.PERMANENT: permanent(),
+    ModelScene.OVERFLOW: overflow(),
+}
+
+PROMPTS = {
+    ModelScene.TEXT: "hello",
+    ModelScene.LAST_ROUND: "list the files",
+}
+
+
+def keyless(_: str) -> None:
+    """There is no secret of any name."""
+
+
+def request_for(scene: ModelScene, model: str) -> ModelRequest:
+    return asked(user("are the lamps on?"), model=model, may_call=scene is not ModelScene.LAST_ROUND)
+
+
+class TestScripted(ModelConformance):
+    @pytest.fixture
+    def stage(self) -> Stage:
+        async def stage(scene: ModelScene) -> Staged:
+            return Staged(ScriptedModel([SCRIPTS[scene]], repeat_last=True), request_for(scene, "scripted"))
+
+        return stage
+
+
+class TestDemo(ModelConformance):
+    @pytest.fixture
+    def stage(self) -> Stage:
+        async def stage(scene: ModelScene) -> Staged | None:
+            prompt = PROMPTS.get(scene)
+            if prompt is None:
+                return None
+            request = ModelRequest("demo", (user(prompt),), tools=TOOLS, may_call=scene is not ModelScene.LAST_ROUND)
+            return Staged(DemoModel(delay=0), request)
+
+        return stage
+
+
+@pytest.mark.parametrize("provider", OWN)
+class TestRemote(ModelConformance):
+    """Each provider, against a local server that answers in its format."""
+
+    @pytest.fixture
+    async def stage(self, provider: str) -> AsyncIterator[Stage]:
+        async with trio.open_nursery() as nursery:
+            http = Http()
+
+            async def stage(scene: ModelScene) -> Staged:
+                play: Callable[[], Play] = PLAYS[provider][scene]
+                server: Server = await nursery.start(serve, play())
+                model: Model = RemoteModel(OWN[provider], PROVIDERS[provider], http, keyless)
+                options = freeze_object({"base_url": server.url})
+                return Staged(model, request_for(scene, OWN[provider]).but(options=options))
+
+            yield stage
+            await http.close()
+            nursery.cancel_scope.cancel()

@@ -1,0 +1,75 @@
+import pytest
+
+from agentrail.adapters.models.providers import PROVIDERS, format_of
+from agentrail.adapters.models.redacting import Redactor
+from agentrail.adapters.models.remote import Hearing
+from agentrail.errors import StreamEndedEarly
+from agentrail.values.content import Text, Thinking
+from agentrail.values.stream import Chunk, Response, TextChunk, ThinkingChunk, UsageChunk
+from tests.adapters.models.expected import RESPONSES, SPARE
+from tests.adapters.models.server import STREAMS, recorded
+
+CR_LF, CR = b"\r\n", b"\r"
+
+
+def heard(name: str, *pieces: bytes) -> tuple[Response, list[Chunk]]:
+    chunks: list[Chunk] = []
+    provider = name.partition("_")[0]
+    hearing = Hearing(format_of(PROVIDERS[provider]).decoder(), Redactor(()), chunks.append)
+    for piece in pieces:
+        hearing.heard(piece)
+    return hearing.response(), chunks
+
+
+def test_each_stream_has_an_answer_and_each_answer_a_stream() -> None:
+    assert sorted(path.stem for path in STREAMS.iterdir()) == sorted(RESPONSES)
+
+
+@pytest.mark.parametrize("name", RESPONSES)
+def test_a_stream_is_read_whole_and_its_chunks_add_up_to_the_answer(name: str) -> None:
+    response, chunks = heard(name, recorded(f"{name}.sse"))
+    said = "".join(part.text for part in response.parts if isinstance(part, Text))
+    thought = "".join(part.text for part in response.parts if isinstance(part, Thinking))
+    counted = [chunk.usage for chunk in chunks if isinstance(chunk, UsageChunk)]
+    assert response == RESPONSES[name]
+    assert "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk)) == said
+    assert "".join(chunk.text for chunk in chunks if isinstance(chunk, ThinkingChunk)) == thought
+    assert counted[-1] == response.usage
+    assert counted == sorted(counted, key=lambda usage: usage.total_tokens)
+
+
+@pytest.mark.parametrize("name", RESPONSES)
+def test_a_stream_may_be_cut_at_any_byte(name: str) -> None:
+    whole = recorded(f"{name}.sse")
+    for end in (b"\n", CR_LF, CR):
+        stream = whole.replace(b"\n", end)
+        for at in range(len(stream) + 1):
+            assert heard(name, stream[:at], stream[at:])[0] == RESPONSES[name], at
+
+
+@pytest.mark.parametrize("name", RESPONSES)
+def test_a_stream_may_come_byte_by_byte_with_comments_pings_and_a_mark_at_its_beginning(name: str) -> None:
+    events = recorded(f"{name}.sse").split(b"\n\n")
+    stream = b"\xef\xbb\xbf" + b"\n\n: still at work\n\nretry: 3\n\n".join(events)
+    assert heard(name, *(stream[at : at + 1] for at in range(len(stream))))[0] == RESPONSES[name]
+
+
+@pytest.mark.parametrize("name", RESPONSES)
+def test_data_may_stand_on_several_lines(name: str) -> None:
+    stream = recorded(f"{name}.sse").replace(b',"', b',\ndata: "')
+    assert heard(name, stream)[0] == RESPONSES[name]
+
+
+@pytest.mark.parametrize("name", RESPONSES)
+def test_a_stream_that_ends_before_its_last_event_is_no_answer(name: str) -> None:
+    stream = recorded(f"{name}.sse")
+    events = stream.strip().split(b"\n\n")
+    for kept in range(len(events) - SPARE.get(name, 0)):
+        cut = b"\n\n".join(events[:kept]) + b"\n\n"
+        with pytest.raises(StreamEndedEarly):
+            heard(name, cut)
+
+
+@pytest.mark.parametrize("name", RESPONSES)
+def test_the_last_event_needs_no_empty_line_behind_it(name: str) -> None:
+    assert heard(name, recorded(f"{name}.sse").rstrip(b"\n"))[0] == RESPONSES[name]
