@@ -30,6 +30,8 @@ _TURN_ENDS = (AgentEnd, AgentAbort)
 _DELTAS = (MessageDelta, ThinkingDelta)
 
 ReadRecords = Callable[[int, int], Awaitable[Sequence[Record]]]
+FindPlace = Callable[[int], Awaitable[int]]
+"""Returns behind which record the events after a durable event are to be read."""
 
 
 class Bus:
@@ -43,17 +45,17 @@ class Bus:
         "_subscriptions",
         "closed",
         "dropped",
+        "place",
         "read",
-        "record",
         "session_id",
     )
 
-    def __init__(self, session_id: str, buffer_size: int, read: ReadRecords) -> None:
+    def __init__(self, session_id: str, buffer_size: int, read: ReadRecords, place: FindPlace) -> None:
         self.session_id = session_id
         self.read = read
+        self.place = place
         self.closed = False
         self.dropped: Cursor | None = None
-        self.record = 0
         self._buffer: list[Envelope] = []
         self._buffer_size = buffer_size
         self._last: Envelope | None = None
@@ -65,9 +67,8 @@ class Bus:
         """Behind the last event that was published."""
         return Cursor(self._last.seq if self._last is not None else 0, self._n)
 
-    def publish(self, envelopes: Sequence[Envelope], record: int) -> None:
-        """Give the durable events of a *record* to everybody, in order."""
-        self.record = record
+    def publish(self, envelopes: Sequence[Envelope]) -> None:
+        """Give durable events to everybody, in order."""
         if not envelopes:
             return
         self._last = envelopes[-1]
@@ -168,7 +169,7 @@ class Subscription:
         self._start = Cursor(0)
         self._last_out: Envelope | None = None
         self._read_to = Cursor(0)
-        self._record = 0
+        self._record: int | None = None
         self._lost_to: Cursor | None = None
         self._too_slow = False
         self._ended = False
@@ -179,9 +180,7 @@ class Subscription:
         """Begin to listen."""
         self._entered = True
         self._start = self._bus.cursor
-        if self._since is None:
-            self._record = self._bus.record
-        else:
+        if self._since is not None:
             self._go_back(min(self._since, self._start))  # a place that is not reached yet is no place to go on from
         if self._bus.closed:
             self._ended = True
@@ -204,6 +203,7 @@ class Subscription:
         self._whispers = self._bus.buffered(since)
         self._start = self._read_to = since
         self._replay_to = now
+        self._record = None
 
     @property
     def _hears_deltas(self) -> bool:
@@ -323,6 +323,8 @@ class Subscription:
 
     async def _read_on(self) -> None:
         """Read the next durable events from the journal, with the buffered deltas in their places."""
+        if self._record is None:
+            self._record = await self._bus.place(self._read_to.seq)
         records = await self._bus.read(self._record, PAGE)
         for record in records:
             if record.events and record.events[0].seq > self._replay_to.seq:

@@ -96,7 +96,7 @@ class Session:
         self.house = house
         self.outfit = outfit
         self.mailbox = Mailbox(state.session_id, house.gate)
-        self.bus = Bus(state.session_id, state.setup.options.event_buffer_size, self._read)
+        self.bus = Bus(state.session_id, state.setup.options.event_buffer_size, self._read, self._place)
         self.performer = Performer(self.state.session_id, house, outfit, self.bus, self.post)
         self.waiters = Waiters()
         self.down: list[Slot[str]] = []
@@ -113,6 +113,9 @@ class Session:
 
     async def _read(self, after: int, limit: int) -> tuple[Record, ...]:
         return await self.house.journal.read(self.state.session_id, after, limit)
+
+    async def _place(self, seq: int) -> int:
+        return await self.house.journal.place(self.state.session_id, seq)
 
     # The loop
 
@@ -178,7 +181,7 @@ class Session:
     def _show(self, outcome: Step, letter: Letter) -> None:
         """Publish, perform, answer: everything is durable now."""
         self.performer.state = outcome.state
-        self.bus.publish(outcome.events, self._head)
+        self.bus.publish(outcome.events)
         for effect in outcome.effects:
             self.performer.perform(effect)
         answer = outcome.answer

@@ -21,7 +21,7 @@ class Session:
 
     def __init__(self, buffer_size: int = 256) -> None:
         self.records: list[Record] = []
-        self.bus = Bus("s", buffer_size, self.read)
+        self.bus = Bus("s", buffer_size, self.read, self.place)
         self.log: list[Envelope] = []
         self.seq = 0
         self.unpublished: list[Record] = []
@@ -39,6 +39,11 @@ class Session:
             self.during_reads.pop(0)()
         return found
 
+    async def place(self, seq: int) -> int:
+        await trio.lowlevel.checkpoint()
+        later = (record.number - 1 for record in self.records if record.events and record.events[-1].seq > seq)
+        return next(later, len(self.records))
+
     def commit(self, *events: Event) -> None:
         envelopes = []
         for event in events:
@@ -50,7 +55,7 @@ class Session:
 
     def show(self) -> None:
         for record in self.unpublished:
-            self.bus.publish(record.events, record.number)
+            self.bus.publish(record.events)
             self.log.extend(record.events)
         self.unpublished.clear()
 

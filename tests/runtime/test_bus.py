@@ -245,3 +245,26 @@ async def test_a_place_that_is_not_reached_yet_loses_nothing_when_the_subscriber
             session.publish(start(str(number)))
         got = await drain(events)
     assert cursors(got) == [(seq, 0) for seq in range(2, 7)]
+
+
+async def test_a_replay_reads_no_record_from_before_its_place() -> None:
+    session = Session()
+    for number in range(100):
+        session.publish(start(str(number)), end())
+    for since in (197, 198):
+        session.reads = 0
+        async with session.subscribe(since=Cursor(since)) as events:
+            assert [envelope.seq for envelope in await drain(events)] == list(range(since + 1, 201))
+        assert session.reads == 1
+
+
+async def test_a_subscriber_that_has_fallen_behind_reads_on_from_where_it_is() -> None:
+    session = Session()
+    async with session.subscribe(capacity=2) as events:
+        for number in range(100):
+            session.publish(start(str(number)))
+            assert (await events.__anext__()).seq == number + 1
+        for number in range(4):
+            session.publish(start(str(number)))
+        assert [envelope.seq for envelope in await drain(events)] == [101, 102, 103, 104]
+    assert session.reads == 1
