@@ -69,9 +69,9 @@ class SessionSpec(Options):
             raise BadSpec("working_dir", "has a NUL character; give the path of a folder")
         for name, least in AT_LEAST.items():
             _check_figure(name, getattr(self, name), least)
-        field = "on_prompt_while_held"
-        if self.on_prompt_while_held not in ON_PROMPT_WHILE_HELD:
-            raise BadChoice.among(field, self.on_prompt_while_held, ON_PROMPT_WHILE_HELD)
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise BadChoice.among(name, getattr(self, name), choices)
 
 
 def is_model(found: object) -> bool:
@@ -105,7 +105,11 @@ MODEL_WANTED = "a name, or an object with `name` and `stream`"
 
 MISSING = 'is missing; use model="demo" to try things out without a key'
 
-ON_PROMPT_WHILE_HELD = ("supersede", "queue")
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "on_prompt_while_held": ("supersede", "queue"),
+    "on_repeat_unknown": ("hold", "allow"),
+}
+"""What there is to choose from."""
 
 AT_LEAST: Mapping[str, float] = {
     "max_turns": 1,

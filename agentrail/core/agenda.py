@@ -7,6 +7,7 @@ from typing import Final
 
 from agentrail.core import changing, ending, prompting, requesting, ruling, running, steering, streaming
 from agentrail.core.batch import tell_of_asked
+from agentrail.core.doubts import REPEAT_HINT, is_in_doubt
 from agentrail.core.effects import CarryOut
 from agentrail.core.inputs import AskSettled
 from agentrail.core.state import Due, Suspension
@@ -146,6 +147,8 @@ def _screened(w: Work, asker: str, request: RunTool, ask_id: str) -> RunTool | F
     consent = Consent(always=s.approved_always)
     decided = w.judge.rule(hook, s.row.but(among=guards), w.context, START, NOTHING_GATHERED, consent)
     w.take(decided)
+    if is_in_doubt(w, request.name, args):
+        return Failed(REPEAT_HINT)
     w.emit(*decided.gathered.emits)
     if decided.verdict not in (Verdict.PASS, Verdict.SKIP):
         why = "it would have to ask first" if decided.verdict is Verdict.ASK else decided.reason

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentrail.core.calls import NOT_STARTED, WAITS_FOR_PERSON, Batch, Call, CallStatus, Stray, touches_files
+from agentrail.core.doubts import doubt_about, remember
 from agentrail.core.effects import CancelAsk, CancelCalls
 from agentrail.core.state import Suspension
 from agentrail.core.work import Work
@@ -150,6 +151,7 @@ def skip_for_steering(w: Work) -> None:
         elif call.status is CallStatus.RUNNING and not (call.spec is not None and call.spec.immune):
             w.emit(ToolSkippedForSteering(call.call_id, call.name))
             strays.append(stray_of(call, w.at))
+            remember(w, doubt_about(w, call))
             give_error(w, call, f"stopped, because the user has said something new; {doubt(call.spec)}")
     quarantine(w, tuple(strays))
     drop_suspensions_of_done_calls(w)
@@ -167,7 +169,7 @@ def kill(w: Work, kill_tools: str, why: str) -> None:
         if call.status in WAITS_FOR_PERSON:
             release(w, call, "aborted", f"aborted: {why}")
         elif call.status is CallStatus.RUNNING and _lives_on(call, kill_tools):
-            w.s.lingering = (*w.s.lingering, stray_of(call, w.at))
+            w.s.lingering = (*w.s.lingering, stray_of(call, w.at).but(doubt=doubt_about(w, call)))
             give_result(w, call, (Text("the turn was aborted; this call goes on in the background"),), is_error=False)
         elif call.status is CallStatus.RETURNED:
             give_error(w, call, f"it ended, but no plugin had passed its result on when the turn was aborted: {why}")
@@ -175,6 +177,7 @@ def kill(w: Work, kill_tools: str, why: str) -> None:
             w.emit(ToolKilled(call.call_id, call.name, why))
             if call.status is CallStatus.RUNNING:
                 strays.append(stray_of(call, w.at))
+                remember(w, doubt_about(w, call))
             if call.started_at:
                 give_error(w, call, f"stopped: {why}; {doubt(call.spec)}")
             else:
@@ -186,6 +189,7 @@ def kill_lingering(w: Work, why: str) -> None:
     """Cancel the calls that go on in the background, and tell of each."""
     strays, w.s.lingering = w.s.lingering, ()
     for stray in strays:
+        remember(w, stray.doubt)
         tell_of(w, stray, err(f"stopped: {why}; {doubt(None)}"))
     quarantine(w, strays)
 

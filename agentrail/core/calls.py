@@ -145,6 +145,18 @@ class Batch(Value):
 
 
 @value
+class Doubt(Value):
+    """A call that may have taken effect, though it was stopped."""
+
+    call_id: str
+    """Which call."""
+    name: str
+    """Which tool."""
+    args: JsonObject
+    """With which arguments."""
+
+
+@value
 class Stray(Value):
     """Work that has left its turn and still runs."""
 
@@ -160,6 +172,8 @@ class Stray(Value):
     """Whether it touches files or a shell."""
     reported: bool = False
     """Whether it was reported as abandoned."""
+    doubt: Doubt | None = None
+    """Of a call that goes on: what is in doubt if it is stopped."""
 
 
 def touches_files(spec: ToolSpec | None) -> bool:

@@ -21,6 +21,8 @@ class Options(Value):
     """How often `after_response` and `before_finish` may prolong one turn."""
     on_prompt_while_held: str = "supersede"
     """What a prompt does to held calls: `supersede` them, or `queue` behind them."""
+    on_repeat_unknown: str = "hold"
+    """What becomes of an `unsafe` call like one that was stopped half-way: `hold` it for a person, or `allow` it."""
     stall_timeout: float = 30.0
     """Seconds without a chunk until a stream counts as stalled."""
     stall_limit: int = 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentrail.core.batch import find, give_error, hold_timer, put
 from agentrail.core.calls import Call, CallStatus, Hold
+from agentrail.core.doubts import HOLDER, REPEAT_HINT, REPEAT_TIMEOUT, is_in_doubt
 from agentrail.core.ending import abort_turn
 from agentrail.core.requesting import abort_by
 from agentrail.core.work import Work
@@ -135,6 +136,9 @@ def finish_before_tool(w: Work, call_id: str, hook: Hook, ruling: Ruling) -> Non
         pause = Pause(Place(len(w.s.seats), final=True), None, None, f"{changed} changed the arguments after approval")
         gathered = ruling.gathered.but(emits=())  # they were said when the pipeline ended
         hold(w, call.but(args=args), ruling.but(by=changed, gathered=gathered), pause)
+    elif call.approved is None and is_in_doubt(w, call.name, args):
+        pause = Pause(Place(len(w.s.seats), final=True), None, REPEAT_TIMEOUT, REPEAT_HINT)
+        hold(w, call.but(args=args), ruling.but(by=HOLDER, gathered=ruling.gathered.but(emits=())), pause)
     else:
         put(w, call.but(args=args, status=CallStatus.READY))
     if not (w.s.due and w.s.due[0].what == "before_tool"):
@@ -146,9 +150,11 @@ def hold(w: Work, call: Call, ruling: Ruling, pause: Pause) -> None:
     s = w.s
     approval_id = w.make_id(f"{s.session_id}:a")
     expires = None if pause.deadline is None else w.at + int(pause.deadline * 1000)
+    warned = ruling.by != HOLDER and is_in_doubt(w, call.name, call.args)
+    hint = f"{pause.hint} ({REPEAT_HINT})" if warned else pause.hint
     held = Hold(
         approval_id,
-        pause.hint,
+        hint,
         ruling.by or "",
         call.args,
         pause.place,
@@ -166,7 +172,7 @@ def hold(w: Work, call: Call, ruling: Ruling, pause: Pause) -> None:
             call.call_id,
             call.name,
             call.args,
-            pause.hint,
+            hint,
             held.plugin,
             w.at,
             expires,

@@ -17,6 +17,7 @@ from agentrail.core.batch import (
     tell_of,
 )
 from agentrail.core.calls import WAITS_FOR_PERSON, Batch, Call, CallStatus, Question, touches_files
+from agentrail.core.doubts import clear_up, doubt_about, remember
 from agentrail.core.effects import StartCall
 from agentrail.core.ending import TURN_TIMER, close_batch, end_turn
 from agentrail.core.inputs import ToolRaised, ToolReturned, ToolStopped
@@ -118,6 +119,8 @@ def _start(w: Work, call: Call) -> None:
     s = w.s
     started = call.started_at or w.at
     put(w, call.but(status=CallStatus.RUNNING, started_at=started))
+    if call.approved is not None:
+        clear_up(w, call.name, call.args)
     w.emit(ToolExecutionStart(call.call_id, call.name, call.args, call.attempt))
     if call.spec is not None:
         w.set_timer(call_timer(call.call_id), w.at + int(call.spec.timeout * 1000))
@@ -140,7 +143,7 @@ def on_returned(w: Work, returned: ToolReturned) -> None:
     """Take a tool's answer, or note the outcome of one that had left its turn."""
     call = _running(w, returned.call_id, returned.attempt)
     if call is None:
-        _closed_late(w, returned.call_id, returned.result)
+        _closed_late(w, returned.call_id, returned.result, answered=True)
         return
     result = returned.result
     if isinstance(result, Effect):
@@ -184,7 +187,7 @@ def on_raised(w: Work, raised: ToolRaised) -> None:
     """A tool broke: ask whether to try again, where that is safe, or take it as its answer."""
     call = _running(w, raised.call_id, raised.attempt)
     if call is None:
-        _closed_late(w, raised.call_id, err(raised.error))
+        _closed_late(w, raised.call_id, err(raised.error), answered=True)
         return
     safe = call.spec is not None and call.spec.effect in CAN_RUN_AGAIN
     if safe and call.attempt <= w.s.setup.options.tool_max_retries:
@@ -202,8 +205,9 @@ def on_stopped(w: Work, stopped: ToolStopped) -> None:
     """A cancelled call has ended."""
     call = _running(w, stopped.call_id, stopped.attempt)
     if call is None:
-        _closed_late(w, stopped.call_id, err("it was cancelled"))
+        _closed_late(w, stopped.call_id, err("it was cancelled"), answered=False)
     else:
+        remember(w, doubt_about(w, call))
         take_answer(w, call, err(f"the call was cancelled; {doubt(call.spec)}"))
 
 
@@ -294,7 +298,7 @@ def finish_after_tool_batch(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> 
 # Work that has left its turn
 
 
-def _closed_late(w: Work, call_id: str, result: ToolResult) -> None:
+def _closed_late(w: Work, call_id: str, result: ToolResult, *, answered: bool) -> None:
     """Forget a call that had left its turn; tell of one that was to go on."""
     s = w.s
     s.quarantined = tuple(stray for stray in s.quarantined if stray.call_id != call_id)
@@ -305,6 +309,8 @@ def _closed_late(w: Work, call_id: str, result: ToolResult) -> None:
         w.clear_timer(call_timer(call_id))
         s.lingering = tuple(stray for stray in s.lingering if stray is not lingered)
         tell_of(w, lingered, result)
+        if not answered:
+            remember(w, lingered.doubt)
     if s.phase is Phase.EXECUTING_TOOLS:
         w.next("advance_batch")
 
@@ -328,12 +334,14 @@ def on_call_timer(w: Work, call_id: str) -> None:
     call = find(w, call_id)
     if call is not None and call.status is CallStatus.RUNNING and call.spec is not None:
         stray = stray_of(call, w.at)
+        remember(w, doubt_about(w, call))
         take_answer(w, call, err(f"stopped after {call.spec.timeout:g} s, the tool's limit; {doubt(call.spec)}"))
         quarantine(w, (stray,))
         return
     lingered = next((stray for stray in s.lingering if stray.call_id == call_id), None)
     if lingered is not None:
         s.lingering = tuple(stray for stray in s.lingering if stray is not lingered)
+        remember(w, lingered.doubt)
         tell_of(w, lingered, err("it ran too long and was stopped"))
         quarantine(w, (lingered,))
         if s.phase is Phase.EXECUTING_TOOLS:

@@ -7,7 +7,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, cast
 
-from agentrail.core.calls import WAITS_FOR_PERSON, Batch, Call, CallStatus, Stray
+from agentrail.core.calls import WAITS_FOR_PERSON, Batch, Call, CallStatus, Doubt, Stray
 from agentrail.core.options import Options
 from agentrail.hooks.judge import Row
 from agentrail.hooks.records import Hook
@@ -239,6 +239,7 @@ class State(Value):
     quarantined: tuple[Stray, ...] = ()
     lingering: tuple[Stray, ...] = ()
     notices: tuple[str, ...] = ()
+    in_doubt: tuple[Doubt, ...] = ()
     timers: tuple[tuple[str, int], ...] = ()
     stopping: str | None = None
 

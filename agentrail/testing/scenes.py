@@ -76,6 +76,7 @@ def draw_options(choose: Choose) -> Options:
         max_steering_queue=choose.pick((2, 1)),
         max_interventions=choose.pick((1, 2)),
         on_prompt_while_held=choose.pick(("supersede", "queue")),
+        on_repeat_unknown=choose.pick(("hold", "allow")),
         stall_limit=choose.pick((2, 1)),
         max_retries=choose.pick((2, 1, 0)),
         retry_cap=choose.pick((60.0, 0.1)),

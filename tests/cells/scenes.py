@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agentrail.core.calls import Doubt
 from agentrail.core.effects import CancelRequest, OpenStream, SetTimer, StartCall, StartRequest
 from agentrail.core.options import Options
 from agentrail.core.state import Request, State, Turn
@@ -163,6 +164,11 @@ def ran(call_id: str, name: str, answer: Ok | Err | None = None, *, at: int = NO
         ToolExecutionEnd(call_id, name, answer.content, isinstance(answer, Err), answer.details, late),
         ToolExecutionMetrics(call_id, name, NOW, at, at - NOW),
     ]
+
+
+def unknown(call_id: str, name: str, args: JsonObject = EMPTY) -> Doubt:
+    """What is remembered of a call that may have taken effect."""
+    return Doubt(call_id, name, args)
 
 
 def path(of: str = "a") -> JsonObject:

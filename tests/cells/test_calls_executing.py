@@ -50,6 +50,7 @@ from tests.cells.scenes import (
     run,
     said,
     start,
+    unknown,
 )
 
 STEERED = "the user has said something new"
@@ -110,6 +111,7 @@ def test_steering_cancels_the_killable_tools_and_is_merged_before_the_next_reque
             request=out("r5"),
             history=before.history.and_(gone, new),
             quarantined=(Stray("c3", "edit", NOW, NOW, writes=True),),
+            in_doubt=(unknown("c3", "edit", path()),),
         )
 
 
@@ -128,7 +130,8 @@ def test_an_abort_cancels_killable_tools_and_lets_immune_ones_linger() -> None:
         batch=None,
         history=before.history.and_(stopped("c3", EDIT, "enough"), result("c4", "keep", AWAY)),
         quarantined=(Stray("c3", "edit", NOW, NOW, writes=True),),
-        lingering=(Stray("c4", "keep", NOW, NOW),),
+        lingering=(Stray("c4", "keep", NOW, NOW, doubt=unknown("c4", "keep")),),
+        in_doubt=(unknown("c3", "edit", path()),),
     )
 
 
@@ -152,6 +155,7 @@ def test_an_abort_of_all_cancels_immune_tools_too() -> None:
         batch=None,
         history=before.history.and_(stopped("c3", EDIT, "user"), stopped("c4", KEEP, "user")),
         quarantined=(Stray("c3", "edit", NOW, NOW, writes=True), Stray("c4", "keep", NOW, NOW)),
+        in_doubt=(unknown("c3", "edit", path()), unknown("c4", "keep")),
     )
 
 
@@ -168,7 +172,10 @@ def test_an_abort_of_none_lets_all_tools_finish_as_lingering() -> None:
         turn=None,
         batch=None,
         history=before.history.and_(result("c3", "edit", AWAY), result("c4", "keep", AWAY)),
-        lingering=(Stray("c3", "edit", NOW, NOW, writes=True), Stray("c4", "keep", NOW, NOW)),
+        lingering=(
+            Stray("c3", "edit", NOW, NOW, writes=True, doubt=unknown("c3", "edit", path())),
+            Stray("c4", "keep", NOW, NOW, doubt=unknown("c4", "keep")),
+        ),
     )
 
 
@@ -293,4 +300,5 @@ def test_a_stop_kills_all_tools_then_ends_the_session() -> None:
         stopping="stopped",
         history=before.history.and_(stopped("c3", EDIT, "stopped"), stopped("c4", KEEP, "stopped")),
         quarantined=(Stray("c3", "edit", NOW, NOW, writes=True), Stray("c4", "keep", NOW, NOW)),
+        in_doubt=(unknown("c3", "edit", path()), unknown("c4", "keep")),
     )

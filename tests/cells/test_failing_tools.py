@@ -54,6 +54,7 @@ from tests.cells.scenes import (
     start,
     streaming,
     turn,
+    unknown,
 )
 
 
@@ -416,6 +417,7 @@ def test_a_turn_that_takes_too_long_is_aborted() -> None:
         batch=None,
         history=before.history.and_(failed("c3", "edit", f"stopped: {why}; {doubt(EDIT)}")),
         quarantined=(Stray("c3", "edit", bench.now, NOW, writes=True),),
+        in_doubt=(unknown("c3", "edit", path()),),
     )
 
 
@@ -465,6 +467,7 @@ def test_a_call_that_runs_too_long_gets_its_result_and_is_cancelled() -> None:
         history=bench.state.history,
         request=out("r4"),
         quarantined=(Stray("c3", "edit", bench.now, NOW, writes=True),),
+        in_doubt=(unknown("c3", "edit", path()),),
     )
     bench.send(ToolReturned("c3", 1, ok("late"))).expect_only(effects=[ClearTimer("grace")], quarantined=())
 

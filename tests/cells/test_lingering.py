@@ -13,9 +13,10 @@ from agentrail.values.messages import Origin
 from agentrail.values.tools import Effect, SetTodos, Todo, ToolResult, err, ok
 from tests.cells.bench import NOW, Bench, call, ruled
 from tests.cells.registry import cell
-from tests.cells.scenes import STARTED, executing, out, ran, request, said, starts, turn
+from tests.cells.scenes import STARTED, executing, out, ran, request, said, starts, turn, unknown
 
-LINGERS: Final = Stray("c3", "keep", NOW, NOW)
+DOUBT: Final = unknown("c3", "keep")
+LINGERS: Final = Stray("c3", "keep", NOW, NOW, doubt=DOUBT)
 
 
 def lingering(options: Options | None = None) -> Bench:
@@ -56,10 +57,10 @@ def test_its_end_is_reported_and_named_in_the_next_request() -> None:
 
 
 def test_its_failure_is_reported_too() -> None:
-    for given, answer in (
-        (ToolReturned("c3", 1, err("no disk")), err("no disk")),
-        (ToolRaised("c3", 1, "OSError: no disk"), err("OSError: no disk")),
-        (ToolStopped("c3", 1), err("it was cancelled")),
+    for given, answer, doubts in (
+        (ToolReturned("c3", 1, err("no disk")), err("no disk"), ()),
+        (ToolRaised("c3", 1, "OSError: no disk"), err("OSError: no disk"), ()),
+        (ToolStopped("c3", 1), err("it was cancelled"), (DOUBT,)),
     ):
         bench = lingering()
         text = answer.content[0]
@@ -68,6 +69,7 @@ def test_its_failure_is_reported_too() -> None:
             effects=[ClearTimer("call:c3")],
             lingering=(),
             notices=(notice("has failed", getattr(text, "text", "")),),
+            in_doubt=doubts,
         )
 
 
@@ -97,6 +99,7 @@ def test_it_dies_with_an_abort_of_all() -> None:
         effects=[CancelCalls(("c3",)), SetTimer("grace", NOW + 250), ClearTimer("call:c3")],
         lingering=(),
         quarantined=(LINGERS,),
+        in_doubt=(DOUBT,),
         notices=(notice("has failed", text),),
     )
     bench.send(ToolStopped("c3", 1)).expect_only(effects=[ClearTimer("grace")], quarantined=())
@@ -131,6 +134,7 @@ def test_it_is_stopped_at_the_limit_of_its_tool() -> None:
         effects=[CancelCalls(("c3",)), SetTimer("grace", NOW + 60_250)],
         lingering=(),
         quarantined=(LINGERS.but(since=NOW + 60_000),),
+        in_doubt=(DOUBT,),
         notices=(notice("has failed", late),),
     )
     bench.send(ToolStopped("c3", 1)).expect_only(effects=[ClearTimer("grace")], quarantined=())

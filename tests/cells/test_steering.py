@@ -50,6 +50,7 @@ from tests.cells.scenes import (
     starts,
     streaming,
     turn,
+    unknown,
 )
 
 STEERED = "the user has said something new"
@@ -234,6 +235,7 @@ def test_immune_calls_finish_first_and_all_others_are_skipped() -> None:
         batch=batch,
         steering=got.step.state.steering,
         quarantined=(Stray("c4", "edit", NOW, NOW, writes=True),),
+        in_doubt=(unknown("c4", "edit", path()),),
     )
     before = bench.state
     new = said("rather this", Origin.STEERING)

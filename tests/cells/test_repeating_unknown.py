@@ -1,0 +1,221 @@
+"""A call that was stopped half-way, and the same call again: that is for a person to decide."""
+
+from collections.abc import Callable
+
+import pytest
+
+from agentrail.core.doubts import HOLDER, REPEAT_HINT
+from agentrail.core.effects import ClearTimer
+from agentrail.core.inputs import AbortSent, ApproveSent, RejectSent, SteerSent, StopSent, ToolRaised, ToolStopped
+from agentrail.core.options import Options
+from agentrail.core.state import Phase
+from agentrail.hooks.actions import Ask, Continue, HoldTool, ReplaceToolArgs
+from agentrail.hooks.asks import Failed, RunTool
+from agentrail.hooks.records import BeforeTool, Hook
+from agentrail.values.content import ToolCall
+from agentrail.values.events import ApprovalRequired, ApprovalResolved, Event
+from agentrail.values.json import FrozenObject
+from tests.cells.bench import Bench, call, plug
+from tests.cells.scenes import executing, failed, limit, path, run, start, unknown
+
+EDITING = call("edit", path="a")
+DOUBT = unknown("c3", "edit", path())
+
+
+def aborted(bench: Bench) -> None:
+    bench.send(AbortSent())
+    bench.send(ToolStopped("c3", 1))
+
+
+def aborted_in_the_background(bench: Bench) -> None:
+    bench.send(AbortSent(kill_tools="none"))
+    bench.send(AbortSent(kill_tools="all"))
+
+
+def steered(bench: Bench) -> None:
+    bench.send(SteerSent("rather this"))
+    bench.answers("as you say")
+
+
+def timed_out(bench: Bench) -> None:
+    bench.fires("call:c3")
+    bench.answers("so be it")
+
+
+def timed_out_in_the_background(bench: Bench) -> None:
+    bench.send(AbortSent(kill_tools="none"))
+    bench.fires("call:c3")
+
+
+def cancelled(bench: Bench) -> None:
+    bench.send(ToolStopped("c3", 1))
+    bench.answers("so be it")
+
+
+STOPPED = [aborted, aborted_in_the_background, steered, timed_out, timed_out_in_the_background, cancelled]
+
+
+def again(bench: Bench, *calls: ToolCall) -> list[Event]:
+    """Let the model call *calls* in a new turn, and return what is reported of it."""
+    bench.prompt("once more")
+    bench.answers("", *(calls or (EDITING,)))
+    return bench.got[-1].events
+
+
+def asked_of(events: list[Event]) -> list[ApprovalRequired]:
+    return [event for event in events if isinstance(event, ApprovalRequired)]
+
+
+def stopped(stop: Callable[[Bench], None] = aborted, options: Options | None = None) -> Bench:
+    bench = executing(EDITING, options=options)
+    stop(bench)
+    return bench
+
+
+@pytest.mark.parametrize("stop", STOPPED)
+def test_the_same_call_is_held_after_one_that_was_stopped(stop: Callable[[Bench], None]) -> None:
+    bench = stopped(stop)
+    assert bench.state.in_doubt == (DOUBT,)
+    (asked,) = asked_of(again(bench))
+    assert asked == ApprovalRequired(
+        asked.approval_id, asked.call_id, "edit", path(), REPEAT_HINT, HOLDER, bench.now, bench.now + 120_000
+    )
+    assert bench.state.phase is Phase.IDLE
+
+
+def test_an_approval_lets_it_run_and_ends_the_doubt() -> None:
+    bench = stopped()
+    (asked,) = asked_of(again(bench))
+    bench.send(ApproveSent(asked.approval_id))
+    assert bench.got[-1].events == [
+        ApprovalResolved(asked.approval_id, asked.call_id, "edit", "approved"),
+        run(asked.call_id, "edit", path()),
+    ]
+    assert bench.got[-1].step.effects == (
+        ClearTimer(f"hold:{asked.approval_id}"),
+        limit(asked.call_id),
+        start(asked.call_id, "edit", path()),
+    )
+    assert bench.state.in_doubt == ()
+    bench.returns(asked.call_id)
+    bench.answers("done")
+    assert asked_of(again(bench)) == []
+
+
+def test_one_that_is_stopped_again_is_in_doubt_again() -> None:
+    bench = stopped()
+    (asked,) = asked_of(again(bench))
+    bench.send(ApproveSent(asked.approval_id))
+    bench.send(AbortSent())
+    assert bench.state.in_doubt == (unknown(asked.call_id, "edit", path()),)
+
+
+def test_a_refusal_leaves_the_doubt() -> None:
+    bench = stopped()
+    (asked,) = asked_of(again(bench))
+    bench.send(RejectSent(asked.approval_id, "I have looked"))
+    assert bench.state.in_doubt == (DOUBT,)
+    assert bench.state.history[-1] == failed(asked.call_id, "edit", "rejected by the user: I have looked")
+    assert len(asked_of(again(bench))) == 1
+
+
+def test_nobody_who_decides_is_a_no() -> None:
+    bench = stopped()
+    (asked,) = asked_of(again(bench))
+    bench.fires(f"hold:{asked.approval_id}")
+    assert bench.state.in_doubt == (DOUBT,)
+    assert bench.state.history[-1].text == "not approved: nobody decided in time"
+
+
+def test_edited_arguments_are_another_call() -> None:
+    bench = stopped()
+    (asked,) = asked_of(again(bench))
+    bench.send(ApproveSent(asked.approval_id, path("b")))
+    assert bench.got[-1].events[-1] == run(asked.call_id, "edit", path("b"))
+    assert bench.state.in_doubt == (DOUBT,)
+
+
+@pytest.mark.parametrize("other", [call("edit", path="b"), call("keep", path="a"), call("store", path="a")], ids=str)
+def test_any_other_call_runs(other: ToolCall) -> None:
+    assert asked_of(again(stopped(), other)) == []
+
+
+@pytest.mark.parametrize("name", ["look", "store", "solo"])
+def test_what_may_run_again_or_can_be_checked_is_not_held(name: str) -> None:
+    bench = executing(call(name, path="a"))
+    bench.send(AbortSent())
+    assert bench.state.in_doubt == ()
+    assert asked_of(again(bench, call(name, path="a"))) == []
+
+
+def test_what_never_started_or_has_answered_is_in_no_doubt() -> None:
+    bench = executing(call("solo"), EDITING)
+    bench.send(AbortSent())
+    assert bench.state.in_doubt == ()
+    bench = executing(EDITING)
+    bench.send(ToolRaised("c3", 1, "OSError: no disk"))
+    bench.answers("so be it")
+    assert bench.state.in_doubt == ()
+    bench = executing(EDITING)
+    bench.send(AbortSent(kill_tools="none"))
+    bench.returns("c3")
+    assert bench.state.in_doubt == ()
+
+
+def test_it_is_allowed_if_so_chosen() -> None:
+    bench = stopped(options=Options(on_repeat_unknown="allow"))
+    assert bench.state.in_doubt == ()
+    assert asked_of(again(bench)) == []
+
+
+def test_arguments_that_a_plugin_makes_the_same_are_the_same() -> None:
+    def answer(hook: Hook, _s: object, _c: object) -> object:
+        assert isinstance(hook, BeforeTool)
+        return ReplaceToolArgs({"path": "a"}) if hook.args == path("b") else Continue()
+
+    bench = executing(EDITING, plugins=(plug(before_tool=answer),))
+    aborted(bench)
+    (asked,) = asked_of(again(bench, call("edit", path="b")))
+    assert (asked.args, asked.plugin) == (path("a"), HOLDER)
+
+
+def test_a_plugin_that_holds_it_asks_with_the_doubt_and_its_approval_is_enough() -> None:
+    bench = executing(EDITING, plugins=(plug(before_tool=HoldTool("may it?", timeout=None)),))
+    bench.send(ApproveSent("s:a4"))
+    aborted(bench)
+    (asked,) = asked_of(again(bench))
+    assert (asked.hint, asked.plugin) == (f"may it? ({REPEAT_HINT})", "P")
+    bench.send(ApproveSent(asked.approval_id))
+    assert bench.got[-1].events[-1] == run(asked.call_id, "edit", path())
+
+
+def test_always_does_not_pass_it() -> None:
+    bench = executing(EDITING, plugins=(plug(before_tool=HoldTool("may it?", family="edits")),))
+    bench.send(ApproveSent("s:a4", always=True))
+    bench.send(AbortSent())
+    (asked,) = asked_of(again(bench))
+    assert asked.plugin == HOLDER
+
+
+def test_a_plugin_cannot_run_it_either() -> None:
+    seen: list[object] = []
+
+    def answer(hook: Hook, _s: object, _c: object) -> object:
+        assert isinstance(hook, BeforeTool)
+        if hook.name != "look":
+            return Continue()
+        if hook.answer is None:
+            return Ask(RunTool("edit", FrozenObject(path="a")))
+        seen.append(hook.answer)
+        return Continue()
+
+    bench = executing(EDITING, plugins=(plug(before_tool=answer),))
+    aborted(bench)
+    again(bench, call("look", path="a"))
+    assert seen == [Failed(REPEAT_HINT)]
+
+
+def test_a_stop_remembers_it_too() -> None:
+    bench = executing(EDITING)
+    bench.send(StopSent("bye"))
+    assert bench.state.in_doubt == (DOUBT,)
