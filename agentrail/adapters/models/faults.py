@@ -33,6 +33,11 @@ SHOWN: Final = 500
 
 ErrorClass: TypeAlias = type[ModelError]
 
+OK, MOVED, REFUSED, FAILED = 200, 300, 400, 500
+"""Where the classes of statuses begin."""
+
+_STATUS: Final = re.compile(r"[45]\d\d")
+
 BY_STATUS: Final[Mapping[int, ErrorClass]] = {
     400: RequestRefused,
     401: KeyRefused,
@@ -106,8 +111,8 @@ def error_of(faults: Faults, found: object, status: int = 0, headers: Mapping[st
     error = reported(found, faults)
     kind = next((faults.by_type[name] for name in error.types if name in faults.by_type), None)
     if kind is None:
-        numbers = (int(name) for name in error.types if name.isascii() and name.isdecimal() and len(name) == len("503"))
-        kind = by_status(status or next(numbers, 0))
+        number = next((int(name) for name in error.types if _STATUS.fullmatch(name)), status)
+        kind = by_status(number if status < MOVED else status)
     if issubclass(kind, RequestRefused) and TOO_LONG.search(error.said):
         kind = ContextOverflow
     named = " ".join((*((str(status),) if status else ()), *error.types))
@@ -120,9 +125,9 @@ def by_status(status: int) -> ErrorClass:
     known = BY_STATUS.get(status)
     if known is not None:
         return known
-    if 200 <= status < 400:  # noqa: PLR2004 - the classes of statuses
+    if OK <= status < REFUSED:
         return WrongEndpoint
-    return RequestRefused if 400 <= status < 500 else ProviderFailed  # noqa: PLR2004 - see above
+    return RequestRefused if REFUSED <= status < FAILED else ProviderFailed
 
 
 def error_of_body(faults: Faults, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:

@@ -9,7 +9,7 @@ no answer can reach the wrong request. Redirects are not followed, and no cookie
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final
 
@@ -126,6 +126,24 @@ class Http:
             return await Exchange(self.client, post, heard).run()
 
 
+class Body(httpx.AsyncByteStream):
+    """The body of a request.
+
+    httpx has a generator for it, which nobody closes when the request is cancelled while it goes out.
+    """
+
+    def __init__(self, body: bytes) -> None:
+        self._rest = [body]
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self._rest:
+            raise StopAsyncIteration
+        return self._rest.pop()
+
+
 class Exchange:
     """One request and its answer."""
 
@@ -167,21 +185,23 @@ class Exchange:
     def _request(self) -> httpx.Request:
         post = self._post
         try:
-            return self._client.build_request(
-                "POST",
-                post.url,
-                headers=post.headers,
-                content=json.dumps(post.body, separators=(",", ":"), ensure_ascii=False).encode(),
-                timeout=httpx.Timeout(None, connect=post.patience.connect),
-            )
+            body = json.dumps(post.body, separators=(",", ":"), ensure_ascii=False).encode()
+            timeout = httpx.Timeout(None, connect=post.patience.connect)
+            request = self._client.build_request("POST", post.url, headers=post.headers, content=body, timeout=timeout)
         except (httpx.InvalidURL, ValueError, TypeError) as error:
             problem = f"no request can be made for it ({type(error).__name__})"
             raise WrongEndpoint(problem) from None
+        request.stream = Body(body)
+        return request
 
     async def _sent(self, request: httpx.Request) -> Answer:
         response = await self._client.send(request, stream=True)
         try:
             headers = {name.lower(): value for name, value in response.headers.items()}
+            encoding = headers.get("content-encoding", "identity")
+            if encoding != "identity" and response.status_code in OK:
+                problem = f"it is encoded as `{encoding}`, which was not asked for"
+                raise StreamGarbled(problem)
             if response.status_code in OK and not _is_document(headers):
                 await self._stream(response)
                 return Answer(response.status_code, headers)
@@ -193,7 +213,7 @@ class Exchange:
     async def _stream(self, response: httpx.Response) -> None:
         """Let the stream be heard; a fault in it closes the response, which ends the iteration and all below it."""
         patience = self._post.patience
-        async for piece in response.aiter_bytes():
+        async for piece in response.aiter_raw():
             if self._complete or self._fault is not None:
                 continue
             self._begun = True
@@ -211,7 +231,7 @@ class Exchange:
         """
         body = bytearray()
         try:
-            async for piece in response.aiter_bytes():
+            async for piece in response.aiter_raw():
                 body += piece
                 if len(body) > MAX_BODY:
                     await response.aclose()
@@ -225,8 +245,6 @@ class Exchange:
         match error:
             case httpx.UnsupportedProtocol() | httpx.LocalProtocolError():
                 return WrongEndpoint(what)
-            case httpx.DecodingError():
-                return StreamGarbled(what)
             case httpx.RemoteProtocolError() | httpx.ReadError() if self._begun:
                 return StreamEndedEarly(what)
             case _:

@@ -97,6 +97,7 @@ def _url(name: str, found: Json) -> dict[str, object]:
         raise _wrong(name, found, "an address")
     try:
         parts = urlsplit(found)
+        _ = parts.port  # which raises if it is none
     except ValueError:
         raise _wrong(name, found, "an address") from None
     if parts.scheme not in {"http", "https"} or not parts.hostname:

@@ -1,0 +1,306 @@
+"""The client for HTTP, against a server that plays every byte."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+from httpcore import AsyncConnectionPool
+
+import agentrail
+from agentrail.adapters.models.http import Answer, Http, Patience, Post
+from agentrail.errors import (
+    ConnectionFailed,
+    ModelError,
+    NoFirstByte,
+    NoNextByte,
+    StreamEndedEarly,
+    StreamGarbled,
+    WrongEndpoint,
+)
+from agentrail.values.json import freeze_object
+from tests.adapters.models.server import (
+    Mark,
+    Pause,
+    Play,
+    Reset,
+    Server,
+    Stall,
+    Step,
+    chunked,
+    head,
+    refusing,
+    serving,
+    steps,
+    streaming,
+)
+
+BODY = freeze_object({"a": "ü"})
+HASTE = Patience(1, 0.1, 0.1)
+TIME = Patience(5, 5, 5)
+CHUNKED = head(200, "transfer-encoding: chunked")
+
+
+@asynccontextmanager
+async def client(connections: int = 10) -> AsyncIterator[Http]:
+    http = Http(connections)
+    try:
+        yield http
+    finally:
+        await http.close()
+
+
+def post(server: Server, patience: Patience = TIME, **headers: str) -> Post:
+    return Post(f"{server.url}/v1/x", headers, BODY, patience)
+
+
+async def asked(http: Http, server: Server, patience: Patience = TIME) -> tuple[Answer, bytes]:
+    """Make a request, and return its answer and what was heard; the answer is complete with `end`."""
+    heard = bytearray()
+
+    def hear(piece: bytes) -> bool:
+        heard.extend(piece)
+        return heard.endswith(b"end")
+
+    answer = await http.post(post(server, patience), hear)
+    return answer, bytes(heard)
+
+
+def pool(http: Http) -> AsyncConnectionPool:
+    found: object = vars(vars(http.client)["_transport"])["_pool"]
+    assert isinstance(found, AsyncConnectionPool)
+    return found
+
+
+def idle(http: Http) -> bool:
+    """Whether no connection is kept for a request that is over."""
+    return all(connection.is_idle() for connection in pool(http).connections)
+
+
+# Answers
+
+
+async def test_a_request_goes_out_as_it_is_and_a_stream_is_heard_piece_by_piece() -> None:
+    async with serving(streaming(b"one two end", size=4)) as server, client() as http:
+        answer, heard = await asked(http, server)
+        (request,) = server.asked
+    assert (answer.status, heard) == (200, b"one two end")
+    assert (request.method, request.target, request.body) == ("POST", "/v1/x", '{"a":"ü"}'.encode())
+
+
+async def test_a_connection_is_used_again_after_a_whole_answer() -> None:
+    async with serving(streaming(b"end")) as server, client() as http:
+        for _ in range(3):
+            await asked(http, server)
+        assert (server.opened, len(server.asked)) == (1, 3)
+
+
+async def test_an_answer_that_is_complete_is_not_waited_for_any_longer() -> None:
+    async with serving(Play((CHUNKED, *chunked([b"the end"])[:1], Stall()))) as server, client() as http:
+        _, heard = await asked(http, server)
+        assert heard == b"the end"
+        assert pool(http).connections == []
+
+
+@pytest.mark.parametrize("last", [Reset(), b"7\r\nbro"])
+async def test_what_comes_behind_the_end_of_an_answer_does_no_harm(last: Step) -> None:
+    async with serving(Play((CHUNKED, *chunked([b"the end"])[:1], last))) as server, client() as http:
+        _, heard = await asked(http, server)
+        assert heard.startswith(b"the end")
+
+
+async def test_an_error_is_returned_with_its_headers_and_body() -> None:
+    async with serving(refusing(429, b'{"error":1}', "Retry-After: 7")) as server, client() as http:
+        answer, heard = await asked(http, server)
+    assert (answer.status, answer.headers["retry-after"], answer.body, heard) == (429, "7", b'{"error":1}', b"")
+
+
+async def test_of_a_huge_error_only_the_beginning_is_read() -> None:
+    huge = Play((head(500, "content-length: 100000000", kind="text/plain"), b"x" * 200_000, Stall()))
+    async with serving(huge) as server, client() as http:
+        answer, _ = await asked(http, server)
+        assert (answer.status, len(answer.body)) == (500, 64 * 1024)
+        assert pool(http).connections == []
+
+
+async def test_an_error_that_breaks_off_is_still_an_error() -> None:
+    async with serving(Play((head(503, "content-length: 100"), b"half"))) as server, client() as http:
+        answer, _ = await asked(http, server)
+    assert (answer.status, answer.body) == (503, b"half")
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/html; charset=utf-8"])
+async def test_a_document_is_no_stream(kind: str) -> None:
+    async with serving(refusing(200, b"<html>", kind=kind)) as server, client() as http:
+        answer, heard = await asked(http, server)
+    assert (answer.status, answer.body, heard) == (200, b"<html>", b"")
+
+
+async def test_a_redirect_is_not_followed() -> None:
+    moved = refusing(302, b"", "location: /elsewhere")
+    async with serving(moved) as server, client() as http:
+        answer, _ = await asked(http, server)
+        assert (answer.status, len(server.asked)) == (302, 1)
+
+
+async def test_no_cookie_is_kept() -> None:
+    play = Play((head(200, "transfer-encoding: chunked", "set-cookie: who=somebody"), *chunked([b"end"])), keep=True)
+    async with serving(play) as server, client() as http:
+        await asked(http, server)
+        await asked(http, server)
+        assert "cookie" not in server.asked[1].headers
+
+
+# Failures
+
+
+@pytest.mark.parametrize(
+    ("play", "wanted"),
+    [
+        (Play((Stall(),)), NoFirstByte("nothing came for 0.1 seconds")),
+        (steps(Stall()), NoFirstByte("nothing came for 0.1 seconds")),
+        (steps(b"one", Stall()), NoNextByte("nothing came for 0.1 seconds")),
+    ],
+)
+async def test_waiting_has_an_end(play: Play, wanted: ModelError) -> None:
+    async with serving(play) as server, client() as http:
+        with pytest.raises(type(wanted)) as raised:
+            await asked(http, server, HASTE)
+        assert raised.value == wanted
+        assert pool(http).connections == []
+
+
+async def test_each_byte_gives_the_next_one_its_time() -> None:
+    slowly: tuple[Step, ...] = tuple(step for letter in b"slowly, end" for step in (bytes([letter]), Pause(0.02)))
+    async with serving(steps(*slowly)) as server, client() as http:
+        _, heard = await asked(http, server, Patience(1, 0.1, 0.1))
+    assert heard == b"slowly, end"
+
+
+@pytest.mark.parametrize(
+    ("play", "wanted"),
+    [
+        (Play(()), ConnectionFailed),
+        (Play((Reset(),)), ConnectionFailed),
+        (Play((b"HTTP/1.1 200 OK\r\ncontent-",)), ConnectionFailed),
+        (Play((b"\x16\x03\x01 this is not HTTP\r\n\r\n",)), ConnectionFailed),
+        (Play((CHUNKED, chunked([b"one"])[0])), StreamEndedEarly),
+        (Play((CHUNKED, chunked([b"one"])[0], b"no length\r\n")), StreamEndedEarly),
+        (Play((head(200, "content-encoding: gzip"), b"no gzip")), StreamGarbled),
+    ],
+)
+async def test_what_breaks_is_told_by_class(play: Play, wanted: type[ModelError]) -> None:
+    async with serving(play) as server, client() as http:
+        with pytest.raises(wanted):
+            await asked(http, server)
+        assert idle(http)
+
+
+async def test_nobody_there() -> None:
+    async with serving(streaming(b"end")) as server:
+        pass
+    async with client() as http:
+        with pytest.raises(ConnectionFailed):
+            await asked(http, server)
+
+
+@pytest.mark.parametrize("url", ["ftp://127.0.0.1/x", "http://[::1", "/v1"])
+async def test_what_is_no_address_is_said(url: str) -> None:
+    async with client() as http:
+        with pytest.raises(WrongEndpoint):
+            await http.post(Post(url, {}, BODY, TIME), lambda _: True)
+
+
+async def test_a_fault_in_what_is_heard_ends_the_request_at_once() -> None:
+    def hear(_: bytes) -> bool:
+        problem = "this is no event"
+        raise StreamGarbled(problem)
+
+    async with serving(steps(b"one", Stall())) as server, client() as http:
+        with pytest.raises(StreamGarbled):
+            await http.post(post(server), hear)
+        assert pool(http).connections == []
+
+
+def test_a_post_does_not_show_its_headers() -> None:
+    assert repr(Post("http://x/", {"x-api-key": "sk-1"}, BODY, TIME)) == "<Post to http://x/>"
+
+
+# Cancellation
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param((), id="before the first byte"),
+        pytest.param((b"HTTP/1.1 200 OK\r\ncontent-",), id="in a header"),
+        pytest.param((CHUNKED,), id="between the head and the body"),
+        pytest.param((CHUNKED, b"1"), id="in the length of a piece"),
+        pytest.param((CHUNKED, b"9\r\ndata: "), id="in an event"),
+        pytest.param((CHUNKED, *chunked([b"data: 1\n\n"])[:1]), id="between events"),
+        pytest.param((CHUNKED, *chunked([b"the end"])[:1]), id="at the end"),
+    ],
+)
+async def test_a_request_that_is_cancelled_leaves_nothing_behind(before: tuple[Step, ...]) -> None:
+    rounds, width = 3, 10
+    marks = [trio.Event() for _ in range(rounds * width)]
+    plays = [Play((*before, Mark(mark), Stall())) for mark in marks]
+    async with serving(*plays, streaming(b"whole end")) as server, client(width) as http:
+        for number in range(rounds):
+            async with trio.open_nursery() as nursery:
+                for _ in range(width):
+                    nursery.start_soon(asked, http, server)
+                for mark in marks[number * width : (number + 1) * width]:
+                    await mark.wait()
+                await trio.testing.wait_all_tasks_blocked()
+                nursery.cancel_scope.cancel()
+            assert pool(http).connections == []
+        for _ in range(width):
+            assert (await asked(http, server))[1] == b"whole end"
+
+
+async def test_a_request_that_is_cancelled_while_it_waits_for_its_turn_leaves_nothing_behind() -> None:
+    async with serving(Play((Stall(),)), streaming(b"whole end")) as server, client(1) as http:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(asked, http, server)
+            while not server.asked:
+                await trio.sleep(0)
+            for _ in range(30):
+                with trio.move_on_after(0) as scope:
+                    await asked(http, server)
+                assert scope.cancelled_caught
+            nursery.cancel_scope.cancel()
+        assert (await asked(http, server))[1] == b"whole end"
+        assert len(server.asked) == 2
+
+
+async def test_requests_cancelled_at_any_moment_lose_no_slot_and_mix_no_answers() -> None:
+    async with serving(streaming(b"whole end", size=1)) as server, client(3) as http:
+        for number in range(90):
+            with trio.move_on_after(number / 20_000):
+                async with trio.open_nursery() as nursery:
+                    for _ in range(5):
+                        nursery.start_soon(asked, http, server)
+        async with trio.open_nursery() as nursery:
+            for _ in range(9):
+                nursery.start_soon(_whole, http, server)
+        assert idle(http)
+
+
+async def _whole(http: Http, server: Server) -> None:
+    assert (await asked(http, server))[1] == b"whole end"
+
+
+# The rule
+
+
+def test_one_module_of_the_models_knows_httpx() -> None:
+    package = Path(agentrail.__file__).parent / "adapters" / "models"
+    knows = re.compile(r"^\s*(?:import|from) (?:httpx|httpcore)\b", re.MULTILINE)
+    found = [path.name for path in package.rglob("*.py") if knows.search(path.read_text(encoding="utf-8"))]
+    assert found == ["http.py"]
