@@ -147,13 +147,13 @@ def _screened(w: Work, asker: str, request: RunTool, ask_id: str) -> RunTool | F
     consent = Consent(always=s.approved_always)
     decided = w.judge.rule(hook, s.row.but(among=guards), w.context, START, NOTHING_GATHERED, consent)
     w.take(decided)
-    if is_in_doubt(w, request.name, args):
-        return Failed(REPEAT_HINT)
     w.emit(*decided.gathered.emits)
     if decided.verdict not in (Verdict.PASS, Verdict.SKIP):
         why = "it would have to ask first" if decided.verdict is Verdict.ASK else decided.reason
         return Failed(f"{decided.by} does not let it run: {why}")
     args = request.args if decided.gathered.args is None else decided.gathered.args
+    if is_in_doubt(w, request.name, args):
+        return Failed(REPEAT_HINT)
     fits = w.judge.check(request.name, attached.revision, args)
     w.rulings.append(fits)
     return RunTool(request.name, args) if fits.verdict is Verdict.PASS else Failed(fits.reason)
