@@ -3,8 +3,9 @@
 It adopts whatever its descendants leave behind (`PR_SET_CHILD_SUBREAPER`), so that also a process that calls `setsid`
 or forks twice is its child in the end, and it leaves only when it has none. It is told what to do on its standard
 input: `t` asks all to end, `b` all below the command itself, `k` ends them, and so does the end of the input, which
-comes also when whoever started it is killed. How the command ended it says on a descriptor of its own.
-Usage: REPORT FOLDER LIMITS PROGRAM ARGUMENT…
+comes also when whoever started it is killed. How the command ended it says on a descriptor of its own. With TALK, two
+descriptors `in,out`, the command reads and writes there; else it has nothing to read, and writes where we do.
+Usage: REPORT FOLDER TALK LIMITS PROGRAM ARGUMENT…
 """
 
 from __future__ import annotations
@@ -87,14 +88,15 @@ class Tree:
             pause = min(pause * 2, 0.05)
 
 
-def become(argv: list[str], folder: int, limits: str, launcher: int) -> None:
+def become(argv: list[str], folder: int, talk: list[int], limits: str, launcher: int) -> None:
     """Be the command; it shares the session of the launcher, but not its group."""
     os.setpgid(0, 0)
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != launcher:
         os._exit(125)
     os.fchdir(folder)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for own, given in enumerate(talk or [os.open(os.devnull, os.O_RDONLY)]):
+        os.dup2(given, own)
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -123,9 +125,10 @@ def watch(tree: Tree, woken: int) -> None:
 
 def main() -> None:
     """Start the command, watch it, and leave nothing behind."""
-    report, folder, limits, argv = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4:]
-    os.set_inheritable(report, False)
-    os.set_inheritable(folder, False)
+    report, folder, limits, argv = int(sys.argv[1]), int(sys.argv[2]), sys.argv[4], sys.argv[5:]
+    talk = [int(number) for number in sys.argv[3].split(",") if number]
+    for number in (report, folder, *talk):
+        os.set_inheritable(number, False)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -135,10 +138,12 @@ def main() -> None:
     leader = os.fork()
     if leader == 0:
         try:
-            become(argv, folder, limits, launcher)
+            become(argv, folder, talk, limits, launcher)
         except Exception as error:  # noqa: BLE001 - whatever it is, this copy must not go on
             os.write(2, f"cannot run {argv[0]}: {getattr(error, 'strerror', None) or error}\n".encode())
         os._exit(127)
+    for number in talk:
+        os.close(number)
     tree = Tree(leader)
     watch(tree, woken)
     tree.end()

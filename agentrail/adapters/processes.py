@@ -95,6 +95,8 @@ class Ready(Value):
     """The program and its arguments."""
     folder: int
     """A descriptor of the folder where it runs; whoever starts it closes it."""
+    talk: tuple[int, ...] = ()
+    """Descriptors that it reads from and writes to, if not from nothing and to us; whoever starts it closes them."""
 
 
 def _nothing() -> None:
@@ -192,23 +194,24 @@ class ProcessTree:
         os.set_blocking(said, False)
         started = False
         limits = ",".join(f"{name}={most}" for name, most in self._launch.limits)
+        talk = ",".join(map(str, ready.talk))
         try:
             process = await trio.lowlevel.open_process(
-                [sys.executable, "-I", "-S", _LAUNCHER, str(say), str(ready.folder), limits, *ready.argv],
+                [sys.executable, "-I", "-S", _LAUNCHER, str(say), str(ready.folder), talk, limits, *ready.argv],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT if self._command.merge else subprocess.PIPE,
                 cwd="/",
                 env=self._launch.env,
-                pass_fds=(say, ready.folder),
+                pass_fds=(say, ready.folder, *ready.talk),
                 start_new_session=True,
             )
             started = True
         except OSError as error:
             raise CommandFailed(self._launch.name, error.strerror or str(error)) from error
         finally:
-            os.close(say)
-            os.close(ready.folder)
+            for number in (say, ready.folder, *ready.talk):
+                os.close(number)
             if not started:
                 os.close(said)
         return process, said

@@ -12,13 +12,14 @@ from agentrail.app.models import Factory, Models, check_options
 from agentrail.app.spec import MODEL_WANTED, SessionSpec, is_model
 from agentrail.core.compacting import drop_oldest_rounds
 from agentrail.core.state import Attached, Setup, State
-from agentrail.errors import AgentrailError, ModelExists, ToolExists, WrongType
+from agentrail.errors import AgentrailError, BadSpec, ModelExists, ToolExists, WrongType
 from agentrail.hooks.live import Live, Validator
 from agentrail.hooks.pipeline import ModelCheck
 from agentrail.hooks.seats import in_order, refuse_twins, seat_for, unkeyed
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import Compacted, Model
 from agentrail.ports.sandbox import Sandbox
+from agentrail.ports.source import ToolSource
 from agentrail.ports.tool import Tool
 from agentrail.ports.web import Web
 from agentrail.runtime.gate import Gate
@@ -71,7 +72,7 @@ def outfitted(session_id: str, spec: SessionSpec, known: Callable[[str], Model])
     for seat, (key, plugin) in zip(seats, keyed, strict=True):
         judge.seat(key, seat.revision, plugin)
     tools = _tools(spec)
-    outfit = Outfit(judge, tools, own, spec.services, _surroundings(spec), _validator)
+    outfit = Outfit(judge, tools, own, spec.services, _surroundings(spec), _validator, _sources(spec))
     for (name, revision), tool in tools.items():
         judge.tool(name, revision, _validator(tool))
     model = _own_model(outfit, spec.model)
@@ -117,11 +118,23 @@ def _surroundings(spec: SessionSpec) -> Surroundings:
 def _tools(spec: SessionSpec) -> dict[tuple[str, int], Tool]:
     tools: dict[tuple[str, int], Tool] = {}
     for given in spec.tools:
+        if isinstance(given, ToolSource):
+            continue
         tool = as_tool(given)
         if (tool.spec.name, 0) in tools:
             raise ToolExists(tool.spec.name)
         tools[tool.spec.name, 0] = tool
     return tools
+
+
+def _sources(spec: SessionSpec) -> tuple[ToolSource, ...]:
+    found: dict[str, ToolSource] = {}
+    for given in spec.tools:
+        if isinstance(given, ToolSource):
+            given.check()
+            if found.setdefault(given.name, given) is not given:
+                raise BadSpec("tools", f"have two sources called `{given.name}`; give each a `name` of its own")
+    return tuple(found.values())
 
 
 def _own_model(outfit: Outfit, model: str | Model) -> str:

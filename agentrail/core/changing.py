@@ -47,7 +47,7 @@ def on_change_tools(w: Work, sent: ChangeToolsSent) -> None:
     w.answer = DONE
     s.tools = left
     w.emit(*(ToolDetached(name) for name in sent.detach), *(ToolAttached(spec.name) for spec in sent.attach))
-    w.emit(ToolsUpdated(tuple(spec.name for spec in sent.attach), sent.detach))
+    w.emit(ToolsUpdated(tuple(spec.name for spec in sent.attach), sent.detach, sent.source, sent.problems))
 
 
 # Plugins

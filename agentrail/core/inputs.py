@@ -104,7 +104,7 @@ class SwitchModelSent(Value):
 
 @value
 class ChangeToolsSent(Value):
-    """`attach_tools`, `detach_tools` or `replace_tools` was called."""
+    """`attach_tools`, `detach_tools` or `replace_tools` was called, or a source of tools has other ones now."""
 
     attach: tuple[ToolSpec, ...] = ()
     """Tools that come."""
@@ -114,6 +114,10 @@ class ChangeToolsSent(Value):
     """Whether tools that come may take the place of those that are there."""
     revision: int = 0
     """The number of this change."""
+    source: str = ""
+    """Which source has other tools now; empty: it was called."""
+    problems: tuple[str, ...] = ()
+    """Why the source has no tools, or not all of them."""
 
 
 @value

@@ -65,6 +65,15 @@ class WebFailed(OutsideError):
         super().__init__(url, problem)
 
 
+class McpFailed(OutsideError):
+    """An MCP server could not be started, or ended."""
+
+    wording = "the MCP server `{0}` is not there: {1}"
+
+    def __init__(self, server: str, problem: str) -> None:
+        super().__init__(server, problem)
+
+
 class SessionCrashed(OutsideError):
     """The session ended by an error of its own."""
 

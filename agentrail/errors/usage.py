@@ -353,3 +353,21 @@ class BadPattern(UsageError):
 
     def __init__(self, pattern: str, problem: str) -> None:
         super().__init__(pattern, problem)
+
+
+class BadMcpServer(UsageError):
+    """What is said about an MCP server will not do."""
+
+    wording = "cannot use the MCP server `{0}`: {1}"
+
+    def __init__(self, server: str, problem: str) -> None:
+        super().__init__(server, problem)
+
+
+class ExtraMissing(UsageError):
+    """What is wanted needs packages that are not installed."""
+
+    wording = "cannot {0}: it needs packages that are not installed; run `pip install agentrail[{1}]`"
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(what, extra)

@@ -176,17 +176,8 @@ class SessionHandle:
     async def _change_tools(
         self, tools: tuple[object, ...], detach: tuple[str, ...], *, replace: bool, command: str | None
     ) -> None:
-        outfit = self._session.outfit
         made = tuple(self._as_tool(tool) for tool in tools)
-        revision = outfit.next_revision()
-        validators = tuple(outfit.validator(tool) for tool in made)
-
-        def prepare() -> None:
-            for tool, validator in zip(made, validators, strict=True):
-                outfit.tools[tool.spec.name, revision] = tool
-                outfit.judge.tool(tool.spec.name, revision, validator)
-
-        given = commands.ChangeToolsSent(tuple(tool.spec for tool in made), detach, replace, revision)
+        given, prepare = self._session.outfit.change(made, detach, replace=replace)
         await self._user(given, command, prepare=prepare)
 
     async def update_plugin(

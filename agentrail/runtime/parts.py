@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping
 
 import trio
 
+from agentrail.core.inputs import ChangeToolsSent
 from agentrail.hooks.live import Live, Validator
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import Compactor, Model
 from agentrail.ports.sandbox import Sandbox
+from agentrail.ports.source import ToolSource
 from agentrail.ports.tool import Service, Tool
 from agentrail.ports.web import Web
 from agentrail.runtime.calls import Calls
@@ -76,7 +78,7 @@ class Surroundings:
 class Outfit:
     """The code of one session: its plugins, tools and services, where these work, and how tools are checked."""
 
-    __slots__ = ("_revision", "judge", "models", "services", "surroundings", "tools", "validator")
+    __slots__ = ("_revision", "judge", "models", "services", "sources", "surroundings", "tools", "validator")
 
     def __init__(
         self,
@@ -86,6 +88,7 @@ class Outfit:
         services: Mapping[str, Service],
         surroundings: Surroundings,
         validator: Callable[[Tool], Validator],
+        sources: tuple[ToolSource, ...] = (),
     ) -> None:
         self._revision = 0
         self.judge = judge
@@ -94,8 +97,30 @@ class Outfit:
         self.services = services
         self.surroundings = surroundings
         self.validator = validator
+        self.sources = sources
 
     def next_revision(self) -> int:
         """Return a number for a change of plugins or tools; no two changes have the same."""
         self._revision += 1
         return self._revision
+
+    def change(
+        self,
+        tools: tuple[Tool, ...],
+        detach: tuple[str, ...] = (),
+        *,
+        replace: bool = False,
+        source: str = "",
+        problems: tuple[str, ...] = (),
+    ) -> tuple[ChangeToolsSent, Callable[[], None]]:
+        """Return the input of a change of tools, and what makes their code known before the machine hears of it."""
+        revision = self.next_revision()
+        validators = tuple(self.validator(tool) for tool in tools)
+
+        def prepare() -> None:
+            for tool, validator in zip(tools, validators, strict=True):
+                self.tools[tool.spec.name, revision] = tool
+                self.judge.tool(tool.spec.name, revision, validator)
+
+        specs = tuple(tool.spec for tool in tools)
+        return ChangeToolsSent(specs, detach, replace, revision, source, problems), prepare

@@ -41,6 +41,7 @@ from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.parts import House, Outfit
 from agentrail.runtime.performing import Performer
 from agentrail.runtime.slot import Slot
+from agentrail.runtime.sources import RunningSource, Sources
 from agentrail.runtime.waiting import Outcome, Waiters, ended, resting
 from agentrail.values.content import text_of
 from agentrail.values.events.life import AbortPending
@@ -85,6 +86,7 @@ class Session:
         "outfit",
         "performer",
         "reason",
+        "sources",
         "state",
         "stuck",
         "waiters",
@@ -98,6 +100,7 @@ class Session:
         self.mailbox = Mailbox(state.session_id, house.gate)
         self.bus = Bus(state.session_id, state.setup.options.event_buffer_size, self._read, self._place)
         self.performer = Performer(self.state.session_id, house, outfit, self.bus, self.post)
+        self.sources = Sources()
         self.waiters = Waiters()
         self.down: list[Slot[str]] = []
         self.reason: str | None = None
@@ -269,6 +272,11 @@ class Session:
         if len(self._answers) > KEPT_ANSWERS:
             del self._answers[next(iter(self._answers))]
 
+    async def open_sources(self) -> None:
+        """Start what supplies tools; return when each source has offered some, or could not."""
+        parts = (self.house, self.outfit, self.mailbox, lambda: self.state)
+        await self.sources.open([RunningSource(source, *parts) for source in self.outfit.sources], self.house.nursery)
+
     # From the handle
 
     def abort_now(self, kill_tools: str, command: str | None, answer: Slot[Answer]) -> None:
@@ -320,6 +328,7 @@ class Session:
             self.reason = self.state.stopping or "stopped" if ended else "cancelled: it did not stop in time"
             gone = SessionNotAlive(session_id, self.reason)
         self.performer.close()
+        self.sources.close()
         self.house.timers.clear_all(session_id)
         if self._in_hand is not None:
             self._in_hand.settle(Refused(gone))

@@ -78,6 +78,8 @@ class Sessions:
         self.house.nursery.start_soon(self._run, child)
         try:
             error = await session.performer.started.wait()
+            if error is None:
+                await session.open_sources()
         except trio.Cancelled:
             child.scope.cancel()
             with trio.CancelScope(shield=True):

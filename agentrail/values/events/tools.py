@@ -160,6 +160,10 @@ class ToolsUpdated(Event):
     """Those that came."""
     detached: tuple[str, ...]
     """Those that went."""
+    source: str = ""
+    """The source that has other tools now, such as an MCP server; empty: a program changed them."""
+    problems: tuple[str, ...] = ()
+    """Why the source has no tools, or not all of them."""
 
 
 @value

@@ -1,0 +1,192 @@
+"""One connection to an MCP server: one task enters and leaves the client of the protocol, the others only call."""
+
+from __future__ import annotations
+
+import logging
+import math
+from importlib.metadata import version
+from typing import Final
+
+import anyio
+import httpx2
+import trio
+from mcp import Client, MCPError
+from mcp.client.session import IncomingMessage
+from mcp.client.streamable_http import streamable_http_client
+from mcp.client.subscriptions import SubscriptionLost
+from mcp.shared.dispatcher import ProgressFnT
+from mcp.types import (
+    CONNECTION_CLOSED,
+    CallToolRequest,
+    CallToolRequestParams,
+    CallToolResult,
+    Implementation,
+    PaginatedRequestParams,
+    ToolListChangedNotification,
+)
+from mcp.types import Tool as Listed
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from agentrail.adapters.mcp.adopting import MAX_TOOLS, adopt
+from agentrail.adapters.mcp.pipes import Pipes
+from agentrail.adapters.mcp.server import McpServer
+from agentrail.errors import McpFailed, ToolError
+from agentrail.ports.source import Offer
+from agentrail.values.json import JsonObject
+from agentrail.values.tools import EffectClass
+
+log = logging.getLogger("agentrail.mcp")
+
+PATIENCE: Final = 10.0
+"""Seconds that a server may take to list its tools again; it is ended and started again then."""
+
+PAUSE: Final = 0.2
+"""Seconds between two looks at the list of tools."""
+
+LONGEST_PAUSE: Final = 60.0
+"""The most seconds between two subscriptions to changes of the list."""
+
+LEAVING: Final = 1.0
+"""Seconds for telling a server that is called by HTTP that the session is over."""
+
+TIMES: Final = httpx2.Timeout(30.0, read=300.0)
+"""Seconds for each part of a request; a server may keep a response open for long."""
+
+MAX_SHOWN: Final = 1_000
+"""Characters of a server's own error that are shown."""
+
+NOT_THERE: Final = "it has ended"
+SILENT: Final = "it does not answer"
+REPEATABLE: Final = frozenset({EffectClass.PURE, EffectClass.IDEMPOTENT})
+
+
+async def serve(server: McpServer, working_dir: str, offer: Offer) -> None:
+    """Connect to *server*, offer its tools, follow their changes, and raise why that is over."""
+    connection = Connection(server, offer)
+    async with trio.open_nursery() as nursery:  # noqa: TID251 - everything of one connection ends together
+        if server.url:
+            await connection.keep_by_http(nursery)
+        else:
+            pipes = Pipes(server, working_dir)
+            nursery.start_soon(pipes.run)
+            await connection.keep(Client(pipes, message_handler=connection.on_message, client_info=_ourselves()))
+
+
+def _ourselves() -> Implementation:
+    return Implementation(name="agentrail", version=version("agentrail"))
+
+
+class Connection:
+    """What is known of a server while it is connected."""
+
+    __slots__ = ("_client", "_leaving", "_offer", "_server", "_wake")
+
+    def __init__(self, server: McpServer, offer: Offer) -> None:
+        self._server = server
+        self._offer = offer
+        self._client: Client | None = None
+        self._wake = trio.Event()
+        self._leaving = False
+
+    # The owner
+
+    async def keep_by_http(self, nursery: trio.Nursery) -> None:
+        """Own a client of a URL; when this is cancelled, the server has a moment to hear of it."""
+        with trio.CancelScope(shield=True) as talking:  # it has a deadline as soon as it is to end
+            nursery.start_soon(self._leave_when_cancelled, talking)
+            async with httpx2.AsyncClient(headers=self._server.headers, timeout=TIMES) as http:
+                transport = streamable_http_client(self._server.url, http_client=http)
+                await self.keep(Client(transport, message_handler=self.on_message, client_info=_ourselves()))
+
+    async def _leave_when_cancelled(self, talking: trio.CancelScope) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            talking.deadline = trio.current_time() + LEAVING
+            self._leaving = True
+            self._wake.set()
+
+    async def keep(self, client: Client) -> None:
+        """Own the client: enter it, follow the list of tools, leave it."""
+        with trio.CancelScope(deadline=trio.current_time() + self._server.start_timeout) as patience:
+            async with client, trio.open_nursery() as nursery:  # noqa: TID251 - see above
+                self._client = client
+                await self._look(client)
+                capability = client.server_capabilities.tools
+                if capability and capability.list_changed and client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+                    nursery.start_soon(self._listen, client)
+                while not self._leaving:
+                    patience.deadline = math.inf
+                    await self._wake.wait()
+                    self._wake = trio.Event()
+                    patience.deadline = trio.current_time() + PATIENCE
+                    if not self._leaving:
+                        await self._look(client)
+                        await trio.sleep(PAUSE)
+                nursery.cancel_scope.cancel()
+        if patience.cancelled_caught:
+            raise McpFailed(self._server.name, SILENT)
+
+    async def _look(self, client: Client) -> None:
+        """Ask for the tools there are, and offer them."""
+        listed: list[Listed] = []
+        cursor: str | None = None
+        while len(listed) <= MAX_TOOLS:
+            page = await client.session.list_tools(params=PaginatedRequestParams(cursor=cursor))
+            listed += page.tools
+            cursor = page.next_cursor
+            if not cursor or not page.tools:
+                break
+        tools, problems = await trio.to_thread.run_sync(adopt, self._server, listed, self.call)
+        await self._offer(tools, problems)
+
+    async def _listen(self, client: Client) -> None:
+        """Hear of changes from a server that tells only those who subscribe."""
+        pause = PAUSE
+        while True:
+            try:
+                async with client.listen(tools_list_changed=True) as changes:
+                    self._wake.set()  # nothing from before is told again
+                    async for _ in changes:
+                        self._wake.set()
+            except SubscriptionLost:
+                log.debug("the MCP server `%s` dropped the subscription to its tools", self._server.name)
+            except MCPError as error:
+                log.debug("the MCP server `%s` takes no subscription: %s", self._server.name, error)
+                self._wake.set()  # it may be gone
+                return
+            await trio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    async def on_message(self, message: IncomingMessage) -> None:
+        """Hear of changes from a server that tells everybody."""
+        if isinstance(message, ToolListChangedNotification):
+            self._wake.set()
+
+    # Everybody else
+
+    async def call(self, name: str, args: JsonObject, effect: EffectClass, on_progress: ProgressFnT) -> CallToolResult:
+        """Call a tool; a server that has not answered, whatever the reason, is looked at again."""
+        if self._client is None:
+            raise self._no_answer(NOT_THERE, effect)
+        answered = False
+        request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=dict(args)))
+        try:
+            answer = await self._client.session.send_request(request, CallToolResult, progress_callback=on_progress)
+            answered = True
+        except MCPError as error:
+            if error.code == CONNECTION_CLOSED:
+                raise self._no_answer(NOT_THERE, effect) from error
+            answered = not self._server.url
+            said = f"the MCP server `{self._server.name}` says: {error.message[:MAX_SHOWN]}"
+            raise ToolError(said) from error
+        except (RuntimeError, ValueError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+            raise self._no_answer(f"{type(error).__name__}: {error}"[:MAX_SHOWN], effect) from error
+        finally:
+            if not answered:
+                self._wake.set()
+        return answer
+
+    def _no_answer(self, why: str, effect: EffectClass) -> ToolError:
+        doubt = "it can be repeated" if effect in REPEATABLE else "it is not known whether it took effect"
+        return ToolError(f"the MCP server `{self._server.name}` gave no answer to this call ({why}); {doubt}")

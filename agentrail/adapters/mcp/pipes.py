@@ -1,0 +1,138 @@
+"""An MCP server as a child: a process tree that is talked to over its standard input and output, one message a line."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+from typing import Final
+
+import anyio
+import trio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp.types import jsonrpc_message_adapter
+
+from agentrail.adapters.mcp.server import McpServer
+from agentrail.adapters.processes import CHUNK, Launch, ProcessTree, Ready, clean_environment
+from agentrail.errors import CommandFailed, McpFailed
+from agentrail.ports.sandbox import Command, Execution
+
+log = logging.getLogger("agentrail.mcp")
+
+MAX_MESSAGE: Final = 8 * 1024 * 1024
+"""Bytes of one message; a server that sends more is ended."""
+
+MAX_WAITING: Final = 64
+"""Messages to a server that does not read: whoever sends another one waits."""
+
+LAST_WORDS: Final = 1.0
+"""Seconds in which a server that has closed its output should end; how it ended says more than that."""
+
+KEPT: Final = 16 * 1024
+"""Bytes that are kept of what a server writes to its standard error."""
+
+SHOWN: Final = 400
+"""Characters of that which are shown when it has ended."""
+
+
+class Pipes:
+    """One run of a server; as a context manager it is the transport that the client of the protocol wants."""
+
+    __slots__ = ("_argv", "_child_ends", "_env", "_folder", "_from_server", "_heard", "_name", "_said", "_to_server")
+
+    def __init__(self, server: McpServer, working_dir: str) -> None:
+        self._name = server.name
+        self._argv = server.command
+        self._folder = working_dir if server.working_dir is None else server.working_dir
+        inherited = {name: os.environ[name] for name in server.inherit if name in os.environ}
+        self._env = {**clean_environment(), **inherited, **server.env}
+        self._child_ends: tuple[int, ...] = ()
+        heard = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        self._heard: MemoryObjectSendStream[SessionMessage | Exception] = heard[0]
+        self._from_server: MemoryObjectReceiveStream[SessionMessage | Exception] = heard[1]
+        said = anyio.create_memory_object_stream[SessionMessage](MAX_WAITING)
+        self._to_server: MemoryObjectSendStream[SessionMessage] = said[0]
+        self._said: MemoryObjectReceiveStream[SessionMessage] = said[1]
+
+    async def __aenter__(
+        self,
+    ) -> tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]:
+        return self._from_server, self._to_server
+
+    async def __aexit__(self, *_: object) -> None:
+        self._from_server.close()
+        self._to_server.close()
+
+    async def run(self) -> None:
+        """Run the server until it ends, and raise how; cancelled, nothing of it is left when this returns."""
+        child_in, ours_out = os.pipe()
+        ours_in, child_out = os.pipe()
+        self._child_ends = (child_in, child_out)
+        stdin, stdout = trio.lowlevel.FdStream(ours_out), trio.lowlevel.FdStream(ours_in)
+        launch = Launch(self._argv[0], self._env, self._enter)
+        tree = ProcessTree(Command(self._argv, timeout=math.inf, keep=KEPT), launch)
+        try:
+            async with stdin, stdout, trio.open_nursery() as pumps:  # noqa: TID251 - they end with the server
+                pumps.start_soon(self._write, stdin)
+                pumps.start_soon(self._read, stdout)
+                ended = await tree.run()
+                pumps.cancel_scope.cancel()
+        finally:
+            for number in self._child_ends:
+                os.close(number)
+            for stream in (self._heard, self._said, self._from_server, self._to_server):
+                stream.close()
+        raise McpFailed(self._name, self._how(ended))
+
+    def _enter(self) -> Ready:
+        try:
+            folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise CommandFailed(self._argv[0], f"its folder `{self._folder}`: {error.strerror}") from error
+        ends, self._child_ends = self._child_ends, ()
+        return Ready(self._argv, folder, ends)
+
+    async def _write(self, stdin: trio.abc.SendStream) -> None:
+        try:
+            async for item in self._said:
+                line = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+                await stdin.send_all(line.encode() + b"\n")
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            log.debug("the MCP server `%s` does not read any more", self._name)
+
+    async def _read(self, stdout: trio.abc.ReceiveStream) -> None:
+        """Pass on what it says; whatever is no message is left out."""
+        begun = bytearray()
+        with self._heard:
+            while chunk := await stdout.receive_some(CHUNK):
+                lines = bytes(chunk).split(b"\n")
+                for line in lines[:-1]:
+                    await self._hear(bytes(begun) + line)
+                    begun.clear()
+                begun += lines[-1]
+                if len(begun) > MAX_MESSAGE:
+                    raise McpFailed(self._name, f"it sent a message of more than {MAX_MESSAGE} bytes and was ended")
+            await trio.sleep(LAST_WORDS)
+            raise McpFailed(self._name, "it closed its output and was ended")
+
+    async def _hear(self, line: bytes) -> None:
+        try:
+            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            log.debug("the MCP server `%s` wrote %d bytes that are no message", self._name, len(line))
+            return
+        try:
+            await self._heard.send(SessionMessage(message))
+        except anyio.BrokenResourceError:
+            log.debug("nobody listens to the MCP server `%s` any more", self._name)
+
+    def _how(self, ended: Execution) -> str:
+        """Say how it ended, with the last of what it wrote about that, and without what it was told in secret."""
+        errors = ended.stderr.tail or ended.stderr.head
+        last = " ".join(errors.decode(errors="replace").split())
+        for name in (*self._env.keys() - clean_environment().keys(),):
+            if self._env[name]:
+                last = last.replace(self._env[name], f"${name}")
+        how = f"it ended with code {ended.exit_code}"
+        return f"{how}: {last[-SHOWN:]}" if last else how

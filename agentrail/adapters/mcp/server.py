@@ -1,0 +1,125 @@
+"""What to say about an MCP server; it is given to a session among its tools.
+
+Nothing here imports the package `mcp`: that takes most of a second, and happens in a thread when a server is started.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from types import MappingProxyType
+from typing import Final, TypeAlias, cast
+from urllib.parse import urlsplit
+
+import attrs
+import trio
+
+from agentrail.errors import BadMcpServer, ExtraMissing
+from agentrail.ports.source import Offer
+from agentrail.values.value import Value, value
+
+Serve: TypeAlias = "Callable[[McpServer, str, Offer], Awaitable[None]]"
+
+CONNECTION: Final = "agentrail.adapters.mcp.connection"
+WANTED: Final = "use an MCP server"
+NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,32}")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _words(given: Iterable[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _texts(given: Mapping[str, str]) -> Mapping[str, str]:
+    return MappingProxyType(dict(given))
+
+
+@value
+class McpServer(Value):
+    """A server whose tools a session has as `name__tool`: a command that is run, or a URL that is called."""
+
+    command: tuple[str, ...] = attrs.field(default=(), converter=_words)
+    """The program and its arguments; no shell sees them."""
+    url: str = attrs.field(default="", kw_only=True)
+    """Where a server is that speaks streamable HTTP."""
+    name: str = attrs.field(default="mcp", kw_only=True)
+    """What goes before the names of its tools."""
+    env: Mapping[str, str] = attrs.field(default=NOTHING, converter=_texts, kw_only=True)
+    """Variables for the command, beside a few harmless ones of our own environment."""
+    inherit: tuple[str, ...] = attrs.field(default=(), converter=_words, kw_only=True)
+    """Names of variables of our own environment that the command gets too, such as those of its keys."""
+    headers: Mapping[str, str] = attrs.field(default=NOTHING, converter=_texts, kw_only=True)
+    """Headers of each request to the URL."""
+    working_dir: str | None = attrs.field(default=None, kw_only=True)
+    """Where the command runs; `None`: where the session's tools work."""
+    timeout: float = attrs.field(default=60.0, kw_only=True)
+    """Seconds that a call may take."""
+    start_timeout: float = attrs.field(default=30.0, kw_only=True)
+    """Seconds that a start may take; the session is there only then."""
+    trust_hints: bool = attrs.field(default=False, kw_only=True)
+    """Whether what the server says of the effects of its tools counts; otherwise each is `unsafe`."""
+    requires: tuple[str, ...] = attrs.field(default=("mcp",), converter=_words, kw_only=True)
+    """What plugins are told that its tools touch."""
+
+    def __attrs_post_init__(self) -> None:
+        for holds, problem in _RULES:
+            if not holds(self):
+                raise BadMcpServer(str(self.name), problem)
+
+    def __repr__(self) -> str:
+        return f"McpServer(name={self.name!r})"  # the rest may hold secrets
+
+    def check(self) -> None:
+        """Raise `ExtraMissing` if the package that speaks the protocol is not installed."""
+        if find_spec("mcp") is None:
+            raise ExtraMissing(WANTED, "mcp")
+
+    async def supply(self, working_dir: str, offer: Offer) -> None:
+        """Connect, offer the server's tools, follow their changes; raise why that is over."""
+        module = await trio.to_thread.run_sync(import_module, CONNECTION)
+        await cast("Serve", module.serve)(self, working_dir, offer)
+
+
+def _is_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in {"http", "https"} and bool(parts.hostname)
+
+
+def _is_time(found: object) -> bool:
+    return isinstance(found, int | float) and not isinstance(found, bool) and math.isfinite(found) and found > 0
+
+
+_RULES: Final[tuple[tuple[Callable[[McpServer], bool], str], ...]] = (
+    (
+        lambda given: _NAME.fullmatch(given.name) is not None,
+        "its `name` goes before the names of its tools; use 1 to 32 letters, digits, `_` and `-`",
+    ),
+    (
+        lambda given: bool(given.command) != bool(given.url),
+        'give it either a command, as in `McpServer(["npx", "…"])`, or `url="https://…"`',
+    ),
+    (
+        lambda given: all(given.command[:1]) and not any("\0" in word for word in given.command),
+        "its command must begin with the name of a program, and have no NUL character",
+    ),
+    (lambda given: not given.url or _is_url(given.url), "its `url` must begin with `https://` or `http://`"),
+    (
+        lambda given: (
+            all(_VARIABLE.fullmatch(name) for name in (*given.env, *given.inherit))
+            and not any("\0" in text for text in given.env.values())
+        ),
+        "its `env` and `inherit` must name variables of an environment",
+    ),
+    (
+        lambda given: _is_time(given.timeout) and _is_time(given.start_timeout),
+        "its `timeout` and `start_timeout` must be seconds above 0",
+    ),
+)
