@@ -31,6 +31,7 @@ from agentrail.runtime.border import described as described
 from agentrail.runtime.border import kept_parts as kept_parts
 from agentrail.runtime.border import kept_text
 from agentrail.runtime.bus import CAPACITY, POLICIES, Bus, Subscription
+from agentrail.runtime.digests import digest_of
 from agentrail.runtime.mailbox import Letter
 from agentrail.runtime.slot import Slot
 from agentrail.runtime.status import SessionDown as SessionDown
@@ -84,7 +85,8 @@ def letter(given: AnyInput, command: str | None, slot: Slot[Answer]) -> Letter:
     size = OVERHEAD
     if isinstance(given, PromptSent):
         size += sum(_bytes(part) for part in given.parts)
-    return Letter(given, command=command, slot=slot, size=size)
+    digest = b"" if command is None else digest_of(given)
+    return Letter(given, command=command, digest=digest, slot=slot, size=size)
 
 
 def check_run(session: str, home: trio.lowlevel.TrioToken) -> None:

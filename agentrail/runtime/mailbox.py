@@ -21,19 +21,21 @@ PATIENCE = 64
 class Letter:
     """An input on its way, and who waits for the answer."""
 
-    __slots__ = ("command", "given", "number", "prepare", "size", "slots", "watch")
+    __slots__ = ("command", "digest", "given", "number", "prepare", "size", "slots", "watch")
 
     def __init__(
         self,
         given: AnyInput,
         *,
         command: str | None = None,
+        digest: bytes = b"",
         slot: Slot[Answer] | None = None,
         prepare: Callable[[], None] | None = None,
         size: int = 0,
     ) -> None:
         self.given = given
         self.command = command
+        self.digest = digest
         self.slots: tuple[Slot[Answer], ...] = () if slot is None else (slot,)
         self.prepare = prepare
         self.size = size

@@ -12,8 +12,6 @@ from agentrail.core.inputs import (
     AbortSent,
     AnyInput,
     Arrival,
-    AttachPluginSent,
-    ChangeToolsSent,
     HooksWereSlow,
     PromptSent,
     SteerSent,
@@ -22,7 +20,6 @@ from agentrail.core.inputs import (
     StreamCut,
     StreamEnded,
     StreamStalled,
-    UpdatePluginSent,
 )
 from agentrail.core.state import Phase, State
 from agentrail.core.step import Step, step
@@ -37,6 +34,7 @@ from agentrail.errors import (
 )
 from agentrail.ports.journal import Claim, Record
 from agentrail.runtime.bus import Bus
+from agentrail.runtime.digests import digest_of
 from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.parts import House, Outfit
 from agentrail.runtime.performing import Performer
@@ -112,7 +110,7 @@ class Session:
         self._claim = claim
         self._head = claim.head
         self._began: str | None = None
-        self._answers: dict[str, tuple[AnyInput, Answer]] = {}
+        self._answers: dict[str, tuple[bytes, Answer]] = {}
 
     async def _read(self, after: int, limit: int) -> tuple[Record, ...]:
         return await self.house.journal.read(self.state.session_id, after, limit)
@@ -134,7 +132,7 @@ class Session:
 
     async def _handle(self, letter: Letter) -> None:
         if letter.command is not None:
-            known = await self._known(letter.command, letter.given)
+            known = await self._known(letter.command, letter.digest)
             if known is not None:
                 if letter.watch is not None and isinstance(known, Accepted):
                     letter.watch(known.ref)
@@ -190,7 +188,7 @@ class Session:
         answer = outcome.answer
         if answer is not None:
             if letter.command is not None:
-                self._remember(letter.command, letter.given, answer)
+                self._remember(letter.command, letter.digest, answer)
             if letter.watch is not None and isinstance(answer, Accepted):
                 letter.watch(answer.ref)
             letter.settle(answer)
@@ -257,18 +255,18 @@ class Session:
         self.house.timers.set(key, self.house.clock.after(FULL_PAUSE), lambda: slot.settle(None))
         await slot.wait()
 
-    async def _known(self, command: str, given: AnyInput) -> Answer | None:
+    async def _known(self, command: str, digest: bytes) -> Answer | None:
         """Return the answer to a command that was carried out before, or the refusal of a conflicting one."""
         known = self._answers.get(command)
         if known is None:
             stored = await self.house.journal.answer(self.state.session_id, command)
-            known = None if stored is None else (stored.input, stored.answer)
+            known = None if stored is None else (digest_of(stored.input), stored.answer)
         if known is None:
             return None
-        return known[1] if _same(known[0], given) else Refused(CommandConflict(command))
+        return known[1] if known[0] == digest else Refused(CommandConflict(command))
 
-    def _remember(self, command: str, given: AnyInput, answer: Answer) -> None:
-        self._answers[command] = (given, answer)
+    def _remember(self, command: str, digest: bytes, answer: Answer) -> None:
+        self._answers[command] = (digest, answer)
         if len(self._answers) > KEPT_ANSWERS:
             del self._answers[next(iter(self._answers))]
 
@@ -339,20 +337,3 @@ class Session:
         for slot in waiting:
             slot.settle(self.reason)
         return gone
-
-
-def _same(first: AnyInput, again: AnyInput) -> bool:
-    """Whether two inputs are one command: what the shell adds does not count."""
-    return _bare(first) == _bare(again)
-
-
-def _bare(given: AnyInput) -> AnyInput:
-    if isinstance(given, AbortSent):
-        return given.but(partial=AbortSent().partial, dropped=())
-    if isinstance(given, SteerSent | StopSent):
-        return given.but(partial=StopSent().partial)
-    if isinstance(given, ChangeToolsSent):
-        return given.but(revision=0)
-    if isinstance(given, AttachPluginSent | UpdatePluginSent):
-        return given.but(seat=given.seat.but(revision=0))
-    return given

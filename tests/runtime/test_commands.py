@@ -196,3 +196,14 @@ async def test_a_refusal_is_an_answer_too(world: World) -> None:
     await session.abort(clear_queue=True)
     with pytest.raises(QueueFull):
         await session.prompt("third", command="id")
+
+
+async def test_of_a_large_command_only_a_digest_is_kept_at_hand(world: World) -> None:
+    session = await world.spawn(ScriptedModel(["ok"], repeat_last=True))
+    text = "x" * 1_000_000
+    first = await session.prompt(text, command="large")
+    assert await session.prompt(text, command="large") == first
+    with pytest.raises(CommandConflict):
+        await session.prompt(text + "x", command="large")
+    ((digest, answer),) = session._session._answers.values()  # noqa: SLF001 - what is kept there is the point
+    assert (len(digest), answer) == (16, first)

@@ -1,0 +1,63 @@
+"""What a command was, in few bytes: the same for a resend, another for anything else."""
+
+from agentrail.core.inputs import (
+    AbortSent,
+    AnyInput,
+    AttachPluginSent,
+    ChangeToolsSent,
+    PromptSent,
+    SteerSent,
+    StopSent,
+    SwitchModelSent,
+)
+from agentrail.hooks.seats import Seat
+from agentrail.runtime.digests import digest_of
+from agentrail.values.content import Text
+from agentrail.values.json import FrozenObject
+from agentrail.values.stream import Partial
+from agentrail.values.tools import ToolSpec
+
+
+def seat(revision: int, *hooks: str) -> Seat:
+    return Seat("P", "here:P", 900, False, frozenset(hooks), revision=revision)
+
+
+def test_it_is_the_same_in_every_process() -> None:
+    assert digest_of(PromptSent((Text("hi"),))).hex() == "79f5db3f1e8bf5661ba46908e3762612"
+
+
+def test_a_resend_has_the_digest_of_the_first() -> None:
+    partial = Partial("so far")
+    same: list[tuple[AnyInput, AnyInput]] = [
+        (PromptSent((Text("hi"),)), PromptSent((Text("hi"),))),
+        (AbortSent("why"), AbortSent("why", partial=partial, dropped=("a prompt",))),
+        (SteerSent("this"), SteerSent("this", partial=partial)),
+        (StopSent("bye"), StopSent("bye", partial)),
+        (ChangeToolsSent((ToolSpec("t", "does"),), revision=1), ChangeToolsSent((ToolSpec("t", "does"),), revision=7)),
+        (
+            AttachPluginSent(seat(1, "before_tool", "after_turn")),
+            AttachPluginSent(seat(2, "after_turn", "before_tool")),
+        ),
+        (
+            SwitchModelSent("m", FrozenObject({"a": 1, "b": 2})),
+            SwitchModelSent("m", FrozenObject({"b": 2, "a": 1})),
+        ),
+    ]
+    for first, again in same:
+        assert digest_of(first) == digest_of(again), first
+
+
+def test_another_command_has_another_digest() -> None:
+    others: list[AnyInput] = [
+        PromptSent((Text("hi"),)),
+        PromptSent((Text("hi"), Text(""))),
+        PromptSent((Text("ho"),)),
+        SteerSent("hi"),
+        AbortSent("hi"),
+        StopSent("hi"),
+        SwitchModelSent("m", FrozenObject({"a": 1})),
+        SwitchModelSent("m", FrozenObject({"a": True})),
+        AttachPluginSent(seat(1, "before_tool")),
+        AttachPluginSent(seat(1, "after_tool")),
+    ]
+    assert len({digest_of(other) for other in others}) == len(others)
