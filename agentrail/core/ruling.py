@@ -105,10 +105,14 @@ def _loops(w: Work, call: Call, spec: ToolSpec) -> tuple[str, ...] | None:
 
 
 def _subject(call: Call, spec: ToolSpec) -> str | None:
+    """Say what *call* is about, and which part of it: a long file that is read piece by piece is no loop."""
     if spec.subject is None:
         return None
-    found = call.args.get(spec.subject)
-    return found if isinstance(found, str) else None
+    first, *parts = (spec.subject,) if isinstance(spec.subject, str) else spec.subject
+    found = call.args.get(first)
+    if not isinstance(found, str):
+        return None
+    return ", ".join((found, *(f"{name} {call.args[name]}" for name in parts if name in call.args)))
 
 
 def finish_before_tool(w: Work, call_id: str, hook: Hook, ruling: Ruling) -> None:

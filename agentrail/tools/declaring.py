@@ -27,7 +27,7 @@ class Options(TypedDict, total=False):
     immune: bool
     parallel: bool
     effect: EffectClass | EffectName
-    subject: str | None
+    subject: str | Iterable[str] | None
     requires: Iterable[str]
     max_result_chars: int
 
@@ -47,6 +47,9 @@ def declare(name: str, description: str, parameters: JsonObject, options: Option
     said: dict[str, object] = {**options}
     if "effect" in options:
         said["effect"] = _effect(name, options["effect"])
+    subject = options.get("subject")
+    if subject is not None and not isinstance(subject, str):
+        said["subject"] = tuple(subject)
     if "requires" in options:
         given = options["requires"]
         said["requires"] = given if isinstance(given, str) else frozenset(given)
@@ -96,6 +99,10 @@ def _properties(spec: ToolSpec) -> Mapping[str, object]:
     return cast("Mapping[str, object]", spec.parameters.get("properties", {}))
 
 
+def _subjects(spec: ToolSpec) -> tuple[str, ...]:
+    return (spec.subject,) if isinstance(spec.subject, str) else spec.subject or ("",)
+
+
 _RULES: Final[tuple[tuple[Callable[[ToolSpec], bool], str], ...]] = (
     (
         lambda spec: _NAME.fullmatch(spec.name) is not None,
@@ -109,8 +116,8 @@ _RULES: Final[tuple[tuple[Callable[[ToolSpec], bool], str], ...]] = (
     ),
     (lambda spec: _is(spec.effect, EffectClass), "its `effect` must be an `EffectClass`"),
     (
-        lambda spec: spec.subject is None or spec.subject in _properties(spec),
-        "its `subject` must name an argument of it",
+        lambda spec: spec.subject is None or all(name in _properties(spec) for name in _subjects(spec)),
+        "its `subject` must name an argument of it, or several",
     ),
     (
         lambda spec: _is(spec.requires, frozenset) and all(_is(one, str) for one in spec.requires),

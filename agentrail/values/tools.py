@@ -40,8 +40,8 @@ class ToolSpec(Value):
     """Whether it may run beside other calls."""
     effect: EffectClass = EffectClass.UNSAFE
     """What running it again would mean."""
-    subject: str | None = None
-    """Which argument names what it is about."""
+    subject: str | tuple[str, ...] | None = None
+    """Which argument names what it is about; of several, those behind the first say which part of that."""
     requires: frozenset[str] = frozenset()
     """What it touches, such as `files`, `shell`, `network`."""
     max_result_chars: int = 30_000

@@ -305,6 +305,22 @@ def test_the_fifth_call_on_one_subject_is_remarked_on() -> None:
     assert not any(isinstance(event, LoopDetected) for event in bench.got[-1].events)
 
 
+def test_parts_of_one_subject_are_subjects_of_their_own() -> None:
+    paged = ToolSpec("page", "reads a piece of a file", subject=("path", "offset"))
+    bench = Bench(tools=(paged,))
+    bench.prompt()
+    bench.begins()
+    for time in range(1, 10):
+        bench.answers("", call("page", path="a", offset=f"{time}01"))
+        assert not any(isinstance(event, LoopDetected) for event in bench.got[-1].events)
+        bench.returns(f"c{2 * time + 1}")
+    for time in range(10, 14):
+        bench.answers("", call("page", path="a", offset="901", limit=str(time)))
+        bench.returns(f"c{2 * time + 1}")
+    seen = [event for got in bench.got for event in got.events if isinstance(event, LoopDetected)]
+    assert seen == [LoopDetected("file_loop_warn", "page", 5, "a, offset 901")]
+
+
 @failure("loop: file_loop_abort")
 @figure("file_loop_abort 8")
 def test_the_eighth_call_on_one_subject_aborts_the_turn() -> None:

@@ -76,6 +76,7 @@ def test_a_spec_is_written_by_hand() -> None:
         requires=frozenset({"database"}),
     )
     assert isinstance(spec.parameters, FrozenObject)
+    assert make_spec("query", "Ask.", SCHEMA, subject=["sql"]).subject == ("sql",)
 
 
 NO_TOOLS: list[tuple[object, str]] = [

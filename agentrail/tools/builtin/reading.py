@@ -12,7 +12,7 @@ from agentrail.tools.function import tool
 from agentrail.values.tools import Ok, ok
 
 
-@tool(timeout=30, effect="pure", subject="path", requires=("files",))
+@tool(timeout=30, effect="pure", subject=("path", "offset"), requires=("files",))
 async def read_file(  # noqa: D417 - the model does not see `ctx`
     path: Annotated[str, Length(min=1)],
     ctx: ToolContext,

@@ -16,7 +16,7 @@ TIMEOUT: Final = 30.0
 FIRST_BAD_STATUS: Final = 400
 
 
-@tool(timeout=45, effect="pure", subject="url", requires=("network",))
+@tool(timeout=45, effect="pure", subject=("url", "offset"), requires=("network",))
 async def web_fetch(  # noqa: D417 - the model does not see `ctx`
     url: Annotated[str, Length(min=1, max=4000)],
     ctx: ToolContext,

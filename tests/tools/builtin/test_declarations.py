@@ -11,7 +11,7 @@ from tests.tools.builtin.rig import TOOLS, call
 PURE, IDEMPOTENT, UNSAFE = EffectClass.PURE, EffectClass.IDEMPOTENT, EffectClass.UNSAFE
 
 DECLARED = {
-    "read_file": (30, PURE, "path", {"files"}, True, 30_000),
+    "read_file": (30, PURE, ("path", "offset"), {"files"}, True, 30_000),
     "write_file": (30, IDEMPOTENT, "path", {"files"}, False, 30_000),
     "edit_file": (30, UNSAFE, "path", {"files"}, False, 30_000),
     "shell": (620, UNSAFE, "command", {"files", "shell"}, False, 60_000),
@@ -22,7 +22,7 @@ DECLARED = {
     "list_dir": (30, PURE, "path", {"files"}, True, 30_000),
     "write_todos": (10, IDEMPOTENT, None, set(), True, 30_000),
     "ask_user": (10, IDEMPOTENT, None, set(), True, 30_000),
-    "web_fetch": (45, PURE, "url", {"network"}, True, 30_000),
+    "web_fetch": (45, PURE, ("url", "offset"), {"network"}, True, 30_000),
 }
 
 
