@@ -57,8 +57,8 @@ STAGES: Final[Mapping[str, Stage]] = {
 OF_ONE_CALL: Final = frozenset({"before_tool", "on_tool_error", "after_tool"})
 """Pipelines of different calls may wait side by side."""
 
-NEVER_WAIT: Final = frozenset({"before_steering", "session_end", "before_plugin_opts_update"})
-"""Hooks that cannot ask: they need not wait for one that does."""
+WAIT_FOR_NONE: Final = OF_ONE_CALL | {"before_steering"}
+"""Hooks that need not wait for one that waits; the user may say something at any time."""
 
 
 def drain(w: Work) -> None:
@@ -77,12 +77,7 @@ def drain(w: Work) -> None:
 
 
 def _must_wait(w: Work, due: Due) -> bool:
-    waiting = w.s.suspended
-    if not waiting or due.what in NEVER_WAIT:
-        return False
-    if due.what not in OF_ONE_CALL:
-        return True
-    return any(other.hook.moment not in OF_ONE_CALL or other.ref == due.ref for other in waiting)
+    return bool(w.s.suspended) and due.what not in WAIT_FOR_NONE
 
 
 def _run(w: Work, due: Due) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentrail.core.calls import NOT_STARTED, WAITS_FOR_PERSON, Batch, Call, CallStatus, Stray, touches_files
+from agentrail.core.calls import TO_START, WAITS_FOR_PERSON, Batch, Call, CallStatus, Stray, touches_files
 from agentrail.core.doubts import doubt_about, remember
 from agentrail.core.effects import CancelAsk, CancelCalls
 from agentrail.core.state import Suspension
@@ -144,7 +144,7 @@ def skip_for_steering(w: Work) -> None:
     for call in batch.calls:
         if call.status in WAITS_FOR_PERSON:
             release(w, call, "superseded", "superseded by a new message of the user")
-        elif call.status in NOT_STARTED or call.status is CallStatus.FAILED:
+        elif call.status in TO_START:
             w.emit(ToolSkippedForSteering(call.call_id, call.name))
             ran = f"it had failed and was to run again; {doubt(call.spec)}" if call.started_at else "it did not run"
             give_error(w, call, f"skipped, because the user has said something new; {ran}")

@@ -114,7 +114,7 @@ class Call(Value):
 
 
 WAITS_FOR_PERSON = frozenset({CallStatus.HELD, CallStatus.ASKING})
-NOT_STARTED = frozenset({CallStatus.NEW, CallStatus.RULING, CallStatus.READY})
+TO_START = frozenset({CallStatus.RULING, CallStatus.READY, CallStatus.FAILED})
 
 
 @value

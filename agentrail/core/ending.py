@@ -14,7 +14,7 @@ from agentrail.core.batch import (
 from agentrail.core.changing import drop_changes
 from agentrail.core.effects import CancelCompaction, CancelRequest, CloseSession, ReportStart
 from agentrail.core.inputs import AbortSent, StopSent
-from agentrail.core.state import Phase, Prompt, Turn
+from agentrail.core.state import Phase, Turn
 from agentrail.core.work import Work
 from agentrail.errors import AgentrailError, SessionRefused
 from agentrail.hooks.records import AfterTurn, Hook, SessionEnd
@@ -83,7 +83,6 @@ def end_turn(w: Work, stop: str) -> None:
     close_batch(w)
     _close_timers(w)
     w.emit(AgentEnd(turn.ref, stop, s.history[turn.mark :], s.usage.minus(turn.used)))
-    steering_to_queue(w)
     _closing(w, turn.but(ended="finished", stop=stop))
 
 
@@ -132,14 +131,6 @@ def _closing(w: Work, turn: Turn) -> None:
 def _close_timers(w: Work) -> None:
     w.clear_timer(TURN_TIMER)
     w.clear_timer(RETRY_TIMER)
-
-
-def steering_to_queue(w: Work) -> None:
-    """Put steering that no request will carry in front of the prompts that wait."""
-    s = w.s
-    if s.steering:
-        s.queue = (*(Prompt(text.ref, (Text(text.text),)) for text in s.steering), *s.queue)
-        s.steering = ()
 
 
 def _drop_steering(w: Work) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentrail.core.answers import DONE, Accepted
 from agentrail.core.batch import release
 from agentrail.core.effects import ReportStart
-from agentrail.core.ending import TURN_TIMER, end_turn, fail_start, steering_to_queue
+from agentrail.core.ending import TURN_TIMER, end_turn, fail_start
 from agentrail.core.inputs import PromptSent, SessionOpened, WithdrawSent
 from agentrail.core.state import Phase, Prompt, Turn
 from agentrail.core.work import Work
@@ -113,7 +113,7 @@ def on_withdraw(w: Work, sent: WithdrawSent) -> None:
 def settle(w: Work, _: str) -> None:
     """No turn is open: stop if asked to, change plugins if asked to, take the next prompt, or be idle."""
     s = w.s
-    steering_to_queue(w)
+    _steering_to_queue(w)
     if s.stopping is not None:
         s.phase = Phase.RUNNING
         w.next("session_end")
@@ -126,6 +126,14 @@ def settle(w: Work, _: str) -> None:
         w.next("before_prompt")
     else:
         s.phase = Phase.IDLE
+
+
+def _steering_to_queue(w: Work) -> None:
+    """Put steering that no request will carry in front of the prompts that wait."""
+    s = w.s
+    if s.steering:
+        s.queue = (*(Prompt(text.ref, (Text(text.text),)) for text in s.steering), *s.queue)
+        s.steering = ()
 
 
 def begin_before_prompt(w: Work, _: str) -> Hook | None:

@@ -232,8 +232,8 @@ def _abort(run: Pipeline, entry: Entry, answer: Abort[object]) -> Ruling:
     return run.ruling(Verdict.ABORT, entry, answer.reason)
 
 
-def _skip(run: Pipeline, entry: Entry, _: Skip[object]) -> Ruling | None:
-    return None if run.final else run.ruling(Verdict.SKIP, entry)
+def _skip(run: Pipeline, entry: Entry, _: Skip[object]) -> Ruling:
+    return run.ruling(Verdict.SKIP, entry)
 
 
 def _block(run: Pipeline, entry: Entry, answer: BlockTool[object]) -> Ruling:

@@ -82,6 +82,7 @@ def folding() -> Iterator[Mutant]:
     count = pipeline._COUNT_AT_LAST  # noqa: SLF001 - this is what is broken
     for one in sorted(count - {actions.Continue}, key=_named):
         yield Mutant("folding", f"{_named(one)} does not count at last", rebind(count, count - {one}), ("guards",))
+    yield Mutant("folding", "Skip counts at last", rebind(count, count | {actions.Skip}), ("guards",))
 
 
 def critical() -> Iterator[Mutant]:
@@ -136,13 +137,13 @@ def flow() -> Iterator[Mutant]:
 
 def waiting() -> Iterator[Mutant]:
     """Yield each choice of what waits for what, turned over."""
-    for name in ("OF_ONE_CALL", "NEVER_WAIT"):
+    for name in ("OF_ONE_CALL", "WAIT_FOR_NONE"):
         those: frozenset[str] = getattr(agenda, name)
         for hook in sorted(those):
             yield Mutant("waiting", f"{hook} leaves {name}", rebind(those, those - {hook}), ("asks",))
-        added = "after_tool_batch" if name == "OF_ONE_CALL" else "before_request"
+        added = "after_tool_batch"
         yield Mutant("waiting", f"{added} joins {name}", rebind(those, those | {added}), ("asks",))
-    for status in (calls.WAITS_FOR_PERSON, calls.NOT_STARTED):
+    for status in (calls.WAITS_FOR_PERSON, calls.TO_START):
         for one in sorted(status, key=str):
             yield Mutant("waiting", f"{one.value} is not among {len(status)}", rebind(status, status - {one}))
     for effect in sorted(running.CAN_RUN_AGAIN, key=str):

@@ -48,6 +48,9 @@ SOLO: Final = ToolSpec("solo", "runs alone", parallel=False, effect=EffectClass.
 STORE: Final = ToolSpec("store", "stores a value", effect=EffectClass.IDEMPOTENT)
 TOOLS: Final = (LOOK, EDIT, KEEP, SOLO, STORE)
 
+UNUSABLE: Final = "nobody's"
+"""The name of no model."""
+
 Answered: TypeAlias = object
 Answering: TypeAlias = Callable[[Hook, object, Context], Answered]
 
@@ -80,6 +83,11 @@ def _method(answer: object) -> Callable[[object, Hook, object, Context], object]
 def fits(args: JsonObject) -> str | None:
     """The schema of every tool on the bench."""
     return None if "bad" not in args else "$.bad: not wanted"
+
+
+def usable(model: str) -> str | None:
+    """The models of the bench: all but one."""
+    return None if model != UNUSABLE else f"there is no model `{model}`"
 
 
 @frozen
@@ -163,7 +171,7 @@ class Bench:
         opened: bool = True,
         user_data: JsonObject = EMPTY,
     ) -> None:
-        self.judge = Live(storable)
+        self.judge = Live(storable, usable)
         self.now = NOW
         self.revision = 0
         self.got: list[Got] = []

@@ -215,6 +215,7 @@ FIGURES: Final = (
     "repeat_pattern 3",
     "file_loop_warn 5",
     "file_loop_abort 8",
+    "max_parallel_tools 8",
     "max_turns 100",
     "max_turn_seconds off",
     "state of a plugin 64 KiB",

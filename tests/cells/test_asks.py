@@ -1,20 +1,32 @@
 """Ask: how a pure plugin gets something done."""
 
+from collections.abc import Mapping
 from typing import Final
 
 import pytest
 
 from agentrail.core.answers import DONE, Accepted
-from agentrail.core.effects import CancelAsk, CarryOut, ClearTimer
-from agentrail.core.inputs import AbortSent, AskSettled, SteerSent, StopSent, TimerFired
+from agentrail.core.calls import CallStatus
+from agentrail.core.effects import CancelAsk, CancelRequest, CarryOut, ClearTimer, CloseSession
+from agentrail.core.inputs import AbortSent, AskSettled, CompactSent, SteerSent, StopSent, TimerFired, ToolRaised
+from agentrail.core.options import Options
 from agentrail.core.state import Phase, Steering
 from agentrail.errors import BrokenPlugin
-from agentrail.hooks.actions import Ask, Continue, Emit, Intervene
+from agentrail.hooks.actions import (
+    Action,
+    Ask,
+    Continue,
+    Emit,
+    Intervene,
+    ReplaceMessages,
+    ReplaceToolArgs,
+    ReplaceToolResult,
+)
 from agentrail.hooks.asks import CallModel, CallService, Failed, Ok, TimedOut
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.records import Hook
-from agentrail.hooks.ruling import Gathered, Ruling
+from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Verdict
 from agentrail.values.events import (
     AgentAbort,
     AskAnswered,
@@ -22,14 +34,24 @@ from agentrail.values.events import (
     PluginError,
     PluginEvent,
     PromptRejected,
+    SessionEnded,
     SteeringReceived,
 )
+from agentrail.values.messages import Origin
+from agentrail.values.tools import ok
 from agentrail.values.usage import Usage
-from tests.cells.bench import NOW, Bench, call, plug, ruled
+from tests.cells.bench import NOW, Bench, Now, call, plug, ruled
 from tests.cells.registry import figure, fold
-from tests.cells.scenes import executing, path, run, starts, streaming
+from tests.cells.scenes import executing, limit, out, path, result, run, running, said, start, starts, streaming
 
 LOOKUP: Final = CallService("lookup")
+REPLACED: Final[Mapping[str, tuple[Action[object], str]]] = {
+    "before_request": (ReplaceMessages((said("other"),)), "messages"),
+    "before_compact": (ReplaceMessages((said("other"),)), "messages"),
+    "before_tool": (ReplaceToolArgs(path("b")), "args"),
+    "after_tool": (ReplaceToolResult(ok("other")), "result"),
+}
+"""By hook: what replaces something, and which field that is, of the action as of the hook."""
 
 
 def asks(hook: str = "before_prompt", seen: list[tuple[Hook, object]] | None = None, **more: object) -> AnyPlugin:
@@ -42,6 +64,25 @@ def asks(hook: str = "before_prompt", seen: list[tuple[Hook, object]] | None = N
         return Ask(LOOKUP, count) if asked.answer is None else Continue(count)
 
     return plug("Asks", first=0, **{hook: answer, **more})  # type: ignore[arg-type]  # hooks
+
+
+def notes(hook: str, seen: list[tuple[Hook, object]]) -> AnyPlugin:
+    """Return a plugin that notes what it sees at *hook*."""
+
+    def answer(asked: Hook, state: object, _ctx: Context) -> object:
+        seen.append((asked, state))
+        return Continue()
+
+    return plug("Notes", **{hook: answer})  # type: ignore[arg-type]  # a hook
+
+
+def asks_about(call_id: str, hook: str) -> AnyPlugin:
+    """Return a plugin that asks about one call at *hook*."""
+
+    def answer(asked: Hook, _state: object, _ctx: Context) -> object:
+        return Ask(LOOKUP) if getattr(asked, "call_id", None) == call_id else Continue()
+
+    return plug("Asks", **{hook: answer})  # type: ignore[arg-type]  # a hook
 
 
 @fold("ask stops at the plugin; the answer goes to it, with its current state")
@@ -130,6 +171,104 @@ def test_hooks_that_cannot_ask_do_not_wait() -> None:
     )
     bench.send(AskSettled("ask2", Ok(None)))
     assert bench.state.steering == (Steering("s3", "rather this"),)
+
+
+@fold("ask: any other hook waits, pipelines of different calls do not")
+def test_failures_of_several_calls_are_asked_about_side_by_side() -> None:
+    bench = executing(call("look", path="a"), call("look", path="b"), plugins=(asks("on_tool_error"),))
+    bench.send(ToolRaised("c3", 1, "OSError: no"))
+    bench.send(ToolRaised("c4", 1, "OSError: no"))
+    assert [waiting.ref for waiting in bench.state.suspended] == ["c3", "c4"]
+    before = bench.state
+    assert before.batch is not None
+    again = bench.call("c4").but(status=CallStatus.RUNNING, attempt=2)
+    bench.send(AskSettled("ask6", Ok(None))).expect_only(
+        events=[AskAnswered("ask6", "Asks", "ok"), run("c4", "look", path("b"), 2)],
+        effects=[ClearTimer("ask:ask6"), limit("c4"), start("c4", "look", path("b"), 2)],
+        rulings=(Ruling("on_tool_error", gathered=Gathered(asks=(("Asks", 1),)), states=((0, 3),)),),
+        plugin_states=(3,),
+        suspended=before.suspended[:1],
+        batch=before.batch.put(again),
+    )
+
+
+@fold("ask: any other hook waits, pipelines of different calls do not")
+def test_a_call_that_is_asked_about_holds_back_no_other_that_failed() -> None:
+    bench = executing(call("look", path="a"), call("look", path="b"), plugins=(asks_about("c3", "on_tool_error"),))
+    bench.send(ToolRaised("c3", 1, "OSError: no"))
+    bench.send(ToolRaised("c4", 1, "OSError: no"))
+    assert bench.got[-1].step.effects[-1] == start("c4", "look", path("b"), 2)
+    assert [waiting.ref for waiting in bench.state.suspended] == ["c3"]
+
+
+@fold("ask: any other hook waits, pipelines of different calls do not")
+def test_a_call_starts_in_the_step_in_which_another_is_asked_about() -> None:
+    for hook, asked, other in (
+        ("before_tool", "c4", "c3"),
+        ("on_tool_error", "c3", "c4"),
+        ("after_tool", "c3", "c4"),
+    ):
+        bench = streaming(asks_about(asked, hook), options=Options(max_parallel_tools=1))
+        bench.answers("", call("look", path="c3"), call("look", path="c4"))
+        if hook == "on_tool_error":
+            bench.send(ToolRaised("c3", 1, "OSError: no"))
+        elif hook == "after_tool":
+            bench.returns("c3")
+        (waiting,) = bench.state.suspended
+        assert (waiting.hook.moment, waiting.ref) == (hook, asked)
+        assert bench.got[-1].step.effects[-2:] == (limit(other), start(other, "look", path(other)))
+
+
+@fold("ask: any other hook waits, pipelines of different calls do not")
+def test_a_hook_that_waits_is_not_asked_again_whatever_comes_meanwhile() -> None:
+    seen: list[tuple[Hook, object]] = []
+    bench = executing(plugins=(asks("after_tool_batch", seen),))
+    bench.returns("c3")
+    before = bench.state
+    bench.send(SteerSent("rather this"))
+    bench.send(SteerSent("or that"))
+    assert bench.state.suspended == before.suspended
+    bench.send(AskSettled("ask4", Ok(None)))
+    assert [hook.answer for hook, _ in seen] == [None, Ok(None)]
+    new = said("rather this\n\nor that", Origin.STEERING)
+    assert bench.state == before.but(
+        seq=bench.state.seq,
+        serial=before.serial + 3,
+        phase=Phase.RUNNING,
+        round=2,
+        plugin_states=(2,),
+        suspended=(),
+        timers=(),
+        batch=None,
+        history=before.history.and_(result("c3", "look"), new),
+        request=out("r7"),
+    )
+
+
+# What was replaced before
+
+
+@fold("replacements are threaded: the next plugin sees the new value, the last one counts")
+def test_the_asker_and_those_behind_it_see_what_was_replaced_before() -> None:
+    for hook, (new, field) in REPLACED.items():
+        seen: list[tuple[Hook, object]] = []
+        first = plug("A", priority=10, **{hook: new})  # type: ignore[arg-type]  # a hook
+        bench = Bench(first, asks(hook, seen), notes(hook, seen))
+        bench.prompt()
+        if hook == "before_compact":
+            bench.answers("hi")
+            bench.send(CompactSent())
+        elif hook != "before_request":
+            bench.answers("", call("look", path="a"))
+            if hook == "after_tool":
+                bench.returns("c3")
+        (waiting,) = bench.state.suspended
+        got = bench.send(AskSettled(waiting.ask_id, Ok(None)))
+        replaced: object = getattr(new, field)
+        assert [getattr(asked, field) for asked, _ in seen] == [replaced] * 3
+        assert [asked.answer for asked, _ in seen] == [None, Ok(None), None]
+        assert getattr(waiting.gathered, field) == replaced
+        assert got.step.rulings[0] == Ruling(hook, gathered=waiting.gathered, states=((1, 2),))
 
 
 @fold("ask: a late answer is ignored")
@@ -230,6 +369,25 @@ def test_a_stop_ends_a_suspended_hook_and_asks_nobody_again() -> None:
         assert bench.state.phase is Phase.ENDED
         assert bench.got[-1].events[0] == AskAnswered(waiting.ask_id, "Asks", "dropped")
         assert not any(isinstance(effect, CarryOut) for effect in bench.got[-1].step.effects)
+
+
+def test_what_ends_a_turn_for_a_stop_may_not_ask_any_more() -> None:
+    bench = running(asks("after_turn"))
+    gathered = Gathered(asks=(("Asks", 1),))
+    pause = Pause(Place(0), LOOKUP, 10.0)
+    asked = Ruling("after_turn", Verdict.ASK, "Asks", gathered=gathered, states=((0, 1),), pause=pause)
+    bench.send(StopSent()).expect_only(
+        answer=DONE,
+        events=[AgentAbort("p1", "stopped", "stopped"), Now(0, 0), SessionEnded("stopped")],
+        effects=[CancelRequest("r2"), CloseSession("stopped")],
+        rulings=(asked, *ruled("session_end")),
+        phase=Phase.ENDED,
+        round=0,
+        turn=None,
+        request=None,
+        plugin_states=(1,),
+        stopping="stopped",
+    )
 
 
 def test_a_call_that_was_asked_about_and_steered_away_is_not_asked_about_any_more() -> None:

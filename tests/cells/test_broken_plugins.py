@@ -1,13 +1,30 @@
 """When a plugin breaks: contained and reported, unless it is critical."""
 
+import math
+from collections.abc import Callable
 from typing import Final
+
+import pytest
 
 from agentrail.core.answers import DONE
 from agentrail.core.effects import CloseSession, ReportStart, StartCall, WriteLog
 from agentrail.core.inputs import HooksWereSlow, SessionOpened, StopSent
 from agentrail.core.state import Phase
-from agentrail.errors import PluginRefused, StateNotStorable
-from agentrail.hooks.actions import Continue, Emit, Intervene
+from agentrail.errors import BrokenPlugin, PluginRefused, StateNotStorable
+from agentrail.hooks.actions import (
+    Abort,
+    Ask,
+    BlockTool,
+    Continue,
+    Emit,
+    HoldTool,
+    Intervene,
+    ReplaceMessages,
+    ReplaceToolResult,
+    SetSection,
+    SwitchModel,
+)
+from agentrail.hooks.asks import CallService
 from agentrail.hooks.plugin import AnyPlugin, Log, Plugin
 from agentrail.hooks.ruling import Gathered, Ruling, Verdict
 from agentrail.values.events import (
@@ -23,7 +40,7 @@ from agentrail.values.events import (
 )
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.json import FrozenObject
-from tests.cells.bench import Bench, call, plug
+from tests.cells.bench import UNUSABLE, Bench, call, plug, usable
 from tests.cells.moments import MOMENTS, Refusal, probe, refused
 from tests.cells.registry import failure, figure
 from tests.cells.scenes import executing, idle, running, streaming
@@ -80,6 +97,58 @@ def test_what_was_accumulated_before_a_critical_plugin_broke_is_dropped_but_for_
     decided = Ruling("before_request", Verdict.ABORT, "P", reason, critical=True, errors=(error,))
     assert got.step.rulings[1] == decided.but(gathered=Gathered(emits=(early,)))
     assert got.events[2:] == [error, early, AgentAbort("p1", "critical", f"P: {reason}")]
+
+
+# Answers that are not what their types say
+
+
+def untyped(kind: Callable[..., object], *fields: object, **more: object) -> object:
+    """Return an action as a plugin makes it that no type checker has seen."""
+    return kind(*fields, **more)
+
+
+MALFORMED: Final[tuple[tuple[str, object, str], ...]] = (
+    ("before_prompt", untyped(Intervene, 5), "its `intervene` has 5 for `text`"),
+    ("before_prompt", untyped(Abort, None), "its `abort` has None for `reason`"),
+    ("before_tool", untyped(BlockTool, 5), "its `block_tool` has 5 for `reason`"),
+    ("before_tool", untyped(HoldTool, "may it?", timeout=math.inf), "its `hold_tool` has inf for `timeout`"),
+    ("before_tool", untyped(HoldTool, "may it?", timeout=-1.0), "its `hold_tool` has -1.0 for `timeout`"),
+    ("before_request", untyped(SwitchModel, 5), "its `switch_model` has 5 for `model`"),
+    ("before_request", untyped(ReplaceMessages, ()), "its `replace_messages` has () for `messages`"),
+    ("before_compact", untyped(ReplaceMessages, ("text",)), "its `replace_messages` has ('text',) for `messages`"),
+    ("after_tool", untyped(ReplaceToolResult, "text"), "its `replace_tool_result` has 'text' for `result`"),
+    ("session_start", untyped(SetSection, "mood", 5), "its `set_section` has 5 for `text`"),
+    ("after_turn", untyped(Ask, "what?"), "its `ask` has 'what?' for `request`"),
+    ("after_turn", untyped(Ask, CallService("x"), deadline="soon"), "its `ask` has 'soon' for `deadline`"),
+    (
+        "session_end",
+        untyped(Emit, 5),
+        "it emits 5, which is neither a name nor pairs nor an event of its own to report",
+    ),
+)
+"""Hook, answer, and what is wrong with it."""
+
+
+@pytest.mark.parametrize(("hook", "answer", "why"), MALFORMED)
+def test_a_malformed_answer_is_reported_and_nothing_comes_of_it(hook: str, answer: object, why: str) -> None:
+    error = PluginError("P", hook, why)
+    _, got = MOMENTS[hook].fire(probe(hook, answer))
+    MOMENTS[hook].differs(got, Ruling(hook, errors=(error,)), [error])
+
+
+@pytest.mark.parametrize(("hook", "answer", "why"), [case for case in MALFORMED if case[0] == "before_tool"])
+def test_a_malformed_answer_of_a_critical_plugin_blocks_the_call(hook: str, answer: object, why: str) -> None:
+    error = PluginError("P", hook, why)
+    reason = f"critical plugin `P` broke: {why}"
+    _, got = MOMENTS[hook].fire(probe(hook, answer, critical=True))
+    blocked(got, Ruling(hook, Verdict.BLOCK, "P", reason, critical=True, errors=(error,)), [error])
+
+
+def test_a_model_that_cannot_be_used_is_not_switched_to() -> None:
+    problem = f"it chose a model that cannot be used: {usable(UNUSABLE)}"
+    error = PluginError("P", "before_request", str(BrokenPlugin("P", "before_request", problem)))
+    _, got = MOMENTS["before_request"].fire(probe("before_request", SwitchModel(UNUSABLE, 1)))
+    MOMENTS["before_request"].differs(got, Ruling("before_request", errors=(error,)), [error])
 
 
 # States

@@ -82,6 +82,23 @@ def test_an_abort_cancels_a_compaction_and_nothing_changes_by_it() -> None:
     bench.send(CompactionEnded("k3", SHORTER, 2, "shorter")).expect_nothing()
 
 
+@cell("compact", "running")
+def test_an_abort_of_a_turn_cancels_its_compaction_and_nothing_changes_by_it() -> None:
+    bench = idle(options=Options(context_window=10))
+    bench.prompt("x" * 50)
+    bench.send(AbortSent()).expect_only(
+        answer=DONE,
+        events=[CompactEnd(0, "cancelled"), AgentAbort("p1", "user")],
+        effects=[CancelCompaction("k2")],
+        rulings=ruled("after_turn"),
+        phase=Phase.IDLE,
+        round=0,
+        turn=None,
+        compaction=None,
+    )
+    bench.send(CompactionEnded("k2", SHORTER, 1, "shorter")).expect_nothing()
+
+
 @cell("compact", "idle")
 def test_a_prompt_waits_for_the_compaction() -> None:
     bench = compacting()

@@ -1,13 +1,15 @@
 """Figures of the design that no other test meets on its way."""
 
+from agentrail.core.calls import CallStatus
+from agentrail.core.effects import ClearTimer, StartCall
 from agentrail.core.options import Options
 from agentrail.hooks.actions import Intervene
 from agentrail.values.events import AgentEnd, Intervention, RequestStart, ResponseComplete
 from agentrail.values.messages import Origin
 from agentrail.values.usage import NOTHING_USED
-from tests.cells.bench import plug, ruled
+from tests.cells.bench import NOW, call, plug, ruled
 from tests.cells.registry import figure
-from tests.cells.scenes import replied, said, streaming
+from tests.cells.scenes import executing, limit, path, ran, replied, result, run, said, start, streaming
 
 
 @figure("max_interventions 5")
@@ -45,3 +47,20 @@ def test_interventions_elsewhere_do_not_count() -> None:
     assert bench.state.history[-1] == said("note", Origin.INTERVENTION)
     assert isinstance(bench.got[1].events[-1], RequestStart)
     assert bench.got[1].step.rulings[0] == ruled("before_prompt")[0]
+
+
+@figure("max_parallel_tools 8")
+def test_the_ninth_call_of_a_response_starts_when_one_of_eight_has_ended() -> None:
+    bench = executing(*(call("look", path=str(number)) for number in range(9)))
+    started = [effect.call_id for effect in bench.got[-1].step.effects if isinstance(effect, StartCall)]
+    assert started == [f"c{number}" for number in range(3, 11)]
+    before = bench.state
+    assert before.batch is not None
+    done = bench.call("c3").but(status=CallStatus.DONE, result=result("c3", "look"))
+    ninth = bench.call("c11").but(status=CallStatus.RUNNING, started_at=NOW)
+    bench.returns("c3").expect_only(
+        events=[*ran("c3", "look"), run("c11", "look", path("8"))],
+        effects=[ClearTimer("call:c3"), limit("c11"), start("c11", "look", path("8"))],
+        rulings=ruled("after_tool"),
+        batch=before.batch.put(done).put(ninth),
+    )

@@ -5,7 +5,7 @@ from typing import Final
 from agentrail.core.answers import DONE, Accepted, Refused
 from agentrail.core.effects import CloseSession, ReportStart
 from agentrail.core.inputs import SessionOpened, SteerSent, SwitchModelSent, UpdatePluginSent
-from agentrail.core.state import Phase
+from agentrail.core.state import Phase, Steering
 from agentrail.errors import PluginRefused, SessionRefused
 from agentrail.hooks.actions import (
     Abort,
@@ -190,6 +190,36 @@ def test_interventions_of_a_response_and_its_tools_become_one_message_behind_the
         ("after_tool", "two"),
         ("after_tool_batch", "three"),
     ]
+
+
+@fold("intervene accumulates: joined by a blank line, injected once")
+def test_interventions_before_a_request_become_one_message_at_its_end() -> None:
+    got = prompted(plug("A", before_request=Intervene("first")), plug("B", before_request=Intervene("second")))
+    history = got.before.history.and_(said(), said("first\n\nsecond", Origin.INTERVENTION))
+    started(
+        got,
+        (*ruled("before_prompt"), Ruling("before_request", gathered=Gathered(texts=("first", "second")))),
+        states=(None, None),
+        events=[
+            *starts("p1", "r2")[:-1],
+            Intervention("first\n\nsecond", "before_request"),
+            RequestStart("r2", "m", 2, 1),
+        ],
+        history=history,
+    )
+
+
+@fold("intervene accumulates: joined by a blank line, injected once")
+def test_interventions_in_steering_are_joined_behind_the_text_of_the_user() -> None:
+    bench = running(plug("A", before_steering=Intervene("first")), plug("B", before_steering=Intervene("second")))
+    whole = "rather this\n\nfirst\n\nsecond"
+    bench.send(SteerSent("rather this")).expect_only(
+        answer=Accepted("s3", "queued", 1),
+        ids=1,
+        events=[Intervention("first\n\nsecond", "before_steering"), SteeringReceived("s3", whole, "queued")],
+        rulings=(Ruling("before_steering", gathered=Gathered(texts=("first", "second"))),),
+        steering=(Steering("s3", whole),),
+    )
 
 
 # Stopping

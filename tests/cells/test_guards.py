@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from agentrail.core.answers import DONE
+from agentrail.core.calls import Hold
 from agentrail.core.inputs import AbortSent, ApproveSent, AskSettled
 from agentrail.core.state import Phase
 from agentrail.hooks.actions import (
@@ -23,6 +25,7 @@ from agentrail.values.content import Text
 from agentrail.values.events import (
     AgentAbort,
     ApprovalRequired,
+    ApprovalResolved,
     AskAnswered,
     AskStarted,
     Event,
@@ -33,16 +36,18 @@ from agentrail.values.events import (
     ToolExecutionMetrics,
     ToolExecutionStart,
 )
-from agentrail.values.json import FrozenObject
-from tests.cells.bench import NOW, Bench, call, plug
+from agentrail.values.json import FrozenObject, JsonObject
+from tests.cells.bench import NOW, Bench, call, plug, ruled
 from tests.cells.registry import fold
-from tests.cells.scenes import failed, limit, path, start, streaming
+from tests.cells.scenes import failed, holds, limit, path, start, streaming
 
 REPLACED: Final = Gathered(args=path("b"), replaced_by=("Changes",), replaced_at=1)
 CHANGES: Final = plug("Changes", before_tool=ReplaceToolArgs({"path": "b"}), priority=500)
 
 
-def guard(last: object, seen: list[Hook], *, first: object = None, critical: bool = True) -> AnyPlugin:
+def guard(
+    last: object, seen: list[Hook], *, first: object = None, critical: bool = True, name: str = "Guard"
+) -> AnyPlugin:
     """Return a guard that answers *last* when it is asked once more."""
 
     def answer(hook: Hook, _state: object, _ctx: Context) -> object:
@@ -50,7 +55,7 @@ def guard(last: object, seen: list[Hook], *, first: object = None, critical: boo
         asked_again = isinstance(hook, BeforeTool) and hook.final
         return last if asked_again else first if first is not None else Continue()
 
-    return plug("Guard", before_tool=answer, priority=10, critical=critical)
+    return plug(name, before_tool=answer, priority=10, critical=critical)
 
 
 def called(*plugins: AnyPlugin) -> Bench:
@@ -91,6 +96,33 @@ def test_nobody_else_is_asked_once_more() -> None:
     assert len(seen) == 2
 
 
+@fold("a guard is asked once more about arguments replaced behind it")
+def test_of_several_plugins_only_the_guards_in_front_of_the_last_replacement_are_asked_once_more() -> None:
+    seen: list[tuple[str, JsonObject]] = []
+
+    def note(name: str, priority: int, *, critical: bool) -> AnyPlugin:
+        def answer(hook: Hook, _state: object, _ctx: Context) -> object:
+            assert isinstance(hook, BeforeTool)
+            seen.append((f"{name}{' once more' if hook.final else ''}", hook.args))
+            return Continue()
+
+        return plug(name, before_tool=answer, priority=priority, critical=critical)
+
+    quiet = note("Quiet", 20, critical=False)
+    bench = called(note("Guard", 10, critical=True), quiet, CHANGES, note("Behind", 900, critical=True))
+    assert seen == [("Guard", path("a")), ("Quiet", path("a")), ("Behind", path("b")), ("Guard once more", path("b"))]
+    assert bench.got[-1].step.rulings[2] == Ruling("before_tool", gathered=REPLACED.but(replaced_at=2))
+    assert bench.got[-1].step.effects == (limit("c3"), start("c3", "look", path("b")))
+
+
+@fold("a guard asked once more: only continue, block, hold and abort count")
+def test_a_guard_that_skips_when_asked_once_more_keeps_no_other_from_ruling() -> None:
+    second = guard(BlockTool("no"), [], name="Second")
+    bench = called(guard(Skip(), []), second, CHANGES)
+    assert bench.got[-1].step.rulings[2] == Ruling("before_tool", Verdict.BLOCK, "Second", "no")
+    assert bench.state.history[-1] == failed("c3", "look", "blocked by Second: no")
+
+
 @fold("a guard asked once more: only continue, block, hold and abort count")
 def test_a_guard_asked_once_more_may_block() -> None:
     bench = called(guard(BlockTool("no").emitting("shut"), []), CHANGES)
@@ -120,6 +152,50 @@ def test_a_guard_asked_once_more_may_hold_and_the_person_sees_the_final_argument
     assert required.args == path("b")
     bench.send(ApproveSent("s:a4"))
     assert start("c3", "look", path("b")) in bench.got[-1].step.effects
+
+
+@fold("a guard asked once more: only continue, block, hold and abort count")
+def test_a_guard_that_was_answered_holds_the_call_again_if_its_arguments_are_others_now() -> None:
+    sure = HoldTool("sure?", timeout=None)
+    bench = called(guard(sure, [], first=sure), CHANGES)
+    before = bench.state
+    assert before.batch is not None
+    pause = Pause(Place(1, final=True), None, None, "sure?")
+    held = bench.call("c3").but(
+        args=path("b"),
+        approved=path("a"),
+        holders=frozenset({"Guard"}),
+        place=Place(1),
+        hold=Hold("s:a5", "sure?", "Guard", path("b"), pause.place, REPLACED, NOW, None, None),
+    )
+    bench.send(ApproveSent("s:a4")).expect_only(
+        answer=DONE,
+        ids=1,
+        events=[
+            ApprovalResolved("s:a4", "c3", "look", "approved"),
+            ApprovalRequired("s:a5", "c3", "look", path("b"), "sure?", "Guard", NOW, None),
+        ],
+        rulings=(
+            Ruling("before_tool", Verdict.HOLD, "Guard", "sure?", gathered=REPLACED, pause=pause),
+            *ruled("check"),
+        ),
+        batch=before.batch.put(held).but(decisions=(("tool_approved", True),)),
+    )
+    bench.send(ApproveSent("s:a5"))
+    assert bench.got[-1].step.effects == (limit("c3"), start("c3", "look", path("b")))
+
+
+@fold("a guard is asked once more about arguments replaced behind it")
+def test_a_guard_asked_once_more_is_told_that_a_person_has_approved_these_arguments() -> None:
+    seen: list[Hook] = []
+    changes = plug("Changes", before_tool=ReplaceToolArgs({"path": "b"}), priority=15)
+    bench = called(guard(Continue(), seen), changes, holds(timeout=None))
+    bench.send(ApproveSent("s:a4"))
+    assert seen == [
+        BeforeTool("look", path("a"), "c3"),
+        BeforeTool("look", path("b"), "c3", approved=True, final=True),
+    ]
+    assert bench.got[-1].step.effects == (limit("c3"), start("c3", "look", path("b")))
 
 
 @fold("a guard asked once more: only continue, block, hold and abort count")

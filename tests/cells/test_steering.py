@@ -3,7 +3,7 @@
 from agentrail.core.answers import DONE, Accepted, Refused
 from agentrail.core.batch import doubt
 from agentrail.core.calls import CallStatus, Stray
-from agentrail.core.effects import CancelCalls, ClearTimer, SetTimer
+from agentrail.core.effects import CancelAsk, CancelCalls, ClearTimer, SetTimer
 from agentrail.core.inputs import AbortSent, AskSettled, SteerSent, StreamCut, ToolRaised, ToolStopped, WithdrawSent
 from agentrail.core.options import Options
 from agentrail.core.state import Phase, Prompt
@@ -17,6 +17,7 @@ from agentrail.values.events import (
     AgentEnd,
     AgentResumed,
     ApprovalResolved,
+    AskAnswered,
     Intervention,
     PromptQueued,
     RequestStart,
@@ -163,6 +164,40 @@ def test_steering_after_the_end_goes_to_the_front_of_the_prompts() -> None:
     bench.send(AskSettled("ask4", Ok(None)))
     assert [prompt.text for prompt in bench.state.queue] == ["later"]
     assert bench.state.history[-1] == said("rather this")
+
+
+def test_steering_from_before_and_after_the_end_goes_to_the_front_of_the_prompts_in_order() -> None:
+    asks = plug("A", after_turn=lambda hook, _s, _c: Ask(CallService("x")) if hook.answer is None else Continue())
+    bench = streaming(asks, options=Options(max_turns=1))
+    bench.prompt("later")
+    steer(bench, "first")
+    bench.answers("that is all")
+    steer(bench, "second")
+    bench.send(AskSettled(bench.state.suspended[0].ask_id, Ok(None)))
+    assert bench.state.history[-1] == said("first")
+    assert [prompt.text for prompt in bench.state.queue] == ["second", "later"]
+
+
+def test_an_abort_behind_the_end_drops_steering_too() -> None:
+    bench = streaming(plug("A", after_turn=Ask(CallService("x"))), options=Options(max_turns=1))
+    steer(bench, "first")
+    bench.answers("that is all")
+    steer(bench, "second")
+    bench.send(AbortSent()).expect_only(
+        answer=DONE,
+        events=[
+            AskAnswered("ask4", "A", "dropped"),
+            SteeringReceived("s3", "first", "dropped"),
+            SteeringReceived("s5", "second", "dropped"),
+            AgentAbort(None, "user"),
+        ],
+        effects=[ClearTimer("ask:ask4"), CancelAsk("ask4")],
+        phase=Phase.IDLE,
+        round=0,
+        turn=None,
+        steering=(),
+        suspended=(),
+    )
 
 
 def test_an_abort_drops_steering_and_says_so() -> None:
