@@ -1,4 +1,7 @@
-"""`python -m property_tests.mutants [word ...]`: break, test, print a table; exit 1 if a mutant survives."""
+"""`python -m property_tests.mutants [word ...]`: break, test, print a table.
+
+Exits 1 if a mutant survives, and 2 if an edit does not fit the source any more.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,16 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from property_tests.mutants import Edit
 from property_tests.mutants.choices import accepted, all_choices
-from property_tests.mutants.edits import EDITS
+from property_tests.mutants.edits import EDITS, stale
 from property_tests.mutants.rows import outcomes
-from property_tests.mutants.suite import load, notice
+from property_tests.mutants.suite import little_memory, load, notice
+
+STALE: Final = 2
+"""The exit code if an edit does not fit the source any more: nothing was tested."""
 
 Line: TypeAlias = tuple[str, str, str | None]
 """Group, mutant, and the test that has noticed it."""
@@ -22,6 +28,10 @@ Line: TypeAlias = tuple[str, str, str | None]
 
 def main(words: Sequence[str]) -> int:
     """Break everything, or what is named by *words*, and report."""
+    wrong = list(stale())
+    if wrong:
+        print(*wrong, sep="\n", file=sys.stderr)
+        return STALE
     began = time.monotonic()
     survivors: list[Line] = []
     counts: Counter[tuple[str, bool]] = Counter()
@@ -46,7 +56,7 @@ def everything(words: Sequence[str]) -> Iterator[Line]:
     """Yield the fate of every mutant; those of the table run beside the others."""
     load()
     context = multiprocessing.get_context("fork")
-    with context.Pool(2, maxtasksperchild=1) as pool:
+    with context.Pool(2, little_memory, maxtasksperchild=1) as pool:
         edited = pool.imap_unordered(fate_of_edit, chosen_edits(words), chunksize=1)
         table = pool.apply_async(fates_of_rows) if not words or "table" in words else None
         yield from edited
@@ -83,8 +93,15 @@ def fate_of_edit(place: int) -> Line:
         text=True,
     )
     if child.returncode:
-        raise SystemExit(child.stderr)
+        raise BrokenRunError(edit, child.stderr)
     return edit_group(edit), edit.name, child.stdout.strip() or None
+
+
+class BrokenRunError(Exception):
+    """The process that tests an edit has failed: nobody knows whether a test would notice."""
+
+    def __init__(self, edit: Edit, said: str) -> None:
+        super().__init__(f"{edit.name}: {said}")
 
 
 def edit_group(edit: Edit) -> str:

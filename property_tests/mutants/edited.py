@@ -6,27 +6,19 @@ import sys
 from importlib import import_module
 from typing import Final
 
-from property_tests.mutants.edits import EDITS, Editor, StaleEditError
+from property_tests.mutants.edits import EDITS, Editor
 from property_tests.mutants.suite import notice
-
-STALE: Final = 3
-"""The exit code if the edit does not fit the source any more."""
 
 LIKELIEST: Final = ("folding", "guards", "approvals", "asks")
 
 
-def main(place: int) -> int:
+def main(place: int) -> None:
     """Break, test, and print the name of the test."""
     edit = EDITS[place]
     Editor(edit).install()
-    try:
-        import_module(edit.module)
-    except StaleEditError as stale:
-        print(stale, file=sys.stderr)
-        return STALE
+    import_module(edit.module)
     print(notice(LIKELIEST) or "")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1])))
+    main(int(sys.argv[1]))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib.abc
 import importlib.machinery
 import sys
-from collections.abc import Sequence
-from importlib.util import spec_from_loader
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec, spec_from_loader
+from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Final
 
@@ -77,7 +78,6 @@ IN_THE_PIPELINE: Final = (
     ("if stopped is not None and stopped.verdict is not Verdict.SKIP:", "if stopped is not None:"),
     ("replaced_at=entry.place\n", "replaced_at=-1\n"),
     ("or is_same(args, run.hook.args)", ""),
-    ("return None if run.final else run.ruling(Verdict.SKIP, entry)", "return run.ruling(Verdict.SKIP, entry)"),
     # consent
     ("consented = entry.seat.key in run.consent.holders and approved", "consented = False"),
     ("consented = entry.seat.key in run.consent.holders and approved", "consented = approved"),
@@ -89,7 +89,8 @@ IN_THE_PIPELINE: Final = (
     ("if type(answer) not in MATRIX[self.hook.moment]:", "if False:"),
     ("if entry.seat.critical else Verdict.PASS", "if True else Verdict.PASS"),
     ("self.errors.append(PluginError(entry.seat.key, moment, problem))", "pass"),
-    ("if problem is not None:", "if False:"),
+    ("self.storable(new)", "None"),
+    ("run.why_no_model(answer.model)", "None"),
     ("if malformed is not None:", "if False:"),
     # emitting
     ('FrozenObject({"user_data": ctx.user_data, **frozen})', "frozen"),
@@ -112,11 +113,10 @@ IN_THE_CORE: Final = (
     ("agenda", "for seat in s.seats if seat.key != ref)", "for seat in s.seats)"),
     ("agenda", "seat.priority < Priority.CORE and seat.key != asker", "seat.key != asker"),
     ("agenda", "seat.priority < Priority.CORE and seat.key != asker", "seat.priority < Priority.CORE"),
-    ("agenda", "other.ref == due.ref for other in waiting", "True for other in waiting"),
     ("agenda", " and s.stopping is None:", ":"),
     ("ending", "if sent.clear_queue:", "if False:"),
     ("ending", 'if sent.kill_tools == "all":', "if False:"),
-    ("ending", "    steering_to_queue(w)\n    _closing", "    _closing"),
+    ("prompting", "    _steering_to_queue(w)\n    if s.stopping", "    if s.stopping"),
     ("ending", "    cancel_compaction(w)\n    kill(w", "    kill(w"),
     ("ending", "if call.call_id not in lingering:", "if True:"),
     ("batch", 'if kill_tools == "none":', "if False:"),
@@ -155,6 +155,24 @@ EDITS: Final = (
 )
 
 
+def edited(edit: Edit, origin: str | None) -> str:
+    """Return the source at *origin*, edited; an edit that fits no place, or two, is stale."""
+    source = Path(origin).read_text(encoding="utf-8") if origin is not None else ""
+    if source.count(edit.old) != 1:
+        raise StaleEditError(edit, source.count(edit.old))
+    return source.replace(edit.old, edit.new)
+
+
+def stale() -> Iterator[StaleEditError]:
+    """Yield what is wrong with each edit that does not fit the source any more."""
+    for edit in EDITS:
+        found = find_spec(edit.module)
+        try:
+            edited(edit, found.origin if found is not None else None)
+        except StaleEditError as error:
+            yield error
+
+
 class Editor(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Imports one module with something else in its source."""
 
@@ -175,15 +193,9 @@ class Editor(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(self.code(module), vars(module))  # noqa: S102 - our own source, edited
 
     def code(self, module: ModuleType) -> CodeType:
-        """Return the edited source, compiled; an edit that fits no place, or two, is stale."""
+        """Return the edited source, compiled."""
         origin = module.__spec__.origin if module.__spec__ is not None else None
-        if origin is None:
-            raise StaleEditError(self._edit, 0)
-        with open(origin, encoding="utf-8") as file:  # noqa: PTH123 - as short as it gets
-            source = file.read()
-        if source.count(self._edit.old) != 1:
-            raise StaleEditError(self._edit, source.count(self._edit.old))
-        return compile(source.replace(self._edit.old, self._edit.new), origin, "exec")
+        return compile(edited(self._edit, origin), origin or "", "exec")
 
     def install(self) -> None:
         """Let the next import find the edited module."""

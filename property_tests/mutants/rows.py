@@ -246,10 +246,7 @@ class Broken:
 def mutants() -> Iterator[Broken]:
     """Yield every mutant of the table."""
     for promised in promises():
-        promise = promised[2]
-        group = (
-            "row blanked" if promise is Value else "move dropped" if isinstance(promise, Phase) else "promise dropped"
-        )
+        group = _group(promised[2])
         yield Broken(group, promised, broken(*promised))
         if group == "promise dropped":
             yield Broken("effect swallowed", promised, step=swallowing(*promised))

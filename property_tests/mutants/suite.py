@@ -49,7 +49,6 @@ def little_memory() -> None:
 
 def notice(likeliest: tuple[str, ...] = ()) -> str | None:
     """Run the tests, those of the *likeliest* modules first, until one fails, and return its name."""
-    little_memory()
     for folder, name in sorted(modules(), key=lambda found: _place(found[1], likeliest)):
         try:
             with limited():
