@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-import attrs
-
 from agentrail.core.options import Options
 from agentrail.errors import BadChoice, BadSpec
 from agentrail.hooks.plugin import Attachable
@@ -17,36 +15,36 @@ from agentrail.ports.tool import Service
 from agentrail.ports.web import Web
 from agentrail.runtime.border import mended
 from agentrail.values.json import EMPTY, Json
-from agentrail.values.value import value
+from agentrail.values.value import named_value
 
 _NO_SERVICES: Mapping[str, Service] = MappingProxyType({})
 
 
-@value
+@named_value
 class SessionSpec(Options):
     """What to run. Everything but the model has a default; the figures are those of `Options`."""
 
-    model: str | Model = attrs.field(default="", kw_only=True)
+    model: str | Model = ""
     """The model: a name such as `demo` or `anthropic:…`, or a `Model` object."""
-    tools: Sequence[object] = attrs.field(default=(), kw_only=True)
+    tools: Sequence[object] = ()
     """Tools: decorated async functions, or objects with `spec` and `execute`."""
-    plugins: Sequence[Attachable] = attrs.field(default=(), kw_only=True)
+    plugins: Sequence[Attachable] = ()
     """Plugins; one of each class, unless given a key."""
-    system: str = attrs.field(default="", kw_only=True)
+    system: str = ""
     """The system prompt."""
-    working_dir: str = attrs.field(default=".", kw_only=True)
+    working_dir: str = "."
     """Where the tools work."""
-    sandbox: Sandbox | None = attrs.field(default=None, kw_only=True)
+    sandbox: Sandbox | None = None
     """What confines the file and shell tools; `None`: a `LocalSandbox` of the working directory."""
-    web: Web | None = attrs.field(default=None, kw_only=True)
+    web: Web | None = None
     """How pages are fetched; `None`: no address that is private."""
-    user_data: Mapping[str, Json] = attrs.field(default=EMPTY, kw_only=True)
+    user_data: Mapping[str, Json] = EMPTY
     """Anything of yours: plugins and tools see it, plugin events carry it."""
-    prompt_mode: str = attrs.field(default="full", kw_only=True)
+    prompt_mode: str = "full"
     """How much of a system prompt it has: `full`, `task`, `minimal` or `none`."""
-    model_options: Mapping[str, Json] = attrs.field(default=EMPTY, kw_only=True)
+    model_options: Mapping[str, Json] = EMPTY
     """Options for the model's provider."""
-    services: Mapping[str, Service] = attrs.field(default=_NO_SERVICES, kw_only=True)
+    services: Mapping[str, Service] = _NO_SERVICES
     """Async functions that plugins may call by `Ask(CallService(…))`."""
 
     @property

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agentrail.values.value import Value, value
+from agentrail.values.value import Value, named_value
 
 
-@value
+@named_value
 class Options(Value):
     """How a session behaves; every figure of the design is here and nowhere else."""
 

@@ -131,8 +131,18 @@ def _quicken(cls: type[Value]) -> None:
 @dataclass_transform(frozen_default=True, field_specifiers=(attrs.field,))
 def value(cls: type[T]) -> type[T]:
     """Make *cls*, a subclass of `Value`, a frozen value."""
+    return _made(cls, kw_only=False)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(attrs.field,))
+def named_value(cls: type[T]) -> type[T]:
+    """Make *cls* a frozen value whose fields are given by name: there are too many to know their order."""
+    return _made(cls, kw_only=True)
+
+
+def _made(cls: type[T], *, kw_only: bool) -> type[T]:
     own = "__init__" in cls.__dict__
-    made = attrs.define(cls, frozen=True, eq=False, repr=False, weakref_slot=False)
+    made = attrs.define(cls, frozen=True, eq=False, repr=False, weakref_slot=False, kw_only=kw_only)
     ours = cast("type[Value]", made)
     ours.__fields__ = tuple(field.name for field in ours.__attrs_attrs__)
     if not own and ours.__fields__ and all(_is_plain(field) for field in ours.__attrs_attrs__):

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agentrail import open_supervisor
+from agentrail import SessionSpec, open_supervisor
 from agentrail.errors import NotEntered, NoTrioRun
 from tests.runtime.world import World
 
@@ -23,3 +23,9 @@ def test_a_supervisor_under_asyncio_says_which_run_it_needs() -> None:
 
     with pytest.raises(NoTrioRun, match=r"trio\.run"):
         asyncio.run(main())
+
+
+def test_a_specification_is_made_by_names_alone() -> None:
+    with pytest.raises(TypeError, match="takes 1 positional argument but 2 were given"):
+        SessionSpec("demo")  # type: ignore[misc]  # the mistake
+    assert SessionSpec(model="demo").model == "demo"
