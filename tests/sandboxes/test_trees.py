@@ -42,6 +42,10 @@ class Sleepers:
         except OSError:
             return False
 
+    def end(self) -> None:
+        for pid in self.alive():  # of this very test
+            os.kill(pid, signal.SIGKILL)
+
     async def wait(self, number: int, seconds: float = 5) -> None:
         with trio.fail_after(seconds):
             while len(self.alive()) != number:  # noqa: ASYNC110 - only the system knows
@@ -52,8 +56,7 @@ class Sleepers:
 def sleepers() -> Iterator[Sleepers]:
     made = Sleepers()
     yield made
-    for pid in made.alive():  # of this very test
-        os.kill(pid, signal.SIGKILL)
+    made.end()
 
 
 @pytest.mark.parametrize("opened", WITH_COMMANDS)
