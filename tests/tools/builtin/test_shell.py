@@ -1,6 +1,8 @@
 """`shell` and its jobs, with real processes."""
 
+import os
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,8 @@ import trio
 
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.runtime.jobs import MAX_RUNNING, BackgroundJobs
+from tests.sandboxes.kinds import CAMPAIGN
+from tests.sandboxes.test_trees import peak
 from tests.tools.builtin.rig import call
 
 
@@ -56,6 +60,48 @@ async def test_a_huge_output_is_kept_in_part(tmp_path: Path) -> None:
     assert "30000000 bytes" in text
     assert "its first and last 524288 bytes are in `.shell_output/call-1.txt`" in text
     assert (tmp_path / ".shell_output/call-1.txt").stat().st_size < 1_100_000
+
+
+async def test_a_huge_output_takes_little_memory_here_and_in_the_launcher(tmp_path: Path) -> None:
+    size = 1_000_000_000 if CAMPAIGN else 64_000_000
+    launchers: set[int] = set()
+
+    async def look() -> None:
+        while True:
+            launchers.update(at_launchers())
+            await trio.sleep(0.01)
+
+    peak()
+    before = peak()
+    async with trio.open_nursery() as looking:
+        looking.start_soon(look)
+        text = await call("shell", tmp_path, command=f"head -c {size} /dev/zero | tr '\\0' x; sleep 0.05")
+        looking.cancel_scope.cancel()
+    assert f"{size} bytes" in text
+    assert peak() - before < 8_000
+    assert 0 < max(launchers) < 20_000
+
+
+def at_launchers() -> list[int]:
+    """Return the most memory that each launcher below this process has had, in KiB."""
+    found: list[int] = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, StopIteration):
+            lines = (folder / "status").read_text(encoding="utf-8").splitlines()
+            ours = f"PPid:\t{os.getpid()}" in lines and b"launcher.py" in (folder / "cmdline").read_bytes()
+            if ours:
+                found.append(next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")))
+    return found
+
+
+async def test_what_holds_the_pipe_does_not_delay_the_answer(tmp_path: Path) -> None:
+    with trio.fail_after(5):
+        assert await call("shell", tmp_path, command="sleep 100 & setsid sleep 100 & echo done") == "done"
+
+
+async def test_what_may_have_stayed_alive_is_told(tmp_path: Path) -> None:
+    text = await call("shell", tmp_path, command="echo up; kill -9 $PPID; sleep 100")
+    assert text == "✗ up\n[ended by signal 9; something that it started may still run]"
 
 
 async def test_a_job_is_started_read_and_killed(tmp_path: Path, jobs: BackgroundJobs) -> None:
