@@ -36,6 +36,7 @@ from agentrail.errors.models import (
     WrongEndpoint,
 )
 from agentrail.errors.outside import (
+    BadArchive,
     BadRecord,
     CommandFailed,
     CommitUnknown,
@@ -112,6 +113,7 @@ from agentrail.errors.usage import (
 __all__ = [
     "AccessDenied",
     "AgentrailError",
+    "BadArchive",
     "BadArguments",
     "BadChoice",
     "BadData",

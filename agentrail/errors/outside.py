@@ -148,3 +148,12 @@ class JournalUnusable(JournalError):
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(path, problem)
+
+
+class BadArchive(JournalError):
+    """A file is not a whole session."""
+
+    wording = "cannot import `{0}`, line {1}: {2}"
+
+    def __init__(self, path: str, line: int, problem: str) -> None:
+        super().__init__(path, line, problem)

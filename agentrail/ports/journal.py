@@ -127,6 +127,13 @@ def check_numbers(claim: Claim, expected: int, records: Sequence[Record]) -> Non
             raise BadRecord(claim.session_id, number, found)
 
 
+def check_snapshot(claim: Claim, snapshot: Snapshot, head: int) -> None:
+    """Raise `BadRecord` if *snapshot* is not of the claimed session, or of a record that it does not have."""
+    if snapshot.session_id != claim.session_id or not 0 < snapshot.number <= head:
+        found = f"there is no such one, so session `{snapshot.session_id}` has no snapshot behind it"
+        raise BadRecord(claim.session_id, snapshot.number, found)
+
+
 def is_usable(snapshot: Snapshot, head: int) -> bool:
     """Whether *snapshot* can be used for a session whose last record is *head*."""
     return snapshot.version == MACHINE_VERSION and snapshot.number <= head

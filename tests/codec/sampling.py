@@ -1,4 +1,4 @@
-"""Stored samples: one of each event and input, as the first version wrote it.
+"""Stored samples: one of each event, input and stored class, as the first version wrote it.
 
 `python -m tests.codec.sampling` adds what is missing and never touches what is there: a sample that no longer loads
 means that stored records no longer load. (Until the first release, delete it and run this again.)
@@ -19,7 +19,7 @@ from agentrail.codec.values import parts_of
 from agentrail.codec.writers import omitted
 from agentrail.core.inputs import INPUTS, AnyInput, Arrival
 from agentrail.errors import Busy
-from agentrail.ports.journal import Record
+from agentrail.ports.journal import Record, Snapshot
 from agentrail.values.events import EVENTS
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.json import freeze
@@ -27,6 +27,8 @@ from agentrail.values.messages import History, Message
 
 FOLDER: Final = Path(__file__).parent / "samples" / "v1"
 OMITTED: Final = FOLDER / "omitted.json"
+STORED: Final = (Record, Snapshot)
+"""What journals write."""
 
 _LEAVES: Final[Mapping[Leaf, object]] = {
     Leaf.NOTHING: None,
@@ -112,6 +114,8 @@ def main() -> None:
         _add(FOLDER / "events" / f"{event.__name__}.json", encode(event_sample(event)))
     for input_ in INPUTS:
         _add(FOLDER / "inputs" / f"{input_.__name__}.json", encode(input_sample(input_)))
+    for stored in STORED:
+        _add(FOLDER / "stored" / f"{stored.__name__}.json", encode(sample(stored)))
     _add(OMITTED, omissions())
 
 

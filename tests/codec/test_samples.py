@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.codec import decode, encode, from_text, to_text
+from agentrail.codec import decode, encode, from_text, to_text, upcast
 from agentrail.core.inputs import INPUTS, Arrival
 from agentrail.values.events import EVENTS
 from agentrail.values.events.envelope import Envelope
-from tests.codec.sampling import FOLDER, OMITTED, event_sample, input_sample, omissions
+from tests.codec.sampling import FOLDER, OMITTED, STORED, event_sample, input_sample, omissions, sample
 
 EVENT_FILES = sorted((FOLDER / "events").glob("*.json"))
 INPUT_FILES = sorted((FOLDER / "inputs").glob("*.json"))
@@ -36,6 +36,14 @@ def test_the_sample_of_an_input_loads_and_is_written_alike(path: Path) -> None:
     assert type(arrival.input).__name__ == path.stem
     assert arrival == input_sample(type(arrival.input))
     assert from_text(to_text(encode(arrival))) == json.loads(read(path))
+
+
+@pytest.mark.parametrize("cls", STORED, ids=lambda cls: cls.__name__)
+def test_the_sample_of_what_journals_write_loads_and_is_written_alike(cls: type[object]) -> None:
+    text = read(FOLDER / "stored" / f"{cls.__name__}.json")
+    found = decode(cls, upcast(from_text(text), 1))
+    assert found == sample(cls)
+    assert from_text(to_text(encode(found))) == json.loads(text)
 
 
 def test_what_records_leave_out_still_means_what_it_meant() -> None:

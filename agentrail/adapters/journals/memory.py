@@ -14,6 +14,7 @@ from agentrail.ports.journal import (
     StoredAnswer,
     StoredSession,
     check_numbers,
+    check_snapshot,
     is_usable,
     last_seq,
     stored_session,
@@ -91,7 +92,9 @@ class MemoryJournal:
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Keep a snapshot instead of the one before."""
-        self._claimed(claim).snapshot = _packed(snapshot) if self._encode else snapshot
+        shelf = self._claimed(claim)
+        check_snapshot(claim, snapshot, len(shelf.records))
+        shelf.snapshot = _packed(snapshot) if self._encode else snapshot
 
     async def snapshot(self, session_id: str) -> Snapshot | None:
         """Return the snapshot of a session, if there is one that can be used."""

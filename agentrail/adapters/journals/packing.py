@@ -33,7 +33,7 @@ class Packed(NamedTuple):
     body: bytes
     """Its JSON; where a long text was, there is the name of a blob."""
     blobs: Mapping[str, bytes]
-    """The long texts, by the digests of their bytes; with none, no name of a blob is in the body."""
+    """The long texts, by the digests of their bytes; empty: no name of a blob is in the body."""
     format: int = FORMAT
     """The format of its JSON."""
 
@@ -107,10 +107,7 @@ def _joined(data: Json, blobs: Mapping[str, bytes]) -> Json:
 
 def _content(name: str, blobs: Mapping[str, bytes]) -> str:
     content = blobs.get(name)
-    if content is None:
-        problem = f"the blob {name} that it names is missing"
-        raise UnpackError(problem)
-    if digest_of(content) != name:
+    if type(content) is not bytes or digest_of(content) != name:
         problem = f"the blob {name} that it names is damaged"
         raise UnpackError(problem)
     return content.decode()

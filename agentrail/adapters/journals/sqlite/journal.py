@@ -87,7 +87,7 @@ class SqliteJournal:
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Keep a snapshot instead of the one before."""
         packed = pack(snapshot)
-        await self._writing.do(lambda writer: writer.keep(claim, snapshot.number, packed), claim.session_id)
+        await self._writing.do(lambda writer: writer.keep(claim, snapshot, packed), claim.session_id)
 
     async def snapshot(self, session_id: str) -> Snapshot | None:
         """Return the snapshot of a session, if there is one that can be used."""

@@ -31,9 +31,7 @@ def open_for_reading(path: Path, connect: Connect) -> sqlite3.Connection | None:
     connection = connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=WAIT, isolation_level=None)
     try:
         _set(connection, SETTINGS)
-        connection.execute("BEGIN")
         known = _check(connection, path)
-        connection.execute("COMMIT")
     except BaseException:
         connection.close()
         raise

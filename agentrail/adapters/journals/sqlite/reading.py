@@ -119,7 +119,7 @@ def _records(db: sqlite3.Connection, session_id: str, after: int, limit: int) ->
     for number, each in zip_longest(numbers, found):
         if each is None or each.number != number:
             raise BadRecord(session_id, number, LOST)
-        if check_of(before, each.outside, each.body) != each.check:
+        if not each.follows(before):
             raise BadRecord(session_id, number, CHANGED)
         before = each.check
     if last == head and before != row.check:
@@ -165,18 +165,21 @@ def _snapshot(db: sqlite3.Connection, session_id: str) -> Snapshot | None:
     query = 'SELECT "check" FROM record WHERE session = ? AND number = ?'
     if db.execute(query, (session_id, number)).fetchone() != (behind,):
         return None
-    if check_of(behind, repr((session_id, number, form, blobs)), body) != check:
+    if type(body) is not bytes or check_of(behind, repr((session_id, number, form, blobs)), body) != check:
         return None
     snapshot = unpack(Snapshot, Packed(body, _blobs(db, blobs), form))
     return snapshot if is_usable(snapshot, number) else None
 
 
 def _blobs(db: sqlite3.Connection, names: str) -> dict[str, bytes]:
-    """Return the blobs of these *names*; what is not there is missed by whoever needs it."""
+    """Return the blobs of these *names*; raise `UnpackError` if one is not there."""
     blobs: dict[str, bytes] = {}
     for name in names.split():
         found = db.execute("SELECT content FROM blob WHERE digest = ?", (name,)).fetchone()
-        blobs[name] = b"" if found is None else found[0]
+        if found is None:
+            problem = f"the blob {name} that it names is missing"
+            raise UnpackError(problem)
+        blobs[name] = found[0]
     return blobs
 
 

@@ -10,6 +10,8 @@ import hashlib
 import sqlite3
 from typing import Final, NamedTuple
 
+from agentrail.adapters.journals.packing import check_of
+
 SCHEMA: Final = 1
 """The version of the tables; `user_version` of the file."""
 
@@ -107,6 +109,12 @@ class RecordRow(NamedTuple):
     def outside(self) -> str:
         """What stands beside the body, for the check."""
         return repr((self.session, self.number, self.epoch, self.seq, self.command, self.format, self.blobs))
+
+    def follows(self, before: bytes) -> bool:
+        """Whether nothing has changed since it was written behind the record that has the check *before*."""
+        if type(self.body) is not bytes or type(before) is not bytes:  # one bit makes text of bytes
+            return False
+        return check_of(before, self.outside, self.body) == self.check
 
 
 RECORD_COLUMNS: Final = 'session, number, epoch, seq, command, format, blobs, "check", body'

@@ -12,11 +12,11 @@ from agentrail.adapters.journals.packing import NO_CHECK, Packed, check_of
 from agentrail.adapters.journals.sqlite.failures import fresh, in_checkpoint, in_commit, is_passing, rolled_back
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_writing
 from agentrail.adapters.journals.sqlite.ownership import Ownership
-from agentrail.adapters.journals.sqlite.reading import session_row
+from agentrail.adapters.journals.sqlite.reading import LOST, session_row
 from agentrail.adapters.journals.sqlite.tables import COLUMNS, RECORD_COLUMNS, RecordRow, SessionRow
 from agentrail.adapters.journals.sqlite.worker import Job
 from agentrail.errors import AgentrailError, BadRecord, CommitUnknown, Fenced, JournalError
-from agentrail.ports.journal import Claim, Record, last_seq, stored_session
+from agentrail.ports.journal import Claim, Record, Snapshot, check_snapshot, last_seq, stored_session
 
 log = logging.getLogger("agentrail.journal")
 
@@ -32,6 +32,9 @@ REPLACE_SESSION: Final = f"INSERT OR REPLACE INTO session ({COLUMNS}) VALUES (?,
 UPDATE_SESSION: Final = (
     'UPDATE session SET head = ?, seq = ?, "check" = ?, due = ?, at_work = ?, ended = ?, seal = ? WHERE id = ?'
 )
+
+LATEST: Final = 2**63 - 1
+"""The latest time that a column can hold."""
 
 
 class Writer:
@@ -59,12 +62,13 @@ class Writer:
                 self._do(job)
         except JournalError as error:
             _fail(jobs, error)
-        except sqlite3.Error as error:
+        except Exception as error:  # noqa: BLE001 - it is raised again where the job was given
             self._roll_back()
-            if is_passing(error):
+            if isinstance(error, sqlite3.Error) and is_passing(error):
                 _fail(jobs, rolled_back(error, self._path))
             elif len(jobs) == 1:
-                _fail(jobs, BadRecord(jobs[0].about, 0, str(error)))
+                damaged = isinstance(error, sqlite3.Error)
+                jobs[0].error = BadRecord(jobs[0].about, 0, str(error)) if damaged else error
             else:
                 for job in jobs:
                     self.serve((job,))
@@ -99,8 +103,6 @@ class Writer:
     def _begin(self) -> None:
         if self._lost is not None:
             raise self._lost
-        if self._db.in_transaction:  # an error that was not foreseen has left it open
-            self._roll_back()
         self._db.execute("BEGIN IMMEDIATE")
         (self._found,) = self._db.execute("SELECT generation FROM journal").fetchone()
 
@@ -174,17 +176,20 @@ class Writer:
             self._logged += len(packed.body) + PAGE
         if records:
             known = stored_session(records[-1][0])
-            row = row._replace(due=known.due, at_work=int(known.at_work), ended=int(known.ended)).sealed()
+            due = None if known.due is None else min(known.due, LATEST)
+            row = row._replace(due=due, at_work=int(known.at_work), ended=int(known.ended)).sealed()
             self._db.execute(UPDATE_SESSION, (*row[3:], row.id))
         return row.head
 
-    def keep(self, claim: Claim, number: int, packed: Packed) -> None:
-        """Write a snapshot of the session behind record *number*."""
+    def keep(self, claim: Claim, snapshot: Snapshot, packed: Packed) -> None:
+        """Write a snapshot of the session."""
         row = self._claimed(claim)
+        check_snapshot(claim, snapshot, row.head)
+        number = snapshot.number
         query = 'SELECT "check" FROM record WHERE session = ? AND number = ?'
         found = self._db.execute(query, (row.id, number)).fetchone()
         if found is None:
-            raise BadRecord(row.id, number, "there is none, so there can be no snapshot behind it")
+            raise BadRecord(row.id, number, LOST)
         names = self._write_blobs(packed)
         check = check_of(found[0], repr((row.id, number, packed.format, names)), packed.body)
         self._db.execute(

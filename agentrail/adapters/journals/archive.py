@@ -1,0 +1,116 @@
+"""One session as a file: to move it, to keep it, or to show somebody else what happened.
+
+The file is lines of JSON: a head, one line for each record with a check of it and of all before it, and an end. It is
+read into any journal, as a whole or not at all, and refused if a line is missing or has changed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from agentrail.adapters.journals.packing import NO_CHECK, Packed, UnpackError, check_of, unpack
+from agentrail.adapters.journals.sqlite.places import ONLY_ITS_OWNERS_FILE
+from agentrail.codec import DOCUMENT_DEPTH, FORMAT, encode, from_text, to_text
+from agentrail.errors import BadArchive, BadText, FileFailed, NotReadable, SessionExists, UnknownSession
+from agentrail.ports.journal import Journal, Record
+from agentrail.values.json import Json
+
+VERSION: Final = 1
+"""The version of the lines."""
+
+PAGE: Final = 100
+"""Records that are read at once."""
+
+OWNER: Final = "import"
+KIND: Final = "agentrail session"
+
+
+async def export_session(journal: Journal, session_id: str, path: str | os.PathLike[str]) -> int:
+    """Write a session of *journal* as a file, in place of what is at *path*, and return how many records it has."""
+    records: list[Record] = []
+    while page := await journal.read(session_id, len(records), PAGE):
+        records.extend(page)
+    if not records:
+        raise UnknownSession(session_id)
+    await trio.to_thread.run_sync(_write, Path(path), session_id, records)
+    return len(records)
+
+
+async def import_session(journal: Journal, path: str | os.PathLike[str]) -> str:
+    """Read the session that `export_session` has written as *path* into *journal*, and return its id."""
+    session_id, records = await trio.to_thread.run_sync(_read, Path(path))
+    if await journal.read(session_id, 0, 1):
+        raise SessionExists(session_id)
+    claim = await journal.claim(session_id, OWNER)
+    if claim.head:
+        raise SessionExists(session_id)
+    await journal.append(claim, 0, records)
+    return session_id
+
+
+def _write(path: Path, session_id: str, records: Sequence[Record]) -> None:
+    unfinished = path.with_name(f"{path.name}.part")
+    check = NO_CHECK
+    try:
+        opened = os.open(unfinished, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, ONLY_ITS_OWNERS_FILE)
+        with open(opened, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor is no path
+            print(to_text({"kind": KIND, "version": VERSION, "session": session_id}), file=file)
+            for record in records:
+                body = to_text(encode(record))
+                check = check_of(check, str(FORMAT), body.encode())
+                print(f'{{"check":"{check.hex()}","format":{FORMAT},"record":{body}}}', file=file)
+            print(to_text({"end": len(records)}), file=file)
+        unfinished.replace(path)
+    except OSError as error:
+        raise FileFailed("write", str(path), error.strerror or str(error)) from error
+
+
+def _read(path: Path) -> tuple[str, tuple[Record, ...]]:
+    """Return the session and its records; raise `BadArchive` for a file that is not whole."""
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise NotReadable(str(path), error.strerror or str(error)) from error
+    head = _line(path, lines, 0, ("kind", "version", "session"))
+    if (head["kind"], head["version"]) != (KIND, VERSION):
+        raise BadArchive(str(path), 1, "it is not the head of a session of a version that is known here")
+    session_id = str(head["session"])
+    end = _line(path, lines, len(lines) - 1, ("end",))
+    if end["end"] != len(lines) - 2:
+        raise BadArchive(str(path), len(lines), f"it ends {end['end']} records, and there are {len(lines) - 2}")
+    check = NO_CHECK
+    records: list[Record] = []
+    for place in range(1, len(lines) - 1):
+        line = _line(path, lines, place, ("check", "format", "record"))
+        body = to_text(line["record"]).encode()
+        form = line["format"]
+        check = check_of(check, str(form), body)
+        if check.hex() != line["check"] or not isinstance(form, int):
+            raise BadArchive(str(path), place + 1, "it, or one before it, has changed since it was written")
+        record = _record(path, place, Packed(body, {}, form))
+        if (record.session_id, record.number) != (session_id, place):
+            raise BadArchive(str(path), place + 1, f"it is not record {place} of session `{session_id}`")
+        records.append(record)
+    return session_id, tuple(records)
+
+
+def _line(path: Path, lines: Sequence[bytes], place: int, keys: tuple[str, ...]) -> Mapping[str, Json]:
+    try:
+        line = from_text(lines[place], DOCUMENT_DEPTH + 1) if lines else None
+    except BadText as error:
+        raise BadArchive(str(path), place + 1, str(error)) from error
+    if not isinstance(line, Mapping) or tuple(line) != keys:
+        raise BadArchive(str(path), place + 1, f"it has not the keys {', '.join(keys)}")
+    return line
+
+
+def _record(path: Path, place: int, packed: Packed) -> Record:
+    try:
+        return unpack(Record, packed)
+    except UnpackError as error:
+        raise BadArchive(str(path), place + 1, str(error)) from error

@@ -1,0 +1,360 @@
+"""What every journal must do, as tests to inherit: give the class a `journal` fixture that returns an empty one.
+
+    class TestMine(JournalConformance):
+        @pytest.fixture
+        async def journal(self) -> AsyncIterator[Journal]:
+            journal = MyJournal(...)
+            yield journal
+            await journal.close()
+
+The tests are async functions for pytest-trio. A journal that outlives its process overrides `again` too, so that what
+was written is read by another one.
+"""
+
+# ruff: noqa: PLR2004, S101 - these are tests
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Awaitable
+from itertools import pairwise
+
+import trio
+
+from agentrail.core.answers import Accepted
+from agentrail.core.inputs import Arrival, PromptSent, TimerFired
+from agentrail.core.state import Phase, Setup, State
+from agentrail.errors import AgentrailError, BadRecord, Fenced
+from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.values.content import Text, ToolCall
+from agentrail.values.events.envelope import Envelope, Event
+from agentrail.values.events.life import AgentStart, SessionEnded
+from agentrail.values.json import FrozenObject, freeze_object
+from agentrail.values.messages import AssistantMessage, History, UserMessage
+
+
+def prompted(session_id: str, number: int, text: str = "go on", **more: object) -> Record:
+    """Return a record of a prompt, with one event whose number is that of the record."""
+    events = (Envelope(session_id, number, 0, number, 1, 1, AgentStart(f"p{number}")),)
+    arrival = Arrival(PromptSent((Text(text),)), number, 0.5)
+    return Record(session_id, number, arrival, events=events).but(**more)
+
+
+def silent(session_id: str, number: int) -> Record:
+    """Return a record without an event."""
+    return Record(session_id, number, Arrival(TimerFired("t"), number))
+
+
+def run_of(session_id: str, first: int, count: int) -> tuple[Record, ...]:
+    """Return *count* records of a session."""
+    return tuple(prompted(session_id, number) for number in range(first, first + count))
+
+
+async def refused(kind: type[AgentrailError], doing: Awaitable[object]) -> AgentrailError:
+    """Return the error of *kind* that *doing* ends with; anything else fails the test."""
+    try:
+        answer = await doing
+    except kind as error:
+        return error
+    raise AssertionError(answer)
+
+
+async def opened(journal: Journal, session_id: str, count: int = 3) -> Claim:
+    """Claim a session and write its first records."""
+    claim = await journal.claim(session_id, "test")
+    assert await journal.append(claim, 0, run_of(session_id, 1, count)) == count
+    return claim
+
+
+class JournalConformance:
+    """Claims, records, answers, lists, snapshots; alone, together, and cancelled."""
+
+    async def again(self, journal: Journal) -> Journal:
+        """Return the journal as the next process finds it."""
+        await journal.close()
+        return journal
+
+    # Records
+
+    async def test_what_is_written_is_read(self, journal: Journal) -> None:
+        """In order, from any number, as many as are wanted."""
+        claim = await opened(journal, "s")
+        assert await journal.append(claim, 3, run_of("s", 4, 300)) == 303
+        journal = await self.again(journal)
+        assert await journal.read("s", 0, 1000) == run_of("s", 1, 303)
+        assert await journal.read("s", 3, 2) == run_of("s", 4, 2)
+        assert await journal.read("s", 302) == run_of("s", 303, 1)
+        assert await journal.read("s", 150, 120) == run_of("s", 151, 120)
+        assert await journal.read("s", 303) == ()
+        assert await journal.read("s", 0, 0) == ()
+
+    async def test_of_a_session_that_is_not_there_nothing_is_read(self, journal: Journal) -> None:
+        """It is no error to ask, and a claim alone stores no session."""
+        for _ in range(2):
+            assert await journal.read("s") == ()
+            assert await journal.place("s", 5) == 0
+            assert await journal.answer("s", "c") is None
+            assert await journal.snapshot("s") is None
+            assert await journal.sessions() == ()
+            assert (await journal.claim("s", "test")).head == 0
+
+    async def test_all_fields_of_a_record_are_kept(self, journal: Journal) -> None:
+        """The first record holds what the session was spawned as."""
+        setup = Setup("be brief", user_data=FrozenObject({"tenant": "é"}))
+        more: dict[str, object] = {
+            "timers": (("retry", 5), ("hold:c1", 7)),
+            "began": "r1",
+            "command": "c",
+            "answer": Accepted("p1", "started"),
+            "opening": State("s", setup, "demo"),
+            "at_work": True,
+        }
+        record = prompted("s", 1, "go on", **more)
+        await journal.append(await journal.claim("s", "test"), 0, [record])
+        journal = await self.again(journal)
+        assert await journal.read("s") == (record,)
+
+    async def test_any_text_of_any_size_is_kept(self, journal: Journal) -> None:
+        """Texts that are odd, long, the same, or look like something of the journal's own."""
+        long = "word 🙂 " * 50_000
+        args = freeze_object({"$blob": "x", "$blob.": {"$blob": long, "$": "y"}, "plain": [long, long]})
+        message = AssistantMessage((Text(long), Text("\0\u2028\x7f\\ud800\"'")), (ToolCall("c1", "tool", args),))
+        state = State("s", Setup(long), "demo", history=History((UserMessage((Text("x"),)), message)))
+        records = (
+            prompted("s", 1, "first", opening=state),
+            prompted("s", 2, long),
+            prompted("s", 3, "$blob"),
+            prompted("s", 4, long),
+        )
+        claim = await journal.claim("s", "test")
+        await journal.append(claim, 0, records)
+        await journal.keep(claim, Snapshot("s", 4, state))
+        journal = await self.again(journal)
+        assert await journal.read("s") == records
+        assert await journal.snapshot("s") == Snapshot("s", 4, state)
+
+    async def test_records_are_written_all_or_none(self, journal: Journal) -> None:
+        """One that does not belong there keeps the others out."""
+        claim = await opened(journal, "s")
+        for wrong in (prompted("s", 6), prompted("s", 4), prompted("other", 5)):
+            await refused(BadRecord, journal.append(claim, 3, (prompted("s", 4), wrong)))
+        assert await journal.append(claim, 3, ()) == 3
+        assert await journal.read("s") == run_of("s", 1, 3)
+        assert await journal.append(claim, 3, run_of("s", 4, 1)) == 4
+
+    # Claims
+
+    async def test_whoever_claims_last_is_the_only_writer(self, journal: Journal) -> None:
+        """A writer with an old epoch is refused, and has written nothing."""
+        first = await opened(journal, "s")
+        second = await journal.claim("s", "another")
+        assert (second.epoch > first.epoch, second.head) == (True, 3)
+        await refused(Fenced, journal.append(first, 3, run_of("s", 4, 1)))
+        await refused(Fenced, journal.keep(first, Snapshot("s", 3, State("s", Setup(), "demo"))))
+        assert await journal.append(second, 3, run_of("s", 4, 1)) == 4
+        journal = await self.again(journal)
+        await refused(Fenced, journal.append(first, 4, run_of("s", 5, 1)))
+        third = await journal.claim("s", "a third")
+        assert (third.epoch > second.epoch, third.head) == (True, 4)
+        assert await journal.read("s") == run_of("s", 1, 4)
+
+    async def test_nobody_writes_without_a_claim(self, journal: Journal) -> None:
+        """Not to a session that is there, nor to one that is not."""
+        await opened(journal, "s")
+        for session_id, head in (("s", 3), ("t", 0)):
+            for epoch in (0, 7, 2**40):
+                claim = Claim(session_id, epoch, head)
+                await refused(Fenced, journal.append(claim, head, run_of(session_id, head + 1, 1)))
+        assert [stored.session_id for stored in await journal.sessions()] == ["s"]
+
+    async def test_a_wrong_head_is_refused(self, journal: Journal) -> None:
+        """Whoever is mistaken about what there is must not write."""
+        claim = await opened(journal, "s")
+        for expected in (0, 2, 4):
+            await refused(Fenced, journal.append(claim, expected, run_of("s", expected + 1, 1)))
+        assert await journal.read("s") == run_of("s", 1, 3)
+
+    async def test_claims_at_the_same_time_have_different_epochs(self, journal: Journal) -> None:
+        """One of them has the last word."""
+        claims: list[Claim] = []
+
+        async def claim() -> None:
+            claims.append(await journal.claim("s", "test"))
+
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - a test
+            for _ in range(20):
+                nursery.start_soon(claim)
+        claims.sort(key=lambda each: each.epoch)
+        assert all(one.epoch < other.epoch for one, other in pairwise(claims))
+        for old in claims[:-1]:
+            await refused(Fenced, journal.append(old, 0, run_of("s", 1, 1)))
+        assert await journal.append(claims[-1], 0, run_of("s", 1, 1)) == 1
+
+    # Many at a time
+
+    async def test_what_many_sessions_write_at_the_same_time_stays_apart(self, journal: Journal) -> None:
+        """And one that is refused does not harm the others."""
+        names = [f"s{number}" for number in range(20)]
+        claims = {name: await journal.claim(name, "test") for name in names}
+        await journal.claim("s7", "another")
+
+        async def write(name: str) -> None:
+            for head in range(10):
+                if name == "s7":
+                    await refused(Fenced, journal.append(claims[name], 0, run_of(name, 1, 1)))
+                else:
+                    assert await journal.append(claims[name], head, run_of(name, head + 1, 1)) == head + 1
+
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - a test
+            for name in names:
+                nursery.start_soon(write, name)
+        journal = await self.again(journal)
+        for name in names:
+            assert await journal.read(name) == (() if name == "s7" else run_of(name, 1, 10))
+
+    async def test_whatever_order_writers_come_in_no_number_is_missing_or_doubled(self, journal: Journal) -> None:
+        """Three writers, two sessions, claims and appends at random."""
+        chance = random.Random(1)  # noqa: S311 - a test
+        heads = {"a": 0, "b": 0}
+
+        async def write() -> None:
+            for _ in range(20):
+                name = chance.choice("ab")
+                claim = await journal.claim(name, "test")
+                head = claim.head
+                for _ in range(chance.randrange(4)):
+                    count = chance.randrange(3)
+                    try:
+                        head = await journal.append(claim, head, run_of(name, head + 1, count))
+                    except Fenced:
+                        break
+                    heads[name] = max(heads[name], head)
+
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - a test
+            for _ in range(3):
+                nursery.start_soon(write)
+        for name, head in heads.items():
+            assert await journal.read(name) == run_of(name, 1, head)
+
+    async def test_whoever_is_cancelled_knows_what_has_happened(self, journal: Journal) -> None:
+        """A call that is cancelled has written nothing; one that returns has written everything."""
+        claim = await journal.claim("s", "test")
+        head = 0
+        for number in range(60):
+            returned = None
+            with trio.CancelScope() as scope:
+                if number % 3 == 0:
+                    scope.cancel()
+
+                async def cancel(passes: int = number % 5, scope: trio.CancelScope = scope) -> None:
+                    for _ in range(passes):
+                        await trio.lowlevel.checkpoint()
+                    scope.cancel()
+
+                async with trio.open_nursery() as nursery:  # noqa: TID251 - a test
+                    nursery.start_soon(cancel)
+                    returned = await journal.append(claim, head, run_of("s", head + 1, 1))
+            assert len(await journal.read("s")) == (head if returned is None else head + 1)
+            head = head if returned is None else returned
+
+    # Looking
+
+    async def test_what_a_command_was_answered_is_known(self, journal: Journal) -> None:
+        """Of each session by itself, with the command."""
+        for name, ref in (("s", "p1"), ("t", "p9")):
+            claim = await opened(journal, name)
+            answered = prompted(name, 4, f"to {name}", command="c", answer=Accepted(ref, "started"))
+            await journal.append(claim, 3, (answered, prompted(name, 5, command="d")))
+        journal = await self.again(journal)
+        for name, ref in (("s", "p1"), ("t", "p9")):
+            asked = PromptSent((Text(f"to {name}"),))
+            assert await journal.answer(name, "c") == StoredAnswer(asked, Accepted(ref, "started"))
+            assert await journal.answer(name, "d") is None
+            assert await journal.answer(name, "e") is None
+
+    async def test_the_place_of_an_event_is_found(self, journal: Journal) -> None:
+        """Behind the record that holds it, and behind those without events that follow."""
+        seqs = ((1,), (), (2, 3, 4), (), (), (5,), (6, 7), ())
+        claim = await journal.claim("s", "test")
+        records: list[Record] = []
+        for number, each in enumerate(seqs, 1):
+            envelopes = tuple(Envelope("s", seq, 0, 0, 1, 1, AgentStart("p1")) for seq in each)
+            records.append(silent("s", number).but(events=envelopes))
+        await journal.append(claim, 0, records)
+        found = [await journal.place("s", seq) for seq in range(10)]
+        assert found == [0, 2, 2, 2, 5, 6, 6, 8, 8, 8]
+
+    async def test_stored_sessions_are_listed_in_order(self, journal: Journal) -> None:
+        """Page by page, with what a supervisor has to know before it reads them."""
+        ended: Event = SessionEnded("stopped")
+        records = {
+            "a": prompted("a", 1, timers=(("x", 9), ("y", 4)), at_work=True),
+            "B": prompted("B", 1, events=(Envelope("B", 1, 0, 0, 0, 0, ended),)),
+            "a-1": prompted("a-1", 1),
+        }
+        for name, record in records.items():
+            await journal.append(await journal.claim(name, "test"), 0, [record])
+        await journal.claim("claimed", "test")
+        journal = await self.again(journal)
+        listed = (
+            StoredSession("B", 1, ended=True),
+            StoredSession("a", 1, due=4, at_work=True),
+            StoredSession("a-1", 1),
+        )
+        assert await journal.sessions() == listed
+        assert await journal.sessions("B", 1) == listed[1:2]
+        assert await journal.sessions("a-1") == ()
+        await journal.append(await journal.claim("a", "test"), 1, [silent("a", 2)])
+        assert (await journal.sessions("B", 1)) == (StoredSession("a", 2),)
+
+    # Snapshots
+
+    async def test_the_last_snapshot_is_found(self, journal: Journal) -> None:
+        """The one before it is gone, and none is of a session that it is not of."""
+        claim = await opened(journal, "s")
+        await opened(journal, "t")
+        await journal.keep(claim, Snapshot("s", 1, State("s", Setup(), "demo")))
+        kept = Snapshot("s", 2, State("s", Setup(), "demo", phase=Phase.IDLE, serial=7))
+        await journal.keep(claim, kept)
+        journal = await self.again(journal)
+        assert await journal.snapshot("s") == kept
+        assert await journal.snapshot("t") is None
+
+    async def test_a_snapshot_that_cannot_be_used_is_none(self, journal: Journal) -> None:
+        """One of other rules is not given out; one of a record that is not there is not taken."""
+        claim = await opened(journal, "s")
+        state = State("s", Setup(), "demo")
+        await journal.keep(claim, Snapshot("s", 3, state, version=0))
+        assert await journal.snapshot("s") is None
+        for wrong in (Snapshot("s", 4, state), Snapshot("s", 0, state), Snapshot("t", 3, state)):
+            await refused(BadRecord, journal.keep(claim, wrong))
+
+    # The end
+
+    async def test_a_closed_journal_opens_again(self, journal: Journal) -> None:
+        """Closing gives back what is held, and nothing else; twice is no error."""
+        claim = await opened(journal, "s")
+        for head in range(3, 6):
+            await journal.close()
+            await journal.close()
+            assert await journal.append(claim, head, run_of("s", head + 1, 1)) == head + 1
+        assert await journal.read("s") == run_of("s", 1, 6)
+
+
+class StrictConformance:
+    """For journals that write: what JSON cannot hold is refused before anything is written."""
+
+    async def test_what_json_cannot_hold_is_refused(self, journal: Journal) -> None:
+        """With an error that says where it is; the session can go on."""
+        claim = await opened(journal, "s")
+        good = prompted("s", 4)
+        for bad in (
+            prompted("s", 5, "half a pair: \ud800"),
+            good.but(number=5, arrival=Arrival(TimerFired("t"), 1, math.nan)),
+            good.but(number=5, arrival=Arrival(TimerFired("t"), 2**64)),
+            good.but(number=5, timers=((7, 7),)),
+        ):
+            await refused(AgentrailError, journal.append(claim, 3, (good, bad)))
+        assert await journal.append(claim, 3, [good]) == 4
+        assert await journal.read("s", 3) == (good,)

@@ -1,0 +1,54 @@
+"""A stored journal and a stored session, as the first version wrote them.
+
+`python -m tests.adapters.journals.sampling` makes what is missing and never touches what is there: a sample that no
+longer loads means that the journals of users no longer load. (Until the first release, delete it and run this again.)
+"""
+
+from pathlib import Path
+
+import trio
+
+from agentrail import SessionSpec, open_supervisor, tool
+from agentrail.adapters.journals.archive import export_session
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.plugins import BudgetGuard, HumanApproval
+from agentrail.testing import ScriptedModel, call, say
+
+FOLDER = Path(__file__).parent / "samples" / "v1"
+SESSION = FOLDER / "session.jsonl"
+JOURNAL = FOLDER / "journal.db"
+LONG = "word " * 14_000
+
+
+@tool
+async def note(text: str) -> str:
+    """Note something."""
+    return f"noted: {text}"
+
+
+async def make(path: Path) -> None:
+    """Record a session with a call that was approved, an abort and a long text; and one that is stopped at once."""
+    journal = SqliteJournal(path)
+    script = [say(calls=[call("note", {"text": "é 🙂"})]), say("done"), say("never heard", delay=1.0), say(LONG)]
+    async with open_supervisor(journal=journal, seed=1) as supervisor:
+        plugins = (HumanApproval(tools=["note"]), BudgetGuard(max_rounds=100))
+        spec = SessionSpec(model=ScriptedModel(script), tools=[note], plugins=plugins, system="Be brief.")
+        session = await supervisor.spawn(spec, "sample")
+        await supervisor.spawn(spec, "other")
+        (held,) = (await session.ask("go on", command="c1")).held
+        await session.approve(held.id, command="c2")
+        await session.prompt("and then?")
+        await session.abort("enough")
+        await session.ask("a long one, please")
+    await export_session(journal, "sample", SESSION)
+    await journal.close()
+
+
+def main() -> None:
+    """Make what is missing."""
+    if not JOURNAL.exists():
+        trio.run(make, JOURNAL)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""One session as a file: the same session elsewhere, or a refusal that says which line is wrong."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from agentrail.adapters.journals.archive import export_session, import_session
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.core.state import Setup, State
+from agentrail.errors import BadArchive, FileFailed, NotReadable, SessionExists, UnknownSession
+from agentrail.ports.journal import Journal
+from agentrail.testing.journals import opened, prompted, refused, run_of
+
+
+@pytest.fixture
+async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
+    journal = SqliteJournal(tmp_path / "agentrail.db")
+    yield journal
+    await journal.close()
+
+
+async def test_a_session_is_the_same_in_another_journal(journal: Journal, tmp_path: Path) -> None:
+    claim = await journal.claim("s", "test")
+    first = prompted("s", 1, opening=State("s", Setup("brief"), "demo"), timers=(("t", 5),), at_work=True)
+    records = (first, prompted("s", 2, "word 🙂 " * 50_000), *run_of("s", 3, 250))
+    await journal.append(claim, 0, records)
+    await opened(journal, "other")
+    assert await export_session(journal, "s", tmp_path / "s.jsonl") == 252
+    for into in (MemoryJournal(), MemoryJournal(encode=True), SqliteJournal(tmp_path / "new" / "x.db")):
+        assert await import_session(into, tmp_path / "s.jsonl") == "s"
+        assert await into.read("s", 0, 1000) == records
+        assert len(await into.sessions()) == 1
+        assert await into.append(await into.claim("s", "test"), 252, run_of("s", 253, 1)) == 253
+        with pytest.raises(SessionExists):
+            await import_session(into, tmp_path / "s.jsonl")
+        await into.close()
+
+
+async def test_a_file_is_only_for_its_owner_and_replaces_what_was_there(journal: Journal, tmp_path: Path) -> None:
+    claim = await opened(journal, "s", 1)
+    file = tmp_path / "s.jsonl"
+    await export_session(journal, "s", file)
+    await journal.append(claim, 1, run_of("s", 2, 1))
+    await export_session(journal, "s", str(file))
+    assert mode(file) == 0o600
+    assert len(lines(file)) == 4
+    assert not (await MemoryJournal().sessions())
+
+
+async def test_a_session_that_is_not_there_is_no_file(journal: Journal, tmp_path: Path) -> None:
+    await refused(UnknownSession, export_session(journal, "s", tmp_path / "s.jsonl"))
+    await opened(journal, "s")
+    await refused(FileFailed, export_session(journal, "s", tmp_path / "no such folder" / "s.jsonl"))
+    await refused(NotReadable, import_session(journal, tmp_path / "s.jsonl"))
+
+
+async def test_every_cut_and_every_changed_bit_is_noticed(tmp_path: Path) -> None:
+    journal = MemoryJournal()
+    await opened(journal, "s", 2)
+    whole = tmp_path / "whole.jsonl"
+    await export_session(journal, "s", whole)
+    data = content(whole)
+    damaged = [data[:length] for length in range(len(data) - 1)]
+    damaged += [data[:at] + bytes([data[at] ^ bit]) + data[at + 1 :] for at in range(len(data)) for bit in (1, 4, 32)]
+    for number, each in enumerate(damaged):
+        write(tmp_path / "damaged.jsonl", each)
+        into = MemoryJournal()
+        try:
+            name = await import_session(into, tmp_path / "damaged.jsonl")
+        except BadArchive:
+            assert await into.sessions() == (), number
+        else:
+            assert (name, await into.read(name)) == ("s", run_of("s", 1, 2)), each
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda lines: lines[:0], "line 1: it has not the keys kind, version, session"),
+        (lambda lines: lines[:-1], "line 4: it has not the keys end"),
+        (lambda lines: lines[:2] + lines[3:], "line 4: it ends 3 records, and there are 2"),
+        (lambda lines: [lines[0], lines[2], lines[1], *lines[3:]], "line 2: it, or one before it, has changed"),
+        (lambda lines: [lines[0].replace("1", "2"), *lines[1:]], "line 1: it is not the head of a session"),
+        (lambda lines: [lines[0].replace('"s"', '"t"'), *lines[1:]], "line 2: it is not record 1 of session `t`"),
+        (lambda lines: [lines[0], lines[1][:-2], *lines[2:]], "line 2: cannot read this text as JSON"),
+    ],
+)
+async def test_a_file_that_is_not_whole_is_refused_by_its_line(tmp_path: Path, change: object, problem: str) -> None:
+    assert callable(change)
+    file = tmp_path / "s.jsonl"
+    journal = MemoryJournal()
+    await opened(journal, "s", 3)
+    await export_session(journal, "s", file)
+    write(file, "\n".join(change(lines(file))).encode())
+    error = await refused(BadArchive, import_session(MemoryJournal(), file))
+    assert problem in str(error)
+
+
+def content(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def write(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777

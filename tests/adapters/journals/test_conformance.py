@@ -1,0 +1,48 @@
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.ports.journal import Journal
+from agentrail.testing import JournalConformance, StrictConformance
+
+
+class TestMemory(JournalConformance):
+    @pytest.fixture
+    def journal(self) -> Journal:
+        return MemoryJournal()
+
+
+class TestEncodedMemory(JournalConformance, StrictConformance):
+    @pytest.fixture
+    def journal(self) -> Journal:
+        return MemoryJournal(encode=True)
+
+
+class TestSqlite(JournalConformance, StrictConformance):
+    @pytest.fixture
+    async def journal(self, tmp_path: Path) -> AsyncIterator[Journal]:
+        journal = SqliteJournal(tmp_path / "agentrail.db")
+        yield journal
+        await journal.close()
+
+
+class TestReopenedSqlite(JournalConformance, StrictConformance):
+    """Each time another object on the same file, as another process has it."""
+
+    opened: ClassVar[list[SqliteJournal]] = []
+
+    @pytest.fixture
+    async def journal(self, tmp_path: Path) -> AsyncIterator[Journal]:
+        self.opened[:] = [SqliteJournal(tmp_path / "agentrail.db", synchronous="NORMAL")]
+        yield self.opened[0]
+        for journal in self.opened:
+            await journal.close()
+
+    async def again(self, journal: Journal) -> Journal:
+        await journal.close()
+        self.opened.append(SqliteJournal(self.opened[0].path))
+        return self.opened[-1]

@@ -1,0 +1,499 @@
+"""What is SQLite's own: files, owners, the disk, and jobs that others wait for."""
+
+import gc
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import trio
+
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.adapters.journals.sqlite.places import home
+from agentrail.core.inputs import Arrival, PromptSent
+from agentrail.errors import (
+    AgentrailError,
+    BadChoice,
+    BadRecord,
+    CommitUnknown,
+    Fenced,
+    JournalFull,
+    JournalInUse,
+    JournalUnusable,
+)
+from agentrail.testing.journals import opened, prompted, refused, run_of
+from agentrail.values.content import Text
+
+Failing = Callable[[str], Exception | None]
+
+
+class Connection(sqlite3.Connection):
+    """A connection of SQLite that fails where it is told to."""
+
+    failing: Failing = staticmethod(lambda _: None)
+
+    def execute(self, sql: str, parameters: object = (), /) -> sqlite3.Cursor:
+        error = type(self).failing(sql)
+        if error is not None:
+            raise error
+        return super().execute(sql, parameters)  # type: ignore[arg-type]
+
+
+def sqlite_error(name: str) -> sqlite3.OperationalError:
+    error = sqlite3.OperationalError(f"made up: {name}")
+    error.sqlite_errorname = name
+    error.sqlite_errorcode = getattr(sqlite3, name)
+    return error
+
+
+def connecting(kind: type[Connection]) -> Callable[..., sqlite3.Connection]:
+    def connect(database: str, **options: object) -> sqlite3.Connection:
+        return sqlite3.connect(database, factory=kind, **options)  # type: ignore[call-overload,no-any-return]
+
+    return connect
+
+
+def change(path: Path, *statements: str) -> None:
+    """Change a journal behind its back."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
+        for statement in statements:
+            file.execute(statement)
+
+
+def modes(folder: Path) -> dict[str, int]:
+    """Return who may do what with a folder and the files in it."""
+    files = {file.name: file.stat().st_mode & 0o777 for file in folder.iterdir()}
+    return {"": folder.stat().st_mode & 0o777, **files}
+
+
+def foreign(path: Path, content: bytes) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content)
+
+
+def content(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+def open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "kept" / "agentrail.db"
+
+
+@pytest.fixture
+async def journal(path: Path) -> AsyncIterator[SqliteJournal]:
+    journal = SqliteJournal(path)
+    yield journal
+    await journal.close()
+
+
+# Files
+
+
+async def test_only_its_owner_can_look_into_it(journal: SqliteJournal, path: Path) -> None:
+    await opened(journal, "s")
+    files = ("agentrail.db", "agentrail.db-wal", "agentrail.db-shm", "agentrail.db.lock")
+    assert modes(path.parent) == {"": 0o700, **dict.fromkeys(files, 0o600)}
+
+
+async def test_a_closed_journal_is_one_file(journal: SqliteJournal, path: Path) -> None:
+    await opened(journal, "s")
+    assert await journal.read("s") == run_of("s", 1, 3)
+    await journal.close()
+    assert modes(path.parent).keys() == {"", "agentrail.db", "agentrail.db.lock"}
+    with closing(sqlite3.connect(path)) as file:
+        assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_by_default_there_is_one_per_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AGENTRAIL_HOME", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", "/data")
+    assert SqliteJournal().path == Path("/data/agentrail/agentrail.db")
+    monkeypatch.delenv("XDG_DATA_HOME")
+    monkeypatch.setenv("HOME", "/home/her")
+    assert SqliteJournal().path == Path("/home/her/.local/share/agentrail/agentrail.db")
+    monkeypatch.setenv("AGENTRAIL_HOME", "~/elsewhere")
+    assert home() == Path("/home/her/elsewhere")
+    assert SqliteJournal().path == Path("/home/her/elsewhere/agentrail.db")
+    assert SqliteJournal("here.db").path == Path.cwd() / "here.db"
+
+
+def test_nothing_is_made_before_it_is_used(path: Path) -> None:
+    assert not SqliteJournal(path).path.parent.exists()
+
+
+async def test_reading_makes_no_file(journal: SqliteJournal, path: Path) -> None:
+    assert await journal.sessions() == ()
+    assert modes(path.parent.parent).keys() == {""}
+
+
+def test_what_is_no_choice_is_refused() -> None:
+    with pytest.raises(BadChoice, match="synchronous"):
+        SqliteJournal("x", synchronous="OFF")
+
+
+async def test_closing_gives_back_threads_and_descriptors(path: Path) -> None:
+    gc.collect()
+    threads, descriptors = set(threading.enumerate()), open_descriptors()
+    for number in range(5):
+        journal = SqliteJournal(path)
+        await opened(journal, f"s{number}")
+        assert await journal.read(f"s{number}") == run_of(f"s{number}", 1, 3)
+        await journal.close()
+    for thread in set(threading.enumerate()) - threads:
+        thread.join(5)
+        assert not thread.is_alive()
+    assert open_descriptors() == descriptors
+
+
+async def test_a_file_of_another_program_is_left_alone(path: Path) -> None:
+    foreign(path, b"")
+    change(path, "CREATE TABLE theirs (x)")
+    before = content(path)
+    for doing in (SqliteJournal(path).claim("s", "test"), SqliteJournal(path).sessions()):
+        error = await refused(JournalUnusable, doing)
+        assert str(error) == f"the journal `{path}` cannot be used: it is a file of another program; give another path"
+    assert content(path) == before
+
+
+async def test_a_file_that_is_no_database_is_left_alone(path: Path) -> None:
+    foreign(path, b"my diary " * 1000)
+    for doing in (SqliteJournal(path).claim("s", "test"), SqliteJournal(path).sessions()):
+        assert "not a database" in str(await refused(JournalUnusable, doing))
+    assert content(path) == b"my diary " * 1000
+
+
+async def test_a_journal_of_a_newer_version_is_refused_and_not_changed(journal: SqliteJournal, path: Path) -> None:
+    await opened(journal, "s")
+    await journal.close()
+    change(path, "PRAGMA user_version = 2")
+    before = content(path)
+    for doing in (journal.claim("s", "test"), journal.read("s")):
+        assert "version 2" in str(await refused(JournalUnusable, doing))
+    await journal.close()
+    assert content(path) == before
+
+
+async def test_a_place_where_nothing_can_be_made_is_an_error(tmp_path: Path) -> None:
+    foreign(tmp_path / "file", b"x")
+    error = await refused(JournalUnusable, SqliteJournal(tmp_path / "file" / "a.db").claim("s", "test"))
+    assert "Not a directory" in str(error)
+
+
+# Owners
+
+
+async def test_a_second_writer_is_refused_and_the_first_goes_on(journal: SqliteJournal, path: Path) -> None:
+    claim = await opened(journal, "s")
+    second = SqliteJournal(path)
+    error = await refused(JournalInUse, second.claim("s", "test"))
+    assert str(error) == (
+        f"the journal `{path}` is in use (process {os.getpid()}); "
+        "stop whoever uses it, or take it over with `take_over=True`"
+    )
+    assert await second.read("s") == run_of("s", 1, 3), "whoever only reads is let in"
+    assert await journal.append(claim, 3, run_of("s", 4, 1)) == 4
+    await journal.close()
+    assert (await second.claim("s", "test")).head == 4
+    await second.close()
+
+
+async def test_whoever_takes_over_is_the_only_writer(journal: SqliteJournal, path: Path) -> None:
+    claims = [await opened(journal, name) for name in ("s", "t")]
+    second = SqliteJournal(path, take_over=True)
+    mine = await second.claim("s", "test")
+    assert mine.epoch > claims[0].epoch
+    for claim in claims:
+        await refused(Fenced, journal.append(claim, 3, run_of(claim.session_id, 4, 1)))
+    await refused(Fenced, journal.claim("t", "test"))
+    assert await second.append(mine, 3, run_of("s", 4, 1)) == 4
+    await refused(JournalInUse, SqliteJournal(path).claim("s", "test"))
+    await journal.close()
+    await refused(JournalInUse, SqliteJournal(path).claim("s", "test"))
+    assert await second.append(mine, 4, run_of("s", 5, 1)) == 5
+    await second.close()
+
+
+OTHER_PROCESS = """
+import sys, trio
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.testing.journals import opened
+async def main():
+    await opened(SqliteJournal(sys.argv[1]), "theirs")
+    print("ready", flush=True)
+    sys.stdin.read()
+trio.run(main)
+"""
+
+
+async def test_a_journal_is_free_when_its_process_has_been_killed(path: Path) -> None:
+    command = [sys.executable, "-c", OTHER_PROCESS, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:  # noqa: S603, ASYNC220
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"ready\n"
+        journal = SqliteJournal(path)
+        assert f"process {other.pid}" in str(await refused(JournalInUse, journal.claim("mine", "test")))
+        other.kill()
+        other.wait()  # noqa: ASYNC222
+    await opened(journal, "mine")
+    assert await journal.read("theirs") == run_of("theirs", 1, 3)
+    assert [stored.session_id for stored in await journal.sessions()] == ["mine", "theirs"]
+    await journal.close()
+
+
+# The disk
+
+
+async def test_a_full_disk_refuses_and_is_tried_again(path: Path) -> None:
+    limits: list[sqlite3.Connection] = []
+
+    def connect(database: str, **options: object) -> sqlite3.Connection:
+        limits.append(sqlite3.connect(database, check_same_thread=False, **options))  # type: ignore[call-overload]
+        return limits[-1]
+
+    journal = SqliteJournal(path, connect=connect)
+    claim = await opened(journal, "s")
+    (pages,) = limits[0].execute("PRAGMA page_count").fetchone()
+    limits[0].execute(f"PRAGMA max_page_count = {pages + 2}")
+    big = prompted("s", 4, "word " * 10_000)
+    error = await refused(JournalFull, journal.append(claim, 3, [big]))
+    assert "database or disk is full, SQLITE_FULL" in str(error)
+    assert await journal.append(claim, 3, run_of("s", 4, 1)) == 4, "what has room is written"
+    assert await journal.read("s") == run_of("s", 1, 4)
+    limits[0].execute("PRAGMA max_page_count = 100000")
+    assert await journal.append(claim, 4, [big.but(number=5)]) == 5
+    await journal.close()
+
+
+async def test_while_another_program_locks_the_file_nothing_is_accepted(
+    journal: SqliteJournal, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentrail.adapters.journals.sqlite.opening.WAIT", 0.01)
+    claim = await opened(journal, "s")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    error = await refused(JournalFull, journal.append(claim, 3, run_of("s", 4, 1)))
+    assert "database is locked, SQLITE_BUSY" in str(error)
+    assert await journal.read("s") == run_of("s", 1, 3)
+    other.execute("ROLLBACK")
+    other.close()
+    assert await journal.append(claim, 3, run_of("s", 4, 1)) == 4
+
+
+AT_COMMIT = [
+    ("SQLITE_FULL", JournalFull),
+    ("SQLITE_BUSY", JournalFull),
+    ("SQLITE_IOERR_FSYNC", CommitUnknown),
+    ("SQLITE_IOERR_WRITE", CommitUnknown),
+    ("SQLITE_CORRUPT", CommitUnknown),
+]
+BEFORE = [
+    ("SQLITE_FULL", JournalFull),
+    ("SQLITE_IOERR_WRITE", JournalFull),
+    ("SQLITE_READONLY", JournalFull),
+    ("SQLITE_NOMEM", JournalFull),
+    ("SQLITE_CORRUPT", BadRecord),
+    ("SQLITE_CONSTRAINT", BadRecord),
+]
+
+
+@pytest.mark.parametrize(
+    ("statement", "code", "meant"),
+    [("COMMIT", *case) for case in AT_COMMIT] + [("INSERT INTO record", *case) for case in BEFORE],
+)
+async def test_what_an_error_of_the_disk_means(
+    path: Path, statement: str, code: str, meant: type[AgentrailError]
+) -> None:
+    class Sick(Connection):
+        pass
+
+    journal = SqliteJournal(path, connect=connecting(Sick))
+    claim = await opened(journal, "s")
+    Sick.failing = staticmethod(lambda sql: sqlite_error(code) if sql.startswith(statement) else None)
+    await refused(meant, journal.append(claim, 3, run_of("s", 4, 1)))
+    Sick.failing = staticmethod(lambda _: None)
+    if meant is CommitUnknown:
+        await refused(CommitUnknown, journal.append(claim, 3, run_of("s", 4, 1)))
+        await refused(CommitUnknown, journal.claim("s", "test"))
+    else:
+        assert await journal.append(claim, 3, run_of("s", 4, 1)) == 4
+    await journal.close()
+    next_one = SqliteJournal(path)
+    assert (await next_one.claim("s", "test")).head in ((3, 4) if meant is CommitUnknown else (4,))
+    await next_one.close()
+
+
+async def test_a_checkpoint_whose_sync_fails_ends_all_writing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Sick(Connection):
+        pass
+
+    monkeypatch.setattr("agentrail.adapters.journals.sqlite.writing.CHECKPOINT_AFTER", 0)
+    journal = SqliteJournal(path, connect=connecting(Sick))
+    claim = await opened(journal, "s")
+    failing = {"SQLITE_BUSY": 4, "SQLITE_IOERR_FSYNC": 5}
+    for code, head in failing.items():
+        Sick.failing = staticmethod(lambda sql, c=code: sqlite_error(c) if "wal_checkpoint" in sql else None)
+        assert await journal.append(claim, head - 1, run_of("s", head, 1)) == head
+    await refused(CommitUnknown, journal.append(claim, 5, run_of("s", 6, 1)))
+    Sick.failing = staticmethod(lambda _: None)
+    assert await journal.read("s") == run_of("s", 1, 5), "what was acknowledged is there"
+    await journal.close()
+
+
+async def test_one_that_cannot_be_written_does_not_harm_those_beside_it(path: Path) -> None:
+    class Picky(Connection):
+        pass
+
+    held = threading.Event()
+    journal = SqliteJournal(path, connect=connecting(Picky))
+    claims = [await opened(journal, f"s{number}") for number in range(10)]
+    ends: dict[str, object] = {}
+
+    async def write(number: int) -> None:
+        name = f"s{number}"
+        try:
+            ends[name] = await journal.append(claims[number], 3, run_of(name, 4, 1))
+        except AgentrailError as error:
+            ends[name] = error
+
+    def failing(sql: str) -> Exception | None:
+        if sql.startswith("BEGIN"):
+            held.wait(5)
+        return None
+
+    Picky.failing = staticmethod(failing)
+    change(
+        path,
+        "DELETE FROM record WHERE session = 's3' AND number = 3",
+        "UPDATE session SET head = 2 WHERE id = 's5'",
+        "INSERT INTO record VALUES ('s7', 4, 1, 4, NULL, 1, '', x'', x'')",
+    )
+    async with trio.open_nursery() as nursery:
+        for number in range(10):
+            nursery.start_soon(write, number)
+        await trio.testing.wait_all_tasks_blocked()
+        held.set()
+    bad = {name: type(end) for name, end in ends.items() if end != 4}
+    assert bad == {"s5": BadRecord, "s7": BadRecord}
+    for number in (0, 1, 2, 4, 6, 8, 9):
+        assert await journal.read(f"s{number}") == run_of(f"s{number}", 1, 4)
+    assert "record 3 of session `s3` cannot be read: it is lost" in str(await refused(BadRecord, journal.read("s3")))
+    await journal.close()
+
+
+# Waiting
+
+
+async def test_the_loop_goes_on_while_the_disk_is_slow(path: Path) -> None:
+    class Slow(Connection):
+        pass
+
+    done = threading.Event()
+    journal = SqliteJournal(path, connect=connecting(Slow))
+    claim = await opened(journal, "s")
+
+    def failing(sql: str) -> Exception | None:
+        if sql == "COMMIT":
+            done.wait(10)
+        return None
+
+    Slow.failing = staticmethod(failing)
+    passes = 0
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(journal.append, claim, 3, run_of("s", 4, 1))
+        for _ in range(1000):
+            await trio.lowlevel.checkpoint()
+            passes += 1
+        assert await journal.read("s") == run_of("s", 1, 3), "readers do not wait for the writer"
+        done.set()
+    assert passes == 1000
+    assert await journal.read("s", 3) == run_of("s", 4, 1)
+    await journal.close()
+
+
+async def test_what_is_cancelled_while_it_waits_is_not_written_and_what_is_under_way_is(path: Path) -> None:
+    class Slow(Connection):
+        pass
+
+    begun, done = threading.Event(), threading.Event()
+    journal = SqliteJournal(path, connect=connecting(Slow))
+    claims = {name: await opened(journal, name) for name in ("a", "b")}
+    ends: dict[str, object] = {}
+
+    def failing(sql: str) -> Exception | None:
+        if sql == "COMMIT":
+            begun.set()
+            done.wait(10)
+        return None
+
+    async def write(name: str, scope: trio.CancelScope) -> None:
+        ends[name] = "cancelled"
+        with scope:
+            ends[name] = await journal.append(claims[name], 3, run_of(name, 4, 1))
+
+    Slow.failing = staticmethod(failing)
+    scopes = {name: trio.CancelScope() for name in claims}
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(write, "a", scopes["a"])
+        await trio.to_thread.run_sync(begun.wait)
+        nursery.start_soon(write, "b", scopes["b"])
+        await trio.testing.wait_all_tasks_blocked()
+        for scope in scopes.values():
+            scope.cancel()
+        await trio.testing.wait_all_tasks_blocked()
+        done.set()
+    assert ends == {"a": 4, "b": "cancelled"}
+    assert len(await journal.read("a")) == 4
+    assert len(await journal.read("b")) == 3
+    await journal.close()
+
+
+def test_one_journal_serves_one_run_after_another(path: Path) -> None:
+    journal = SqliteJournal(path)
+    for number in range(3):
+        trio.run(opened, journal, f"s{number}")
+    assert len(trio.run(journal.sessions)) == 3
+    trio.run(journal.close)
+
+
+async def test_what_the_file_cannot_hold_fails_alone(journal: SqliteJournal) -> None:
+    claim = await opened(journal, "s")
+    with pytest.raises(UnicodeEncodeError):
+        await journal.claim("half \ud800", "test")
+    late = prompted("s", 4, timers=(("t", 2**64 - 1),))
+    assert await journal.append(claim, 3, [late]) == 4
+    (stored,) = await journal.sessions()
+    assert stored.due == 2**63 - 1
+
+
+async def test_a_lost_head_is_no_new_session(journal: SqliteJournal, path: Path) -> None:
+    await opened(journal, "s")
+    change(path, "DELETE FROM session WHERE id = 's'")
+    for doing in (journal.read("s"), journal.claim("s", "test"), journal.place("s", 1)):
+        assert "is lost" in str(await refused(BadRecord, doing))
+
+
+async def test_a_damaged_blob_is_missed_by_who_needs_it(journal: SqliteJournal, path: Path) -> None:
+    claim = await opened(journal, "s")
+    long = Arrival(PromptSent((Text("word " * 20_000),)), 4)
+    await journal.append(claim, 3, [prompted("s", 4).but(arrival=long), prompted("s", 5)])
+    changes = {
+        "UPDATE blob SET content = x'78'": "is damaged",
+        "UPDATE blob SET content = 'text'": "is damaged",
+        "DELETE FROM blob": "is missing",
+    }
+    for statement, problem in changes.items():
+        change(path, statement)
+        error = await refused(BadRecord, journal.read("s"))
+        assert str(error).startswith("record 4 of session `s` cannot be read: the blob ")
+        assert str(error).endswith(problem)
+        assert await journal.read("s", 4) == (prompted("s", 5),)
