@@ -21,7 +21,7 @@ from agentrail.hooks.plugin import Keyed, Plugin
 from agentrail.hooks.records import BeforeRequest
 from tests.benchmarks.crowd import bare_crowd, crowd
 from tests.benchmarks.load import aborts_beside_bursts, aborts_in_a_busy_house, percentile, steers
-from tests.benchmarks.rig import cpu_of_bare_turn, cpu_of_growth, cpu_per_turn
+from tests.benchmarks.rig import cpu_of_bare_turn, cpu_of_function, cpu_of_growth, cpu_per_turn, note
 
 BARE_TURN = 19.0
 """Microseconds of a turn of `bare.py` on the machine for which the figures were set."""
@@ -35,6 +35,7 @@ FIGURES = {
     "turn of 20 chunks, µs": 150.0,
     "tool round, µs": 140.0,
     "further parallel tool, µs": 60.0,
+    "call of a tool over its function, µs": 150.0,
     "chunk, µs": 2.0,
     "hook with a no-op plugin, µs": 1.0,
 }
@@ -81,11 +82,15 @@ def costs() -> tuple[float, dict[str, float]]:
     turn = _median(partial(cpu_per_turn, TURNS))
     one = _median(partial(cpu_per_turn, TURNS, calls=1))
     nine = _median(partial(cpu_per_turn, TURNS, calls=9))
+    one_function = _median(partial(cpu_per_turn, TURNS, calls=1, used=note))
+    nine_functions = _median(partial(cpu_per_turn, TURNS, calls=9, used=note))
+    over = (nine_functions - one_function) / 8 - _median(partial(cpu_of_function, TURNS))
     long = _median(partial(cpu_per_turn, TURNS, chunks=220))
     plugins = tuple(Keyed(f"nothing-{number}", Nothing()) for number in range(HOOK_PLUGINS))
     hooked = _median(partial(cpu_per_turn, TURNS, plugins=plugins))
     one_hooked = _median(partial(cpu_per_turn, TURNS, plugins=plugins[:1]))
-    measured = (turn, one - turn, (nine - one) / 8, (long - turn) / 200, (hooked - one_hooked) / (HOOK_PLUGINS - 1))
+    hook = (hooked - one_hooked) / (HOOK_PLUGINS - 1)
+    measured = (turn, one - turn, (nine - one) / 8, over, (long - turn) / 200, hook)
     return bare, dict(zip(FIGURES, measured, strict=True))
 
 

@@ -14,7 +14,8 @@ from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.hooks.plugin import Attachable
 from agentrail.ports.journal import Claim, Record
 from agentrail.ports.model import EmitChunk
-from agentrail.ports.tool import ToolContext
+from agentrail.ports.tool import Tool, ToolContext
+from agentrail.tools import tool
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.stream import ModelRequest, Response, TextChunk
@@ -78,6 +79,20 @@ class Note:
         return ok("noted")
 
 
+@tool(name="note")
+async def note(text: str, count: int) -> str:  # noqa: ARG001, ASYNC124 - it does nothing
+    """Note something."""
+    return "noted"
+
+
+async def cpu_of_function(calls: int) -> float:
+    """Return the microseconds of CPU that the function behind `note` takes for one call."""
+    began = time.process_time()
+    for _ in range(calls):
+        await note("some words", 3)
+    return (time.process_time() - began) / calls * 1e6
+
+
 async def listen(session: SessionHandle) -> None:
     """Hear everything."""
     async with session.subscribe() as events:
@@ -87,11 +102,15 @@ async def listen(session: SessionHandle) -> None:
 
 @asynccontextmanager
 async def listened_session(
-    *, calls: int = 0, chunks: int = 20, plugins: Sequence[Attachable] = ()
+    *,
+    calls: int = 0,
+    chunks: int = 20,
+    plugins: Sequence[Attachable] = (),
+    used: Tool = Note(),  # noqa: B008 - it has no state
 ) -> AsyncGenerator[SessionHandle, None]:
     """Open a session with one subscriber."""
     async with open_supervisor() as supervisor, trio.open_nursery() as nursery:
-        spec = SessionSpec(model=InstantModel(calls, chunks), tools=[Note()], plugins=plugins, repeat_pattern=1_000_000)
+        spec = SessionSpec(model=InstantModel(calls, chunks), tools=[used], plugins=plugins, repeat_pattern=1_000_000)
         session = await supervisor.spawn(spec)
         nursery.start_soon(listen, session)
         await trio.testing.wait_all_tasks_blocked()
@@ -99,9 +118,16 @@ async def listened_session(
         nursery.cancel_scope.cancel()
 
 
-async def cpu_per_turn(turns: int, *, calls: int = 0, chunks: int = 20, plugins: Sequence[Attachable] = ()) -> float:
+async def cpu_per_turn(
+    turns: int,
+    *,
+    calls: int = 0,
+    chunks: int = 20,
+    plugins: Sequence[Attachable] = (),
+    used: Tool = Note(),  # noqa: B008 - it has no state
+) -> float:
     """Return the microseconds of CPU of one turn."""
-    async with listened_session(calls=calls, chunks=chunks, plugins=plugins) as session:
+    async with listened_session(calls=calls, chunks=chunks, plugins=plugins, used=used) as session:
         for _ in range(turns // 5):
             await session.ask("go on")
         began = time.process_time()
