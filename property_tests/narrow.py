@@ -17,7 +17,7 @@ from agentrail.hooks.asks import Ok
 from agentrail.testing.plugins import Asker, Holder, Scripted
 from agentrail.testing.tally import Tally
 from agentrail.testing.world import World
-from agentrail.values.tools import AskUser, Effect
+from agentrail.values.tools import AskPerson, Effect
 from tests.core.driving import answer, asked, begin, call, hello, session
 
 
@@ -30,7 +30,7 @@ def _an_answer_ends_a_turn_in_which_other_calls_run(tally: Tally, *, compact: bo
     world = session(Scripted({"after_tool": ("abort",)}), Asker("on_tool_error"), tally=tally)
     asked(world, call("talk"), call("write"), call("fix"))
     world.apply(ToolRaised("c5", 1, "Oops"))
-    world.apply(ToolReturned("c3", 1, Effect(AskUser("which?"))))
+    world.apply(ToolReturned("c3", 1, Effect(AskPerson("which?"))))
     world.apply(hello("and then"))
     if compact:
         world.apply(CompactSent())

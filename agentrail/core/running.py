@@ -29,7 +29,7 @@ from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.values.content import Text
 from agentrail.values.events.context import Intervention
 from agentrail.values.events.life import AgentResumed
-from agentrail.values.events.people import AskUser as AskUserEvent
+from agentrail.values.events.people import AskUser
 from agentrail.values.events.tools import (
     TodoChange,
     ToolAbandoned,
@@ -39,7 +39,7 @@ from agentrail.values.events.tools import (
 )
 from agentrail.values.messages import Origin, UserMessage
 from agentrail.values.tools import (
-    AskUser,
+    AskPerson,
     CompactNow,
     Effect,
     EffectClass,
@@ -176,10 +176,10 @@ def _carry_out(w: Work, call: Call, effect: ToolEffect) -> Ok | None:
         case CompactNow(reason=reason):
             w.s.compact_wanted = reason
             return ok("the context will be compacted before the next request")
-        case AskUser(question=question, options=options):
+        case AskPerson(question=question, options=options):
             ref = w.make_id(f"{w.s.session_id}:q")
             put(w, call.but(status=CallStatus.ASKING, question=Question(ref, question, options)))
-            w.emit(AskUserEvent(ref, call.call_id, question, options))
+            w.emit(AskUser(ref, call.call_id, question, options))
             return None
 
 

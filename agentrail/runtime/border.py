@@ -14,7 +14,7 @@ from agentrail.errors import BadMessage, NotJson
 from agentrail.values.content import Data, Image, Part, Said, Text, ToolCall
 from agentrail.values.json import freeze, freeze_object
 from agentrail.values.stream import Response
-from agentrail.values.tools import AskUser, CompactNow, Effect, Err, Ok, SetTodos, ToolResult
+from agentrail.values.tools import AskPerson, CompactNow, Effect, Err, Ok, SetTodos, ToolResult
 
 TEXT = "the text"
 PART = "a part"
@@ -56,8 +56,8 @@ def fit_result(result: object) -> ToolResult:
         case Effect(effect=SetTodos(todos=todos)):
             fit = tuple(todo.but(text=_fit_text(todo.text), status=_fit_text(todo.status)) for todo in todos)
             return Effect(SetTodos(fit))
-        case Effect(effect=AskUser(question=question, options=options)):
-            return Effect(AskUser(_fit_text(question), tuple(_fit_text(option) for option in options)))
+        case Effect(effect=AskPerson(question=question, options=options)):
+            return Effect(AskPerson(_fit_text(question), tuple(_fit_text(option) for option in options)))
         case Effect(effect=CompactNow(reason=reason)):
             return Effect(CompactNow(_fit_text(reason)))
         case _:

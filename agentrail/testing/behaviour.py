@@ -11,7 +11,7 @@ from agentrail.values.content import Said, Text, Thinking, ToolCall
 from agentrail.values.json import FrozenObject, JsonObject
 from agentrail.values.messages import Message, StopReason, UserMessage
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial, Response
-from agentrail.values.tools import AskUser, CompactNow, Effect, SetTodos, Todo, ToolResult, err, ok
+from agentrail.values.tools import AskPerson, CompactNow, Effect, SetTodos, Todo, ToolResult, err, ok
 from agentrail.values.usage import NOTHING_USED, Usage
 
 ARGS: Final[tuple[JsonObject, ...]] = tuple(
@@ -80,7 +80,7 @@ def draw_failure(choose: Choose) -> Failure:
 def draw_result(choose: Choose, name: str) -> ToolResult:
     """Draw what a tool answers."""
     if name == "talk" and choose.percent(80):
-        return Effect(AskUser("which?", choose.pick(((), ("this", "that")))))
+        return Effect(AskPerson("which?", choose.pick(((), ("this", "that")))))
     return choose.weighted(RESULTS)
 
 

@@ -8,7 +8,7 @@ from agentrail.tools.declaring import make_spec
 from agentrail.tools.function import FunctionTool, SyncTool, tool
 from agentrail.tools.validation import validator_for
 from agentrail.values.tools import (
-    AskUser,
+    AskPerson,
     CompactNow,
     Effect,
     EffectClass,
@@ -23,7 +23,7 @@ from agentrail.values.tools import (
 )
 
 __all__ = [
-    "AskUser",
+    "AskPerson",
     "CompactNow",
     "Effect",
     "EffectClass",

@@ -87,7 +87,7 @@ class SetTodos(Value):
 
 
 @value
-class AskUser(Value):
+class AskPerson(Value):
     """The person is asked; the call waits for the answer."""
 
     question: str
@@ -104,7 +104,7 @@ class CompactNow(Value):
     """Why."""
 
 
-ToolEffect: TypeAlias = SetTodos | AskUser | CompactNow
+ToolEffect: TypeAlias = SetTodos | AskPerson | CompactNow
 
 
 @value

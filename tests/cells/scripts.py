@@ -33,7 +33,7 @@ from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.records import AfterTurn, Hook
 from agentrail.values.json import FrozenObject
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial
-from agentrail.values.tools import AskUser, Effect
+from agentrail.values.tools import AskPerson, Effect
 from tests.cells.bench import Bench, call, plug
 from tests.cells.scenes import holds, path, said
 
@@ -264,7 +264,7 @@ def _immune(b: Bench) -> None:
 def _question(b: Bench) -> None:
     b.prompt()
     b.answers("", call("keep"), call("look", path="a"))
-    b.returns("c3", Effect(AskUser("which?")))
+    b.returns("c3", Effect(AskPerson("which?")))
     b.returns("c4")
     b.prompt("later")
     b.send(RespondSent("s:q5", "that"))

@@ -34,7 +34,7 @@ from agentrail.values.events import (
     UserResponded,
 )
 from agentrail.values.messages import Origin, ToolMessage
-from agentrail.values.tools import AskUser, Effect, ToolSpec, ok
+from agentrail.values.tools import AskPerson, Effect, ToolSpec, ok
 from tests.cells.bench import EDIT, KEEP, NOW, Bench, Now, call, ruled
 from tests.cells.registry import cell
 from tests.cells.scenes import (
@@ -220,7 +220,7 @@ def test_a_rejected_call_gets_its_result_beside_the_batch() -> None:
 @cell("respond", "executing_tools")
 def test_an_answer_goes_to_the_call_that_asked() -> None:
     bench = executing(call("look", path="a"), call("keep"))
-    bench.returns("c4", Effect(AskUser("which?", ("this", "that"))))
+    bench.returns("c4", Effect(AskPerson("which?", ("this", "that"))))
     before = bench.state
     assert before.batch is not None
     told = bench.call("c4").but(status=CallStatus.DONE, question=None, result=result("c4", "keep", "that"))

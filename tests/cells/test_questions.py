@@ -11,20 +11,18 @@ from agentrail.values.events import (
     AgentEnd,
     AgentResumed,
     ApprovalResolved,
+    AskUser,
     PromptQueued,
     RequestStart,
     UserResponded,
 )
-from agentrail.values.events import (
-    AskUser as AskUserEvent,
-)
-from agentrail.values.tools import AskUser, Effect, ok
+from agentrail.values.tools import AskPerson, Effect, ok
 from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import Bench, Now, call, ruled
 from tests.cells.registry import cell
 from tests.cells.scenes import STARTED, executing, failed, out, ran, request, result, said, starts, turn
 
-WHICH = Effect(AskUser("which?", ("this", "that")))
+WHICH = Effect(AskPerson("which?", ("this", "that")))
 
 
 def asked() -> Bench:
@@ -41,7 +39,7 @@ def test_a_session_rests_when_only_a_question_is_left() -> None:
     waiting = bench.call("c3").but(status=CallStatus.ASKING, question=Question("s:q4", "which?", ("this", "that")))
     bench.returns("c3", WHICH).expect_only(
         ids=1,
-        events=[AskUserEvent("s:q4", "c3", "which?", ("this", "that"))],
+        events=[AskUser("s:q4", "c3", "which?", ("this", "that"))],
         effects=[ClearTimer("call:c3")],
         phase=Phase.IDLE,
         batch=before.batch.put(waiting),

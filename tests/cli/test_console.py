@@ -14,7 +14,7 @@ from agentrail.cli.terminal import Terminal
 from agentrail.plugins.approval import HumanApproval
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing.scripted import Element, ScriptedModel, call, permanent, say, stall, transient
-from agentrail.tools import AskUser, Effect, tool
+from agentrail.tools import AskPerson, Effect, tool
 
 PATIENCE = 20
 
@@ -96,7 +96,7 @@ async def talking(script: Iterable[Element]) -> AsyncGenerator[Person, None]:
 async def ask_user(question: str) -> Effect:
     """Ask the person."""
     await trio.lowlevel.checkpoint()
-    return Effect(AskUser(question, ("tea", "coffee")))
+    return Effect(AskPerson(question, ("tea", "coffee")))
 
 
 @tool

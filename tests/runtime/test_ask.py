@@ -17,7 +17,7 @@ from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.records import BeforePrompt, BeforeTool
 from agentrail.testing import ScriptedModel, call, permanent, say, stall
 from agentrail.values.messages import StopReason
-from agentrail.values.tools import AskUser, Effect
+from agentrail.values.tools import AskPerson, Effect
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import quick, slow, wanting
 from tests.runtime.world import World, open_world, settle, until
@@ -63,7 +63,7 @@ async def test_a_rest_is_returned_with_the_held_calls(world: World) -> None:
 
 
 async def test_a_question_is_a_rest_too(world: World) -> None:
-    tools = [wanting("ask", Effect(AskUser("which?", ("a", "b"))))]
+    tools = [wanting("ask", Effect(AskPerson("which?", ("a", "b"))))]
     session = await world.spawn([say(calls=[call("ask")]), "So be it."], tools=tools)
     (held,) = (await session.ask("hi")).held
     assert (held.kind, held.hint, held.options) == ("question", "which?", ("a", "b"))

@@ -4,7 +4,7 @@ import pytest
 
 from agentrail.errors import ToolError
 from agentrail.tools import (
-    AskUser,
+    AskPerson,
     Effect,
     EffectClass,
     Err,
@@ -111,7 +111,7 @@ RESULTS: list[tuple[object, object]] = [
     (ok("a", freeze_object({"b": 1})), ok("a", freeze_object({"b": 1}))),
     (err("no"), err("no")),
     (Effect(SetTodos((Todo("a"),))), Effect(SetTodos((Todo("a"),)))),
-    (Effect(AskUser("why?")), Effect(AskUser("why?"))),
+    (Effect(AskPerson("why?")), Effect(AskPerson("why?"))),
     (PICTURE, Ok((PICTURE,))),
     ([Text("a"), PICTURE], Ok((Text("a"), PICTURE))),
     ((Data(1),), Ok((Data(1),))),

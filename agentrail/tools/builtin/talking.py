@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 
 from agentrail.tools.bounds import Length
 from agentrail.tools.function import tool
-from agentrail.values.tools import AskUser, Effect, SetTodos, Todo
+from agentrail.values.tools import AskPerson, Effect, SetTodos, Todo
 
 
 class Item(TypedDict):
@@ -44,4 +44,4 @@ async def ask_user(  # noqa: ASYNC124 - tools are async
         question: The question.
         options: Answers to choose from; without any, the answer is free text.
     """
-    return Effect(AskUser(question, tuple(options or ())))
+    return Effect(AskPerson(question, tuple(options or ())))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from agentrail.ports.tool import ToolContext
-from agentrail.tools import AskUser, Effect, EffectClass, SetTodos, Todo, as_tool, err
+from agentrail.tools import AskPerson, Effect, EffectClass, SetTodos, Todo, as_tool, err
 from agentrail.tools.builtin import standard_tools
 from agentrail.values.json import freeze_object
 from tests.tools.builtin.rig import TOOLS, call
@@ -56,8 +56,8 @@ async def test_todos_and_questions_are_for_the_session_to_do() -> None:
     wanted = Effect(SetTodos((Todo("a", "done"), Todo("b", "pending"))))
     assert await TOOLS["write_todos"].execute(todos, ToolContext()) == wanted
     asked = freeze_object({"question": "which?", "options": ["a", "b"]})
-    assert await TOOLS["ask_user"].execute(asked, ToolContext()) == Effect(AskUser("which?", ("a", "b")))
+    assert await TOOLS["ask_user"].execute(asked, ToolContext()) == Effect(AskPerson("which?", ("a", "b")))
     asked = freeze_object({"question": "why?"})
-    assert await TOOLS["ask_user"].execute(asked, ToolContext()) == Effect(AskUser("why?"))
+    assert await TOOLS["ask_user"].execute(asked, ToolContext()) == Effect(AskPerson("why?"))
     wrong = await TOOLS["write_todos"].execute(freeze_object({"todos": [{"text": "a", "status": "?"}]}), ToolContext())
     assert type(wrong) is type(err(""))
