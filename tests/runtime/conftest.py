@@ -1,4 +1,5 @@
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TypeVar
@@ -7,9 +8,15 @@ import pytest
 import trio
 import trio.testing
 
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.ports.journal import Journal
+from tests.runtime.journals import INNER, AwakeJournal
 from tests.runtime.world import World, open_world
 
 T = TypeVar("T")
+
+CAMPAIGN = os.environ.get("AGENTRAIL_PROFILE") == "campaign"
+ON_BOTH_JOURNALS = {"test_abort", "test_commands", "test_shutdown", "test_supervisor", "test_trouble"}
 
 A_DAY = 24 * 60 * 60
 
@@ -34,6 +41,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents and isinstance(item, pytest.Function) and iscoroutinefunction(item.obj):
             item.add_marker(pytest.mark.trio(run=run_in_virtual_time))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what a journal can change on both: the records go to memory, and to a file."""
+    if CAMPAIGN or metafunc.module.__name__.rpartition(".")[2] in ON_BOTH_JOURNALS:
+        metafunc.fixturenames.append("journal_kind")
+        metafunc.parametrize("journal_kind", ["memory", "sqlite"], indirect=True)
+
+
+@pytest.fixture
+def journal_kind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    if request.param == "memory":
+        yield
+        return
+    made: list[SqliteJournal] = []
+
+    def make() -> Journal:
+        made.append(SqliteJournal(tmp_path_factory.mktemp("journal") / "agentrail.db", synchronous="NORMAL"))
+        return AwakeJournal(made[-1])
+
+    token = INNER.set(make)
+    yield
+    INNER.reset(token)
+    for journal in made:
+        trio.run(journal.close)
 
 
 @pytest.fixture

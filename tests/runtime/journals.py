@@ -1,15 +1,22 @@
 """Journals that are slow, full, or broken."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
-from functools import partial
+from typing import TypeVar
 
 import trio
 
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
 
-INNER: ContextVar[Callable[[], Journal]] = ContextVar("INNER", default=partial(MemoryJournal, encode=True))
+T = TypeVar("T")
+
+
+def in_memory() -> Journal:
+    return MemoryJournal(encode=True)
+
+
+INNER: ContextVar[Callable[[], Journal]] = ContextVar("INNER", default=in_memory)
 """What makes the journals that records really go to."""
 
 Failure = Callable[[Record], Exception | None]
@@ -72,3 +79,56 @@ class TestJournal:
 
     async def close(self) -> None:
         await self.inner.close()
+
+
+class AwakeJournal:
+    """A journal whose threads a virtual clock does not overtake: while one of them works, the run is not idle."""
+
+    def __init__(self, inner: Journal) -> None:
+        self.inner = inner
+
+    async def _awake(self, doing: Awaitable[T]) -> T:
+        results: list[T] = []
+        error: Exception | None = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_stay_awake)
+            try:
+                results.append(await doing)
+            except Exception as raised:  # noqa: BLE001 - it is raised outside of the nursery
+                error = raised
+            nursery.cancel_scope.cancel()
+        if error is not None:
+            raise error
+        return results[0]
+
+    async def claim(self, session_id: str, owner: str) -> Claim:
+        return await self._awake(self.inner.claim(session_id, owner))
+
+    async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
+        return await self._awake(self.inner.append(claim, expected, records))
+
+    async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
+        return await self._awake(self.inner.read(session_id, after, limit))
+
+    async def place(self, session_id: str, seq: int) -> int:
+        return await self._awake(self.inner.place(session_id, seq))
+
+    async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
+        return await self._awake(self.inner.answer(session_id, command))
+
+    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
+        return await self._awake(self.inner.sessions(after, limit))
+
+    async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
+        await self._awake(self.inner.keep(claim, snapshot))
+
+    async def snapshot(self, session_id: str) -> Snapshot | None:
+        return await self._awake(self.inner.snapshot(session_id))
+
+    async def close(self) -> None:
+        await self._awake(self.inner.close())
+
+
+async def _stay_awake() -> None:
+    while True:
+        await trio.lowlevel.checkpoint()

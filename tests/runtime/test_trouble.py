@@ -133,6 +133,7 @@ async def test_what_was_written_by_an_uncertain_commit_is_not_published() -> Non
         journal.failing = lambda _: CommitUnknown("the cable")
         with pytest.raises(SessionCrashed):
             await session.ask("go")
+        await settle()
         assert world.heard(session).names == ["SessionStarted"]
 
 
