@@ -115,8 +115,9 @@ def error_of(faults: Faults, found: object, status: int = 0, headers: Mapping[st
         kind = by_status(number if status < MOVED else status)
     if issubclass(kind, RequestRefused) and TOO_LONG.search(error.said):
         kind = ContextOverflow
-    named = " ".join((*((str(status),) if status else ()), *error.types))
-    said = f"{named}: {error.said[:SHOWN]}" if error.said else named or "it gives no reason"
+    named = " ".join((*([str(status)] if status else ()), *error.types))
+    reason = error.said[:SHOWN] or "it gives no reason"
+    said = f"{named}: {reason}" if named else reason
     return kind(said, retry_after(headers or {}))
 
 

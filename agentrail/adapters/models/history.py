@@ -8,6 +8,8 @@ Whatever the history holds, the turns that come out of it
 * hold thoughts only where this very provider sealed them: a signature of another one is worth nothing, and the
   thoughts of another model are not this one's words;
 * hold no empty text.
+
+What is said later changes nothing before the last turn, so a provider's cache knows the beginning again.
 """
 
 from __future__ import annotations
@@ -111,7 +113,7 @@ class _Projection:
         self._fits = fits
         self._sealed = sealed
         self._turns: list[Turn] = []
-        self._waiting: dict[str, Asked] = {}
+        self._waiting: tuple[Asked, ...] = ()
         self._results: dict[str, Result] = {}
         self._used: set[str] = set()
 
@@ -133,21 +135,22 @@ class _Projection:
         return tuple(self._turns)
 
     def _take_result(self, message: ToolMessage) -> None:
-        asked = self._waiting.get(message.call_id)
-        if asked is not None and message.call_id not in self._results:
-            parts = plain(message.parts) or (Text(NO_OUTPUT),)
-            self._results[message.call_id] = Result(asked.wire_id, message.name, parts, message.is_error)
+        for asked in self._waiting:
+            if asked.call.call_id == message.call_id and asked.wire_id not in self._results:
+                parts = plain(message.parts) or (Text(NO_OUTPUT),)
+                self._results[asked.wire_id] = Result(asked.wire_id, message.name, parts, message.is_error)
+                return
 
     def _settle(self) -> None:
         """Close the calls of the last turn of the model."""
         if self._waiting:
             lost = (Text(LOST),)
             results = (
-                self._results.get(call_id) or Result(asked.wire_id, asked.call.name, lost, is_error=True)
-                for call_id, asked in self._waiting.items()
+                self._results.get(asked.wire_id) or Result(asked.wire_id, asked.call.name, lost, is_error=True)
+                for asked in self._waiting
             )
             self._turns.append(UserTurn(tuple(results)))
-            self._waiting, self._results = {}, {}
+            self._waiting, self._results = (), {}
 
     def _say(self, parts: tuple[Part, ...]) -> None:
         if not parts:
@@ -166,12 +169,10 @@ class _Projection:
             return
         if not self._turns:
             self._turns.append(UserTurn(parts=(Text(LEFT_OUT),)))
-        last = self._turns[-1]
-        if isinstance(last, ModelTurn):
-            self._turns[-1] = ModelTurn((*last.parts, *parts), asked)
-        else:
-            self._turns.append(ModelTurn(parts, asked))
-        self._waiting = {one.call.call_id: one for one in asked}
+        elif isinstance(self._turns[-1], ModelTurn):
+            self._turns.append(UserTurn(parts=(Text(GO_ON),)))
+        self._turns.append(ModelTurn(parts, asked))
+        self._waiting = asked
 
     def _wire_id(self, call: ToolCall, *, own: bool) -> str:
         """Return the provider's id of *call* if it made one that can be used, else one from the session's."""

@@ -9,6 +9,7 @@ no answer can reach the wrong request. Redirects are not followed, and no cookie
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final
@@ -124,6 +125,14 @@ class Http:
         """
         async with self._limiter:
             return await Exchange(self.client, post, heard).run()
+
+
+def _shows_no_headers(record: logging.LogRecord) -> bool:
+    """Whether a line of httpcore's log is free of what a server sends: it may echo a key."""
+    return "receive_response_headers.complete" not in record.getMessage()
+
+
+logging.getLogger("httpcore.http11").addFilter(_shows_no_headers)
 
 
 class Body(httpx.AsyncByteStream):

@@ -100,11 +100,11 @@ def _url(name: str, found: Json) -> dict[str, object]:
         _ = parts.port  # which raises if it is none
     except ValueError:
         raise _wrong(name, found, "an address") from None
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise _wrong(name, found, "an address that begins with `https://` or `http://`")
     if parts.username or parts.password or parts.query or parts.fragment:
         problem = f"`{name}` must be a plain address, without a user name, `?` or `#`"
         raise BadModelOptions(problem)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise _wrong(name, found, "an address that begins with `https://` or `http://`")
     return {name: found.rstrip("/")}
 
 

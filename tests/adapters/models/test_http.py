@@ -265,11 +265,11 @@ async def test_a_request_that_is_cancelled_leaves_nothing_behind(before: tuple[S
 
 
 async def test_a_request_that_is_cancelled_while_it_waits_for_its_turn_leaves_nothing_behind() -> None:
-    async with serving(Play((Stall(),)), streaming(b"whole end")) as server, client(1) as http:
+    out = trio.Event()
+    async with serving(Play((Mark(out), Stall())), streaming(b"whole end")) as server, client(1) as http:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(asked, http, server)
-            while not server.asked:
-                await trio.sleep(0)
+            await out.wait()
             for _ in range(30):
                 with trio.move_on_after(0) as scope:
                     await asked(http, server)

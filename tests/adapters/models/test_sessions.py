@@ -1,0 +1,281 @@
+"""Whole sessions with models behind HTTP, on a local server."""
+
+from __future__ import annotations
+
+import json
+import logging
+import traceback
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+
+from agentrail import SessionHandle, SessionSpec, open_supervisor, tool
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.app.supervisor import Supervisor
+from agentrail.errors import BadOptions, TurnAborted, UnknownModel
+from agentrail.values.content import Text, Thinking, ToolCall
+from agentrail.values.events.envelope import Event
+from agentrail.values.events.life import AgentAbort, AgentEnd
+from agentrail.values.events.response import MessageDelta, Retry, StreamError, ThinkingDelta
+from agentrail.values.json import Json, freeze_object
+from agentrail.values.messages import AssistantMessage, StopReason
+from agentrail.values.secrets import Secret
+from agentrail.values.usage import Usage
+from tests.adapters.models import anthropic_events as anthropic
+from tests.adapters.models.server import (
+    Pause,
+    Play,
+    Server,
+    Stall,
+    chunked,
+    events,
+    head,
+    recorded,
+    refusing,
+    serving,
+    steps,
+    streaming,
+)
+
+KEY = "sk-ant-0123456789abcdef"
+MODEL = "anthropic:claude-sonnet-5"
+ENDS = (AgentEnd, AgentAbort)
+
+
+@tool
+async def lamp(room: str) -> str:
+    """Look at a lamp."""
+    return f"the lamp in the {room} is on"
+
+
+@tool
+async def lamps() -> str:
+    """Look at all lamps."""
+    return "two"
+
+
+@asynccontextmanager
+async def opened(
+    journal: MemoryJournal | None = None, secrets: Mapping[str, str] | None = None
+) -> AsyncIterator[Supervisor]:
+    keys = {"ANTHROPIC_API_KEY": KEY} if secrets is None else secrets
+    async with open_supervisor(journal=journal, secrets=keys.get, seed=1) as supervisor:
+        yield supervisor
+
+
+def spec(server: Server, *, options: Mapping[str, Json] | None = None, **changes: object) -> SessionSpec:
+    chosen: SessionSpec = SessionSpec(
+        model=MODEL, tools=[lamp, lamps], model_options={"base_url": server.url, **(options or {})}
+    ).but(**changes)
+    return chosen
+
+
+async def turn(session: SessionHandle, text: str = "are the lamps on?") -> list[Event]:
+    """Take a turn, and return what was heard of it."""
+    heard: list[Event] = []
+    async with session.subscribe() as envelopes:
+        await session.prompt(text)
+        async for envelope in envelopes:
+            heard.append(envelope.event)
+            if isinstance(envelope.event, ENDS):
+                break
+    return heard
+
+
+async def test_a_session_talks_thinks_calls_tools_and_counts() -> None:
+    plays = streaming(recorded("anthropic_tools.sse"), size=40), streaming(anthropic.saying("Both ", "are on."))
+    async with serving(*plays) as server, opened() as supervisor:
+        session = await supervisor.spawn(spec(server, system="Be short."))
+        heard = await turn(session)
+        first = session.messages()[1]
+        second = server.asked[1].json["messages"]
+        asked = server.asked[0]
+    assert "".join(event.delta for event in heard if isinstance(event, ThinkingDelta)) == "Two lamps are there."
+    said = "".join(event.delta for event in heard if isinstance(event, MessageDelta))
+    assert said == "I look at both: süß 漢字 🙂.Both are on."
+    assert first == AssistantMessage(
+        (
+            Thinking("Two lamps are there.", "c2VhbA=="),
+            Thinking("", "redacted:b3BhcXVl"),
+            Text("I look at both: süß 漢字 🙂."),
+        ),
+        (
+            ToolCall("c3", "lamp", freeze_object({"room": "kitchen"}), "toolu_01"),
+            ToolCall("c4", "lamps", freeze_object({}), "toolu_02"),
+        ),
+        MODEL,
+        StopReason.TOOL_CALLS,
+        Usage(442, 65, 400, 20),
+    )
+    assert session.status().usage == Usage(447, 72, 400, 20)
+    assert (asked.target, asked.headers["x-api-key"], asked.headers["anthropic-version"]) == (
+        "/v1/messages",
+        KEY,
+        "2023-06-01",
+    )
+    assert isinstance(second, list)
+    assert [block["type"] for block in second[1]["content"]] == [
+        "thinking",
+        "redacted_thinking",
+        "text",
+        "tool_use",
+        "tool_use",
+    ]
+    assert [block["tool_use_id"] for block in second[2]["content"]] == ["toolu_01", "toolu_02"]
+
+
+async def test_an_overloaded_provider_is_asked_again_and_what_was_half_said_is_dropped() -> None:
+    half = events(
+        anthropic.opening(),
+        *anthropic.block(0, "text", "text_delta", "text", "half")[:2],
+        anthropic.error("overloaded_error", "Overloaded"),
+    )
+    busy = json.dumps(anthropic.error("rate_limit_error", "slow down")).encode()
+    plays = streaming(half), refusing(429, busy, "retry-after-ms: 30"), streaming(anthropic.saying("whole"))
+    async with serving(*plays) as server, opened() as supervisor:
+        session = await supervisor.spawn(spec(server, retry_base=0.01))
+        heard = await turn(session)
+        assert session.messages()[-1].text == "whole"
+    retries = [event for event in heard if isinstance(event, Retry)]
+    assert [(retry.attempt, retry.reason, retry.dropped_text) for retry in retries] == [
+        (1, "the provider is overloaded: overloaded_error: Overloaded", True),
+        (2, "the provider's limit is reached: 429 rate_limit_error: slow down", False),
+    ]
+    assert retries[1].delay_ms >= 30
+
+
+async def test_a_refused_key_aborts_the_turn_and_the_session_lives() -> None:
+    refused = json.dumps(anthropic.error("authentication_error", f"no such key: {KEY}")).encode()
+    plays = refusing(401, refused), streaming(anthropic.saying("hello"))
+    async with serving(*plays) as server, opened() as supervisor:
+        session = await supervisor.spawn(spec(server))
+        heard = await turn(session)
+        assert (await session.ask("again")).text == "hello"
+    (error,) = [event for event in heard if isinstance(event, StreamError)]
+    assert error == StreamError(
+        "KeyRefused",
+        "the provider refuses the key: 401 authentication_error: no such key: [secret]; "
+        "check the variable that it is read from",
+    )
+
+
+async def test_a_missing_key_is_said_by_its_name() -> None:
+    async with serving(Play(())) as server, opened(secrets={}) as supervisor:
+        session = await supervisor.spawn(spec(server, options={"api_key": Secret("LAMP_KEY")}))
+        with pytest.raises(TurnAborted, match="there is no key for this provider: `LAMP_KEY` is not set"):
+            await session.ask("hello")
+        assert server.asked == []
+
+
+async def test_a_key_may_change_between_requests() -> None:
+    secrets = {"LAMP_KEY": "first"}
+    async with serving(streaming(anthropic.saying("hello"))) as server, opened(secrets=secrets) as supervisor:
+        session = await supervisor.spawn(spec(server, options={"api_key": Secret("LAMP_KEY")}))
+        await session.ask("hello")
+        secrets["LAMP_KEY"] = " second\n"
+        await session.ask("hello")
+        assert [asked.headers["x-api-key"] for asked in server.asked] == ["first", "second"]
+
+
+async def test_pings_and_pieces_of_calls_are_signs_of_life() -> None:
+    pieces = [events({"type": "ping"}, named=True)] * 10
+    call = anthropic.block(0, "tool_use", "input_json_delta", "partial_json", *"{}     ", id="toolu_1", name="lamps")
+    slowly = [events(anthropic.opening()), *pieces, *map(events, call), events(*anthropic.closing("tool_use"))]
+    paused = [step for piece in slowly for step in (piece, Pause(0.02))]
+    async with serving(steps(*paused), streaming(anthropic.saying("done"))) as server, opened() as supervisor:
+        session = await supervisor.spawn(spec(server, stall_timeout=0.2, stall_limit=1, max_retries=0))
+        assert (await session.ask("hello")).text == "done"
+
+
+async def test_an_abort_ends_the_connection_and_the_next_turn_is_answered() -> None:
+    opening = events(anthropic.opening(), *anthropic.block(0, "text", "text_delta", "text", "well, ")[:2])
+    stalling = Play((head(200, "transfer-encoding: chunked"), *chunked([opening])[:1], Stall()))
+    async with serving(stalling, streaming(anthropic.saying("hello"))) as server, opened() as supervisor:
+        session = await supervisor.spawn(spec(server))
+        async with session.subscribe(types=[MessageDelta]) as deltas:
+            await session.prompt("hello")
+            async for _ in deltas:
+                break
+        await session.abort()
+        assert (await session.ask("again")).text == "hello"
+        while not server.gone:
+            await trio.lowlevel.checkpoint()
+        said = [message.text for message in session.messages()]
+    assert said == ["hello", "well, ", "again", "hello"]
+
+
+# Secrets
+
+
+async def test_a_secret_that_is_echoed_appears_nowhere(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    at = len(KEY) // 2
+    echo = events(
+        anthropic.opening(),
+        *anthropic.block(0, "thinking", "thinking_delta", "thinking", f"it is {KEY[:at]}", f"{KEY[at:]}!"),
+        *anthropic.block(1, "text", "text_delta", "text", *f"your key: {KEY}; sk-ant-0 is not", KEY[:5]),
+        *anthropic.block(2, "tool_use", "input_json_delta", "partial_json", f'{{"room": "{KEY}"}}', name="lamp"),
+        *anthropic.closing("tool_use"),
+    )
+    echoing = Play((head(200, f"x-echo: {KEY}", "transfer-encoding: chunked"), *chunked([echo])), keep=True)
+    refused = refusing(400, f'{{"error": {{"type": "{KEY}", "message": "{KEY}"}}}}'.encode(), f"x-echo: {KEY}")
+    journal = MemoryJournal(encode=True)
+    named = {"api_key": Secret("ANTHROPIC_API_KEY")}
+    async with serving(echoing, refused) as server, opened(journal) as supervisor:
+        session = await supervisor.spawn(spec(server, options=named), "s-1")
+        heard = await turn(session)
+        with pytest.raises(TurnAborted) as raised:
+            await session.ask("again")
+        records = await journal.read("s-1", 0, 1_000)
+        first = session.messages()[1]
+        shown = [repr(session), repr(session.status()), repr(session.messages())]
+    assert isinstance(first, AssistantMessage)
+    assert first.parts == (
+        Thinking("it is [secret]!"),
+        Text(f"your key: [secret]; sk-ant-0 is not{KEY[:5]}"),
+    )
+    assert "".join(event.delta for event in heard if isinstance(event, MessageDelta)) == first.text
+    assert first.calls[0].args == {"room": "[secret]"}
+    everything = [
+        *map(repr, heard),
+        *map(repr, records),
+        *shown,
+        caplog.text,
+        *traceback.format_exception(raised.value),
+    ]
+    assert [text for text in everything if KEY in text] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"api_key": KEY}, "`api_key` looks like a secret"),
+        ({"headers": {"authorization": f"Bearer {KEY}"}}, "`headers.authorization` looks like a secret"),
+        ({"max_tokens": -1}, "`max_tokens` is -1"),
+        ({"temprature": 1}, "there is no option `temprature`"),
+    ],
+)
+async def test_bad_options_are_refused_when_they_are_given(options: dict[str, Json], problem: str) -> None:
+    async with serving(streaming(anthropic.saying("hello"))) as server, opened() as supervisor:
+        with pytest.raises(BadOptions, match=problem) as spawned:
+            await supervisor.spawn(spec(server, options=options))
+        session = await supervisor.spawn(spec(server))
+        with pytest.raises(BadOptions, match=problem) as switched:
+            await session.switch_model(MODEL, command=None, **options)
+        assert (await session.ask("hello")).text == "hello"
+    assert KEY not in f"{spawned.value} {spawned.value!r} {switched.value} {switched.value!r}"
+
+
+async def test_a_plain_secret_is_refused_for_any_model() -> None:
+    async with open_supervisor() as supervisor:
+        with pytest.raises(BadOptions, match="`token` looks like a secret"):
+            await supervisor.spawn(SessionSpec(model="demo", model_options={"token": "t"}))
+
+
+async def test_a_provider_that_is_unknown_is_told_which_there_are() -> None:
+    async with open_supervisor() as supervisor:
+        for name in ("nobody:x", "anthropic", "anthropic:"):
+            with pytest.raises(UnknownModel, match=r"`anthropic:…`.*`demo`"):
+                await supervisor.spawn(SessionSpec(model=name))
