@@ -26,7 +26,7 @@ def test_an_illegal_rule_asks_for_nothing() -> None:
 
 
 def test_what_stands_on_a_later_issue_is_illegal_everywhere() -> None:
-    assert {TABLE[phase][kind].why for phase, kind in product(Phase, LATER)} == {"not before supervision"}
+    assert {TABLE[phase][kind].why for phase, kind in product(Phase, LATER)} == {"not before recovery"}
     assert not any(TABLE[phase][kind].to for phase, kind in product(Phase, LATER))
 
 
@@ -37,10 +37,10 @@ def test_an_input_has_a_handler_just_if_it_is_legal_somewhere() -> None:
 @pytest.mark.parametrize("phase", Phase)
 def test_an_illegal_input_is_refused_with_the_reason_of_its_row(phase: Phase) -> None:
     state = State("s", Setup(), "model", phase=phase)
-    for kind in (inputs.ForkSent, inputs.SuspendSent, inputs.ResumeSent, inputs.TraceSent, inputs.SessionReturned):
+    for kind in (inputs.ForkSent, inputs.SessionReturned):
         with pytest.raises(IllegalInput) as refused:
             step(state, Arrival(kind(), 0), Recorded(()))
-        assert refused.value == IllegalInput(phase.value, kind.__name__, "not before supervision")
+        assert refused.value == IllegalInput(phase.value, kind.__name__, "not before recovery")
 
 
 def test_each_effect_is_promised_somewhere() -> None:

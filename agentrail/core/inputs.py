@@ -193,6 +193,24 @@ class TraceSent(Value):
 
 
 @value
+class ActorRestarted(Value):
+    """The session's actor crashed, and was started again from the records."""
+
+    cause: str
+    """What it crashed of."""
+
+
+@value
+class CrashedTooOften(Value):
+    """The session's actor crashed too often, and is not started again."""
+
+    cause: str
+    """What it crashed of."""
+    input: str = ""
+    """The kind of message that it crashed on each time; empty: on different ones."""
+
+
+@value
 class SessionReturned(Value):
     """The session came back from its journal."""
 
@@ -347,6 +365,8 @@ AnyInput: TypeAlias = (
     | SuspendSent
     | ResumeSent
     | TraceSent
+    | ActorRestarted
+    | CrashedTooOften
     | SessionReturned
     | StreamBegan
     | StreamEnded

@@ -242,6 +242,7 @@ class State(Value):
     in_doubt: tuple[Doubt, ...] = ()
     timers: tuple[tuple[str, int], ...] = ()
     stopping: str | None = None
+    crashed: str | None = None
 
     @property
     def resting(self) -> bool:

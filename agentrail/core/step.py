@@ -6,7 +6,18 @@ from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from agentrail.core import changing, ending, holding, inputs, prompting, requesting, running, steering, streaming
+from agentrail.core import (
+    changing,
+    crashing,
+    ending,
+    holding,
+    inputs,
+    prompting,
+    requesting,
+    running,
+    steering,
+    streaming,
+)
 from agentrail.core.agenda import drain, on_settled
 from agentrail.core.answers import Answer
 from agentrail.core.batch import put
@@ -72,6 +83,11 @@ HANDLERS: Final = MappingProxyType[type[Value], Handler](
         inputs.CompactSent: requesting.on_compact,
         inputs.WithdrawSent: prompting.on_withdraw,
         inputs.StopSent: ending.on_stop,
+        inputs.SuspendSent: crashing.on_watched,
+        inputs.ResumeSent: crashing.on_watched,
+        inputs.TraceSent: crashing.on_watched,
+        inputs.ActorRestarted: crashing.on_restarted,
+        inputs.CrashedTooOften: crashing.on_crashed_too_often,
         inputs.StreamBegan: streaming.on_began,
         inputs.StreamEnded: streaming.on_ended,
         inputs.StreamCut: streaming.on_cut,

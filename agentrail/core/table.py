@@ -28,6 +28,7 @@ from agentrail.core.effects import (
 )
 from agentrail.core.inputs import (
     AbortSent,
+    ActorRestarted,
     ApproveSent,
     AskSettled,
     AttachPluginSent,
@@ -35,6 +36,7 @@ from agentrail.core.inputs import (
     CompactionEnded,
     CompactionFailed,
     CompactSent,
+    CrashedTooOften,
     DetachPluginSent,
     ForkSent,
     HooksWereSlow,
@@ -100,7 +102,9 @@ def each(inputs: Kinds, rule: Rule) -> Rows:
 
 # Inputs that share rows
 
-LATER: Final = (ForkSent, SuspendSent, ResumeSent, TraceSent, SessionReturned)
+LATER: Final = (ForkSent, SessionReturned)
+WATCHED: Final = (SuspendSent, ResumeSent, TraceSent)
+CRASHED: Final = (ActorRestarted, CrashedTooOften)
 TALK: Final = (PromptSent, SteerSent)
 DECISIONS: Final = (ApproveSent, RejectSent, RespondSent)
 SETTINGS: Final = (SwitchModelSent, ChangeToolsSent)
@@ -108,7 +112,9 @@ PLUGIN_CHANGES: Final = (UpdatePluginSent, AttachPluginSent, DetachPluginSent)
 STREAM: Final = (StreamBegan, StreamEnded, StreamCut, StreamStalled)
 CALLS: Final = (ToolReturned, ToolRaised, ToolStopped)
 COMPACTIONS: Final = (CompactionEnded, CompactionFailed)
-COMMANDS: Final = (*(*TALK, AbortSent, *DECISIONS, *SETTINGS, *PLUGIN_CHANGES, CompactSent, WithdrawSent, StopSent),)
+COMMANDS: Final = (
+    *(*TALK, AbortSent, *DECISIONS, *SETTINGS, *PLUGIN_CHANGES, CompactSent, WithdrawSent, StopSent, *WATCHED),
+)
 RESULTS: Final = (*STREAM, *CALLS, TimerFired, AskSettled, *COMPACTIONS, HooksWereSlow)
 
 # Effects that go together
@@ -140,6 +146,8 @@ def anywhere(phase: Phase) -> Rows:
         **each(PLUGIN_CHANGES, stays(phase, "the row of plugins changes when no turn is open; the last write wins")),
         WithdrawSent: stays(phase, "a queued prompt is taken back, if it is still queued"),
         HooksWereSlow: stays(phase, "it is reported"),
+        **each(WATCHED, stays(phase, "it is about the session's actor: the session itself stays as it is")),
+        **each(CRASHED, stays(phase, "it is reported; what was under way goes on, unless the actor is given up")),
         **each(CALLS, stays(phase, "work that has left its turn ended: it is told, or only forgotten", (ClearTimer,))),
         **each(STREAM, stays(phase, LATE)),
         **each(COMPACTIONS, stays(phase, LATE)),
@@ -156,7 +164,7 @@ _NEW: Rows = {
         may=(ReportStart, CloseSession, CarryOut, SetTimer),
         why="plugins get their first states; one may refuse, or ask for something first",
     ),
-    **each((*COMMANDS, *RESULTS), illegal("the session has not been opened")),
+    **each((*COMMANDS, *CRASHED, *RESULTS), illegal("the session has not been opened")),
 }
 
 _IDLE: Rows = {
@@ -332,13 +340,13 @@ _EXECUTING: Rows = {
 
 _ENDED: Rows = {
     SessionOpened: OPENED,
-    **each(COMMANDS, illegal("the session has ended")),
+    **each((*COMMANDS, *CRASHED), illegal("the session has ended")),
     **each(RESULTS, stays(ENDED, LATE)),
 }
 
 TABLE: Final[Mapping[Phase, Mapping[type[Value], Rule]]] = MappingProxyType(
     {
-        phase: MappingProxyType({**rows, **each(LATER, illegal("not before supervision"))})
+        phase: MappingProxyType({**rows, **each(LATER, illegal("not before recovery"))})
         for phase, rows in (
             (NEW, _NEW),
             (IDLE, _IDLE),

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from agentrail.core.effects import StartCall, StartCompaction
 from agentrail.core.inputs import (
     AbortSent,
+    ActorRestarted,
     AnyInput,
     ApproveSent,
     AskSettled,
@@ -17,22 +18,26 @@ from agentrail.core.inputs import (
     CompactionEnded,
     CompactionFailed,
     CompactSent,
+    CrashedTooOften,
     DetachPluginSent,
     HooksWereSlow,
     PromptSent,
     RejectSent,
     RespondSent,
+    ResumeSent,
     SteerSent,
     StopSent,
     StreamBegan,
     StreamCut,
     StreamEnded,
     StreamStalled,
+    SuspendSent,
     SwitchModelSent,
     TimerFired,
     ToolRaised,
     ToolReturned,
     ToolStopped,
+    TraceSent,
     UpdatePluginSent,
     WithdrawSent,
 )
@@ -81,6 +86,16 @@ OTHER_ARGS: Final = (
     FrozenObject({"path": 1}),
 )
 KEYS: Final = ("A", "B", "C", "D", "E")
+
+
+OF_THE_ACTOR: Final = (
+    SuspendSent(),
+    ResumeSent(),
+    TraceSent(),
+    ActorRestarted("KeyError"),
+    CrashedTooOften("KeyError", "PromptSent"),
+)
+"""What may come at any time and changes next to nothing."""
 
 
 BUSY: Final = 8
@@ -182,6 +197,8 @@ def calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
     yield Move(1, CompactSent, partial(_given, CompactSent()))
     yield Move(2 if state.queue else 1, WithdrawSent, partial(_withdraw, state))
     yield Move(1, StopSent, partial(_stop, out))
+    for given in OF_THE_ACTOR:
+        yield Move(LATE, type(given), partial(_given, given))
 
 
 def _partial(out: Outstanding, choose: Choose) -> Partial:

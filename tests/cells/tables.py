@@ -45,8 +45,11 @@ ON_THE_HANDLE: Final = {
 OPENS: Final = frozenset({"SessionOpened"})
 """What only a new session takes, and all that it takes."""
 
-LATER: Final = frozenset({"ForkSent", "SuspendSent", "ResumeSent", "TraceSent", "SessionReturned"})
-"""What no session takes before supervision."""
+LATER: Final = frozenset({"ForkSent", "SessionReturned"})
+"""What no session takes before recovery."""
+
+CRASHES: Final = frozenset({"ActorRestarted", "CrashedTooOften"})
+"""What a supervisor tells a session that lives."""
 
 FAILURES: Final = (
     "stall: reported",

@@ -9,6 +9,7 @@ from agentrail.core.answers import DONE, Refused
 from agentrail.core.inputs import (
     INPUTS,
     AbortSent,
+    ActorRestarted,
     AnyInput,
     ApproveSent,
     AskSettled,
@@ -17,6 +18,7 @@ from agentrail.core.inputs import (
     CompactionEnded,
     CompactionFailed,
     CompactSent,
+    CrashedTooOften,
     DetachPluginSent,
     ForkSent,
     HooksWereSlow,
@@ -50,9 +52,12 @@ from agentrail.hooks.ruling import Ruling
 from agentrail.hooks.seats import seat_for
 from agentrail.values.content import Text
 from agentrail.values.events import (
+    InputQuarantined,
     PluginAttached,
     PluginDetached,
     PluginOptsUpdated,
+    SessionQuarantined,
+    SessionRestarted,
     ToolAttached,
     ToolDetached,
     ToolsUpdated,
@@ -63,8 +68,8 @@ from agentrail.values.tools import ToolSpec, ok
 from tests.cells.bench import LOOK, Bench, plug, ruled
 from tests.cells.registry import CALLS, cell, each_of
 from tests.cells.scenes import executing, idle, resting, running, streaming
+from tests.cells.tables import CRASHES, OPENS, STATES
 from tests.cells.tables import LATER as LATER_INPUTS
-from tests.cells.tables import OPENS, STATES
 
 IN: Final[dict[str, Callable[..., Bench]]] = {
     "idle": idle,
@@ -250,6 +255,8 @@ INPUT_EXAMPLES: Final[dict[str, AnyInput]] = {
         SuspendSent(),
         ResumeSent(),
         TraceSent(),
+        ActorRestarted("KeyError: x"),
+        CrashedTooOften("KeyError: x"),
         SessionReturned(),
         StreamBegan("r"),
         StreamEnded("r", Response()),
@@ -273,6 +280,9 @@ def test_there_is_an_example_of_every_input() -> None:
 
 LATER: Final[dict[str, AnyInput]] = {
     "fork": ForkSent(),
+}
+
+WATCHED: Final[dict[str, AnyInput]] = {
     "suspend": SuspendSent(),
     "resume": ResumeSent(),
     "trace": TraceSent(),
@@ -285,8 +295,29 @@ def demand_illegal(bench: Bench, given: AnyInput) -> None:
 
 
 @each_of(CALLS, "call, state", [(call, state) for call in LATER for state in STATES])
-def test_what_stands_on_supervision_is_illegal_until_then(call: str, state: str) -> None:
+def test_what_stands_on_recovery_is_illegal_until_then(call: str, state: str) -> None:
     demand_illegal(IN[state](), LATER[call])
+
+
+@each_of(CALLS, "call, state", [(call, state) for call in WATCHED for state in STATES])
+def test_what_is_about_the_actor_leaves_the_session_as_it_is(call: str, state: str) -> None:
+    bench = IN[state]()
+    bench.send(WATCHED[call]).expect_only(answer=DONE)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_crash_that_was_repaired_is_reported_and_nothing_else(state: str) -> None:
+    bench = IN[state]()
+    bench.send(ActorRestarted("KeyError: x")).expect_only(events=[SessionRestarted("KeyError: x")])
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_crashes_that_were_too_many_are_reported_and_remembered(state: str) -> None:
+    bench = IN[state]()
+    events = [InputQuarantined("PromptSent", "KeyError: x"), SessionQuarantined("KeyError: x")]
+    crashed = "KeyError: x"
+    bench.send(CrashedTooOften("KeyError: x", "PromptSent")).expect_only(events=events, crashed=crashed)
+    IN[state]().send(CrashedTooOften("KeyError: x")).expect_only(events=events[1:], crashed=crashed)
 
 
 def _new() -> Bench:
@@ -308,7 +339,8 @@ def test_no_state_takes_what_has_no_meaning_there(state: str) -> None:
         if state == "new":
             legal = name in OPENS
         else:
-            legal = name not in OPENS | LATER_INPUTS and (state != "ended" or not name.endswith("Sent"))
+            lives = state != "ended" or not (name.endswith("Sent") or name in CRASHES)
+            legal = lives and name not in OPENS | LATER_INPUTS
         bench = PHASES[state]()
         bench.seat(plug())
         if legal:
@@ -319,7 +351,7 @@ def test_no_state_takes_what_has_no_meaning_there(state: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in INPUT_EXAMPLES if not name.endswith("Sent")])
 def test_an_ended_session_ignores_every_result(name: str) -> None:
-    if name not in OPENS | LATER_INPUTS:
+    if name not in OPENS | LATER_INPUTS | CRASHES:
         _ended().send(INPUT_EXAMPLES[name]).expect_nothing()
 
 
