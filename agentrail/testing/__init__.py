@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from agentrail.testing.models import ModelScene as ModelScene
     from agentrail.testing.models import Stage as Stage
     from agentrail.testing.models import Staged as Staged
+    from agentrail.testing.sandboxes import CommandConformance as CommandConformance
+    from agentrail.testing.sandboxes import SandboxConformance as SandboxConformance
     from agentrail.testing.scenes import Scene as Scene
     from agentrail.testing.scripted import ScriptedModel as ScriptedModel
     from agentrail.testing.scripted import call as call
@@ -31,19 +33,23 @@ if TYPE_CHECKING:
     from agentrail.testing.strategies import plugin_sets as plugin_sets
     from agentrail.testing.strategies import sessions as sessions
     from agentrail.testing.strategies import tool_calls as tool_calls
+    from agentrail.testing.tools import ToolConformance as ToolConformance
     from agentrail.testing.world import World as World
 
 _HOMES = {
     "Choose": "agentrail.testing.choose",
+    "CommandConformance": "agentrail.testing.sandboxes",
     "JournalConformance": "agentrail.testing.journals",
     "ModelConformance": "agentrail.testing.models",
     "ModelScene": "agentrail.testing.models",
+    "SandboxConformance": "agentrail.testing.sandboxes",
     "Scene": "agentrail.testing.scenes",
     "ScriptedModel": "agentrail.testing.scripted",
     "SessionMachine": "agentrail.testing.machine",
     "Stage": "agentrail.testing.models",
     "Staged": "agentrail.testing.models",
     "StrictConformance": "agentrail.testing.journals",
+    "ToolConformance": "agentrail.testing.tools",
     "World": "agentrail.testing.world",
     "actions": "agentrail.testing.strategies",
     "call": "agentrail.testing.scripted",

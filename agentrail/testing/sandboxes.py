@@ -176,6 +176,9 @@ class SandboxConformance:
         seen = [match.path for match in (await sandbox.grep(Search("word"))).matches]
         assert seen == ["d/build/x", "keep.log", "local"]
         assert paths((await sandbox.glob("*.log", "d")).entries) == []
+        assert paths((await sandbox.list(".", ignored=False)).entries) == [".gitignore", "d", "keep.log", "local"]
+        assert paths((await sandbox.list("d", ignored=False)).entries) == ["d/.gitignore", "d/build"]
+        assert {"a.log", "build"} <= set(paths((await sandbox.list()).entries))
         everything = paths((await sandbox.glob("**", ignored=True)).entries)
         assert {"a.log", "build/x", "d/local", ".gitignore"} <= set(everything)
 
