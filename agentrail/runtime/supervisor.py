@@ -10,7 +10,7 @@ import trio
 from agentrail.core.answers import Answer
 from agentrail.core.inputs import SessionOpened, StopSent
 from agentrail.core.state import State
-from agentrail.errors import BadId, SessionExists, SupervisorClosed, UnknownSession
+from agentrail.errors import BadId, CommitUnknown, SessionExists, SupervisorClosed, UnknownSession
 from agentrail.ports.journal import Claim
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.mailbox import Letter
@@ -46,6 +46,7 @@ class Sessions:
         self._children: dict[str, Child] = {}
         self._taken: set[str] = set()
         self._closing = False
+        self._doomed = False
 
     def handle(self, session_id: str) -> SessionHandle:
         """Return the handle of a session."""
@@ -110,6 +111,11 @@ class Sessions:
         try:
             with child.scope:
                 await session.run()
+        except CommitUnknown as unknown:  # nobody here knows any more what has happened: all of it ends
+            error = unknown
+            if not self._doomed:
+                self._doom()
+                raise
         except Exception as crash:  # a crash is contained here, reported, and seen by monitors
             log.exception("session %s crashed", session.state.session_id)
             error = crash
@@ -121,11 +127,18 @@ class Sessions:
     # The end
 
     async def close(self) -> None:
-        """Stop all sessions, the youngest first, each within its own time limit."""
+        """Stop all sessions, the youngest first, each within its own time limit, and give back the journal."""
         self._closing = True
         for child in reversed(list(self._children.values())):
             await self._stop(child)
         await self._see_off_calls()
+        await self.house.journal.close()
+
+    def _doom(self) -> None:
+        """End all sessions at once: none of them may write or do anything more."""
+        self._doomed = self._closing = True
+        for child in self._children.values():
+            child.scope.cancel()
 
     async def _stop(self, child: Child) -> None:
         session = child.session

@@ -5,6 +5,7 @@ import logging
 import pytest
 import trio
 
+from agentrail.app.supervisor import open_supervisor
 from agentrail.errors import CommitUnknown, Fenced, JournalFull, SessionCrashed, SessionNotAlive, TurnAborted
 from agentrail.ports.model import EmitChunk
 from agentrail.runtime.status import SessionDown
@@ -27,7 +28,7 @@ from agentrail.values.messages import AssistantMessage
 from agentrail.values.stream import ModelRequest, Response, TextChunk
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import quick
-from tests.runtime.world import World, open_world, settle, until
+from tests.runtime.world import Heard, World, listen, open_world, settle, spec_of, until
 
 # Journals
 
@@ -102,7 +103,7 @@ async def test_a_session_with_a_full_journal_can_be_shut_down() -> None:
     assert trio.current_time() - start == pytest.approx(2.0, abs=0.1)
 
 
-@pytest.mark.parametrize("error", [Fenced("s", 2), CommitUnknown("the cable"), OSError("gone")])
+@pytest.mark.parametrize("error", [Fenced("s", 2), OSError("gone")])
 async def test_a_journal_that_cannot_go_on_ends_the_session_with_a_report(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -126,15 +127,30 @@ async def test_a_journal_that_cannot_go_on_ends_the_session_with_a_report(
         assert session not in world.supervisor.sessions()
 
 
-async def test_what_was_written_by_an_uncertain_commit_is_not_published() -> None:
+async def test_an_uncertain_commit_ends_everything_and_publishes_nothing() -> None:
     journal = TestJournal()
-    async with open_world(journal) as world:
-        session = await world.spawn(["one"])
-        journal.failing = lambda _: CommitUnknown("the cable")
-        with pytest.raises(SessionCrashed):
-            await session.ask("go")
-        await settle()
-        assert world.heard(session).names == ["SessionStarted"]
+    heard = Heard()
+    written: list[int] = []
+
+    async def until_it_ends() -> None:
+        async with open_supervisor(journal=journal) as supervisor, trio.open_nursery() as nursery:
+            session = await supervisor.spawn(spec_of(ScriptedModel(["one"])), "uncertain")
+            other = await supervisor.spawn(spec_of(ScriptedModel([say("word " * 1000, delay=0.01)])), "other")
+            await nursery.start(listen, session, heard)
+            await other.prompt("go")
+            await settle()
+            journal.fails_after = lambda record: CommitUnknown("the cable") if record.session_id != "other" else None
+            written.append(journal.commits)
+            with pytest.raises(SessionCrashed, match="CommitUnknown"):
+                await session.ask("go")
+            await trio.sleep(100)
+
+    with pytest.raises(CommitUnknown, match="the cable"):
+        await until_it_ends()
+    assert heard.names == ["SessionStarted"]
+    assert written == [journal.commits - 1], "nobody writes behind it, not even that it has ended"
+    names = [type(envelope.event).__name__ for record in await journal.read("other") for envelope in record.events]
+    assert "SessionEnded" not in names
 
 
 async def test_a_crash_ends_what_the_session_had_going_on() -> None:

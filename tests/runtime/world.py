@@ -79,7 +79,7 @@ class World:
         handle = await self.supervisor.spawn(spec_of(model, **spec), session_id)
         heard = Heard()
         self.spawned.append((handle, heard))
-        await self.nursery.start(_listen, handle, heard)
+        await self.nursery.start(listen, handle, heard)
         return handle
 
     def heard(self, handle: SessionHandle) -> Heard:
@@ -90,7 +90,7 @@ def spec_of(model: Model | str, **spec: object) -> SessionSpec:
     return SessionSpec(model=model, **spec)  # type: ignore[arg-type]  # a test may give any field
 
 
-async def _listen(
+async def listen(
     handle: SessionHandle, heard: Heard, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
     async with handle.subscribe(since=0) as events:
