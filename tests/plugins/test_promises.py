@@ -236,6 +236,7 @@ async def test_without_texts_the_words_of_a_tool_that_fails_are_in_no_log(caplog
         script: list[Element] = [say(calls=[call("fails")]), "sorry"]
         session = await world.spawn(script, plugins=[EventLogger(texts=0), Runs()], tools=[fake("fails", body)])
         await session.ask("go")
+        await settle()
         ended = world.heard(session).of(ToolExecutionEnd)
         assert ["a secret of the user" in end.text for end in ended] == [True, True]
     assert [record.getMessage().partition("\n")[0] for record in caplog.records if record.levelname == "WARNING"] == [
