@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from agentrail.hooks.plugin import Priority as Priority
     from agentrail.runtime.handle import SessionHandle as SessionHandle
     from agentrail.tools import tool as tool
+    from agentrail.values.secrets import Secret as Secret
 
 _HOMES = {
     "Abort": "agentrail.hooks.actions",
@@ -33,6 +34,7 @@ _HOMES = {
     "Intervene": "agentrail.hooks.actions",
     "Plugin": "agentrail.hooks.plugin",
     "Priority": "agentrail.hooks.plugin",
+    "Secret": "agentrail.values.secrets",
     "SessionHandle": "agentrail.runtime.handle",
     "SessionSpec": "agentrail.app.spec",
     "Supervisor": "agentrail.app.supervisor",

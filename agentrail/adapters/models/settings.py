@@ -45,13 +45,13 @@ class Settings(Value):
     temperature: float | None = None
     """How much chance there is in the answer."""
     reasoning_effort: str = ""
-    """How much the model may think, one of `EFFORTS`; empty: the provider decides."""
+    """`none`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`; empty: the provider decides."""
     stop: tuple[str, ...] = ()
     """Texts that end the answer."""
     tool_choice: str = "auto"
-    """One of `CHOICES`, or `tool`."""
+    """Whether tools may be called (`auto`), must be (`any`) or must not (`none`); `{"tool": name}`: this one must."""
     tool: str = ""
-    """The tool that must be called, if one must."""
+    """The tool that `tool_choice` names; no option of its own."""
     response_format: JsonObject | None = None
     """A JSON Schema that the answer follows; an empty one: any JSON object."""
     cache: bool = True
