@@ -13,6 +13,7 @@ The tests are async functions for pytest-trio. A sandbox that runs commands inhe
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from typing import cast
 
 import trio
 
@@ -71,6 +72,12 @@ class SandboxConformance:
         for name in ("ü 漢字 🙂.txt", "-rf", "$(x)", "a b'c\"d;e&f|g", "...", "%2e%2e", "x" * 255):
             await sandbox.write(name, data)
             assert (await sandbox.read(name)).data == data
+
+    async def test_only_bytes_can_be_written(self, sandbox: Sandbox) -> None:
+        """Text is refused before anything is written, with what to do."""
+        text = cast("bytes", "text")
+        assert "text.encode()" in str(await raised(FileFailed, sandbox.write("a", text)))
+        assert not await sandbox.exists("a")
 
     async def test_a_piece_of_a_file_can_be_read(self, sandbox: Sandbox) -> None:
         """Offset and limit are bytes; the size is that of the whole."""

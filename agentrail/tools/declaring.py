@@ -105,10 +105,13 @@ def _subjects(spec: ToolSpec) -> tuple[str, ...]:
 
 _RULES: Final[tuple[tuple[Callable[[ToolSpec], bool], str], ...]] = (
     (
-        lambda spec: _NAME.fullmatch(spec.name) is not None,
+        lambda spec: _is(spec.name, str) and _NAME.fullmatch(spec.name) is not None,
         "models call tools by 1 to 64 letters, digits, `_` and `-`; give it a `name` of these",
     ),
-    (lambda spec: bool(spec.description.strip()), "it has no description, which is what the model reads; give it one"),
+    (
+        lambda spec: _is(spec.description, str) and bool(spec.description.strip()),
+        "it has no description, which is what the model reads; give it one",
+    ),
     (lambda spec: _is_time(spec.timeout), "its `timeout` must be a number of seconds above 0"),
     (
         lambda spec: _is(spec.immune, bool) and _is(spec.parallel, bool),

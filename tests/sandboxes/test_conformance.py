@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -6,7 +7,7 @@ from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox
 from agentrail.adapters.sandboxes.composite import CompositeSandbox
 from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.adapters.sandboxes.memory import MemorySandbox
-from agentrail.errors import CommandRefused
+from agentrail.errors import CommandRefused, FileFailed
 from agentrail.ports.sandbox import Command, Sandbox, Search
 from agentrail.testing.sandboxes import CommandConformance, SandboxConformance, paths, raised
 from tests.sandboxes.kinds import needs_bubblewrap, needs_openat2, without_openat2
@@ -42,6 +43,13 @@ class TestMemory(SandboxConformance):
         await raised(CommandRefused, sandbox.execute(Command("true")))
         with pytest.raises(CommandRefused):
             sandbox.prepare(Command("true"))
+
+    def test_it_begins_with_bytes(self) -> None:
+        files = cast("dict[str, bytes]", {"a": "text"})
+        with pytest.raises(FileFailed) as caught:
+            MemorySandbox(files)
+        said = "cannot write `a`: its content is a `str`, and a file is bytes; use `text.encode()`"
+        assert str(caught.value) == said
 
 
 class TestCompositeDefault(SandboxConformance):

@@ -11,7 +11,7 @@ from typing import Final
 
 from agentrail.adapters.sandboxes.beneath import FOLDER, O_PATH, PLAIN, Root, check_file, open_file
 from agentrail.adapters.sandboxes.paths import PROTECTED, Parts, Why, check_writable, parts_of, path_of
-from agentrail.adapters.sandboxes.storage import replaced, translated
+from agentrail.adapters.sandboxes.storage import check_data, replaced, translated
 from agentrail.errors import AgentrailError, FileFailed, PathRefused
 from agentrail.ports.sandbox import MAX_FILE, Content, Edited, Entry, Kind, Written
 
@@ -49,6 +49,7 @@ class DiskFiles:
         """Make a file hold *data*, in one step for whoever reads it."""
         parts = parts_of(path)
         check_writable(path, parts, self._protected)
+        check_data(path, data)
         with translated("write", path), Root(self.root) as root:
             folder = _make_folders(root, parts[:-1])
             try:

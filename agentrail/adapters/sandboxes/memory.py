@@ -8,7 +8,7 @@ import trio
 
 from agentrail.adapters.sandboxes.paths import PROTECTED, Parts, check_writable, parts_of, path_of
 from agentrail.adapters.sandboxes.searching import find, grep_here, listed
-from agentrail.adapters.sandboxes.storage import replaced
+from agentrail.adapters.sandboxes.storage import check_data, replaced
 from agentrail.errors import CommandRefused, FileFailed, FileMissing
 from agentrail.ports.sandbox import (
     MAX_FILE,
@@ -36,6 +36,8 @@ class MemoryFiles:
     __slots__ = ("_protected", "files")
 
     def __init__(self, files: Mapping[str, bytes], protected: Iterable[str]) -> None:
+        for path, data in files.items():
+            check_data(path, data)
         self.files: dict[Parts, bytes] = {parts_of(path): data for path, data in files.items()}
         self._protected = tuple(protected)
 
@@ -49,6 +51,7 @@ class MemoryFiles:
         """Make a file hold *data*."""
         parts = parts_of(path)
         check_writable(path, parts, self._protected)
+        check_data(path, data)
         if self._is_folder(parts):
             raise FileFailed("write", path, _A_FOLDER)
         for depth in range(1, len(parts)):

@@ -50,6 +50,13 @@ def translated(verb: str, path: str) -> Generator[None]:
         raise FileFailed(verb, path, (error.strerror or str(error)).lower()) from error
 
 
+def check_data(path: str, data: object) -> None:
+    """Refuse to write what is not bytes."""
+    if not isinstance(data, bytes | bytearray | memoryview):
+        hint = "; use `text.encode()`" if isinstance(data, str) else ""
+        raise FileFailed("write", path, f"its content is a `{type(data).__name__}`, and a file is bytes{hint}")
+
+
 def replaced(path: str, data: bytes, old: bytes, new: bytes, *, every: bool) -> tuple[bytes, int]:
     """Return *data* with *old* replaced by *new*, and how often it was."""
     times = data.count(old) if old else 0
