@@ -9,11 +9,11 @@ from agentrail.core.effects import ClearTimer
 from agentrail.core.inputs import AbortSent, ApproveSent, RejectSent, SteerSent, StopSent, ToolRaised, ToolStopped
 from agentrail.core.options import Options
 from agentrail.core.state import Phase
-from agentrail.hooks.actions import Ask, Continue, HoldTool, ReplaceToolArgs
+from agentrail.hooks.actions import Ask, Continue, Emit, HoldTool, ReplaceToolArgs
 from agentrail.hooks.asks import Failed, RunTool
 from agentrail.hooks.records import BeforeTool, Hook
 from agentrail.values.content import ToolCall
-from agentrail.values.events import ApprovalRequired, ApprovalResolved, Event
+from agentrail.values.events import ApprovalRequired, ApprovalResolved, Event, PluginEvent
 from agentrail.values.json import FrozenObject
 from tests.cells.bench import Bench, call, plug
 from tests.cells.scenes import executing, failed, limit, path, run, start, unknown
@@ -219,3 +219,29 @@ def test_a_stop_remembers_it_too() -> None:
     bench = executing(EDITING)
     bench.send(StopSent("bye"))
     assert bench.state.in_doubt == (DOUBT,)
+
+
+def test_a_doubt_is_told_of_once_however_often_the_same_call_was_stopped() -> None:
+    bench = executing(EDITING, EDITING)
+    aborted(bench)
+    assert bench.state.in_doubt == (unknown("c4", "edit", path()),)
+
+
+def test_an_approval_ends_the_doubt_about_that_tool_only() -> None:
+    bench = executing(EDITING, call("keep", path="a"))
+    bench.send(AbortSent(kill_tools="all"))
+    bench.send(ToolStopped("c3", 1))
+    assert bench.state.in_doubt == (DOUBT, unknown("c4", "keep", path()))
+    (asked,) = asked_of(again(bench))
+    bench.send(ApproveSent(asked.approval_id))
+    assert bench.state.in_doubt == (unknown("c4", "keep", path()),)
+
+
+def test_what_the_plugins_emitted_is_broadcast_when_it_is_held_and_not_again_when_it_is_decided() -> None:
+    bench = executing(EDITING, plugins=(plug("Emits", before_tool=Emit("seen")),))
+    aborted(bench)
+    events = again(bench)
+    assert [event for event in events if isinstance(event, PluginEvent)] == [PluginEvent("Emits", "seen", None)]
+    (asked,) = asked_of(events)
+    bench.send(RejectSent(asked.approval_id))
+    assert not any(isinstance(event, PluginEvent) for event in bench.got[-1].events)
