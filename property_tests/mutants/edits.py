@@ -91,7 +91,7 @@ IN_THE_PIPELINE: Final = (
     ("if entry.seat.critical else Verdict.PASS", "if True else Verdict.PASS"),
     ("self.errors.append(PluginError(entry.seat.key, moment, problem))", "pass"),
     ("self.storable(new)", "None"),
-    ("run.why_no_model(answer.model, options)", "None"),
+    ('raise BrokenPlugin(entry.seat.key, run.hook.moment, f"it chose', '(f"it chose'),
     ("if malformed is not None:", "if False:"),
     # emitting
     ('FrozenObject({"user_data": ctx.user_data, **frozen})', "frozen"),

@@ -85,7 +85,7 @@ def fits(args: JsonObject) -> str | None:
     return None if "bad" not in args else "$.bad: not wanted"
 
 
-def usable(model: str) -> str | None:
+def usable(model: str, *_: object) -> str | None:
     """The models of the bench: all but one."""
     return None if model != UNUSABLE else f"there is no model `{model}`"
 
