@@ -46,7 +46,7 @@ class Same(Choose):
         self._arrival = arrival
         self._world = world
 
-    def pick(self, options: Sequence[T]) -> T:  # noqa: ARG002 - there is nothing to choose
+    def pick(self, options: Sequence[T]) -> T:
         """Return how long it takes until then."""
         return self._arrival.at - self._world.now  # type: ignore[return-value]  # a time is what is asked for
 
