@@ -148,11 +148,11 @@ def _own_model(outfit: Outfit, model: str | Model) -> str:
 
 
 def _model_check(own: Mapping[str, Model], known: Callable[[str], Model]) -> ModelCheck:
-    """Return what says why a plugin cannot choose a model; one that it can is made at once."""
+    """Return what says why a plugin cannot choose a model with such options; one that it can is made at once."""
 
-    def why_not(name: str) -> str | None:
+    def why_not(name: str, options: JsonObject) -> str | None:
         try:
-            own.get(name) or known(name)
+            check_options(own.get(name) or known(name), options)
         except AgentrailError as error:
             return str(error)
         return None

@@ -36,7 +36,7 @@ MAX_FAILURES: Final = 3
 _Row = Mapping[str, tuple[Entry, ...]]
 
 
-def any_model(_: str) -> str | None:
+def any_model(_: str, _options: JsonObject) -> str | None:
     """Let plugins choose any model: whoever runs the session knows them all."""
     return None
 

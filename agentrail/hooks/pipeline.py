@@ -33,7 +33,7 @@ from agentrail.hooks.seats import Seat
 from agentrail.hooks.wellformed import frozen_request, why_malformed
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import PluginError, PluginEvent
-from agentrail.values.json import FrozenObject, Json, freeze, freeze_object, is_same
+from agentrail.values.json import FrozenObject, Json, JsonObject, freeze, freeze_object, is_same
 from agentrail.values.value import Value, value
 
 MAX_ASKS: Final = 8
@@ -61,7 +61,7 @@ WHEN_CRITICAL_BREAKS: Final[Mapping[str, Verdict]] = {
 
 Method = Callable[[Hook, object, Context], object]
 Storable = Callable[[object], str | None]
-ModelCheck = Callable[[str], str | None]
+ModelCheck = Callable[[str, JsonObject], str | None]
 """Says why a model of this name cannot be used, if so."""
 
 
@@ -265,10 +265,11 @@ def _replace_result(run: Pipeline, entry: Entry, answer: ReplaceToolResult[objec
 
 
 def _switch(run: Pipeline, entry: Entry, answer: SwitchModel[object]) -> None:
-    problem = run.why_no_model(answer.model)
+    options = freeze_object(answer.provider_options)
+    problem = run.why_no_model(answer.model, options)
     if problem is not None:
         raise BrokenPlugin(entry.seat.key, run.hook.moment, f"it chose a model that cannot be used: {problem}")
-    switch = Switch(answer.model, freeze_object(answer.provider_options), entry.seat.key)
+    switch = Switch(answer.model, options, entry.seat.key)
     run.gathered = run.gathered.but(switch=switch)
 
 

@@ -17,7 +17,7 @@ from agentrail.ports.tool import Service, Tool, ToolContext
 from agentrail.runtime.border import CRASHES, described, fit_response, traced
 from agentrail.runtime.calls import execute
 from agentrail.values.content import Text, text_of
-from agentrail.values.json import freeze, thaw
+from agentrail.values.json import JsonObject, freeze, thaw
 from agentrail.values.messages import UserMessage
 from agentrail.values.stream import Chunk, ModelRequest
 from agentrail.values.tools import Err, result_text
@@ -33,16 +33,18 @@ MAX_READ: Final = 1024 * KIB
 class World:
     """What a session's plugins can reach through `Ask`."""
 
-    __slots__ = ("model", "sandbox", "services", "tool")
+    __slots__ = ("model", "options", "sandbox", "services", "tool")
 
     def __init__(
         self,
         model: Callable[[str], Model],
+        options: Callable[[str], JsonObject],
         tool: Callable[[str], Tool],
         sandbox: Sandbox,
         services: Mapping[str, Service],
     ) -> None:
         self.model = model
+        self.options = options
         self.tool = tool
         self.sandbox = sandbox
         self.services = services
@@ -76,7 +78,8 @@ async def _answer(request: AskRequest, model: str, world: World, ctx: ToolContex
     match request:
         case CallModel():
             name = request.model or model
-            asked = ModelRequest(name, (UserMessage((Text(request.prompt),)),), request.system, may_call=False)
+            prompt = (UserMessage((Text(request.prompt),)),)
+            asked = ModelRequest(name, prompt, request.system, may_call=False, options=world.options(name))
             response = fit_response(await world.model(name).stream(asked, _unheard))
             return Ok(text_of(response.parts)), response.usage
         case RunTool():

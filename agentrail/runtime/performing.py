@@ -27,6 +27,7 @@ from agentrail.runtime.slot import Slot
 from agentrail.runtime.streams import Stream
 from agentrail.runtime.threads import CallThreads
 from agentrail.values.events.envelope import Event
+from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial
 
 log = logging.getLogger("agentrail.plugin")
@@ -125,6 +126,15 @@ class Performer:
         return self._house.model(name) if own is None else own
 
     # The model
+
+    def _model_options(self, name: str) -> JsonObject:
+        """Return the session's options for the model called *name*, if it uses that one."""
+        state = self.state
+        if state is None:
+            return EMPTY
+        turn = state.turn
+        model, options = (state.model, state.model_options) if turn is None else (turn.model, turn.options)
+        return options if model == name else EMPTY
 
     def start_request(self, effect: effects.StartRequest) -> None:
         """Send a request in a task of its own."""
@@ -239,7 +249,9 @@ class Performer:
     def carry_out(self, effect: effects.CarryOut) -> None:
         """Do what a plugin asked for in a task of its own."""
         ask = self._asks[effect.ask_id] = RunningAsk(effect.ask_id)
-        world = World(self.model, self._tool, self._outfit.surroundings.sandbox, self._outfit.services)
+        world = World(
+            self.model, self._model_options, self._tool, self._outfit.surroundings.sandbox, self._outfit.services
+        )
         threads = CallThreads(self._house.threads, type(effect.request).__name__)
         ctx = self._context(effect.ask_id, f"{self._session_id}/{effect.ask_id}", unheard, threads)
 

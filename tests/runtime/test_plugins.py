@@ -79,10 +79,12 @@ async def asked(world: World, request: AskRequest, **spec: object) -> str:
 
 async def test_a_plugin_asks_a_model(world: World) -> None:
     model = ScriptedModel([say("a judgement", usage=Usage(10, 2)), "ok"])
-    session = await world.spawn(model, plugins=[Asker(CallModel("is it good?", system="judge"))])
+    options = {"temperature": 0.5}
+    session = await world.spawn(model, plugins=[Asker(CallModel("is it good?", system="judge"))], model_options=options)
     await session.ask("go")
     assert session.inspect().plugin_states == ("ok: a judgement",)
     assert (model.requests[0].system, model.requests[0].messages[0].text) == ("judge", "is it good?")
+    assert model.requests[0].options == options
     assert session.status().usage == Usage(10, 2)
     await settle()
     assert world.heard(session).said == "ok"
@@ -111,6 +113,7 @@ async def test_a_model_that_nobody_knows_is_a_fault_of_the_plugin_and_the_sessio
     model = session.status().model
     assert (await session.ask("go")).text == "ok"
     assert session.status().model == model
+    await settle()
     heard = world.heard(session)
     error = heard.only(PluginError)
     assert (error.plugin, error.hook) == ("Chooser", "before_request")
@@ -121,6 +124,19 @@ async def test_a_model_that_nobody_knows_is_a_fault_of_the_plugin_and_the_sessio
         await guarded.ask("go")
 
 
+async def test_options_that_a_plugin_gives_a_model_are_checked_and_hold_no_secret(world: World) -> None:
+    class Teller(Plugin):
+        def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> SwitchModel[None]:
+            return SwitchModel("demo", provider_options={"api_key": "sk-plain"})
+
+    session = await world.spawn(["ok"], plugins=[Teller()])
+    assert (await session.ask("go")).text == "ok"
+    await settle()
+    error = world.heard(session).only(PluginError).error
+    assert "`api_key` looks like a secret" in error
+    assert "sk-plain" not in error
+
+
 async def test_a_plugin_may_choose_what_the_session_or_the_supervisor_knows(world: World) -> None:
     class Back(Plugin):
         def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> SwitchModel[None]:
@@ -129,6 +145,7 @@ async def test_a_plugin_may_choose_what_the_session_or_the_supervisor_knows(worl
     session = await world.spawn(ScriptedModel(["from its own"], name="own"), plugins=[Back()])
     assert (await session.ask("hello")).text != "from its own"
     assert (await session.ask("hello")).text == "from its own"
+    await settle()
     assert world.heard(session).of(PluginError) == []
 
 
