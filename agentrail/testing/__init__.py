@@ -6,14 +6,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agentrail.testing.checking import check_plugin as check_plugin
     from agentrail.testing.choose import Choose as Choose
+    from agentrail.testing.cues import Cue as Cue
+    from agentrail.testing.cues import Script as Script
+    from agentrail.testing.cues import abort as abort
+    from agentrail.testing.cues import approve as approve
+    from agentrail.testing.cues import compact as compact
+    from agentrail.testing.cues import prompt as prompt
+    from agentrail.testing.cues import raises as raises
+    from agentrail.testing.cues import reject as reject
+    from agentrail.testing.cues import respond as respond
+    from agentrail.testing.cues import returns as returns
+    from agentrail.testing.cues import steer as steer
+    from agentrail.testing.cues import stop as stop
+    from agentrail.testing.cues import switch_model as switch_model
+    from agentrail.testing.cues import tell as tell
+    from agentrail.testing.cues import wait as wait
     from agentrail.testing.journals import JournalConformance as JournalConformance
     from agentrail.testing.journals import StrictConformance as StrictConformance
+    from agentrail.testing.laws import LAWS as LAWS
+    from agentrail.testing.laws import LawBrokenError as LawBrokenError
+    from agentrail.testing.laws import check_event as check_event
+    from agentrail.testing.laws import check_hook as check_hook
+    from agentrail.testing.laws import check_init as check_init
+    from agentrail.testing.laws import check_options as check_options
     from agentrail.testing.machine import SessionMachine as SessionMachine
     from agentrail.testing.models import ModelConformance as ModelConformance
-    from agentrail.testing.models import ModelScene as ModelScene
-    from agentrail.testing.models import Stage as Stage
-    from agentrail.testing.models import Staged as Staged
     from agentrail.testing.sandboxes import CommandConformance as CommandConformance
     from agentrail.testing.sandboxes import SandboxConformance as SandboxConformance
     from agentrail.testing.scenes import Scene as Scene
@@ -34,25 +53,39 @@ if TYPE_CHECKING:
     from agentrail.testing.strategies import sessions as sessions
     from agentrail.testing.strategies import tool_calls as tool_calls
     from agentrail.testing.tools import ToolConformance as ToolConformance
+    from agentrail.testing.trace import Trace as Trace
+    from agentrail.testing.trace import simulate as simulate
+    from agentrail.testing.watching import Decision as Decision
     from agentrail.testing.world import World as World
 
 _HOMES = {
     "Choose": "agentrail.testing.choose",
     "CommandConformance": "agentrail.testing.sandboxes",
+    "Cue": "agentrail.testing.cues",
+    "Decision": "agentrail.testing.watching",
     "JournalConformance": "agentrail.testing.journals",
+    "LAWS": "agentrail.testing.laws",
+    "LawBrokenError": "agentrail.testing.laws",
     "ModelConformance": "agentrail.testing.models",
-    "ModelScene": "agentrail.testing.models",
     "SandboxConformance": "agentrail.testing.sandboxes",
     "Scene": "agentrail.testing.scenes",
+    "Script": "agentrail.testing.cues",
     "ScriptedModel": "agentrail.testing.scripted",
     "SessionMachine": "agentrail.testing.machine",
-    "Stage": "agentrail.testing.models",
-    "Staged": "agentrail.testing.models",
     "StrictConformance": "agentrail.testing.journals",
     "ToolConformance": "agentrail.testing.tools",
+    "Trace": "agentrail.testing.trace",
     "World": "agentrail.testing.world",
+    "abort": "agentrail.testing.cues",
     "actions": "agentrail.testing.strategies",
+    "approve": "agentrail.testing.cues",
     "call": "agentrail.testing.scripted",
+    "check_event": "agentrail.testing.laws",
+    "check_hook": "agentrail.testing.laws",
+    "check_init": "agentrail.testing.laws",
+    "check_options": "agentrail.testing.laws",
+    "check_plugin": "agentrail.testing.checking",
+    "compact": "agentrail.testing.cues",
     "contexts": "agentrail.testing.strategies",
     "event_scripts": "agentrail.testing.strategies",
     "fail": "agentrail.testing.scripted",
@@ -61,11 +94,22 @@ _HOMES = {
     "overflow": "agentrail.testing.scripted",
     "permanent": "agentrail.testing.scripted",
     "plugin_sets": "agentrail.testing.strategies",
+    "prompt": "agentrail.testing.cues",
+    "raises": "agentrail.testing.cues",
+    "reject": "agentrail.testing.cues",
+    "respond": "agentrail.testing.cues",
+    "returns": "agentrail.testing.cues",
     "say": "agentrail.testing.scripted",
     "sessions": "agentrail.testing.strategies",
+    "simulate": "agentrail.testing.trace",
     "stall": "agentrail.testing.scripted",
+    "steer": "agentrail.testing.cues",
+    "stop": "agentrail.testing.cues",
+    "switch_model": "agentrail.testing.cues",
+    "tell": "agentrail.testing.cues",
     "tool_calls": "agentrail.testing.strategies",
     "transient": "agentrail.testing.scripted",
+    "wait": "agentrail.testing.cues",
 }
 
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]  # the list of homes is the list of names

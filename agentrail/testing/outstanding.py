@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import assert_never
 
 import attrs
@@ -22,6 +23,18 @@ from agentrail.core.effects import (
     StartCompaction,
     StartRequest,
     WriteLog,
+)
+from agentrail.core.inputs import (
+    AnyInput,
+    AskSettled,
+    CompactionEnded,
+    CompactionFailed,
+    StreamBegan,
+    StreamCut,
+    StreamEnded,
+    ToolRaised,
+    ToolReturned,
+    ToolStopped,
 )
 from agentrail.values.stream import ModelRequest
 
@@ -86,6 +99,19 @@ class Outstanding:
     reports: list[ReportStart] = attrs.Factory(list[ReportStart])
     closed: bool = False
 
+    def copy(self) -> Outstanding:
+        """Return the same, to go on from in another way."""
+        return Outstanding(
+            {name: copy(out) for name, out in self.requests.items()},
+            {name: copy(out) for name, out in self.calls.items()},
+            {name: copy(out) for name, out in self.asks.items()},
+            {name: copy(out) for name, out in self.compactions.items()},
+            dict(self.timers),
+            list(self.fired_late),
+            list(self.reports),
+            self.closed,
+        )
+
     def perform(self, effect: AnyEffect, now: int) -> None:
         """Take note of *effect*; one that makes no sense breaks an invariant."""
         match effect:
@@ -116,6 +142,22 @@ class Outstanding:
                 pass
             case _:
                 assert_never(effect)
+
+    def answered(self, given: AnyInput) -> None:
+        """Take note that *given* has come: what it closes is not outstanding any more."""
+        match given:
+            case StreamBegan(request_id=request_id):
+                self.requests[request_id].began = True
+            case StreamEnded(request_id=request_id) | StreamCut(request_id=request_id):
+                del self.requests[request_id]
+            case ToolReturned(call_id=call_id) | ToolRaised(call_id=call_id) | ToolStopped(call_id=call_id):
+                del self.calls[call_id]
+            case AskSettled(ask_id=ask_id):
+                del self.asks[ask_id]
+            case CompactionEnded(compaction_id=name) | CompactionFailed(compaction_id=name):
+                del self.compactions[name]
+            case _:
+                pass
 
     def _start(self, effect: StartRequest | StartCall | CarryOut | StartCompaction) -> None:
         match effect:

@@ -30,7 +30,7 @@ from agentrail.testing.plugins import (
     Refuser,
     Scripted,
 )
-from agentrail.values.json import JsonObject
+from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.tools import EffectClass, ToolSpec
 
 HOOKS_IN_ORDER: Final = tuple(sorted(HOOK_NAMES))
@@ -65,6 +65,7 @@ class Scene:
     tools: tuple[ToolSpec, ...] = TOOLS
     plugins: tuple[Attachable, ...] = ()
     model: str = "model0"
+    user_data: JsonObject = EMPTY
 
 
 def draw_options(choose: Choose) -> Options:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
 from typing import Final, TypeVar, cast
 
@@ -49,6 +50,7 @@ WORDS: Final = st.text(max_size=40)
 MOMENTS: Final = st.integers(0, 2**41)
 
 
+@cache
 def json_values() -> st.SearchStrategy[Json]:
     """Frozen JSON of any shape."""
     plain = (
@@ -64,17 +66,20 @@ def json_values() -> st.SearchStrategy[Json]:
     return nested.map(freeze)
 
 
+@cache
 def json_objects() -> st.SearchStrategy[JsonObject]:
     """Frozen JSON objects."""
     return st.dictionaries(WORDS, json_values(), max_size=4).map(freeze_object)
 
 
+@cache
 def usages() -> st.SearchStrategy[Usage]:
     """What something used."""
     count = st.integers(0, 10**6)
     return st.builds(Usage, count, count, cost_usd=st.none() | st.floats(0, 100))
 
 
+@cache
 def parts() -> st.SearchStrategy[tuple[Part, ...]]:
     """What a message holds."""
     part: st.SearchStrategy[Part] = (
@@ -85,11 +90,13 @@ def parts() -> st.SearchStrategy[tuple[Part, ...]]:
     return st.lists(part, max_size=3).map(tuple)
 
 
+@cache
 def tool_calls() -> st.SearchStrategy[ToolCall]:
     """Calls of a model; their ids may be equal."""
     return st.builds(ToolCall, st.sampled_from(("c1", "c2", "c3")), NAMES, json_objects(), WORDS)
 
 
+@cache
 def tool_results() -> st.SearchStrategy[ToolMessage]:
     """Results of calls."""
     return st.builds(ToolMessage, st.just("c1"), NAMES, parts(), st.booleans(), st.none() | json_objects())
@@ -115,6 +122,7 @@ def messages(draw: st.DrawFn, most: int = 5) -> tuple[Message, ...]:
     return tuple(said)
 
 
+@cache
 def contexts() -> st.SearchStrategy[Context]:
     """Pictures of a session."""
     counts = st.integers(0, 50)
@@ -137,15 +145,18 @@ def contexts() -> st.SearchStrategy[Context]:
     )
 
 
+@cache
 def answers() -> st.SearchStrategy[AskAnswer]:
     """What becomes of what a plugin asks for."""
     return st.builds(Ok, json_values()) | st.builds(Failed, WORDS) | st.builds(TimedOut, st.floats(0, 100))
 
 
+@cache
 def _results() -> st.SearchStrategy[object]:
     return WORDS.map(ok) | WORDS.map(err)
 
 
+@cache
 def _assistant_messages() -> st.SearchStrategy[AssistantMessage]:
     said = st.lists(st.builds(Text, WORDS), max_size=2).map(tuple)
     return st.builds(AssistantMessage, said, st.lists(tool_calls(), max_size=3).map(tuple), st.just("model0"))
@@ -189,12 +200,23 @@ HOOK_FIELDS: Final[Mapping[type[Hook], Callable[[], Mapping[str, st.SearchStrate
 """How the fields of each hook are made."""
 
 
+@cache
+def _fields(moment: str) -> Mapping[str, st.SearchStrategy[object]]:
+    (kind,) = _kinds(moment)
+    return HOOK_FIELDS[kind]()
+
+
+@cache
+def _kinds(moment: str | None) -> tuple[type[Hook], ...]:
+    return tuple(kind for kind in HOOK_FIELDS if moment in (None, kind.moment))
+
+
 @st.composite
 def hooks(draw: st.DrawFn, moment: str | None = None) -> Hook:
     """Hooks with any content, of one *moment* or of all; now and then with the answer to what was asked."""
-    kinds = [kind for kind in HOOK_FIELDS if moment in (None, kind.moment)]
+    kinds = _kinds(moment)
     kind = draw(st.sampled_from(kinds))
-    fields = {name: draw(made) for name, made in HOOK_FIELDS[kind]().items()}
+    fields = {name: draw(made) for name, made in _fields(kind.moment).items()}
     hook = cast("Callable[..., Hook]", kind)(**fields)
     if any(action.kind == "ask" for action in MATRIX[kind.moment]) and draw(st.integers(0, 3)) == 1:
         return hook.but(asked=draw(st.sampled_from(REQUESTS)), answer=draw(answers()))

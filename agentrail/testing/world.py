@@ -13,19 +13,10 @@ from agentrail.core.inputs import (
     INPUTS,
     AnyInput,
     Arrival,
-    AskSettled,
     ChangeToolsSent,
-    CompactionEnded,
-    CompactionFailed,
     SessionOpened,
     StopSent,
-    StreamBegan,
-    StreamCut,
-    StreamEnded,
     TimerFired,
-    ToolRaised,
-    ToolReturned,
-    ToolStopped,
 )
 from agentrail.core.state import NO_TOOLS, Attached, Phase, Setup, State
 from agentrail.core.step import Step, step
@@ -89,7 +80,7 @@ class World:
             tools[spec.name] = Attached(spec, 0)
         return State(
             session_id,
-            Setup(options=self.scene.options),
+            Setup(options=self.scene.options, user_data=self.scene.user_data),
             self.scene.model,
             tools=tools or NO_TOOLS,
             seats=tuple(seats[place] for place in in_order(seats)),
@@ -155,25 +146,14 @@ class World:
 
     def _comes(self, given: AnyInput) -> None:
         """Take *given* out of what is outstanding."""
-        out = self.out
         match given:
             case TimerFired(timer=timer):
                 self._fires(timer)
             case ChangeToolsSent(attach=attach, revision=revision):
                 for spec in attach:
                     self.judge.tool(spec.name, revision, fits)
-            case StreamBegan(request_id=request_id):
-                out.requests[request_id].began = True
-            case StreamEnded(request_id=request_id) | StreamCut(request_id=request_id):
-                del out.requests[request_id]
-            case ToolReturned(call_id=call_id) | ToolRaised(call_id=call_id) | ToolStopped(call_id=call_id):
-                del out.calls[call_id]
-            case AskSettled(ask_id=ask_id):
-                del out.asks[ask_id]
-            case CompactionEnded(compaction_id=name) | CompactionFailed(compaction_id=name):
-                del out.compactions[name]
             case _:
-                pass
+                self.out.answered(given)
 
     def _fires(self, timer: str) -> None:
         """Let *timer* fire: its own time, or too late, when the name may stand for another time already."""

@@ -1,0 +1,135 @@
+"""Values as Python code that makes them, with the imports it needs: for a failure that can be run again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Final, cast
+
+import attrs
+
+from agentrail.values.json import FrozenObject
+
+WIDTH: Final = 110
+"""Characters of a line of code, if it can be broken."""
+
+_PLACES: Final = ("agentrail", "agentrail.plugins", "agentrail.testing")
+"""Where a class is looked for before its own module: what users import from."""
+
+
+class Source:
+    """Writes code, and remembers what it has to import."""
+
+    def __init__(self) -> None:
+        self.imports: dict[str, set[str]] = {}
+        self.local: dict[str, str] = {}
+
+    def name(self, thing: type | object) -> str:
+        """Return the name of a class or a function, and import it."""
+        module = cast("str", getattr(thing, "__module__", "builtins"))
+        path = cast("str", getattr(thing, "__qualname__", type(thing).__qualname__))
+        outer, dot, _ = path.partition(".")
+        if "<" in path:
+            self.local[path.rpartition(".")[2]] = f"{module}:{path}"
+            return path.rpartition(".")[2]
+        if module != "builtins":
+            home = module if dot else _public(module, outer, thing)
+            self.imports.setdefault(home, set()).add(outer)
+        return path
+
+    def wants(self, module: str, name: str) -> str:
+        """Import *name*, and return it."""
+        self.imports.setdefault(module, set()).add(name)
+        return name
+
+    def code(self, found: object) -> str:
+        """Return an expression for *found*."""
+        match found:
+            case float() if found != found or found in (float("inf"), float("-inf")):  # noqa: PLR0124 - not a number
+                return f'float("{found}")'
+            case Enum():
+                return f"{self.name(type(found))}.{found.name}"
+            case FrozenObject():
+                return f"{self.wants('agentrail.values.json', 'freeze_object')}({self.plain(found)})"
+            case MappingProxyType():
+                pairs = cast("Mapping[object, object]", found)
+                return f"{self.wants('types', 'MappingProxyType')}({self.plain(dict(pairs))})"
+            case dict() | list() | tuple() | set() | frozenset():
+                return self.plain(cast("object", found))
+            case type():
+                return self.name(found)
+            case _ if attrs.has(type(found)):
+                return self._made(found)
+            case _ if type(found).__repr__ is object.__repr__:
+                return self.name(found) if callable(found) else f"{self.name(type(found))}()"
+            case _ if callable(found):
+                return self.name(found)
+            case _:
+                return repr(found)
+
+    def plain(self, found: object) -> str:
+        """Return an expression for *found*, its frozen parts written as plain ones."""
+        match found:
+            case dict():
+                pairs = cast("Mapping[object, object]", found).items()
+                return "{" + ", ".join(f"{self.code(key)}: {self.plain(item)}" for key, item in pairs) + "}"
+            case list():
+                return "[" + ", ".join(map(self.plain, cast("list[object]", found))) + "]"
+            case tuple():
+                items = [self.plain(item) for item in cast("tuple[object, ...]", found)]
+                return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
+            case set() | frozenset():
+                items = sorted(map(self.code, cast("frozenset[object]", found)))
+                name = type(cast("object", found)).__name__
+                return f"{name}({{{', '.join(items)}}})" if items else f"{name}()"
+            case _:
+                return self.code(found)
+
+    def _made(self, found: object) -> str:
+        """Return how to make *found*, by the fields that differ from their defaults."""
+        said: list[str] = []
+        named = False
+        for field in cast("tuple[attrs.Attribute[object], ...]", attrs.fields(cast("type", type(found)))):
+            there = getattr(found, field.name)
+            if not field.init or there == _default(field, found):
+                named = True
+                continue
+            named = named or field.kw_only
+            said.append(f"{field.alias or field.name}={self.code(there)}" if named else self.code(there))
+        return f"{self.name(type(found))}({', '.join(said)})"
+
+    def lines(self) -> list[str]:
+        """Return the imports, sorted."""
+        lines = [
+            f"from {module} import {', '.join(sorted(names))}"
+            for module, names in sorted(self.imports.items(), key=lambda item: item[0])
+        ]
+        notes = [
+            f"# `{name}` is defined inside a function ({place}); it must be importable"
+            for name, place in self.local.items()
+        ]
+        return [*lines, *notes]
+
+
+def _default(field: attrs.Attribute[object], found: object) -> object:
+    """Return what *field* is if nobody says anything."""
+    default: object = field.default
+    factory = cast("Callable[..., object] | None", getattr(default, "factory", None))
+    if factory is not None:
+        default = factory(found) if getattr(default, "takes_self", False) else factory()
+    convert = cast("object", getattr(field, "converter", None))
+    same = default is attrs.NOTHING or not callable(convert)
+    return default if same else cast("Callable[[object], object]", convert)(default)
+
+
+def _public(module: str, name: str, thing: object) -> str:
+    """Return where users import *name* from."""
+    if module.partition(".")[0] != "agentrail":
+        return module
+    for place in _PLACES:
+        there = sys.modules.get(place)
+        if there is not None and getattr(there, name, None) is thing:
+            return place
+    return module

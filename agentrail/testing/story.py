@@ -1,0 +1,177 @@
+"""A trace as text that people can read: each step of the script, what each plugin decided, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, cast
+
+import attrs
+
+from agentrail.core.effects import StartCall
+from agentrail.core.inputs import AnyInput, AskSettled, StreamEnded, TimerFired, ToolReturned
+from agentrail.hooks.actions import UNCHANGED, Continue, Emit
+from agentrail.hooks.records import AfterTool, BeforePrompt, BeforeSteering, BeforeTool, Hook, OnToolError
+from agentrail.testing.sources import Source
+from agentrail.testing.watching import Decision
+from agentrail.testing.writing import cue_code
+from agentrail.values.content import text_of
+from agentrail.values.events.envelope import Envelope, Event
+from agentrail.values.events.life import AgentAbort, AgentEnd, PromptRejected, SessionEnded
+from agentrail.values.events.people import ApprovalRequired
+from agentrail.values.events.plugins import PluginError, PluginEvent
+from agentrail.values.events.tools import ToolBlocked
+from agentrail.values.json import canonical, freeze
+from agentrail.values.tools import Err, Ok, result_text
+
+if TYPE_CHECKING:
+    from agentrail.testing.trace import Trace
+
+_SHORT: Final = 160
+
+
+def story(trace: Trace) -> str:
+    """Return what happened, step by step; hooks at which everybody only went on are left out."""
+    decided: dict[int, list[Decision]] = {}
+    for decision in trace.decisions:
+        decided.setdefault(decision.step, []).append(decision)
+    lines: list[str] = []
+    source = Source()
+    told = 0
+    for number, happened in enumerate(trace.steps):
+        while told <= happened.cue:
+            lines.append(_cue(trace, told, source))
+            told += 1
+        happens = [*_decisions(decided.get(number, [])), *_effects(happened.step.effects, happened.step.events)]
+        if happens and happened.plain:
+            lines.append(f"     then {_input(happened.arrival.input)}")
+        lines.extend(f"       {line}" for line in happens)
+    lines.extend(_cue(trace, place, source) for place in range(told, len(trace.script)))
+    return "\n".join(lines)
+
+
+def _cue(trace: Trace, place: int, source: Source) -> str:
+    void = "   (there was nothing to do for it)" if place in trace.void else ""
+    return f"{place + 1:>3}  {cue_code(trace.script[place], source)}{void}"
+
+
+def _decisions(decisions: list[Decision]) -> Iterator[str]:
+    for _, group in groupby(decisions, key=_occasion):
+        asked = list(group)
+        if any(_matters(decision) for decision in asked):
+            yield _shown(asked[0].hook)
+            for decision in asked:
+                yield f"  {decision.plugin}: {decided(decision)}"
+
+
+def _occasion(decision: Decision) -> tuple[object, ...]:
+    """Return what tells one run of a hook from the next."""
+    hook = decision.hook
+    return hook.moment, getattr(hook, "call_id", None), getattr(hook, "final", None)
+
+
+def _matters(decision: Decision) -> bool:
+    action = decision.action
+    if not isinstance(action, Continue):
+        return True
+    new: object = action.state
+    return bool(action.emits) or (new is not UNCHANGED and new != decision.before)
+
+
+def decided(decision: Decision) -> str:
+    """Return what a plugin decided, in words: the action, what belongs to it, and its new state."""
+    action = decision.action
+    if action is None:
+        answer = decision.answer
+        return f"raised {type(answer).__name__}: {answer}" if isinstance(answer, Exception) else f"answered {answer!r}"
+    parts = [action.kind]
+    for name in action.__fields__:
+        found: object = getattr(action, name)
+        if name in ("state", "emits", "deadline", "timeout") or found in (None, ()):
+            continue
+        parts.append(_value(found))
+    new: object = getattr(action, "state", UNCHANGED)
+    if new is not UNCHANGED and new != decision.before:
+        parts.append(f"state {_change(decision.before, new)}")
+    if action.emits and not isinstance(action, Emit):
+        parts.append(f"emits {', '.join(_value(emitted) for emitted in action.emits)}")
+    return ", ".join(parts)
+
+
+def _change(before: object, after: object) -> str:
+    """Return how a state changed: of a class with fields, only those that did."""
+    if type(before) is not type(after) or not attrs.has(type(after)):
+        return f"{_value(before)} → {_value(after)}"
+    names = (field.name for field in cast("tuple[attrs.Attribute[object], ...]", attrs.fields(type(after))))
+    pairs = ((name, getattr(before, name), getattr(after, name)) for name in names)
+    return ", ".join(f"{name} {_value(old)} → {_value(new)}" for name, old, new in pairs if old != new)
+
+
+def _shown(hook: Hook) -> str:
+    match hook:
+        case BeforeTool(name=name, args=args):
+            final = ", once more" if hook.final else ""
+            return f"{hook.moment} {name} {_value(args)}{final}"
+        case AfterTool(name=name) | OnToolError(name=name):
+            return f"{hook.moment} {name}"
+        case BeforePrompt(text=text) | BeforeSteering(text=text):
+            return f"{hook.moment} {text!r:.60}"
+        case _:
+            return hook.moment
+
+
+def _effects(effects: tuple[object, ...], events: tuple[Envelope, ...]) -> Iterator[str]:
+    for envelope in events:
+        line = _event(envelope.event)
+        if line is not None:
+            yield line
+    for effect in effects:
+        if isinstance(effect, StartCall):
+            yield f"=> {effect.name} runs with {_value(effect.args)}"
+
+
+def _event(event: Event) -> str | None:
+    match event:
+        case ToolBlocked(name=name, reason=reason):
+            return f"=> {name} is blocked: {reason}"
+        case ApprovalRequired(tool=tool, args=args):
+            return f"=> {tool} is held, with {_value(args)}"
+        case AgentAbort(reason=reason, detail=detail):
+            return f"=> the turn is aborted: {detail or reason}"
+        case AgentEnd(stop_reason=stop):
+            return f"=> the turn ends: {stop}"
+        case PromptRejected(reason=reason):
+            return f"=> the prompt is rejected: {reason}"
+        case PluginError(plugin=plugin, error=error):
+            return f"=> {plugin} broke: {error}"
+        case PluginEvent(plugin=plugin, name=name):
+            return f"=> {plugin} emits {name}"
+        case SessionEnded(reason=reason):
+            return f"=> the session ends: {reason}"
+        case _:
+            return None
+
+
+def _input(given: AnyInput) -> str:
+    match given:
+        case StreamEnded(response=response):
+            return f"the model says {text_of(response.parts)!r:.60}"
+        case ToolReturned(call_id=call_id):
+            return f"call {call_id} returns"
+        case AskSettled():
+            return "a plugin's question fails"
+        case TimerFired(timer=timer):
+            return f"the timer `{timer}` fires"
+        case _:
+            return type(given).__name__
+
+
+def _value(found: object) -> str:
+    """Return *found*, short."""
+    if isinstance(found, dict):
+        text = canonical(freeze(cast("object", found)))
+    elif isinstance(found, Ok | Err):
+        text = repr(result_text(found))
+    else:
+        text = repr(found)
+    return text if len(text) <= _SHORT else f"{text[: _SHORT - 1]}…"

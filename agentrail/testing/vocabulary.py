@@ -1,0 +1,116 @@
+"""The words that plugins know: tools, arguments, figures and texts that stand in their code and in their options.
+
+Chance seldom says "delete_account" or 501. Whoever looks for what plugins do wrong has to speak their language, and it
+is written in them: in the constants of their methods, in the constants of their module that these name, and in their
+options.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from types import CodeType, FunctionType
+from typing import Final, cast
+
+import attrs
+
+from agentrail.hooks.plugin import AnyPlugin, Attachable, Plugin
+from agentrail.hooks.seats import unkeyed
+from agentrail.values.value import Value, value
+
+MOST: Final = 60
+"""Words of one plugin, at most; a long list of commands says no more than its beginning."""
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,30}")
+_LONG: Final = 60
+_BIG: Final = 10**9
+
+COMMON_NAMES: Final = ("read", "write", "run")
+COMMON_ARGS: Final = ("path", "command")
+COMMON_TEXTS: Final = ("a", "ls", "rm -rf /")
+
+
+@value
+class Vocabulary(Value):
+    """Words to make calls and texts of."""
+
+    names: tuple[str, ...]
+    """What may be the name of a tool or of an argument."""
+    texts: tuple[str, ...]
+    """What may be said."""
+    numbers: tuple[int | float, ...]
+    """Figures, with their neighbours."""
+
+
+def vocabulary(plugins: Iterable[Attachable]) -> Vocabulary:
+    """Return the words of *plugins*, and a few that are common."""
+    names: dict[str, None] = {}
+    texts: dict[str, None] = {}
+    numbers: dict[int | float, None] = dict.fromkeys((0, 1, -1))
+    for given in plugins:
+        for word in _first(_words(unkeyed(given)[1])):
+            if isinstance(word, str):
+                texts[word] = None
+                if _NAME.fullmatch(word):
+                    names[word] = None
+            else:
+                numbers.update(dict.fromkeys((word, word + 1, word - 1)))
+    names.update(dict.fromkeys((*COMMON_NAMES, *COMMON_ARGS)))
+    texts.update(dict.fromkeys(COMMON_TEXTS))
+    return Vocabulary(tuple(names), tuple(texts), tuple(numbers))
+
+
+def _first(words: Iterator[str | int | float]) -> list[str | int | float]:
+    """Return the first words, each once: numbers and texts are told apart by their type."""
+    found: dict[tuple[type, object], str | int | float] = {}
+    for word in words:
+        found.setdefault((type(word), word), word)
+        if len(found) >= MOST:
+            break
+    return list(found.values())
+
+
+def _words(plugin: AnyPlugin) -> Iterator[str | int | float]:
+    for cls in type(plugin).__mro__:
+        if cls in (Plugin, AnyPlugin, object):
+            continue
+        for name, found in vars(cls).items():
+            if isinstance(found, FunctionType) and not name.startswith("__"):
+                yield from _of_code(found.__code__, found.__globals__, found.__doc__)
+    if attrs.has(type(plugin)):
+        for field in cast("tuple[attrs.Attribute[object], ...]", attrs.fields(cast("type", type(plugin)))):
+            yield from _plain(getattr(plugin, field.name))
+
+
+def _of_code(code: CodeType, known: Mapping[str, object], doc: str | None) -> Iterator[str | int | float]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _of_code(constant, known, None)
+        elif constant is not doc and constant != doc:
+            yield from _plain(constant)
+    for name in code.co_names:
+        found = known.get(name)
+        if isinstance(found, str | int | float | tuple | frozenset | set | list | dict):
+            yield from _plain(cast("object", found))
+
+
+def _plain(found: object) -> Iterator[str | int | float]:
+    """Yield the words in *found*: texts of one line, and figures."""
+    match found:
+        case Mapping():
+            for key, item in cast("Mapping[object, object]", found).items():
+                yield from _plain(key)
+                yield from _plain(item)
+        case tuple() | list():
+            for item in cast("tuple[object, ...]", found):
+                yield from _plain(item)
+        case set() | frozenset():
+            words = (word for item in cast("frozenset[object]", found) for word in _plain(item))
+            yield from sorted(words, key=repr)
+        case str() if type(found) is str and found == found.strip(" `=") and 0 < len(found) <= _LONG:
+            if found.isprintable():
+                yield found
+        case int() | float() if type(found) in (int, float) and abs(found) < _BIG:
+            yield found
+        case _:
+            return

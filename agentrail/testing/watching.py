@@ -1,0 +1,78 @@
+"""Seeing what each plugin decides, while a session runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import cast
+
+from agentrail.hooks.actions import Action
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.records import HOOK_NAMES, Hook
+from agentrail.values.value import Value, value
+
+Method = Callable[[Hook, object, Context], object]
+
+
+@value
+class Decision(Value):
+    """What one plugin decided at one hook."""
+
+    step: int
+    """At which step of the trace, from 0."""
+    plugin: str
+    """Who."""
+    hook: Hook
+    """What it was shown."""
+    before: object
+    """Its state before."""
+    answer: object
+    """Its answer: an action, or what it raised."""
+
+    @property
+    def action(self) -> Action[object] | None:
+        """Its action, if the answer is one."""
+        answer: object = self.answer
+        return cast("Action[object]", answer) if isinstance(answer, Action) else None
+
+
+class Watch:
+    """Stands in front of plugins and writes down what they decide."""
+
+    def __init__(self) -> None:
+        self.decisions: list[Decision] = []
+        self.step = 0
+
+    def over(self, key: str, plugin: AnyPlugin) -> AnyPlugin:
+        """Return something that answers as *plugin* does, and is watched."""
+        return cast("AnyPlugin", _Watched(self, key, plugin))
+
+    def forget(self, step: int) -> None:
+        """Forget what was decided from *step* on."""
+        self.decisions = [decision for decision in self.decisions if decision.step < step]
+
+    def asks(self, key: str, method: Method, hook: Hook, state: object, ctx: Context) -> object:
+        """Ask a plugin, and write down what it says."""
+        try:
+            answer = method(hook, state, ctx)
+        except Exception as error:
+            self.decisions.append(Decision(self.step, key, hook, state, error))
+            raise
+        self.decisions.append(Decision(self.step, key, hook, state, answer))
+        return answer
+
+
+class _Watched:
+    """Looks like a plugin to whoever asks it."""
+
+    def __init__(self, watch: Watch, key: str, plugin: AnyPlugin) -> None:
+        self._watch = watch
+        self._key = key
+        self._plugin = plugin
+
+    def __getattr__(self, name: str) -> object:
+        found: object = getattr(self._plugin, name)
+        if name not in HOOK_NAMES:
+            return found
+        return partial(self._watch.asks, self._key, cast("Method", found))

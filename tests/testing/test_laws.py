@@ -1,0 +1,47 @@
+from collections.abc import Callable
+
+import pytest
+
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.plugins import BudgetGuard, EventLogger, HumanApproval, SecurityGuard
+from agentrail.testing import LAWS, LawBrokenError, check_plugin
+from tests.testing.candidates import Careless, Dice, Hoarder, Memory, Redirect, SpendCounter, Turns
+
+BROKEN: dict[type[AnyPlugin], tuple[str, str]] = {
+    Dice: ("the same answer", "before_tool"),
+    Careless: ("no exception", "before_tool"),
+    Memory: ("nothing is changed", "before_prompt"),
+    Hoarder: ("a state that can be kept", "before_tool"),
+}
+
+
+def broken_by(plugin: AnyPlugin) -> LawBrokenError:
+    with pytest.raises(LawBrokenError) as broken:
+        check_plugin(plugin)
+    return broken.value
+
+
+@pytest.mark.parametrize(
+    "make", [SpendCounter, Redirect, Turns, SecurityGuard, HumanApproval, BudgetGuard, EventLogger], ids=str
+)
+def test_a_plugin_that_obeys_the_laws_passes(make: Callable[[], AnyPlugin]) -> None:
+    check_plugin(make(), examples=30)
+
+
+@pytest.mark.parametrize("cls", BROKEN)
+def test_a_broken_law_is_named_with_the_hook(cls: type[AnyPlugin]) -> None:
+    broken = broken_by(cls())
+    assert (broken.law, broken.where) == BROKEN[cls]
+    assert LAWS[broken.law] in str(broken)
+
+
+@pytest.mark.parametrize("cls", BROKEN)
+def test_the_printed_example_is_a_test_that_fails_the_same_way(cls: type[AnyPlugin]) -> None:
+    broken = broken_by(cls())
+    module: dict[str, object] = {}
+    exec(broken.example, module)  # noqa: S102 - what we have printed
+    (test,) = (found for name, found in module.items() if name.startswith("test_"))
+    assert callable(test)
+    with pytest.raises(LawBrokenError) as again:
+        test()
+    assert (again.value.law, again.value.where) == (broken.law, broken.where)
