@@ -10,6 +10,7 @@ PIP := $(PY) -m pip --quiet --disable-pip-version-check --no-input
 SOURCES := $(wildcard agentrail tests property_tests docs/examples)
 COGGED := README.md $(shell find docs -name '*.md')
 COG := $(PY) -m cogapp
+NPM_SERVERS := @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31
 
 ##@ Use
 
@@ -33,6 +34,8 @@ mutants: .venv/test ## break the code on purpose and see that a test notices
 
 sandbox-tools: ## install what confines commands (bubblewrap), with the system's package manager
 	@command -v bwrap >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q bubblewrap || { apt-get update -q && apt-get install -y -q bubblewrap; }; }
+
+mcp-servers: build/mcp/.installed ## install the MCP servers from npm that tests talk to
 
 ##@ Work on it
 
@@ -86,6 +89,12 @@ pyright: .venv/lint
 	$(PIP) install --group test
 	@touch $@
 
+# Of the same versions each time, by name, without their scripts; without node the tests that need them are skipped.
+build/mcp/.installed: Makefile
+	@command -v npm >/dev/null || { echo "npm is not installed: the tests with MCP servers from npm are skipped" >&2; exit 1; }
+	npm install --prefix build/mcp --no-save --ignore-scripts --no-audit --no-fund --loglevel=error $(NPM_SERVERS)
+	@touch $@
+
 .venv/lint: .venv/test
 	$(PIP) install --group lint
 	@touch $@
@@ -93,5 +102,5 @@ pyright: .venv/lint
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run sandbox-tools test properties campaign bench mutants check lint fix docs clean help
+.PHONY: run sandbox-tools mcp-servers test properties campaign bench mutants check lint fix docs clean help
 .PHONY: format-check rules async-rules contracts docs-check mypy pyright

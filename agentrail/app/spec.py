@@ -27,7 +27,7 @@ class SessionSpec(Options):
     model: str | Model = ""
     """The model: a name such as `demo` or `anthropic:…`, or a `Model` object."""
     tools: Sequence[object] = ()
-    """Tools: decorated async functions, or objects with `spec` and `execute`."""
+    """Tools: decorated functions, objects with `spec` and `execute`, and MCP servers."""
     plugins: Sequence[Attachable] = ()
     """Plugins; one of each class, unless given a key."""
     system: str = ""

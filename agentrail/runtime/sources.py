@@ -66,9 +66,9 @@ class RunningSource:
         problem = "it ended"
         try:
             await self._source.supply(self._look().setup.working_dir, self.offer)
-        except CRASHES as error:
+        except* CRASHES as group:  # what was cancelled beside it goes on its way
             log.debug("the source `%s` failed", self._source.name, exc_info=True)
-            problem = described(_innermost(error))
+            problem = described(_innermost(group))
         log.warning("the source of tools `%s` is started again soon: %s", self._source.name, problem)
         self._failures = 1 if trio.current_time() - began > STEADY else self._failures + 1
         await self.offer((), (problem,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from contextlib import AbstractAsyncContextManager
 from importlib.metadata import version
 from typing import Final
 
@@ -11,6 +12,7 @@ import anyio
 import httpx2
 import trio
 from mcp import Client, MCPError
+from mcp.client._transport import TransportStreams
 from mcp.client.session import IncomingMessage
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import SubscriptionLost
@@ -30,6 +32,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from agentrail.adapters.mcp.adopting import MAX_TOOLS, adopt
 from agentrail.adapters.mcp.pipes import Pipes
 from agentrail.adapters.mcp.server import McpServer
+from agentrail.adapters.mcp.sifting import Sieve
 from agentrail.errors import McpFailed, ToolError
 from agentrail.ports.source import Offer
 from agentrail.values.json import JsonObject
@@ -69,7 +72,7 @@ async def serve(server: McpServer, working_dir: str, offer: Offer) -> None:
         else:
             pipes = Pipes(server, working_dir)
             nursery.start_soon(pipes.run)
-            await connection.keep(Client(pipes, message_handler=connection.on_message, client_info=_ourselves()))
+            await connection.keep(pipes)
 
 
 def _ourselves() -> Implementation:
@@ -95,8 +98,7 @@ class Connection:
         with trio.CancelScope(shield=True) as talking:  # it has a deadline as soon as it is to end
             nursery.start_soon(self._leave_when_cancelled, talking)
             async with httpx2.AsyncClient(headers=self._server.headers, timeout=TIMES) as http:
-                transport = streamable_http_client(self._server.url, http_client=http)
-                await self.keep(Client(transport, message_handler=self.on_message, client_info=_ourselves()))
+                await self.keep(streamable_http_client(self._server.url, http_client=http))
 
     async def _leave_when_cancelled(self, talking: trio.CancelScope) -> None:
         try:
@@ -106,12 +108,15 @@ class Connection:
             self._leaving = True
             self._wake.set()
 
-    async def keep(self, client: Client) -> None:
-        """Own the client: enter it, follow the list of tools, leave it."""
+    async def keep(self, transport: AbstractAsyncContextManager[TransportStreams]) -> None:
+        """Own a client: enter it, follow the list of tools, leave it."""
+        sieve = Sieve(transport)
+        client = Client(sieve, message_handler=self.on_message, client_info=_ourselves(), cache=None)
         with trio.CancelScope(deadline=trio.current_time() + self._server.start_timeout) as patience:
             async with client, trio.open_nursery() as nursery:  # noqa: TID251 - see above
                 self._client = client
-                await self._look(client)
+                sieve.version = client.protocol_version
+                await self._look(client, sieve)
                 capability = client.server_capabilities.tools
                 if capability and capability.list_changed and client.protocol_version in MODERN_PROTOCOL_VERSIONS:
                     nursery.start_soon(self._listen, client)
@@ -121,13 +126,13 @@ class Connection:
                     self._wake = trio.Event()
                     patience.deadline = trio.current_time() + PATIENCE
                     if not self._leaving:
-                        await self._look(client)
+                        await self._look(client, sieve)
                         await trio.sleep(PAUSE)
                 nursery.cancel_scope.cancel()
         if patience.cancelled_caught:
             raise McpFailed(self._server.name, SILENT)
 
-    async def _look(self, client: Client) -> None:
+    async def _look(self, client: Client, sieve: Sieve) -> None:
         """Ask for the tools there are, and offer them."""
         listed: list[Listed] = []
         cursor: str | None = None
@@ -138,7 +143,7 @@ class Connection:
             if not cursor or not page.tools:
                 break
         tools, problems = await trio.to_thread.run_sync(adopt, self._server, listed, self.call)
-        await self._offer(tools, problems)
+        await self._offer(tools, (*sieve.take_problems(), *problems))
 
     async def _listen(self, client: Client) -> None:
         """Hear of changes from a server that tells only those who subscribe."""

@@ -43,7 +43,7 @@ class Pipes:
 
     def __init__(self, server: McpServer, working_dir: str) -> None:
         self._name = server.name
-        self._argv = server.command
+        self._argv = tuple(server.command)
         self._folder = working_dir if server.working_dir is None else server.working_dir
         inherited = {name: os.environ[name] for name in server.inherit if name in os.environ}
         self._env = {**clean_environment(), **inherited, **server.env}
@@ -104,17 +104,16 @@ class Pipes:
     async def _read(self, stdout: trio.abc.ReceiveStream) -> None:
         """Pass on what it says; whatever is no message is left out."""
         begun = bytearray()
-        with self._heard:
-            while chunk := await stdout.receive_some(CHUNK):
-                lines = bytes(chunk).split(b"\n")
-                for line in lines[:-1]:
-                    await self._hear(bytes(begun) + line)
-                    begun.clear()
-                begun += lines[-1]
-                if len(begun) > MAX_MESSAGE:
-                    raise McpFailed(self._name, f"it sent a message of more than {MAX_MESSAGE} bytes and was ended")
-            await trio.sleep(LAST_WORDS)
-            raise McpFailed(self._name, "it closed its output and was ended")
+        while chunk := await stdout.receive_some(CHUNK):
+            lines = bytes(chunk).split(b"\n")
+            for line in lines[:-1]:
+                await self._hear(bytes(begun) + line)
+                begun.clear()
+            begun += lines[-1]
+            if len(begun) > MAX_MESSAGE:
+                raise McpFailed(self._name, f"it sent a message of more than {MAX_MESSAGE} bytes and was ended")
+        await trio.sleep(LAST_WORDS)
+        raise McpFailed(self._name, "it closed its output and was ended")
 
     async def _hear(self, line: bytes) -> None:
         try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from types import MappingProxyType
@@ -43,7 +43,7 @@ def _texts(given: Mapping[str, str]) -> Mapping[str, str]:
 class McpServer(Value):
     """A server whose tools a session has as `name__tool`: a command that is run, or a URL that is called."""
 
-    command: tuple[str, ...] = attrs.field(default=(), converter=_words)
+    command: Sequence[str] = attrs.field(default=(), converter=_words)
     """The program and its arguments; no shell sees them."""
     url: str = attrs.field(default="", kw_only=True)
     """Where a server is that speaks streamable HTTP."""
@@ -51,7 +51,7 @@ class McpServer(Value):
     """What goes before the names of its tools."""
     env: Mapping[str, str] = attrs.field(default=NOTHING, converter=_texts, kw_only=True)
     """Variables for the command, beside a few harmless ones of our own environment."""
-    inherit: tuple[str, ...] = attrs.field(default=(), converter=_words, kw_only=True)
+    inherit: Sequence[str] = attrs.field(default=(), converter=_words, kw_only=True)
     """Names of variables of our own environment that the command gets too, such as those of its keys."""
     headers: Mapping[str, str] = attrs.field(default=NOTHING, converter=_texts, kw_only=True)
     """Headers of each request to the URL."""
@@ -63,7 +63,7 @@ class McpServer(Value):
     """Seconds that a start may take; the session is there only then."""
     trust_hints: bool = attrs.field(default=False, kw_only=True)
     """Whether what the server says of the effects of its tools counts; otherwise each is `unsafe`."""
-    requires: tuple[str, ...] = attrs.field(default=("mcp",), converter=_words, kw_only=True)
+    requires: Sequence[str] = attrs.field(default=("mcp",), converter=_words, kw_only=True)
     """What plugins are told that its tools touch."""
 
     def __attrs_post_init__(self) -> None:
@@ -76,13 +76,20 @@ class McpServer(Value):
 
     def check(self) -> None:
         """Raise `ExtraMissing` if the package that speaks the protocol is not installed."""
-        if find_spec("mcp") is None:
+        if not _is_installed():
             raise ExtraMissing(WANTED, "mcp")
 
     async def supply(self, working_dir: str, offer: Offer) -> None:
         """Connect, offer the server's tools, follow their changes; raise why that is over."""
         module = await trio.to_thread.run_sync(import_module, CONNECTION)
         await cast("Serve", module.serve)(self, working_dir, offer)
+
+
+def _is_installed() -> bool:
+    try:
+        return find_spec("mcp") is not None
+    except ValueError:  # it is kept from being imported
+        return False
 
 
 def _is_url(url: str) -> bool:

@@ -1,0 +1,106 @@
+"""Taking tools that break the protocol out of a list, so that one of them does not spoil it for the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Self, cast
+
+from mcp.client._transport import ReadStream, TransportStreams
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCResponse
+from mcp_types import methods
+from pydantic import ValidationError
+
+LISTING = "tools/list"
+
+Item = SessionMessage | Exception
+
+
+class Sieve:
+    """A transport around another one."""
+
+    __slots__ = ("_inner", "_problems", "version")
+
+    def __init__(self, inner: AbstractAsyncContextManager[TransportStreams]) -> None:
+        self._inner = inner
+        self._problems: list[str] = []
+        self.version = ""
+
+    async def __aenter__(self) -> TransportStreams:
+        heard, said = await self._inner.__aenter__()
+        return Sifted(heard, self._sift), said
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._inner.__aexit__(kind, error, trace)
+
+    def take_problems(self) -> list[str]:
+        """Return why tools were taken out since this was last asked."""
+        problems, self._problems = self._problems, []
+        return problems
+
+    def _sift(self, item: Item) -> None:
+        if not self.version or not isinstance(item, SessionMessage) or not isinstance(item.message, JSONRPCResponse):
+            return
+        result = cast("dict[str, object]", item.message.result)
+        listed = result.get("tools")
+        if isinstance(listed, list):
+            result["tools"] = [tool for tool in cast("list[object]", listed) if self._is_sound(result, tool)]
+
+    def _is_sound(self, result: dict[str, object], tool: object) -> bool:
+        try:
+            methods.validate_server_result(LISTING, self.version, {**result, "tools": [tool]})
+        except ValidationError as error:
+            named = cast("dict[str, object]", tool).get("name") if isinstance(tool, dict) else None
+            first = error.errors(include_url=False, include_input=False)[0]
+            at = ".".join(map(str, first["loc"][2:]))
+            self._problems.append(
+                f"`{str(named)[:100]}` is left out: its `{at[:100]}` breaks the protocol: {first['msg']}"
+            )
+            return False
+        return True
+
+
+class Sifted:
+    """What comes from a server, sifted."""
+
+    __slots__ = ("_inner", "_sift")
+
+    def __init__(self, inner: ReadStream[Item], sift: Callable[[Item], None]) -> None:
+        self._inner = inner
+        self._sift = sift
+
+    @property
+    def last_context(self) -> object:
+        """What the package `mcp` hands on beside a message."""
+        return getattr(self._inner, "last_context", None)
+
+    async def receive(self) -> Item:
+        """Return the next message."""
+        item = await self._inner.receive()
+        self._sift(item)
+        return item
+
+    async def aclose(self) -> None:
+        """Hear no more."""
+        await self._inner.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Item:
+        item = await anext(self._inner)
+        self._sift(item)
+        return item
+
+    async def __aenter__(self) -> Self:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> bool | None:
+        return await self._inner.__aexit__(exc_type, exc_val, exc_tb)

@@ -1,0 +1,24 @@
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
+
+from tests.mcp.rig import Marked
+from tests.runtime.world import World, open_world
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    async with open_world() as opened:
+        yield opened
+
+
+@pytest.fixture
+def marked() -> Iterator[Marked]:
+    made = Marked()
+    yield made
+    for pid in made.alive():  # of this very test
+        os.kill(pid, signal.SIGKILL)

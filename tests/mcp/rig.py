@@ -1,0 +1,153 @@
+"""Sessions that call what they are told to, and servers to be called."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+
+import trio
+
+from agentrail.adapters.mcp import McpServer
+from agentrail.ports.model import Model
+from agentrail.runtime.handle import SessionHandle
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.testing.scripted import Element
+from agentrail.values.json import Json
+from agentrail.values.messages import ToolMessage
+from agentrail.values.stream import ModelRequest
+
+HERE = Path(__file__).parent
+SMALL = (sys.executable, str(HERE / "small.py"))
+RAW = (sys.executable, "-I", "-S", str(HERE / "raw.py"))
+
+NUMBERS = count()
+
+PATIENCE = 20.0
+
+
+def obedient() -> Model:
+    """A model that calls the tool which the prompt names."""
+
+    def obey(request: ModelRequest) -> Element:
+        last = request.messages[-1]
+        if isinstance(last, ToolMessage):
+            return "done"
+        wanted = json.loads(last.text)
+        return say(calls=[call(wanted["tool"], wanted["args"])])
+
+    return ScriptedModel([obey], repeat_last=True)
+
+
+def asked(tool: str, args: Mapping[str, Json]) -> str:
+    return json.dumps({"tool": tool, "args": args})
+
+
+async def use(session: SessionHandle, tool: str, **args: Json) -> ToolMessage:
+    """Have the session call a tool; return what came of it."""
+    with trio.fail_after(PATIENCE):
+        await session.ask(asked(tool, args))
+    last = session.messages()[-2]
+    assert isinstance(last, ToolMessage)
+    return last
+
+
+async def until(holds: Callable[[], object], seconds: float = PATIENCE) -> None:
+    """Wait until something *holds* of the world outside."""
+    with trio.fail_after(seconds):
+        while not holds():  # noqa: ASYNC110 - only the system knows
+            await trio.sleep(0.005)
+
+
+def processes(marked: str) -> list[int]:
+    """Return the processes whose command or environment has a text in it."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            said = (folder / "cmdline").read_bytes() + (folder / "environ").read_bytes()
+            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if marked.encode() in said and state != "Z" and int(folder.name) != os.getpid():
+            found.append(int(folder.name))
+    return found
+
+
+class Marked:
+    """A command whose processes, and whatever they start, can be told from others."""
+
+    def __init__(self) -> None:
+        self.mark = f"mcp-mark-{os.getpid()}-{next(NUMBERS)}"
+
+    def server(self, command: Sequence[str], **options: object) -> McpServer:
+        return McpServer(command, env={"MARK": self.mark}, **options)  # type: ignore[arg-type]  # a test may give any
+
+    def alive(self) -> list[int]:
+        return processes(self.mark)
+
+    def named(self, part: str) -> list[int]:
+        return [pid for pid in self.alive() if part in _command(pid)]
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").replace("\0", " ")
+    except OSError:
+        return ""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    assert isinstance(port, int)
+    return port
+
+
+class Remote:
+    """A server that is called by HTTP, and that can be ended and started again."""
+
+    def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
+        self.port = free_port()
+        self._command = [word.replace("{port}", str(self.port)) for word in command]
+        self._env = {**os.environ, **env, "PORT": str(self.port)}
+        self._process: subprocess.Popen[bytes] | None = None
+        self.url = f"http://127.0.0.1:{self.port}/mcp"
+
+    async def start(self) -> None:
+        self._process = subprocess.Popen(  # noqa: ASYNC220, S603 - one of ours or from npm
+            self._command, env=self._env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        await until(self._accepts)
+
+    def _accepts(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def kill(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+
+
+@asynccontextmanager
+async def remote(*command: str, **env: str) -> AsyncIterator[Remote]:
+    started = Remote(command, env)
+    await started.start()
+    try:
+        yield started
+    finally:
+        started.kill()
+
+
+def node_server(name: str) -> tuple[str, ...] | None:
+    """Return the command of a server from npm, if it and node are there."""
+    folder = HERE.parents[1] / "build" / "mcp" / "node_modules" / "@modelcontextprotocol" / f"server-{name}"
+    node = shutil.which("node")
+    return (node, str(folder / "dist" / "index.js")) if node and folder.is_dir() else None

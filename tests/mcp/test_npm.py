@@ -1,0 +1,105 @@
+"""Servers that everybody uses, from npm: `make mcp-servers` installs them."""
+
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from agentrail.adapters.mcp import McpServer
+from agentrail.values.content import Image
+from agentrail.values.events.tools import ToolExecutionUpdate
+from tests.mcp.rig import Marked, asked, node_server, obedient, remote, until, use
+from tests.runtime.world import World, open_world
+
+EVERYTHING = node_server("everything")
+FILES = node_server("filesystem")
+
+pytestmark = pytest.mark.skipif(
+    EVERYTHING is None or FILES is None, reason="the servers from npm are not installed: run `make mcp-servers`"
+)
+
+LONG = "everything__trigger-long-running-operation"
+
+
+@pytest.fixture(params=["stdio", "http"])
+async def everything(request: pytest.FixtureRequest, marked: Marked) -> AsyncIterator[McpServer]:
+    assert EVERYTHING is not None
+    if request.param == "stdio":
+        yield marked.server(EVERYTHING, name="everything")
+        return
+    async with remote(*EVERYTHING, "streamableHttp") as started:
+        yield McpServer(url=started.url, name="everything")
+
+
+async def test_list_call_and_look(world: World, everything: McpServer) -> None:
+    session = await world.spawn(obedient(), tools=[everything])
+    assert {"everything__echo", "everything__get-sum", LONG} <= session.inspect().tools.keys()
+    assert (await use(session, "everything__echo", message="hi")).text == "Echo: hi"
+    assert (await use(session, "everything__get-sum", a=2, b=3)).text == "The sum of 2 and 3 is 5."
+    parts = (await use(session, "everything__get-tiny-image")).parts
+    assert [part.media_type for part in parts if isinstance(part, Image)] == ["image/png"]
+    structured = await use(session, "everything__get-structured-content", location="New York")
+    assert structured.details is not None
+    assert set(structured.details) == {"structured"}
+
+
+async def test_progress(world: World, everything: McpServer) -> None:
+    session = await world.spawn(obedient(), tools=[everything])
+    assert not (await use(session, LONG, duration=0.4, steps=4)).is_error
+    await trio.testing.wait_all_tasks_blocked()
+    updates = [event.update for event in world.heard(session).of(ToolExecutionUpdate)]
+    assert updates[:3] == ["1 of 4", "2 of 4", "3 of 4"]
+
+
+async def test_cancel(world: World, everything: McpServer) -> None:
+    session = await world.spawn(obedient(), tools=[everything])
+    await session.prompt(asked(LONG, {"duration": 1000, "steps": 10_000}))
+    await until(lambda: world.heard(session).of(ToolExecutionUpdate))
+    start = trio.current_time()
+    await session.abort()
+    assert trio.current_time() - start < 0.2
+    assert (await use(session, "everything__echo", message="still here")).text == "Echo: still here"
+
+
+async def test_killed_in_the_middle(world: World, marked: Marked) -> None:
+    assert EVERYTHING is not None
+    session = await world.spawn(obedient(), tools=[marked.server(EVERYTHING, name="everything")])
+    await session.prompt(asked(LONG, {"duration": 1000, "steps": 10_000}))
+    await until(lambda: world.heard(session).of(ToolExecutionUpdate))
+    (server,) = (pid for pid in marked.named("server-everything") if pid not in marked.named("launcher.py"))
+    os.kill(server, signal.SIGKILL)
+    await until(lambda: session.status().phase == "idle", 5)
+    assert "gave no answer" in session.messages()[-2].text
+    await until(lambda: not session.inspect().tools)
+    await until(lambda: session.inspect().tools)
+    assert (await use(session, "everything__echo", message="back")).text == "Echo: back"
+
+
+async def test_nothing_is_left_behind_when_it_is_stopped_and_cannot_hear_of_it(marked: Marked) -> None:
+    assert EVERYTHING is not None
+    async with open_world() as world:
+        session = await world.spawn(obedient(), tools=[marked.server(EVERYTHING, name="everything")])
+        await session.prompt(asked(LONG, {"duration": 1000, "steps": 10_000}))
+        await until(lambda: world.heard(session).of(ToolExecutionUpdate))
+        (server,) = (pid for pid in marked.named("server-everything") if pid not in marked.named("launcher.py"))
+        os.kill(server, signal.SIGSTOP)
+        await session.stop()
+        await until(lambda: marked.alive() == [], 1)
+
+
+async def test_files(world: World, marked: Marked, tmp_path: Path) -> None:
+    assert FILES is not None
+    server = marked.server((*FILES, str(tmp_path)), name="files", working_dir=str(tmp_path))
+    session = await world.spawn(obedient(), tools=[server])
+    note = str(tmp_path / "note.txt")
+    assert not (await use(session, "files__write_file", path=note, content="tea at four")).is_error
+    assert (tmp_path / "note.txt").read_text(encoding="utf-8") == "tea at four"
+    assert (await use(session, "files__read_text_file", path=note)).text == "tea at four"
+    assert (await use(session, "files__list_directory", path=str(tmp_path))).text == "[FILE] note.txt"
+    outside = await use(session, "files__read_text_file", path="/etc/passwd")
+    assert outside.is_error
+    assert "denied" in outside.text

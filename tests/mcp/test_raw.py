@@ -1,0 +1,194 @@
+"""Servers without manners: each is an error of its own, and never more than that."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import trio
+import trio.testing
+from mcp.types import CallToolResult
+
+from agentrail.adapters.mcp import McpServer, connection
+from agentrail.adapters.mcp.results import result_of
+from agentrail.errors import BadMcpServer, BadSpec
+from agentrail.values.content import Data, Image, Text
+from agentrail.values.events.tools import ToolsUpdated
+from agentrail.values.tools import ok
+from tests.mcp.rig import RAW, Marked, obedient, until, use
+from tests.runtime.tools import quick
+from tests.runtime.world import World
+
+
+def raw(marked: Marked, wrong: str, *more: str, **options: object) -> McpServer:
+    return marked.server((*RAW, wrong, *more), name="raw", **options)
+
+
+async def test_tools_that_will_not_do_are_reported_and_left_out(world: World, marked: Marked) -> None:
+    session = await world.spawn(obedient(), tools=[raw(marked, "bad tools")])
+    assert tuple(session.inspect().tools) == ("raw__good", "raw__silent")
+    assert session.inspect().tools["raw__silent"].spec.description == "The tool `silent`."
+    await trio.testing.wait_all_tasks_blocked()
+    (updated,) = world.heard(session).of(ToolsUpdated)
+    assert [problem.partition(" is left out: ")[0] for problem in updated.problems] == [
+        "`array`",
+        "`broken`",
+        "`raw__no good`",
+        f"`raw__{'n' * 80}`",
+        "`raw__leading`",
+        "`raw__huge`",
+        "`raw__good`",
+    ]
+    assert updated.problems[0].endswith("its `inputSchema.type` breaks the protocol: Input should be 'object'")
+
+
+async def test_a_server_of_an_older_protocol_tells_of_changes(world: World, marked: Marked) -> None:
+    session = await world.spawn(obedient(), tools=[raw(marked, "changes")])
+    assert (await use(session, "raw__good")).text == "2 tools"
+    await until(lambda: tuple(session.inspect().tools) == ("raw__good", "raw__more"))
+    assert (await use(session, "raw__more")).text == "0 tools"
+    await until(lambda: not session.inspect().tools)
+    assert [event.attached for event in world.heard(session).of(ToolsUpdated)] == [("raw__good",), ("raw__more",), ()]
+
+
+PARTS = [
+    {"type": "text", "text": "t" * 1_000_001},
+    {"type": "image", "mimeType": "image/png", "data": "!not base64!"},
+    {"type": "image", "mimeType": "image/x-odd", "data": "AAAA"},
+    {"type": "image", "mimeType": "image/png", "data": "A" * 5_000_004},
+    {"type": "image", "mimeType": "image/png", "data": "AAAA"},
+    {"type": "audio", "mimeType": "audio/wav", "data": "AAAA"},
+    {"type": "resource_link", "uri": "file:///a.txt", "name": "a"},
+    {"type": "resource", "resource": {"uri": "file:///b.txt", "text": "bee"}},
+    {"type": "resource", "resource": {"uri": "file:///c.bin", "blob": "AAAA"}},
+]
+
+
+def test_parts_that_are_too_long_or_of_no_use_are_left_out_with_a_note() -> None:
+    answer = CallToolResult.model_validate({"content": PARTS, "structuredContent": {"much": "x" * 100_000}})
+    assert result_of(answer) == ok(
+        [
+            Text(f"{'t' * 1_000_000}\n[1 more characters are left out]"),
+            Text("[an image (image/png, 12 characters of base64) is left out]"),
+            Text("[an image (image/x-odd, 4 characters of base64) is left out]"),
+            Text("[an image (image/png, 5000004 characters of base64) is left out]"),
+            Image("image/png", "AAAA"),
+            Text("[a sound (audio/wav, 4 characters of base64) is left out]"),
+            Text("[a link: a] file:///a.txt"),
+            Text("[file:///b.txt]\nbee"),
+            Text("[a file (file:///c.bin) is left out]"),
+            Text("[structured content of more than 65536 bytes, or no JSON, is left out]"),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "parts", "is_error"),
+    [
+        ("many", (*(Text(str(number)) for number in range(100)), Text("[3 more parts are left out]")), False),
+        ("nothing", (Text("done"),), False),
+        ("failed", (Text("the tool failed and does not say why"),), True),
+        ("data", (Data({"a": (1, None)}),), False),
+    ],
+)
+async def test_odd_answers(world: World, marked: Marked, wrong: str, parts: tuple[object, ...], is_error: bool) -> None:
+    session = await world.spawn(obedient(), tools=[raw(marked, wrong)])
+    came = await use(session, "raw__good")
+    assert (came.parts, came.is_error) == (parts, is_error)
+
+
+async def test_an_answer_that_is_none(world: World, marked: Marked) -> None:
+    session = await world.spawn(obedient(), tools=[raw(marked, "no result")])
+    came = await use(session, "raw__good")
+    assert came.is_error
+    assert came.text.startswith("the MCP server `raw` gave no answer to this call (ValidationError")
+    assert tuple(session.inspect().tools) == ("raw__good",)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ("long message", "it sent a message of more than 8388608 bytes and was ended"),
+        ("hangs up", "it closed its output and was ended"),
+    ],
+)
+async def test_a_server_that_breaks_the_connection(world: World, marked: Marked, wrong: str, why: str) -> None:
+    session = await world.spawn(obedient(), tools=[raw(marked, wrong)])
+    assert "gave no answer" in (await use(session, "raw__good")).text
+    await until(lambda: len(world.heard(session).of(ToolsUpdated)) > 1)
+    gone = ToolsUpdated((), ("raw__good",), "raw", (f"McpFailed: the MCP server `raw` is not there: {why}",))
+    assert world.heard(session).of(ToolsUpdated)[1] == gone
+    await session.stop()
+    await until(lambda: marked.alive() == [], 2)
+
+
+async def test_a_call_has_its_time(world: World, marked: Marked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "PATIENCE", 0.3)
+    session = await world.spawn(obedient(), tools=[raw(marked, "deaf", timeout=0.3)])
+    assert (await use(session, "raw__good")).is_error
+    await until(lambda: not session.inspect().tools)  # it is ended and started again
+    await until(lambda: session.inspect().tools)
+
+
+FAILURES: dict[str, tuple[Callable[[Marked], McpServer], str]] = {
+    "silent": (lambda marked: raw(marked, "silent", start_timeout=0.5), "it does not answer"),
+    "missing": (
+        lambda marked: marked.server(("/nowhere/to/be/found",), name="raw"),
+        "it ended with code 127: cannot run",
+    ),
+    "folder": (lambda marked: raw(marked, "data", working_dir="/nowhere"), "cannot run"),
+    "refused": (lambda _: McpServer(url="http://127.0.0.1:9/mcp", name="raw"), ""),
+}
+
+
+@pytest.mark.parametrize("kind", FAILURES)
+async def test_a_server_that_does_not_start_is_reported_and_the_session_lives(
+    world: World, marked: Marked, kind: str
+) -> None:
+    make, why = FAILURES[kind]
+    with trio.fail_after(15):
+        session = await world.spawn(["hello"], tools=[make(marked), quick("own")])
+    assert (await session.ask("hi")).text == "hello"
+    assert tuple(session.inspect().tools) == ("own",)
+    updated = world.heard(session).of(ToolsUpdated)[0]
+    assert (updated.attached, updated.detached, updated.source) == ((), (), "raw")
+    assert why in updated.problems[0]
+
+
+async def test_what_it_was_told_in_secret_is_not_in_its_last_words(
+    world: World, marked: Marked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACME_KEY", "k-12345")
+    session = await world.spawn(["hello"], tools=[raw(marked, "dies", "k-12345", inherit=["ACME_KEY"])])
+    await trio.testing.wait_all_tasks_blocked()
+    (problem,) = world.heard(session).of(ToolsUpdated)[0].problems
+    assert problem.endswith("it ended with code 1: I cannot live without a key, and it is not $ACME_KEY")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({}, "give it either a command"),
+        ({"command": ["x"], "url": "http://x"}, "give it either a command"),
+        ({"command": [""]}, "must begin with the name of a program"),
+        ({"command": ["x", "\0"]}, "no NUL character"),
+        ({"url": "ftp://x"}, "must begin with `https://`"),
+        ({"command": ["x"], "name": "a b"}, "use 1 to 32 letters"),
+        ({"command": ["x"], "env": {"A B": "c"}}, "must name variables"),
+        ({"command": ["x"], "inherit": ["A="]}, "must name variables"),
+        ({"command": ["x"], "timeout": 0}, "must be seconds above 0"),
+        ({"command": ["x"], "start_timeout": math.inf}, "must be seconds above 0"),
+    ],
+)
+def test_what_will_not_do_is_refused_at_once(options: dict[str, object], problem: str) -> None:
+    with pytest.raises(BadMcpServer) as refused:
+        McpServer(**options)  # type: ignore[arg-type]  # that is the point
+    assert problem in str(refused.value)
+
+
+def test_it_is_shown_without_what_may_be_secret() -> None:
+    assert repr(McpServer(["x"], env={"KEY": "k-1"}, name="acme")) == "McpServer(name='acme')"
+
+
+async def test_two_servers_of_one_name_are_refused(world: World) -> None:
+    with pytest.raises(BadSpec, match="two sources called `mcp`"):
+        await world.spawn([], tools=[McpServer(["x"]), McpServer(["y"])])

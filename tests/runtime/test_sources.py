@@ -1,0 +1,213 @@
+"""Sources of tools: attached and detached as one step, started again when they end, and gone with their session."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+
+import pytest
+import trio
+from attrs import define, field
+
+from agentrail.app.spec import SessionSpec
+from agentrail.errors import BadSpec, UnknownTool
+from agentrail.ports.source import Offer
+from agentrail.runtime.handle import SessionHandle
+from agentrail.testing import ScriptedModel
+from agentrail.values.events.tools import ToolAttached, ToolDetached, ToolsUpdated
+from tests.runtime.tools import quick
+from tests.runtime.world import World, settle, spec_of
+
+Supply = Callable[[Offer], Awaitable[None]]
+
+
+@define
+class Scripted:
+    """A source that does one thing after another, each time it is started the next; the last one again and again."""
+
+    name: str
+    script: Sequence[Supply]
+    started: list[float] = field(factory=list)
+
+    def check(self) -> None:
+        pass
+
+    async def supply(self, working_dir: str, offer: Offer) -> None:
+        self.started.append(trio.current_time())
+        await self.script[min(len(self.started), len(self.script)) - 1](offer)
+
+
+def offering(*names: str, then: Supply | None = None) -> Supply:
+    async def supply(offer: Offer) -> None:
+        await offer([quick(name) for name in names])
+        if then is not None:
+            await then(offer)
+        else:
+            await trio.sleep_forever()
+
+    return supply
+
+
+async def breaking(_: Offer) -> None:
+    message = "no power"
+    raise OSError(message)
+
+
+async def silent(_: Offer) -> None:
+    await trio.sleep_forever()
+
+
+def spec_with(source: Scripted) -> SessionSpec:
+    return spec_of(ScriptedModel([]), tools=[source])
+
+
+def tools(session: SessionHandle) -> list[str]:
+    return list(session.inspect().tools)
+
+
+async def test_the_session_is_there_when_each_source_has_offered_tools_or_could_not(world: World) -> None:
+    async def late(offer: Offer) -> None:
+        await trio.sleep(5)
+        await offering("late")(offer)
+
+    start = trio.current_time()
+    sources = [Scripted("one", [late]), Scripted("two", [offering("a", "b")]), Scripted("three", [breaking])]
+    session = await world.spawn([], tools=[quick("own"), *sources])
+    assert trio.current_time() - start == 5
+    assert tools(session) == ["own", "a", "b", "late"]
+    await settle()
+    assert sorted(world.heard(session).of(ToolsUpdated), key=lambda event: event.source) == [
+        ToolsUpdated(("late",), (), "one"),
+        ToolsUpdated((), (), "three", ("OSError: no power",)),
+        ToolsUpdated(("a", "b"), (), "two"),
+    ]
+
+
+async def test_a_change_is_one_step_and_names_only_what_changes(world: World) -> None:
+    async def change(offer: Offer) -> None:
+        await trio.sleep(1)
+        await offer([quick("b"), quick("c")])
+        await offer([quick("b"), quick("c")])
+        await trio.sleep_forever()
+
+    session = await world.spawn([], tools=[Scripted("one", [offering("a", "b", then=change)])])
+    await trio.sleep(2)
+    assert tools(session) == ["b", "c"]
+    heard = world.heard(session)
+    assert heard.of(ToolsUpdated) == [ToolsUpdated(("a", "b"), (), "one"), ToolsUpdated(("c",), ("a",), "one")]
+    assert [event.name for event in heard.of(ToolAttached)] == ["a", "b", "c"]
+    assert [event.name for event in heard.of(ToolDetached)] == ["a"]
+
+
+async def test_it_is_started_again_later_and_later_and_says_so_once(world: World) -> None:
+    source = Scripted("one", [offering("a", then=breaking), breaking])
+    session = await world.spawn([], tools=[source])
+    await trio.sleep(600)
+    assert tools(session) == []
+    gaps = [later - earlier for earlier, later in zip(source.started, source.started[1:], strict=False)]
+    for number, gap in enumerate(gaps):
+        assert min(0.5 * 2**number, 60) / 2 <= gap <= min(0.5 * 2**number, 60)
+    assert len(gaps) > 10
+    assert world.heard(session).of(ToolsUpdated) == [
+        ToolsUpdated(("a",), (), "one"),
+        ToolsUpdated((), ("a",), "one", ("OSError: no power",)),
+    ]
+
+
+async def test_one_that_ran_for_long_is_started_again_soon(world: World) -> None:
+    async def steady(offer: Offer) -> None:
+        await offer([quick("a")])
+        await trio.sleep(100)
+
+    source = Scripted("one", [breaking, breaking, breaking, breaking, steady, steady])
+    await world.spawn([], tools=[source])
+    await trio.sleep(1000)
+    assert source.started[5] - source.started[4] <= 100.5
+
+
+async def test_tools_of_others_are_left_alone(world: World) -> None:
+    async def wait(offer: Offer) -> None:
+        await trio.sleep(1)
+        await offer([quick("a"), quick("b")])
+        await trio.sleep(1)
+        await offer([])
+        await trio.sleep_forever()
+
+    session = await world.spawn([], tools=[quick("own"), Scripted("one", [offering("own", "a", then=wait)])])
+    assert tools(session) == ["own", "a"]
+    await session.detach_tools("a")
+    await session.attach_tools(quick("b", "mine"))
+    await trio.sleep(1.5)
+    assert tools(session) == ["own", "b", "a"]
+    await trio.sleep(1)
+    assert tools(session) == ["own", "b"]
+    left_out = "`{}` is left out: there is another tool of that name"
+    updates = [event for event in world.heard(session).of(ToolsUpdated) if event.source]
+    assert [event.problems for event in updates] == [(left_out.format("own"),), (left_out.format("b"),), ()]
+
+
+async def test_a_change_that_others_have_overtaken_is_tried_again(world: World) -> None:
+    go = trio.Event()
+
+    async def change(offer: Offer) -> None:
+        await go.wait()
+        await offer([quick("b")])
+        await trio.sleep_forever()
+
+    session = await world.spawn([], tools=[Scripted("one", [offering("a", then=change)])])
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(_detach_if_there, session, "a")
+        go.set()
+    await settle()
+    assert tools(session) == ["b"]
+
+
+async def _detach_if_there(session: SessionHandle, name: str) -> None:
+    with suppress(UnknownTool):
+        await session.detach_tools(name)
+
+
+async def test_it_ends_with_its_session_whatever_it_raises_then(world: World) -> None:
+    ended: list[str] = []
+
+    async def stubborn(offer: Offer) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+            try:
+                await offering("a")(offer)
+            finally:
+                ended.append("a")
+                message = "I did not want to end"
+                raise OSError(message)
+
+    source = Scripted("one", [stubborn])
+    session = await world.spawn([], tools=[source])
+    other = await world.spawn(["hello"])
+    await session.stop()
+    await trio.sleep(1000)
+    assert (ended, len(source.started)) == (["a"], 1)
+    assert (await other.ask("hi")).text == "hello"
+
+
+async def test_a_spawn_that_is_cancelled_while_a_source_starts_leaves_nothing(world: World) -> None:
+    source = Scripted("one", [silent])
+    with trio.move_on_after(5):
+        await world.supervisor.spawn(spec_with(source), "s-1")
+    assert world.supervisor.sessions() == ()
+    await trio.sleep(1000)
+    assert len(source.started) == 1
+
+
+async def test_a_session_that_is_stopped_while_a_source_starts_is_not_waited_for(world: World) -> None:
+    async def stop() -> None:
+        await trio.sleep(1)
+        await world.supervisor.session("s-1").stop()
+
+    world.nursery.start_soon(stop)
+    with trio.fail_after(2):
+        await world.supervisor.spawn(spec_with(Scripted("one", [silent])), "s-1")
+    assert world.supervisor.sessions() == ()
+
+
+async def test_two_sources_of_one_name_are_refused(world: World) -> None:
+    with pytest.raises(BadSpec, match="two sources called `one`"):
+        await world.spawn([], tools=[Scripted("one", [silent]), Scripted("one", [breaking])])
