@@ -8,6 +8,7 @@ from typing import Final
 from agentrail.adapters.models.history import Asked, ModelTurn, Result, Turn, UserTurn, system_of, turns_of
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.wire import Rendered
+from agentrail.errors import BadModelOptions
 from agentrail.values.content import Image, Part, Said, Text
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.stream import ModelRequest
@@ -25,8 +26,14 @@ MARK: Final = {"type": "ephemeral"}
 MAX_TOKENS: Final = 32_000
 """Tokens that an answer may have; the API wants a number."""
 
-MAX_TOKENS_OF: Final[Mapping[str, int]] = {"claude-3-5": 8_192, "claude-3-": 4_096}
-"""The same for old models, by how their names begin."""
+MAX_TOKENS_OF: Final[Mapping[str, int]] = {
+    "claude-3-7": MAX_TOKENS,
+    "claude-3-5": 8_192,
+    "claude-3-": 4_096,
+}
+"""The same for old models, by how their names begin; the first that fits."""
+
+NO_SCHEMA: Final = "`response_format` is empty, and this provider wants a JSON Schema"
 
 BUDGETS: Final[Mapping[str, int]] = {
     "minimal": 1_024,
@@ -74,7 +81,9 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
     if settings.reasoning_effort:
         body["thinking"], effort = _thinking(model, settings)
         output |= effort
-    if settings.response_format:
+    if settings.response_format is not None:
+        if not settings.response_format:
+            raise BadModelOptions(NO_SCHEMA)
         output["format"] = {"type": "json_schema", "schema": settings.response_format}
     if output:
         body["output_config"] = output

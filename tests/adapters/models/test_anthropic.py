@@ -1,0 +1,184 @@
+"""What is special to the Messages API."""
+
+import json
+
+import pytest
+
+from agentrail.adapters.models.anthropic import FORMAT
+from agentrail.adapters.models.anthropic.faults import FAULTS
+from agentrail.adapters.models.settings import read_settings
+from agentrail.adapters.models.sse import ServerEvent
+from agentrail.errors import (
+    AccessDenied,
+    BadModelOptions,
+    ContextOverflow,
+    KeyRefused,
+    ModelError,
+    ModelMissing,
+    Overloaded,
+    ProviderFailed,
+    QuotaSpent,
+    RateLimited,
+    RequestRefused,
+    StreamEndedEarly,
+    StreamGarbled,
+)
+from agentrail.values.json import Json, freeze_object
+from agentrail.values.messages import StopReason
+from agentrail.values.stream import ModelRequest, Response, UsageChunk
+from agentrail.values.usage import Usage
+from tests.adapters.models import anthropic_events as anthropic
+from tests.adapters.models.histories import TOOLS, user
+
+KINDS = {
+    "invalid_request_error": RequestRefused,
+    "authentication_error": KeyRefused,
+    "billing_error": QuotaSpent,
+    "permission_error": AccessDenied,
+    "not_found_error": ModelMissing,
+    "request_too_large": ContextOverflow,
+    "rate_limit_error": RateLimited,
+    "timeout_error": ProviderFailed,
+    "api_error": ProviderFailed,
+    "overloaded_error": Overloaded,
+    "brand_new_error": ProviderFailed,
+}
+
+
+def event(data: object) -> ServerEvent:
+    return ServerEvent("", json.dumps(data))
+
+
+def answered(*data: object) -> Response:
+    decoder = FORMAT.decoder()
+    for item in data:
+        decoder.feed(event(item))
+    return decoder.response()
+
+
+def body(model: str, **options: Json) -> dict[str, object]:
+    request = ModelRequest(f"anthropic:{model}", (user("hello"),), tools=TOOLS)
+    return dict(FORMAT.render(request, "anthropic", model, read_settings(freeze_object(options))).body)
+
+
+@pytest.mark.parametrize(("kind", "wanted"), KINDS.items())
+def test_an_error_in_the_stream_is_told_by_its_type(kind: str, wanted: type[ModelError]) -> None:
+    with pytest.raises(wanted) as raised:
+        answered(anthropic.opening(), anthropic.error(kind, "so it is"))
+    assert raised.value == wanted(f"{kind}: so it is", None)
+
+
+def test_each_type_of_error_is_in_the_table() -> None:
+    assert {kind for kind, wanted in KINDS.items() if FAULTS.by_type.get(kind) is wanted} == set(FAULTS.by_type)
+
+
+def test_a_context_that_is_too_long_may_be_said_in_the_stream() -> None:
+    with pytest.raises(ContextOverflow):
+        answered(anthropic.error("invalid_request_error", "prompt is too long: 9 tokens > 8 maximum"))
+
+
+@pytest.mark.parametrize(
+    ("said", "stop"),
+    [
+        ("end_turn", StopReason.END),
+        ("stop_sequence", StopReason.END),
+        ("tool_use", StopReason.TOOL_CALLS),
+        ("max_tokens", StopReason.LENGTH),
+        ("model_context_window_exceeded", StopReason.LENGTH),
+        ("pause_turn", StopReason.LENGTH),
+        ("refusal", StopReason.REFUSED),
+        ("brand_new", StopReason.END),
+    ],
+)
+def test_why_it_stopped(said: str, stop: StopReason) -> None:
+    assert answered(anthropic.opening(), *anthropic.closing(said)).stop is stop
+
+
+def test_counts_are_sums_and_what_is_left_out_stays() -> None:
+    decoder = FORMAT.decoder()
+    given: list[dict[str, object]] = [
+        {"input_tokens": 3, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 100, "output_tokens": 1},
+        {"output_tokens": 9},
+        {"output_tokens": None, "input_tokens": 4, "other": {}},
+    ]
+    counted = [
+        chunk
+        for usage in given
+        for chunk in decoder.feed(event({"type": "message_start", "message": {"usage": usage}}))
+    ]
+    assert counted == [
+        UsageChunk(Usage(123, 1, 100)),
+        UsageChunk(Usage(123, 9, 100)),
+        UsageChunk(Usage(124, 9, 100)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "wanted"),
+    [
+        ([], StreamEndedEarly),
+        ([anthropic.opening()], StreamEndedEarly),
+        ([{"type": "message_stop"}], StreamGarbled),
+        ([[1]], StreamGarbled),
+        (["text"], StreamGarbled),
+        ([anthropic.opening(), {"type": "content_block_delta", "index": 0, "delta": {}}], StreamGarbled),
+        (
+            [
+                anthropic.opening(),
+                *anthropic.block(0, "text", "text_delta", "text"),
+                {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "late"}},
+            ],
+            StreamGarbled,
+        ),
+    ],
+)
+def test_what_is_not_of_the_format_is_no_answer(data: list[object], wanted: type[ModelError]) -> None:
+    with pytest.raises(wanted):
+        answered(*data)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[DONE]", "nul", "[" * 100_000])
+def test_what_is_no_json_is_no_event(text: str) -> None:
+    with pytest.raises(StreamGarbled, match="an event is no"):
+        FORMAT.decoder().feed(ServerEvent("ping", text))
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "wanted"),
+    [
+        ("claude-sonnet-5", "", {}),
+        ("claude-sonnet-5", "none", {"thinking": {"type": "disabled"}}),
+        ("claude-sonnet-5", "minimal", {"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}}),
+        ("claude-sonnet-5", "max", {"thinking": {"type": "adaptive"}, "output_config": {"effort": "max"}}),
+        ("claude-opus-4-6", "high", {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}}),
+        ("claude-sonnet-4-5", "none", {"thinking": {"type": "disabled"}}),
+        ("claude-sonnet-4-5", "high", {"thinking": {"type": "enabled", "budget_tokens": 20_000}}),
+        ("claude-opus-4-20250514", "low", {"thinking": {"type": "enabled", "budget_tokens": 4_096}}),
+    ],
+)
+def test_how_much_it_thinks(model: str, effort: str, wanted: dict[str, object]) -> None:
+    found = body(model, reasoning_effort=effort or None)
+    assert {name: found[name] for name in ("thinking", "output_config") if name in found} == wanted
+
+
+def test_a_budget_for_thinking_stays_below_the_tokens_of_the_answer() -> None:
+    found = body("claude-haiku-4-5", reasoning_effort="max", max_tokens=5_000)
+    assert found["thinking"] == {"type": "enabled", "budget_tokens": 4_999}
+
+
+def test_an_answer_in_json_needs_a_schema() -> None:
+    with pytest.raises(BadModelOptions, match="`response_format` is empty"):
+        body("claude-sonnet-5", response_format={})
+
+
+@pytest.mark.parametrize(
+    ("model", "most"),
+    [
+        ("claude-sonnet-5", 32_000),
+        ("claude-3-5-haiku-latest", 8_192),
+        ("claude-3-haiku-20240307", 4_096),
+        ("claude-3-7-sonnet-latest", 32_000),
+    ],
+)
+def test_an_answer_has_a_limit_that_the_model_takes(model: str, most: int) -> None:
+    assert body(model)["max_tokens"] == most
