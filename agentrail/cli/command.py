@@ -22,7 +22,7 @@ from agentrail.cli.once import once
 from agentrail.cli.pieces import line
 from agentrail.cli.samples import fill
 from agentrail.cli.terminal import Terminal
-from agentrail.cli.tools import terminal_tools
+from agentrail.cli.tools import ASK_FIRST, terminal_tools
 from agentrail.cli.words import greeting
 from agentrail.errors import AgentrailError, UsageError
 from agentrail.plugins.approval import HumanApproval
@@ -98,7 +98,7 @@ def spec_for(model: str, folder: Path) -> SessionSpec:
     return SessionSpec(
         model=model,
         tools=terminal_tools(),
-        plugins=(HumanApproval(tools=("write_file", "run"), timeout=None),),
+        plugins=(HumanApproval(tools=ASK_FIRST, safe_commands=(), timeout=None),),
         system=SYSTEM,
         working_dir=str(folder),
     )

@@ -27,11 +27,11 @@ TALK = [
         "list the files",
         """\
 > list the files
-I am asked to list files, and `list_files` does that.
+I am asked to list files, and `list_dir` does that.
 I will list the files.
-  → list_files
-  ✓ list_files: notes.txt
-`list_files` answered: “notes.txt”.
+  → list_dir
+  ✓ list_dir: notes.txt 4 bytes
+`list_dir` answered: “notes.txt 4 bytes”.
 
 """,
     ),
@@ -57,9 +57,9 @@ I will write `hello` to `a.txt`.
         """\
   approved: write_file
   → write_file content=hello path=a.txt
-  ✓ write_file: wrote 5 characters to a.txt
+  ✓ write_file: created `a.txt`: 1 line, 5 bytes
   goes on (tool approved)
-`write_file` answered: “wrote 5 characters to a.txt”.
+`write_file` answered: “created `a.txt`: 1 line, 5 bytes”.
 
 """,
     ),
@@ -67,20 +67,20 @@ I will write `hello` to `a.txt`.
         "run date",
         """\
 > run date
-I am asked to run commands, and `run` does that.
+I am asked to run commands, and `shell` does that.
 I will run `date`.
-? run waits for your approval
+? shell waits for your approval
     command: date
-    `run` wants to run `date`
+    `shell` wants to run `date`
   [y]es / [n]o / [a]lways / [e]dit
 """,
     ),
     (
         "no it is late",
         """\
-  rejected: run: it is late
+  rejected: shell: it is late
   goes on (tool rejected)
-`run` was not allowed: “rejected by the user: it is late”.
+`shell` was not allowed: “rejected by the user: it is late”.
 
 """,
     ),
@@ -111,16 +111,17 @@ I will write `bye` to `a.txt`.
         """\
   approved: write_file with edited arguments
   → write_file content=hi path=b.txt
-  ✓ write_file: wrote 2 characters to b.txt
+  ✓ write_file: created `b.txt`: 1 line, 2 bytes
   goes on (tool approved)
-`write_file` answered: “wrote 2 characters to b.txt”.
+`write_file` answered: “created `b.txt`: 1 line, 2 bytes”.
 
 """,
     ),
     ("/model", "  model: demo; /model NAME uses another\n"),
     (
         "/model big",
-        "✗ there is no model `big`; known here: `demo`; give a `Model` object, or register one with the supervisor\n",
+        "✗ there is no model `big`; known here: `anthropic:…`, `demo`; give a `Model` object, or register one with the "
+        "supervisor\n",
     ),
     ("/fly", "✗ there is no /fly; /help tells what there is\n"),
     ("/steer", "  /steer TEXT, or /steer now TEXT\n"),
@@ -136,7 +137,7 @@ def test_a_conversation_through_pipes(tmp_path: Path) -> None:
             talk.say(f"{said}\n")
             if answer is not None:
                 assert talk.wait_for(answer) == answer
-        assert talk.wait_for("“a.txt b.txt notes.txt”.\n\n").startswith("> list the files\n")
+        assert talk.wait_for("“a.txt 5 bytes b.txt 2 bytes notes.txt 4 bytes”.\n\n").startswith("> list the files\n")
         talk.say("/status\n")
         assert re.fullmatch(
             r"  session   s-\w+\n  state     idle, 5 turns so far\n  model     demo\n"
@@ -161,7 +162,7 @@ def test_edited_arguments_that_do_not_fit_are_asked_for_again() -> None:
         talk.say("\n")
         assert talk.wait_for("[e]dit\n").startswith("? write_file waits for your approval\n    content: hello\n")
         talk.say("y\n")
-        talk.wait_for("wrote 5 characters")
+        talk.wait_for("1 line, 5 bytes")
 
 
 def test_always_is_asked_once() -> None:
@@ -169,11 +170,13 @@ def test_always_is_asked_once() -> None:
         talk.say("run date\n")
         talk.wait_for("[e]dit\n")
         talk.say("a\n")
-        assert talk.wait_for("  → run command=date\n").startswith("  not asked again: run (date)\n  approved: run\n")
+        assert talk.wait_for("  → shell command=date\n").startswith(
+            "  not asked again: shell (date)\n  approved: shell\n"
+        )
         talk.wait_for("answered")
         talk.wait_for("\n\n")
         talk.say("run date\n")
-        assert "?" not in talk.wait_for("  ✓ run: ")
+        assert "?" not in talk.wait_for("  ✓ shell: ")
 
 
 def test_steering_while_a_tool_runs() -> None:
@@ -246,11 +249,11 @@ def test_once() -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
         "> search for tea in notes.txt\n"
-        "I am asked to search files, and `search` does that.\n"
+        "I am asked to search files, and `grep` does that.\n"
         "I will search for `tea` in `notes.txt`.\n"
-        "  → search pattern=tea path=notes.txt\n"
-        "  ✓ search: notes.txt:2: Tuesday: tea with Ada at four.\n"
-        "`search` answered: “notes.txt:2: Tuesday: tea with Ada at four.”.\n"
+        "  → grep pattern=tea path=notes.txt\n"
+        "  ✓ grep: notes.txt:2:Tuesday: tea with Ada at four.\n"
+        "`grep` answered: “notes.txt:2:Tuesday: tea with Ada at four.”.\n"
         "\n"
     )
 
@@ -282,7 +285,7 @@ def test_who_reads_may_leave() -> None:
     ("args", "code", "said"),
     [
         (("--version",), 0, "agentrail 0.1.0\n"),
-        (("--model", "big"), 2, "agentrail: there is no model `big`; known here: `demo`;"),
+        (("--model", "big"), 2, "agentrail: there is no model `big`; known here: `anthropic:…`, `demo`;"),
         (("--model", " "), 2, "agentrail: cannot run this SessionSpec: its `model` is "),
         (("--dir", "/no/such/folder"), 2, "--dir: there is no folder '/no/such/folder'\n"),
         (("--once", " "), 2, "--once: the text is empty\n"),

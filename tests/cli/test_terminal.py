@@ -99,7 +99,7 @@ def test_what_is_typed_while_a_tool_runs_is_neither_garbled_nor_lost() -> None:
         talk.say("list the")
         talk.wait_for("> list the")
         talk.say("m\x7f files\r")
-        said = talk.wait_for("`list_files` answered")
+        said = talk.wait_for("`list_dir` answered")
         assert re.search(r"> list the files\r\n  ↳ steering: list the files\r\n", said)
         assert "600" not in said
         assert "  ✗ count was stopped for what you said\r\n  ↳ the model reads it now\r\n" in said
@@ -113,7 +113,7 @@ def test_an_approval_with_edited_arguments() -> None:
         talk.wait_for('> {"content": "hello", "path": "a.txt"}')
         talk.say('\x7f\x7f\x7f\x7f\x7fmd"}\r')
         assert "write_file with edited arguments\r\n" in talk.wait_for("→ write_file content=hello path=a.md\r\n")
-        talk.wait_for("wrote 5 characters to a.md”.\r\n\r\n> ")
+        talk.wait_for("created `a.md`: 1 line, 5 bytes”.\r\n\r\n> ")
 
 
 def test_colours_are_seen_unless_they_are_not_wanted() -> None:
@@ -133,7 +133,7 @@ def test_a_terminal_that_can_do_nothing_is_read_line_by_line() -> None:
     with at_a_terminal(TERM="dumb") as (talk, _):
         talk.wait_for("with Ctrl-C\r\n\r\n")
         talk.say("list the files\n")
-        talk.wait_for("✓ list_files")
+        talk.wait_for("✓ list_dir")
         talk.say("/quit\n")
         talk.wait_for("Bye.\r\n")
         assert "\x1b" not in talk.output
