@@ -20,7 +20,7 @@ from agentrail.values.events.tools import ToolExecutionStart
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import Origin, UserMessage
 from agentrail.values.stream import ModelRequest, Response, TextChunk
-from agentrail.values.tools import Ok, ToolSpec, ok
+from agentrail.values.tools import EffectClass, Ok, ToolSpec, ok
 from tests.benchmarks.rig import Forgetful, InstantModel
 
 DELTAS_PER_SECOND = 50
@@ -130,7 +130,7 @@ async def aborts_beside_bursts(sessions: int, aborts: int, *, gate: bool = True)
 class SlowTool:
     """A tool that takes three seconds, and can be stopped."""
 
-    spec = ToolSpec("slow", "Takes three seconds.")
+    spec = ToolSpec("slow", "Takes three seconds.", effect=EffectClass.PURE)
 
     async def execute(self, args: JsonObject, ctx: ToolContext) -> Ok:
         """Take three seconds."""

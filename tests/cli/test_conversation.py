@@ -120,8 +120,10 @@ I will write `bye` to `a.txt`.
     ("/model", "  model: demo; /model NAME uses another\n"),
     (
         "/model big",
-        "✗ there is no model `big`; known here: `anthropic:…`, `demo`; give a `Model` object, or register one with the "
-        "supervisor\n",
+        (
+            "✗ there is no model `big`; known here: `anthropic:…`, `demo`; "
+            "give a `Model` object, or register one with the supervisor\n"
+        ),
     ),
     ("/fly", "✗ there is no /fly; /help tells what there is\n"),
     ("/steer", "  /steer TEXT, or /steer now TEXT\n"),
