@@ -29,6 +29,23 @@ def test_touching_the_first_page_makes_fewer_classes_than_the_whole_catalogue_ha
     assert "agentrail.core.step" not in loaded
 
 
+def test_a_session_with_the_demo_needs_no_client_for_http() -> None:
+    code = """
+import sys, trio
+from agentrail import SessionSpec, open_supervisor
+
+async def main():
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(SessionSpec(model="demo"))
+        await session.ask("hello")
+
+trio.run(main)
+print(*sys.modules)
+"""
+    loaded = _in_a_fresh_interpreter(code).split()
+    assert [module for module in loaded if module in {"httpx", "agentrail.adapters.models.http"}] == []
+
+
 def test_the_core_needs_at_most_twenty_distributions() -> None:
     wanted = {"agentrail"}
     waiting = ["agentrail"]

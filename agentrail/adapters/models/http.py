@@ -3,7 +3,8 @@
 One client per supervisor, with a pool of connections. Our own limiter stands before the pool and the pool itself has
 no limit: httpcore 1.0 loses the slots of requests that are cancelled while they queue in it (encode/httpcore#1093).
 A request that is cancelled or fails closes its connection; only one whose body was read to its end is used again, so
-no answer can reach the wrong request. Redirects are not followed, and no cookie is kept.
+no answer can reach the wrong request. Redirects are not followed, and no cookie is kept; the proxies and certificates
+that the environment names are used.
 """
 
 from __future__ import annotations

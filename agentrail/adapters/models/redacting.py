@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from agentrail.errors import ModelError
-from agentrail.values.content import Said, ToolCall
+from agentrail.values.content import Said, Thinking, ToolCall
 from agentrail.values.json import FrozenObject, Json, freeze_object
 from agentrail.values.stream import Chunk, Response, TextChunk, ThinkingChunk
 
@@ -47,11 +47,17 @@ class Redactor:
 
     def response(self, response: Response) -> Response:
         """Return *response* without the secrets."""
-        parts: tuple[Said, ...] = tuple(part.but(text=self.text(part.text)) for part in response.parts)
-        return response.but(parts=parts, calls=tuple(map(self._call, response.calls)))
+        return response.but(parts=tuple(map(self._said, response.parts)), calls=tuple(map(self._call, response.calls)))
+
+    def _said(self, part: Said) -> Said:
+        text = self.text(part.text)
+        if isinstance(part, Thinking) and part.signature is not None:
+            return Thinking(text, self.text(part.signature))
+        return part.but(text=text)
 
     def _call(self, call: ToolCall) -> ToolCall:
-        return call.but(args=freeze_object(self.json(call.args)))
+        args = freeze_object(self.json(call.args))
+        return call.but(name=self.text(call.name), args=args, provider_id=self.text(call.provider_id))
 
     def chunks(self, chunk: Chunk) -> tuple[Chunk, ...]:
         """Return what may be heard of *chunk*; what could be the beginning of a secret is held back until the next."""

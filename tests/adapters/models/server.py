@@ -26,7 +26,9 @@ class Pause:
 
 @frozen
 class Stall:
-    """Nothing more is sent; the step ends when the client has gone."""
+    """Nothing more is sent; when the client has gone, *gone* is set."""
+
+    gone: trio.Event = field(factory=trio.Event)
 
 
 @frozen
@@ -75,8 +77,6 @@ class Server:
     asked: list[Asked] = field(factory=list)
     opened: int = 0
     """Connections that were made."""
-    gone: int = 0
-    """Connections that the client has left before the play was over."""
 
     @property
     def url(self) -> str:
@@ -92,7 +92,6 @@ class Server:
                 try:
                     await _perform(stream, play)
                 except (trio.BrokenResourceError, trio.ClosedResourceError):
-                    self.gone += 1
                     return
                 if not play.keep:
                     return
@@ -131,8 +130,8 @@ async def _perform(stream: trio.SocketStream, play: Play) -> None:
                 await stream.send_all(step)
             case Pause(seconds=seconds):
                 await trio.sleep(seconds)
-            case Stall():
-                await _until_gone(stream)
+            case Stall(gone=gone):
+                await _until_gone(stream, gone)
             case Mark(event=event):
                 event.set()
             case Reset():
@@ -141,9 +140,12 @@ async def _perform(stream: trio.SocketStream, play: Play) -> None:
                 return
 
 
-async def _until_gone(stream: trio.SocketStream) -> None:
-    while await stream.receive_some():
-        pass
+async def _until_gone(stream: trio.SocketStream, gone: trio.Event) -> None:
+    try:
+        while await stream.receive_some():
+            pass
+    finally:
+        gone.set()
     raise trio.BrokenResourceError
 
 

@@ -15,6 +15,7 @@ from agentrail import SessionHandle, SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.app.supervisor import Supervisor
 from agentrail.errors import BadOptions, TurnAborted, UnknownModel
+from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.content import Text, Thinking, ToolCall
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.life import AgentAbort, AgentEnd
@@ -25,6 +26,7 @@ from agentrail.values.secrets import Secret
 from agentrail.values.usage import Usage
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models.server import (
+    Mark,
     Pause,
     Play,
     Server,
@@ -181,8 +183,8 @@ async def test_a_key_may_change_between_requests() -> None:
 
 async def test_pings_and_pieces_of_calls_are_signs_of_life() -> None:
     pieces = [events({"type": "ping"}, named=True)] * 10
-    call = anthropic.block(0, "tool_use", "input_json_delta", "partial_json", *"{}     ", id="toolu_1", name="lamps")
-    slowly = [events(anthropic.opening()), *pieces, *map(events, call), events(*anthropic.closing("tool_use"))]
+    asking = anthropic.block(0, "tool_use", "input_json_delta", "partial_json", *"{}     ", id="toolu_1", name="lamps")
+    slowly = [events(anthropic.opening()), *pieces, *map(events, asking), events(*anthropic.closing("tool_use"))]
     paused = [step for piece in slowly for step in (piece, Pause(0.02))]
     async with serving(steps(*paused), streaming(anthropic.saying("done"))) as server, opened() as supervisor:
         session = await supervisor.spawn(spec(server, stall_timeout=0.2, stall_limit=1, max_retries=0))
@@ -191,7 +193,8 @@ async def test_pings_and_pieces_of_calls_are_signs_of_life() -> None:
 
 async def test_an_abort_ends_the_connection_and_the_next_turn_is_answered() -> None:
     opening = events(anthropic.opening(), *anthropic.block(0, "text", "text_delta", "text", "well, ")[:2])
-    stalling = Play((head(200, "transfer-encoding: chunked"), *chunked([opening])[:1], Stall()))
+    stall = Stall()
+    stalling = Play((head(200, "transfer-encoding: chunked"), *chunked([opening])[:1], stall))
     async with serving(stalling, streaming(anthropic.saying("hello"))) as server, opened() as supervisor:
         session = await supervisor.spawn(spec(server))
         async with session.subscribe(types=[MessageDelta]) as deltas:
@@ -200,10 +203,57 @@ async def test_an_abort_ends_the_connection_and_the_next_turn_is_answered() -> N
                 break
         await session.abort()
         assert (await session.ask("again")).text == "hello"
-        while not server.gone:
-            await trio.lowlevel.checkpoint()
+        with trio.fail_after(5):
+            await stall.gone.wait()
         said = [message.text for message in session.messages()]
     assert said == ["hello", "well, ", "again", "hello"]
+
+
+async def test_a_supervisor_that_closes_ends_requests_that_are_out() -> None:
+    begun, stalls = [trio.Event() for _ in range(3)], [Stall() for _ in range(3)]
+    plays = [steps(events(anthropic.opening()), Mark(mark), stall) for mark, stall in zip(begun, stalls, strict=True)]
+    async with serving(*plays) as server:
+        async with opened() as supervisor:
+            for mark in begun:
+                session = await supervisor.spawn(spec(server))
+                await session.prompt("hello")
+                await mark.wait()
+        with trio.fail_after(5):
+            for stall in stalls:
+                await stall.gone.wait()
+
+
+async def test_what_another_model_has_said_goes_on_with_ids_and_without_thoughts() -> None:
+    calling = say("I look.", thinking="hm", calls=[call("lamp", {"room": "attic"}, id="odd/id")])
+    async with serving(streaming(anthropic.saying("It is on."))) as server, opened() as supervisor:
+        first = ScriptedModel([calling, "I see."])
+        session = await supervisor.spawn(SessionSpec(model=first, tools=[lamp]))
+        await session.ask("is the lamp on?")
+        await session.switch_model(MODEL, base_url=server.url)
+        assert (await session.ask("is it?")).text == "It is on."
+        said = server.asked[0].json["messages"]
+    assert said == [
+        {"role": "user", "content": [{"type": "text", "text": "is the lamp on?"}]},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "text", "text": "I look."},
+                {"type": "tool_use", "id": "c3", "name": "lamp", "input": {"room": "attic"}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "c3",
+                    "content": [{"type": "text", "text": "the lamp in the attic is on"}],
+                }
+            ],
+        },
+        {"role": "assistant", "content": [{"type": "text", "text": "I see."}]},
+        {"role": "user", "content": [{"type": "text", "text": "is it?", "cache_control": {"type": "ephemeral"}}]},
+    ]
 
 
 # Secrets
