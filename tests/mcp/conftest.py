@@ -4,8 +4,6 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
-
 from tests.mcp.rig import Marked
 from tests.runtime.world import World, open_world
 

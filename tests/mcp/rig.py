@@ -27,6 +27,8 @@ HERE = Path(__file__).parent
 SMALL = (sys.executable, str(HERE / "small.py"))
 RAW = (sys.executable, "-I", "-S", str(HERE / "raw.py"))
 
+NO_EXTRA = "the extra `mcp` is not installed: pip install agentrail[mcp]"
+
 NUMBERS = count()
 
 PATIENCE = 20.0

@@ -12,8 +12,10 @@ import trio.testing
 from agentrail.adapters.mcp import McpServer
 from agentrail.values.content import Image
 from agentrail.values.events.tools import ToolExecutionUpdate
-from tests.mcp.rig import Marked, asked, node_server, obedient, remote, until, use
+from tests.mcp.rig import NO_EXTRA, Marked, asked, node_server, obedient, remote, until, use
 from tests.runtime.world import World, open_world
+
+pytest.importorskip("mcp", reason=NO_EXTRA)
 
 EVERYTHING = node_server("everything")
 FILES = node_server("filesystem")

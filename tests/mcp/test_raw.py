@@ -6,17 +6,19 @@ from collections.abc import Callable
 import pytest
 import trio
 import trio.testing
-from mcp.types import CallToolResult
 
-from agentrail.adapters.mcp import McpServer, connection
-from agentrail.adapters.mcp.results import result_of
+from agentrail.adapters.mcp import McpServer
 from agentrail.errors import BadMcpServer, BadSpec
 from agentrail.values.content import Data, Image, Text
 from agentrail.values.events.tools import ToolsUpdated
 from agentrail.values.tools import ok
-from tests.mcp.rig import RAW, Marked, obedient, until, use
+from tests.mcp.rig import NO_EXTRA, RAW, Marked, obedient, until, use
 from tests.runtime.tools import quick
 from tests.runtime.world import World
+
+connection = pytest.importorskip("agentrail.adapters.mcp.connection", reason=NO_EXTRA)
+results = pytest.importorskip("agentrail.adapters.mcp.results", reason=NO_EXTRA)
+types = pytest.importorskip("mcp.types", reason=NO_EXTRA)
 
 
 def raw(marked: Marked, wrong: str, *more: str, **options: object) -> McpServer:
@@ -64,8 +66,8 @@ PARTS = [
 
 
 def test_parts_that_are_too_long_or_of_no_use_are_left_out_with_a_note() -> None:
-    answer = CallToolResult.model_validate({"content": PARTS, "structuredContent": {"much": "x" * 100_000}})
-    assert result_of(answer) == ok(
+    answer = types.CallToolResult.model_validate({"content": PARTS, "structuredContent": {"much": "x" * 100_000}})
+    assert results.result_of(answer) == ok(
         [
             Text(f"{'t' * 1_000_000}\n[1 more characters are left out]"),
             Text("[an image (image/png, 12 characters of base64) is left out]"),

@@ -9,12 +9,14 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.adapters.mcp import McpServer, connection
+from agentrail.adapters.mcp import McpServer
 from agentrail.values.content import Image
 from agentrail.values.events.tools import ToolAttached, ToolDetached, ToolExecutionUpdate, ToolsUpdated
 from agentrail.values.tools import EffectClass
-from tests.mcp.rig import SMALL, Marked, Remote, asked, obedient, remote, until, use
+from tests.mcp.rig import NO_EXTRA, SMALL, Marked, Remote, asked, obedient, remote, until, use
 from tests.runtime.world import World, open_world
+
+connection = pytest.importorskip("agentrail.adapters.mcp.connection", reason=NO_EXTRA)
 
 NAMES = ("add", "picture", "fail", "variable", "count", "wait", "seen", "crash", "freeze", "grow")
 TOOLS = tuple(f"small__{name}" for name in NAMES)

@@ -52,7 +52,7 @@ class McpTool:
     async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
         """Call it at the server; its reports are passed on."""
 
-        async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        async def on_progress(progress: float, total: float | None, message: str | None) -> None:  # noqa: ASYNC124 - it is awaited
             of = "" if total is None else f" of {total:g}"
             ctx.report(f"{progress:g}{of}{f': {message}' if message else ''}"[:MAX_UPDATE])
 

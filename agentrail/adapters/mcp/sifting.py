@@ -35,7 +35,7 @@ class Sieve:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        return await self._inner.__aexit__(kind, error, trace)
+        return await self._inner.__aexit__(kind, error, trace)  # noqa: ASYNC102 - it knows how to leave
 
     def take_problems(self) -> list[str]:
         """Return why tools were taken out since this was last asked."""
@@ -103,4 +103,4 @@ class Sifted:
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
     ) -> bool | None:
-        return await self._inner.__aexit__(exc_type, exc_val, exc_tb)
+        return await self._inner.__aexit__(exc_type, exc_val, exc_tb)  # noqa: ASYNC102 - see above
