@@ -250,6 +250,13 @@ class State(Value):
         return self.phase is Phase.IDLE and self.turn is not None
 
     @property
+    def at_work(self) -> bool:
+        """Whether something is under way that ends without a person: a request, a call, a hook's question."""
+        if self.phase is Phase.IDLE or self.phase is Phase.ENDED:
+            return bool(self.lingering or self.suspended or self.compaction is not None)
+        return True
+
+    @property
     def row(self) -> Row:
         """Its plugins and what they remember."""
         return Row(self.seats, self.plugin_states)

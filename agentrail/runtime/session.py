@@ -8,10 +8,13 @@ import time
 import trio
 
 from agentrail.core.answers import Accepted, Answer, Refused
+from agentrail.core.effects import AnyEffect
 from agentrail.core.inputs import (
     AbortSent,
+    ActorRestarted,
     AnyInput,
     Arrival,
+    CrashedTooOften,
     HooksWereSlow,
     PromptSent,
     SteerSent,
@@ -26,6 +29,7 @@ from agentrail.core.step import Step, step
 from agentrail.errors import (
     AgentrailError,
     CommandConflict,
+    Fenced,
     IllegalInput,
     JournalFull,
     PromptDropped,
@@ -38,6 +42,7 @@ from agentrail.runtime.digests import digest_of
 from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.parts import House, Outfit
 from agentrail.runtime.performing import Performer
+from agentrail.runtime.rebuilding import begun, rebuilt, with_plugins_of
 from agentrail.runtime.slot import Slot
 from agentrail.runtime.sources import RunningSource, Sources
 from agentrail.runtime.waiting import Outcome, Waiters, ended, resting
@@ -61,6 +66,9 @@ FULL_PAUSE = 1.0
 PAGE = 1000
 """Records that are read at once."""
 
+TOLD = (ActorRestarted, CrashedTooOften)
+"""What the supervisor tells a session, anew each time."""
+
 CARRIES_PARTIAL = (AbortSent, SteerSent, StopSent, StreamStalled)
 
 
@@ -73,9 +81,12 @@ class Session:
         "_began",
         "_claim",
         "_head",
+        "_in_doubt",
         "_in_hand",
+        "_left",
         "_opening",
         "_unwritten",
+        "broke",
         "bus",
         "down",
         "home",
@@ -104,7 +115,10 @@ class Session:
         self.reason: str | None = None
         self.stuck: JournalFull | None = None
         self._aborting: Slot[Answer] | None = None
+        self.broke: str | None = None
         self._in_hand: Letter | None = None
+        self._in_doubt: Step | None = None
+        self._left: tuple[Step, Letter, bool] | None = None
         self._opening: State | None = state
         self._unwritten: list[Record] = []
         self._claim = claim
@@ -125,10 +139,44 @@ class Session:
         self.mailbox.post_result(Letter(given))
 
     async def run(self) -> None:
-        """Own the session until it ends."""
+        """Own the session until it ends; whoever *broke* the actor before is told in the journal."""
+        if self.broke is not None:
+            await self._come_back(ActorRestarted(self.broke))
         while self.state.phase is not Phase.ENDED:
             self._in_hand = await self.mailbox.receive()
             await self._handle(self._in_hand)
+            self._in_hand = None
+
+    @property
+    def in_hand(self) -> str:
+        """The message that is being handled: its kind and its number."""
+        letter = self._in_hand
+        return "" if letter is None else f"{type(letter.given).__name__} {letter.number}"
+
+    async def set_aside(self, cause: str, input_: str) -> None:
+        """Write down, if that is possible, that the actor is given up."""
+        await self._come_back(CrashedTooOften(cause, input_))
+
+    async def _come_back(self, told: ActorRestarted | CrashedTooOften) -> None:
+        """Take the state from the records, finish or put back what was in hand, and tell the session."""
+        state, head = await rebuilt(self.house.journal, self.state.session_id)
+        letter, doubtful, unwritten = self._in_hand, self._in_doubt, self._unwritten
+        if doubtful is not None and letter is not None and head == self._head + len(unwritten):
+            self._head, self.state, self._left = head, doubtful.state, (doubtful, letter, True)
+        elif head != self._head:
+            raise Fenced(self.state.session_id, self._claim.epoch)
+        elif unwritten:
+            self._began = unwritten[0].began
+        self._in_doubt, self._unwritten = None, []
+        state = state if self._began is None else begun(state, self._began)
+        self.state = with_plugins_of(state, self.state, head)
+        if self._left is not None:
+            self._show(*self._left)
+        elif letter is not None and type(letter.given) not in TOLD:
+            self.mailbox.put_back(letter)
+        self._in_hand = Letter(told)
+        await self._handle(self._in_hand)
+        self._in_hand = None
 
     async def _handle(self, letter: Letter) -> None:
         if letter.command is not None:
@@ -155,36 +203,35 @@ class Session:
             if isinstance(given, StreamBegan):
                 self._began = given.request_id
             elif not self._never_was(outcome):
+                self._in_doubt = outcome
                 await self._commit(arrival, outcome, letter.command)
-        if isinstance(given, StreamEnded | StreamCut):
-            self.performer.release(given.request_id)
+                self._in_doubt = None
         self.state = outcome.state
         self._show(outcome, letter)
         if letter.prepare is not None:
-            self._forget_code()
-
-    def _forget_code(self) -> None:
-        """Forget the code of plugins and tools that nothing names any more: each change would leave some behind."""
-        state, outfit = self.state, self.outfit
-        joining = (change.seat for change in state.changes if change.seat is not None)
-        plugins = {(seat.key, seat.revision) for seat in (*state.seats, *joining)}
-        tools = {(name, attached.revision) for name, attached in state.tools.items()}
-        if state.batch is not None:
-            tools |= {(call.name, call.revision) for call in state.batch.calls}
-        outfit.judge.keep(plugins, tools)
-        for code in outfit.tools.keys() - tools:
-            del outfit.tools[code]
+            self.outfit.keep(self.state)
 
     def _never_was(self, outcome: Step) -> bool:
         """Whether the session ended before it had started: nothing is written, and its id stays free."""
         return self._head == 0 and outcome.state.phase is Phase.ENDED
 
-    def _show(self, outcome: Step, letter: Letter) -> None:
-        """Publish, perform, answer: everything is durable now."""
+    def _show(self, outcome: Step, letter: Letter, publish: bool = True) -> None:
+        """Publish, perform, answer: everything is durable now. What a crash leaves undone is left to the next actor."""
         self.performer.state = outcome.state
-        self.bus.publish(outcome.events)
-        for effect in outcome.effects:
-            self.performer.perform(effect)
+        if isinstance(letter.given, StreamEnded | StreamCut):
+            self.performer.release(letter.given.request_id)
+        effects = iter(outcome.effects)
+        left: tuple[AnyEffect, ...] = ()
+        try:
+            if publish:
+                self.bus.publish(outcome.events)
+            for effect in effects:
+                left = (effect,)
+                self.performer.perform(effect)
+        except BaseException:
+            self._left = (outcome.but(effects=(*left, *effects)), letter, False)
+            raise
+        self._left = None
         answer = outcome.answer
         if answer is not None:
             if letter.command is not None:
@@ -229,6 +276,7 @@ class Session:
             command,
             outcome.answer,
             self._opening,
+            outcome.state.at_work,
         )
         self._began = None
         self._opening = None

@@ -125,7 +125,7 @@ async def rebuilt(journal: Journal, session_id: str) -> State:
     for number, record in enumerate(records, 1):
         assert record.number == number
         state = redo(state, record.arrival, record.rulings, record.events, record.began, number)
-        assert state.timers == record.timers
+        assert (state.timers, state.at_work) == (record.timers, record.at_work)
     return state
 
 

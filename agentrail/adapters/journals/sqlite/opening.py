@@ -17,6 +17,9 @@ from agentrail.errors import JournalError, JournalUnusable
 WAIT: Final = 2.0
 """Seconds to wait for another program's lock on the file."""
 
+SMALLEST: Final = 512
+"""Bytes of the smallest file that SQLite writes."""
+
 Connect = Callable[..., sqlite3.Connection]
 """What opens a connection: `sqlite3.connect`, or something that fails on purpose."""
 
@@ -28,6 +31,7 @@ def open_for_reading(path: Path, connect: Connect) -> sqlite3.Connection | None:
     """Return a connection that only reads; `None`: there is no journal yet."""
     if not path.exists():
         return None
+    _check_size(path)
     connection = connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=WAIT, isolation_level=None)
     try:
         _set(connection, SETTINGS)
@@ -47,6 +51,7 @@ def open_for_writing(
     """Return a connection that writes, and the generation of its right to; raise why there is none."""
     try:
         make_file(path)
+        _check_size(path)
         connection = connect(str(path), timeout=WAIT, isolation_level=None)
     except (OSError, sqlite3.Error) as error:
         raise not_opened(error, path) from error
@@ -68,6 +73,12 @@ def open_for_writing(
 
 
 NOT_OURS: Final = "it is a file of another program; give another path"
+
+
+def _check_size(path: Path) -> None:
+    """Raise `JournalUnusable` for a file that SQLite would take for an empty one."""
+    if 0 < path.stat().st_size < SMALLEST:
+        raise JournalUnusable(str(path), "its end is missing; bring it back from a copy")
 
 
 def _set(connection: sqlite3.Connection, settings: tuple[str, ...]) -> None:
