@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final
@@ -235,16 +236,18 @@ class Exchange:
             self._scope.deadline = trio.current_time() + (LINGER if self._complete else patience.next_byte)
 
     async def _body(self, response: httpx.Response) -> bytes:
-        """Return the body up to the limit.
+        """Return the body up to the limit, or what has come of it in time: the status says the most already.
 
         Closing the response makes the iteration fail, which ends all the generators below it; leaving it would not.
         """
         body = bytearray()
+        self._scope.deadline = math.inf
         try:
-            async for piece in response.aiter_raw():
-                body += piece
-                if len(body) > MAX_BODY:
-                    await response.aclose()
+            with trio.move_on_after(self._post.patience.next_byte):
+                async for piece in response.aiter_raw():
+                    body += piece
+                    if len(body) > MAX_BODY:
+                        await response.aclose()
         except (httpx.HTTPError, httpx.StreamError):
             pass  # what has come of an error is all there is to show
         return bytes(body[:MAX_BODY])

@@ -7,6 +7,7 @@ the request: it may add to it, and never replaces what was set here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Final
 from urllib.parse import urlsplit
@@ -22,6 +23,9 @@ EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 CHOICES: Final = ("auto", "any", "none")
 """Whether tools may be called, must be called, or must not; `{"tool": name}` asks for one of them."""
+
+
+_HEADER: Final = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 
 
 @value
@@ -112,6 +116,9 @@ def _headers(name: str, found: Json) -> dict[str, object]:
     if not isinstance(found, Mapping) or secret_name(found) is not None:
         raise _wrong(name, found, "an object of texts and secrets")
     for key, item in found.items():
+        if not _HEADER.fullmatch(key) or (isinstance(item, str) and not (item.isascii() and item.isprintable())):
+            where = f"{name}.{key}"
+            raise _wrong(where, item, "what HTTP takes as a header")
         if not isinstance(item, str) and secret_name(item) is None:
             where = f"{name}.{key}"
             raise _wrong(where, item, "a text or a secret")

@@ -134,6 +134,13 @@ async def test_an_error_that_breaks_off_is_still_an_error() -> None:
     assert (answer.status, answer.body) == (503, b"half")
 
 
+async def test_an_error_that_does_not_go_on_is_still_an_error() -> None:
+    async with serving(Play((head(503, "content-length: 100"), b"half", Stall()))) as server, client() as http:
+        answer, _ = await asked(http, server, HASTE)
+        assert (answer.status, answer.body) == (503, b"half")
+        assert pool(http).connections == []
+
+
 @pytest.mark.parametrize("kind", ["application/json", "text/html; charset=utf-8"])
 async def test_a_document_is_no_stream(kind: str) -> None:
     async with serving(refusing(200, b"<html>", kind=kind)) as server, client() as http:
