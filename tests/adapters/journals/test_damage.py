@@ -114,6 +114,13 @@ def test_a_changed_bit_anywhere_is_never_a_hole(tmp_path: Path, whole: bytes) ->
     assert refused
 
 
+def test_damage_that_sqlite_cannot_even_quote_is_a_refusal_too(tmp_path: Path, whole: bytes) -> None:
+    """Half a character in the text of a table's definition breaks SQLite's own message."""
+    at = whole.index(b"CREATE TABLE session")
+    found = check(tmp_path / "damaged.db", whole[:at] + b"\xe2\x28" + whole[at + 2 :])
+    assert {name: type(error) for name, error in found.items()} == dict.fromkeys(NAMES, BadRecord)
+
+
 def test_a_cut_file_is_never_a_shorter_session(tmp_path: Path, whole: bytes) -> None:
     for length in range(1, len(whole), SPREAD * (1 if CAMPAIGN else 6)):
         found = check(tmp_path / "damaged.db", whole[:length])

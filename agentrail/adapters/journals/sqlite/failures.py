@@ -12,6 +12,9 @@ from pathlib import Path
 
 from agentrail.errors import CommitUnknown, JournalError, JournalFull, JournalUnusable
 
+RAISED = (sqlite3.Error, UnicodeDecodeError)
+"""What a connection raises: SQLite's messages quote what is damaged, and then they may be no text."""
+
 _PRIMARY = 0xFF
 """Which bits of a code say what failed; the others say how."""
 
@@ -26,30 +29,30 @@ _PASSING = _NO_SPACE | {
 """What may be different the next time."""
 
 
-def _kind(error: sqlite3.Error) -> int:
+def _kind(error: Exception) -> int:
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & _PRIMARY
 
 
-def _said(error: sqlite3.Error) -> str:
+def _said(error: Exception) -> str:
     name = getattr(error, "sqlite_errorname", None)
     return f"{error}" if name is None else f"{error}, {name}"
 
 
-def is_passing(error: sqlite3.Error) -> bool:
+def is_passing(error: Exception) -> bool:
     """Whether *error* says nothing of what was to be written."""
     return _kind(error) in _PASSING
 
 
-def rolled_back(error: sqlite3.Error, path: Path) -> JournalError:
+def rolled_back(error: Exception, path: Path) -> JournalError:
     """Return what *error* means if the transaction was rolled back before its commit."""
     return JournalFull(_said(error)) if is_passing(error) else JournalUnusable(str(path), _said(error))
 
 
-def not_opened(error: sqlite3.Error | OSError, path: Path) -> JournalError:
+def not_opened(error: Exception, path: Path) -> JournalError:
     """Return what *error* means if the file could not even be opened."""
-    if isinstance(error, sqlite3.Error):
-        return JournalFull(_said(error)) if _kind(error) in _NO_SPACE else JournalUnusable(str(path), _said(error))
-    return JournalUnusable(str(path), f"it cannot be opened ({error.strerror})")
+    if isinstance(error, OSError):
+        return JournalUnusable(str(path), f"it cannot be opened ({error.strerror})")
+    return JournalFull(_said(error)) if _kind(error) in _NO_SPACE else JournalUnusable(str(path), _said(error))
 
 
 def in_commit(error: sqlite3.Error) -> JournalError:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from agentrail.adapters.journals.sqlite.failures import not_opened
+from agentrail.adapters.journals.sqlite.failures import RAISED, not_opened
 from agentrail.adapters.journals.sqlite.ownership import Ownership
 from agentrail.adapters.journals.sqlite.places import make_file
 from agentrail.adapters.journals.sqlite.tables import SCHEMA, TABLES, is_ours, pragma
@@ -53,7 +53,7 @@ def open_for_writing(
         make_file(path)
         _check_size(path)
         connection = connect(str(path), timeout=WAIT, isolation_level=None)
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, *RAISED) as error:
         raise not_opened(error, path) from error
     try:
         _set(connection, SETTINGS)
@@ -65,7 +65,7 @@ def open_for_writing(
             raise JournalUnusable(str(path), f"its file system cannot do what WAL needs (`{mode}`)")
         generation = _become_owner(connection, path, ownership, take_over=take_over)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    except (OSError, sqlite3.Error, JournalError) as error:
+    except (OSError, *RAISED, JournalError) as error:
         ownership.release()
         connection.close()
         raise (error if isinstance(error, JournalError) else not_opened(error, path)) from error

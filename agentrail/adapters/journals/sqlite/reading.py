@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from agentrail.adapters.journals.packing import NO_CHECK, Packed, UnpackError, check_of, unpack
-from agentrail.adapters.journals.sqlite.failures import is_passing, rolled_back
+from agentrail.adapters.journals.sqlite.failures import RAISED, is_passing, rolled_back
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_reading
 from agentrail.adapters.journals.sqlite.tables import COLUMNS, RECORD_COLUMNS, RecordRow, SessionRow
 from agentrail.adapters.journals.sqlite.worker import Job
@@ -53,7 +53,7 @@ class Reader:
                 job.do(self)
             except JournalError as error:
                 job.error = error
-            except sqlite3.Error as error:  # a damaged page is a damaged session
+            except RAISED as error:  # a damaged page is a damaged session
                 damaged = job.about and not is_passing(error)
                 job.error = BadRecord(job.about, 0, str(error)) if damaged else rolled_back(error, self._path)
 
@@ -88,7 +88,7 @@ class Reader:
 
     def snapshot(self, session_id: str) -> Snapshot | None:
         """Return the snapshot of a session; one that is damaged in any way is none."""
-        with suppress(BadRecord, UnpackError, sqlite3.DatabaseError):
+        with suppress(BadRecord, UnpackError, *RAISED):
             return self._within(lambda db: _snapshot(db, session_id))
         return None
 

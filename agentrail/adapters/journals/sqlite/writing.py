@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from agentrail.adapters.journals.packing import NO_CHECK, Packed, check_of
-from agentrail.adapters.journals.sqlite.failures import fresh, in_checkpoint, in_commit, is_passing, rolled_back
+from agentrail.adapters.journals.sqlite.failures import RAISED, fresh, in_checkpoint, in_commit, is_passing, rolled_back
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_writing
 from agentrail.adapters.journals.sqlite.ownership import Ownership
 from agentrail.adapters.journals.sqlite.reading import LOST, session_row
@@ -64,10 +64,10 @@ class Writer:
             _fail(jobs, error)
         except Exception as error:  # noqa: BLE001 - it is raised again where the job was given
             self._roll_back()
-            if isinstance(error, sqlite3.Error) and is_passing(error):
+            if isinstance(error, RAISED) and is_passing(error):
                 _fail(jobs, rolled_back(error, self._path))
             elif len(jobs) == 1:
-                damaged = isinstance(error, sqlite3.Error)
+                damaged = isinstance(error, RAISED)
                 jobs[0].error = BadRecord(jobs[0].about, 0, str(error)) if damaged else error
             else:
                 for job in jobs:
