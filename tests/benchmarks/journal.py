@@ -1,0 +1,160 @@
+"""Acknowledged events per second: our journal against bare sqlite3 with the same group commit, in the same run.
+
+Bare is a table, a thread that commits what waits together, and tasks that wait for it. It writes what ours writes: the
+same bytes, which it need not make, in the same settings.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import statistics
+import tempfile
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+import trio
+
+from agentrail.adapters.journals.packing import pack
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.core.inputs import Arrival, PromptSent
+from agentrail.ports.journal import Record
+from agentrail.values.content import Text
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.life import AgentStart, PromptReceived
+from agentrail.values.events.response import RequestStart
+
+SECONDS = 1.0
+REPEATS = 5
+EVENTS = 3
+
+
+def record(session_id: str, number: int) -> Record:
+    """Return what a prompt to an idle session leaves: three events."""
+    events = (PromptReceived("p1", "go on"), AgentStart("p1"), RequestStart("r1", "instant", 3, 1))
+    envelopes = tuple(
+        Envelope(session_id, EVENTS * (number - 1) + place, 0, 1_700_000_000_000, 1, 1, event)
+        for place, event in enumerate(events, 1)
+    )
+    return Record(session_id, number, Arrival(PromptSent((Text("go on"),)), 1_700_000_000_000, 0.5), (), envelopes)
+
+
+async def ours(sessions: int, seconds: float, folder: Path) -> float:
+    """Return the events per second that *sessions* sessions get acknowledged, each one record at a time."""
+    journal = SqliteJournal(folder / "ours.db")
+    claims = [await journal.claim(f"session-{number}", "bench") for number in range(sessions)]
+    done = 0
+    end = time.perf_counter() + seconds
+
+    async def write(number: int) -> None:
+        nonlocal done
+        head = 0
+        while time.perf_counter() < end:
+            head = await journal.append(claims[number], head, (record(f"session-{number}", head + 1),))
+            done += 1
+
+    began = time.perf_counter()
+    async with trio.open_nursery() as nursery:
+        for number in range(sessions):
+            nursery.start_soon(write, number)
+    spent = time.perf_counter() - began
+    await journal.close()
+    return done * EVENTS / spent
+
+
+class Bare:
+    """The same with nothing but sqlite3, a thread and a list."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._waiting: list[tuple[trio.lowlevel.Task, tuple[str, int, bytes]]] = []
+        self._wake = threading.Condition()
+        self._ended = False
+        self._token = trio.lowlevel.current_trio_token()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    async def append(self, session_id: str, number: int, body: bytes) -> None:
+        with self._wake:
+            self._waiting.append((trio.lowlevel.current_task(), (session_id, number, body)))
+            self._wake.notify()
+        await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED)
+
+    def close(self) -> None:
+        with self._wake:
+            self._ended = True
+            self._wake.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        connection = sqlite3.connect(self._path, isolation_level=None)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("CREATE TABLE record (session TEXT, number INTEGER, body BLOB, UNIQUE (session, number))")
+        while True:
+            with self._wake:
+                while not self._waiting and not self._ended:
+                    self._wake.wait()
+                batch, self._waiting = self._waiting, []
+            if not batch:
+                connection.close()
+                return
+            connection.execute("BEGIN")
+            for _, row in batch:
+                connection.execute("INSERT INTO record VALUES (?, ?, ?)", row)
+            connection.execute("COMMIT")
+            self._token.run_sync_soon(_wake, [task for task, _ in batch])
+
+
+def _wake(tasks: list[trio.lowlevel.Task]) -> None:
+    for task in tasks:
+        trio.lowlevel.reschedule(task)
+
+
+async def bare(sessions: int, seconds: float, folder: Path) -> float:
+    """Return the same on bare sqlite3."""
+    journal = Bare(folder / "bare.db")
+    body = pack(record("session-1", 1)).body
+    done = 0
+    end = time.perf_counter() + seconds
+
+    async def write(number: int) -> None:
+        nonlocal done
+        head = 0
+        while time.perf_counter() < end:
+            head += 1
+            await journal.append(f"session-{number}", head, body)
+            done += 1
+
+    began = time.perf_counter()
+    async with trio.open_nursery() as nursery:
+        for number in range(sessions):
+            nursery.start_soon(write, number)
+    spent = time.perf_counter() - began
+    journal.close()
+    return done * EVENTS / spent
+
+
+def events_per_second(sessions: int, seconds: float = SECONDS) -> tuple[float, float, float]:
+    """Return the medians of ours and of bare, taken by turns, and that of their ratios."""
+    pairs: list[tuple[float, float]] = []
+    for _ in range(REPEATS):
+        with tempfile.TemporaryDirectory() as folder:
+            runs = (partial(run, sessions, seconds, Path(folder)) for run in (ours, bare))
+            mine, other = (trio.run(run) for run in runs)
+            pairs.append((mine, other))
+    median = statistics.median
+    return median(one for one, _ in pairs), median(two for _, two in pairs), median(one / two for one, two in pairs)
+
+
+def main() -> None:
+    """Print the figures."""
+    print(f"{'sessions':>10}{'events/s':>12}{'bare':>12}{'/ bare':>8}")
+    for sessions in (1, 16, 200):
+        mine, other, ratio = events_per_second(sessions)
+        print(f"{sessions:>10}{mine:>12,.0f}{other:>12,.0f}{ratio:>8.2f}")
+
+
+if __name__ == "__main__":
+    main()
