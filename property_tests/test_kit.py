@@ -6,11 +6,12 @@ from hypothesis.stateful import invariant, run_state_machine_as_test
 from agentrail.hooks.actions import Action
 from agentrail.hooks.context import Context
 from agentrail.hooks.matrix import MATRIX
+from agentrail.hooks.plugin import Attachable
 from agentrail.hooks.records import HOOK_NAMES, HOOKS, Hook
 from agentrail.hooks.wellformed import why_malformed
 from agentrail.testing.choose import Choose
 from agentrail.testing.machine import SessionMachine
-from agentrail.testing.plugins import Holder, Recorder
+from agentrail.testing.plugins import Guard, Holder, Recorder
 from agentrail.testing.scenes import Scene
 from agentrail.testing.strategies import (
     HOOK_FIELDS,
@@ -54,10 +55,10 @@ def test_drawn_messages_are_fit_for_a_provider(drawn: tuple[Message, ...]) -> No
     assert why_unfit(drawn) is None
 
 
-@given(plugin_sets(("a", "b", "c"), least=1, most=2))
-def test_a_plugin_set_is_a_part_of_the_candidates(drawn: tuple[str, ...]) -> None:
+@given(plugin_sets((Recorder(), Guard(), st.builds(Holder, timeout=st.just(5.0))), least=1, most=2))
+def test_a_plugin_set_is_a_part_of_the_candidates(drawn: tuple[Attachable, ...]) -> None:
     assert 1 <= len(drawn) <= 2
-    assert set(drawn) <= {"a", "b", "c"}
+    assert set(drawn) <= {Recorder(), Guard(), Holder(timeout=5.0)}
     assert len(set(drawn)) == len(drawn)
 
 

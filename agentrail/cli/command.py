@@ -24,12 +24,13 @@ from agentrail.cli.samples import fill
 from agentrail.cli.terminal import Terminal
 from agentrail.cli.tools import ASK_FIRST, terminal_tools
 from agentrail.cli.words import greeting
-from agentrail.errors import AgentrailError, UsageError
+from agentrail.errors import AgentrailError, ExtraMissing, UsageError
 from agentrail.plugins.approval import HumanApproval
 from agentrail.values.value import Value, value
 
 WRONG_USAGE: Final = 2
 INTERRUPTED: Final = 130
+CHECKS: Final = "`agentrail check FILE` checks plugins."
 SYSTEM: Final = "You help in a terminal. You have tools for the files of one folder; use them rather than guess."
 
 
@@ -46,9 +47,12 @@ class Options(Value):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Talk, as the arguments say, and return the exit code."""
+    """Talk or check, as the arguments say, and return the exit code."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    if words[:1] == ["check"]:
+        return check(words[1:])
     logging.getLogger("agentrail").addHandler(logging.NullHandler())
-    options = parsed(argv)
+    options = parsed(words)
     terminal = Terminal(sys.stdin, sys.stdout)
     try:
         with working_folder(options.folder) as folder:
@@ -65,9 +69,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0 if well and not terminal.gone else 1
 
 
+def check(argv: Sequence[str]) -> int:
+    """Check plugins; the kit, and Hypothesis with it, is imported for this alone."""
+    try:
+        from agentrail.cli import checking  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name != "hypothesis":
+            raise
+        print(f"agentrail: {ExtraMissing('check plugins', 'testing')}", file=sys.stderr)
+        return WRONG_USAGE
+    return checking.main(argv)
+
+
 def parsed(argv: Sequence[str] | None) -> Options:
     """Return what *argv* says; what it cannot say ends the program with exit code 2."""
-    parser = argparse.ArgumentParser(prog="agentrail", description="Talk to an agent in the terminal.")
+    parser = argparse.ArgumentParser(
+        prog="agentrail",
+        description="Talk to an agent in the terminal.",
+        epilog="`agentrail check FILE` checks plugins.",
+    )
     parser.add_argument("--model", default="demo", metavar="NAME", help="which model (default: %(default)s, offline)")
     parser.add_argument("--dir", metavar="FOLDER", help="where its tools work (default: a fresh folder with samples)")
     parser.add_argument("--once", metavar="TEXT", help="say this, show the answer, and leave")

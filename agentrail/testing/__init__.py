@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agentrail.testing.checking import check_plugin as check_plugin
     from agentrail.testing.choose import Choose as Choose
-    from agentrail.testing.cues import Cue as Cue
+    from agentrail.testing.conflicts import Conflict as Conflict
+    from agentrail.testing.conflicts import Invariant as Invariant
+    from agentrail.testing.conflicts import find_conflict as find_conflict
     from agentrail.testing.cues import Script as Script
     from agentrail.testing.cues import abort as abort
     from agentrail.testing.cues import approve as approve
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from agentrail.testing.cues import switch_model as switch_model
     from agentrail.testing.cues import tell as tell
     from agentrail.testing.cues import wait as wait
+    from agentrail.testing.invariants import INVARIANTS as INVARIANTS
     from agentrail.testing.journals import JournalConformance as JournalConformance
     from agentrail.testing.journals import StrictConformance as StrictConformance
     from agentrail.testing.laws import LAWS as LAWS
@@ -33,9 +36,12 @@ if TYPE_CHECKING:
     from agentrail.testing.laws import check_options as check_options
     from agentrail.testing.machine import SessionMachine as SessionMachine
     from agentrail.testing.models import ModelConformance as ModelConformance
+    from agentrail.testing.orders import OrderMatters as OrderMatters
+    from agentrail.testing.orders import order_report as order_report
     from agentrail.testing.sandboxes import CommandConformance as CommandConformance
     from agentrail.testing.sandboxes import SandboxConformance as SandboxConformance
     from agentrail.testing.scenes import Scene as Scene
+    from agentrail.testing.scripted import Cue as Cue
     from agentrail.testing.scripted import ScriptedModel as ScriptedModel
     from agentrail.testing.scripted import call as call
     from agentrail.testing.scripted import fail as fail
@@ -50,6 +56,7 @@ if TYPE_CHECKING:
     from agentrail.testing.strategies import hooks as hooks
     from agentrail.testing.strategies import messages as messages
     from agentrail.testing.strategies import plugin_sets as plugin_sets
+    from agentrail.testing.strategies import scripts as scripts
     from agentrail.testing.strategies import sessions as sessions
     from agentrail.testing.strategies import tool_calls as tool_calls
     from agentrail.testing.tools import ToolConformance as ToolConformance
@@ -61,12 +68,16 @@ if TYPE_CHECKING:
 _HOMES = {
     "Choose": "agentrail.testing.choose",
     "CommandConformance": "agentrail.testing.sandboxes",
-    "Cue": "agentrail.testing.cues",
+    "Conflict": "agentrail.testing.conflicts",
+    "Cue": "agentrail.testing.scripted",
     "Decision": "agentrail.testing.watching",
+    "INVARIANTS": "agentrail.testing.invariants",
+    "Invariant": "agentrail.testing.conflicts",
     "JournalConformance": "agentrail.testing.journals",
     "LAWS": "agentrail.testing.laws",
     "LawBrokenError": "agentrail.testing.laws",
     "ModelConformance": "agentrail.testing.models",
+    "OrderMatters": "agentrail.testing.orders",
     "SandboxConformance": "agentrail.testing.sandboxes",
     "Scene": "agentrail.testing.scenes",
     "Script": "agentrail.testing.cues",
@@ -89,8 +100,10 @@ _HOMES = {
     "contexts": "agentrail.testing.strategies",
     "event_scripts": "agentrail.testing.strategies",
     "fail": "agentrail.testing.scripted",
+    "find_conflict": "agentrail.testing.conflicts",
     "hooks": "agentrail.testing.strategies",
     "messages": "agentrail.testing.strategies",
+    "order_report": "agentrail.testing.orders",
     "overflow": "agentrail.testing.scripted",
     "permanent": "agentrail.testing.scripted",
     "plugin_sets": "agentrail.testing.strategies",
@@ -100,6 +113,7 @@ _HOMES = {
     "respond": "agentrail.testing.cues",
     "returns": "agentrail.testing.cues",
     "say": "agentrail.testing.scripted",
+    "scripts": "agentrail.testing.strategies",
     "sessions": "agentrail.testing.strategies",
     "simulate": "agentrail.testing.trace",
     "stall": "agentrail.testing.scripted",

@@ -47,7 +47,7 @@ def check_plugin(plugin: Attachable, *, examples: int = 100, seed: int | None = 
         seed: Makes the examples others.
     """
     _, checked = unkeyed(plugin)
-    words = vocabulary([plugin])
+    words = vocabulary(plugin)
     moments = sorted(implemented(checked))
     asks = any(action.kind == "ask" for moment in moments for action in MATRIX.get(moment, ()))
     told = st.none() | answers()

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from agentrail.hooks.asks import AskAnswer
-from agentrail.testing.scripted import Failing, Saying, Stalling
+from agentrail.testing.scripted import Cue
 from agentrail.values.json import Json, JsonObject, freeze_object
 from agentrail.values.tools import ToolResult, ok
-from agentrail.values.value import Value, value
+from agentrail.values.value import value
 
 
 @value
-class Prompted(Value):
+class Prompted(Cue):
     """A user prompts."""
 
     text: str
@@ -27,7 +27,7 @@ class Prompted(Value):
 
 
 @value
-class Steered(Value):
+class Steered(Cue):
     """A user steers."""
 
     text: str
@@ -37,7 +37,7 @@ class Steered(Value):
 
 
 @value
-class Aborted(Value):
+class Aborted(Cue):
     """A user aborts."""
 
     reason: str | None = None
@@ -49,7 +49,7 @@ class Aborted(Value):
 
 
 @value
-class Approved(Value):
+class Approved(Cue):
     """A person approves the first held call."""
 
     args: JsonObject | None = None
@@ -59,7 +59,7 @@ class Approved(Value):
 
 
 @value
-class Rejected(Value):
+class Rejected(Cue):
     """A person rejects the first held call."""
 
     reason: str | None = None
@@ -69,7 +69,7 @@ class Rejected(Value):
 
 
 @value
-class Responded(Value):
+class Responded(Cue):
     """A person answers the first open question."""
 
     text: str
@@ -77,7 +77,7 @@ class Responded(Value):
 
 
 @value
-class Returned(Value):
+class Returned(Cue):
     """The first running call returns."""
 
     result: ToolResult
@@ -85,7 +85,7 @@ class Returned(Value):
 
 
 @value
-class Raised(Value):
+class Raised(Cue):
     """The first running call raises."""
 
     error: str
@@ -93,7 +93,7 @@ class Raised(Value):
 
 
 @value
-class Told(Value):
+class Told(Cue):
     """A plugin is told what it asked for."""
 
     answer: AskAnswer
@@ -101,7 +101,7 @@ class Told(Value):
 
 
 @value
-class Waited(Value):
+class Waited(Cue):
     """Time passes, and timers fire."""
 
     seconds: float
@@ -109,7 +109,7 @@ class Waited(Value):
 
 
 @value
-class Switched(Value):
+class Switched(Cue):
     """A user switches the model."""
 
     model: str
@@ -117,37 +117,17 @@ class Switched(Value):
 
 
 @value
-class Compacted(Value):
+class Compacted(Cue):
     """A user has the context compacted."""
 
 
 @value
-class Stopped(Value):
+class Stopped(Cue):
     """The session is stopped for good."""
 
     reason: str = "stopped"
     """Why."""
 
-
-Cue: TypeAlias = (
-    Prompted
-    | Steered
-    | Aborted
-    | Approved
-    | Rejected
-    | Responded
-    | Returned
-    | Raised
-    | Told
-    | Waited
-    | Switched
-    | Compacted
-    | Stopped
-    | Saying
-    | Failing
-    | Stalling
-)
-"""One step of a script."""
 
 Script: TypeAlias = Sequence[Cue]
 """What happens to a session from outside, in order."""

@@ -33,7 +33,12 @@ class ScriptError(PermanentModelError):
 
 
 @value
-class Saying(Value):
+class Cue(Value):
+    """One step of a script for `simulate`; what a model does is one, and `ScriptedModel` plays it too."""
+
+
+@value
+class Saying(Cue):
     """Some chunks, and a whole response."""
 
     chunks: tuple[Chunk, ...]
@@ -45,7 +50,7 @@ class Saying(Value):
 
 
 @value
-class Failing(Value):
+class Failing(Cue):
     """Some chunks, and an error."""
 
     chunks: tuple[Chunk, ...]
@@ -57,7 +62,7 @@ class Failing(Value):
 
 
 @value
-class Stalling(Value):
+class Stalling(Cue):
     """Some chunks, and then nothing, for ever."""
 
     chunks: tuple[Chunk, ...]

@@ -46,7 +46,6 @@ from agentrail.testing.cues import (
     Aborted,
     Approved,
     Compacted,
-    Cue,
     Prompted,
     Raised,
     Rejected,
@@ -61,7 +60,7 @@ from agentrail.testing.cues import (
 )
 from agentrail.testing.outstanding import Outstanding
 from agentrail.testing.scenes import Scene
-from agentrail.testing.scripted import Failing, Saying, Stalling, say
+from agentrail.testing.scripted import Cue, Failing, Saying, Stalling, say
 from agentrail.testing.watching import Watch
 from agentrail.values.content import Text
 from agentrail.values.json import JsonObject
@@ -89,6 +88,15 @@ class EndlessError(AssertionError):
         )
 
 
+class UnknownCueError(TypeError):
+    """Something in a script is no step of a script."""
+
+    def __init__(self, found: object) -> None:
+        super().__init__(
+            f"a script for `simulate` is made of steps such as `prompt(…)` and `say(…)`; this is {found!r:.80}"
+        )
+
+
 class Happened(NamedTuple):
     """One step of a simulated session."""
 
@@ -108,9 +116,9 @@ class Simulation:
     """One session, a script that plays against it, and what has happened."""
 
     def __init__(self, scene: Scene, script: Script, *, as_given: bool = False, watch: Watch | None = None) -> None:
-        self.out = Outstanding()
+        self.out: Outstanding = Outstanding()
         self.judge = Live(storable)
-        self.now = START
+        self.now: int = START
         self.happened: list[Happened] = []
         self.cue = -1
         self.void: list[int] = []
@@ -126,7 +134,7 @@ class Simulation:
             self.judge.tool(spec.name, 0, _anything)
             tools[spec.name] = Attached(spec, 0)
         setup = Setup(options=scene.options, user_data=scene.user_data)
-        self.state = State("s", setup, scene.model, tools=tools, seats=seats)
+        self.state: State = State("s", setup, scene.model, tools=tools, seats=seats)
         self.script = script
         self.watch = watch
 
@@ -178,7 +186,7 @@ class Simulation:
                 self.send(self._command(cue))
         return True
 
-    def _command(self, cue: Steered | Aborted | Switched | Compacted | Stopped) -> AnyInput:
+    def _command(self, cue: Cue) -> AnyInput:
         match cue:
             case Steered(text=text, when=when):
                 return SteerSent(text, when, self._partial() if when == "now" else NOTHING_YET)
@@ -190,6 +198,8 @@ class Simulation:
                 return CompactSent()
             case Stopped(reason=reason):
                 return StopSent(reason, self._partial())
+            case _:
+                raise UnknownCueError(cue)
 
     def _answers(self, cue: Saying | Failing | Stalling) -> bool:
         if not self._comes_to(lambda: bool(self.out.live_requests)):

@@ -58,6 +58,8 @@ class Source:
                 return f"{self.wants('types', 'MappingProxyType')}({self.plain(dict(pairs))})"
             case dict() | list() | tuple() | set() | frozenset():
                 return self.plain(cast("object", found))
+            case str() if type(found) is str:
+                return quoted(found)
             case type():
                 return self.name(found)
             case _ if attrs.has(type(found)):
@@ -111,6 +113,12 @@ class Source:
             for name, place in self.local.items()
         ]
         return [*lines, *notes]
+
+
+def quoted(text: str) -> str:
+    """Return *text* as code, in double quotes if they need no escape."""
+    code = repr(text)
+    return code if '"' in code or "\\'" in code else f'"{code[1:-1]}"'
 
 
 def _default(field: attrs.Attribute[object], found: object) -> object:

@@ -102,7 +102,9 @@ def _change(before: object, after: object) -> str:
     """Return how a state changed: of a class with fields, only those that did."""
     if type(before) is not type(after) or not attrs.has(type(after)):
         return f"{_value(before)} → {_value(after)}"
-    names = (field.name for field in cast("tuple[attrs.Attribute[object], ...]", attrs.fields(type(after))))
+    names = (
+        field.name for field in cast("tuple[attrs.Attribute[object], ...]", attrs.fields(cast("type", type(after))))
+    )
     pairs = ((name, getattr(before, name), getattr(after, name)) for name in names)
     return ", ".join(f"{name} {_value(old)} → {_value(new)}" for name, old, new in pairs if old != new)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
-from typing import Final, TypeVar, cast
+from typing import Final, cast
 
 from hypothesis import strategies as st
 
@@ -33,8 +33,11 @@ from agentrail.hooks.records import (
     SessionStart,
 )
 from agentrail.testing.choose import Choose
+from agentrail.testing.generating import draw_cues
 from agentrail.testing.plugins import ANSWERS, REQUESTS
 from agentrail.testing.scenes import draw_scene
+from agentrail.testing.scripted import Cue
+from agentrail.testing.vocabulary import PLAIN_WORDS, vocabulary
 from agentrail.testing.world import World
 from agentrail.values.content import Data, Image, Part, Text, Thinking, ToolCall
 from agentrail.values.events.envelope import Envelope
@@ -42,8 +45,6 @@ from agentrail.values.json import Json, JsonObject, freeze, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, StopReason, ToolMessage, UserMessage
 from agentrail.values.tools import Todo, err, ok
 from agentrail.values.usage import Usage
-
-T = TypeVar("T")
 
 NAMES: Final = st.sampled_from(("read", "write", "shell", "a_tool"))
 WORDS: Final = st.text(max_size=40)
@@ -233,11 +234,26 @@ def actions(draw: st.DrawFn, moment: str | None = None) -> Action[int]:
 
 
 @st.composite
-def plugin_sets(draw: st.DrawFn, candidates: Sequence[T], least: int = 0, most: int | None = None) -> tuple[T, ...]:
-    """Subsets of *candidates*, in any order."""
+def plugin_sets(
+    draw: st.DrawFn,
+    candidates: Sequence[Attachable | st.SearchStrategy[Attachable]],
+    least: int = 0,
+    most: int | None = None,
+) -> tuple[Attachable, ...]:
+    """Subsets of *candidates*, in any order; a candidate that is a strategy is drawn, such as a plugin's options."""
     order = draw(st.permutations(range(len(candidates))))
     size = draw(st.integers(least, len(candidates) if most is None else min(most, len(candidates))))
-    return tuple(candidates[place] for place in order[:size])
+    chosen = [candidates[place] for place in order[:size]]
+    return tuple(draw(one) if isinstance(one, st.SearchStrategy) else one for one in chosen)
+
+
+@st.composite
+def scripts(
+    draw: st.DrawFn, plugins: Sequence[Attachable] = (), calls: Sequence[ToolCall] = (), most: int = 6
+) -> tuple[Cue, ...]:
+    """Scripts for `simulate` of at most *most* steps, in the words of *plugins*, with *calls* among theirs."""
+    words = [vocabulary(plugin) for plugin in plugins] or [PLAIN_WORDS]
+    return draw_cues(draw(chooses()), words, [calls] if calls else (), most)
 
 
 @st.composite

@@ -11,8 +11,9 @@ from agentrail.core.effects import ReportStart, StartCall, StartRequest
 from agentrail.core.options import Options
 from agentrail.core.state import Phase, State
 from agentrail.hooks.plugin import Attachable
-from agentrail.testing.cues import Cue, Script
+from agentrail.testing.cues import Script
 from agentrail.testing.scenes import Scene
+from agentrail.testing.scripted import Cue
 from agentrail.testing.simulation import Happened, Simulation, called
 from agentrail.testing.watching import Decision, Watch
 from agentrail.values.events.envelope import Envelope, Event

@@ -8,7 +8,7 @@ options.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import CodeType, FunctionType
 from typing import Final, cast
 
@@ -21,13 +21,12 @@ from agentrail.values.value import Value, value
 MOST: Final = 60
 """Words of one plugin, at most; a long list of commands says no more than its beginning."""
 
+OWN: Final = 3
+"""How much more often a word of the plugin is said than a common one."""
+
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,30}")
 _LONG: Final = 60
 _BIG: Final = 10**9
-
-COMMON_NAMES: Final = ("read", "write", "run")
-COMMON_ARGS: Final = ("path", "command")
-COMMON_TEXTS: Final = ("a", "ls", "rm -rf /")
 
 
 @value
@@ -42,22 +41,20 @@ class Vocabulary(Value):
     """Figures, with their neighbours."""
 
 
-def vocabulary(plugins: Iterable[Attachable]) -> Vocabulary:
-    """Return the words of *plugins*, and a few that are common."""
-    names: dict[str, None] = {}
-    texts: dict[str, None] = {}
-    numbers: dict[int | float, None] = dict.fromkeys((0, 1, -1))
-    for given in plugins:
-        for word in _first(_words(unkeyed(given)[1])):
-            if isinstance(word, str):
-                texts[word] = None
-                if _NAME.fullmatch(word):
-                    names[word] = None
-            else:
-                numbers.update(dict.fromkeys((word, word + 1, word - 1)))
-    names.update(dict.fromkeys((*COMMON_NAMES, *COMMON_ARGS)))
-    texts.update(dict.fromkeys(COMMON_TEXTS))
-    return Vocabulary(tuple(names), tuple(texts), tuple(numbers))
+def vocabulary(plugin: Attachable) -> Vocabulary:
+    """Return the words of *plugin*, and a few that are common."""
+    words = _first(_words(unkeyed(plugin)[1]))
+    texts = tuple(word for word in words if isinstance(word, str))
+    names = tuple(text for text in texts if _NAME.fullmatch(text))
+    figures = [word for word in words if not isinstance(word, str)]
+    numbers = tuple(dict.fromkeys(near for figure in figures for near in (figure, figure + 1, figure - 1)))
+    return Vocabulary(
+        (*names * OWN, *PLAIN_WORDS.names), (*texts * OWN, *PLAIN_WORDS.texts), (*numbers * OWN, *PLAIN_WORDS.numbers)
+    )
+
+
+PLAIN_WORDS: Final = Vocabulary(("read", "write", "run", "path", "command"), ("a", "ls", "rm -rf /"), (0, 1, -1))
+"""The words of no plugin."""
 
 
 def _first(words: Iterator[str | int | float]) -> list[str | int | float]:

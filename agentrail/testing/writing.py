@@ -11,7 +11,6 @@ from agentrail.testing.cues import (
     Aborted,
     Approved,
     Compacted,
-    Cue,
     Prompted,
     Raised,
     Rejected,
@@ -23,8 +22,8 @@ from agentrail.testing.cues import (
     Told,
     Waited,
 )
-from agentrail.testing.scripted import Failing, Saying, Stalling
-from agentrail.testing.sources import Source
+from agentrail.testing.scripted import Cue, Failing, Saying, Stalling
+from agentrail.testing.sources import Source, quoted
 from agentrail.values.content import Text, Thinking, text_of
 from agentrail.values.messages import StopReason
 from agentrail.values.stream import Response
@@ -88,15 +87,15 @@ def _say(response: Response, source: Source) -> str:
     text = text_of(tuple(part for part in response.parts if isinstance(part, Text)))
     thought = "".join(part.text for part in response.parts if isinstance(part, Thinking))
     if text:
-        said.append(repr(text))
+        said.append(quoted(text))
     if thought:
-        said.append(f"thinking={thought!r}")
+        said.append(f"thinking={quoted(thought)}")
     if response.calls:
         make = source.wants(KIT, "call")
         calls = (
-            f"{make}({call.name!r}"
+            f"{make}({quoted(call.name)}"
             + (f", {source.plain(call.args)}" if call.args else "")
-            + (f", id={call.provider_id!r})" if call.provider_id else ")")
+            + (f", id={quoted(call.provider_id)})" if call.provider_id else ")")
             for call in response.calls
         )
         said.append(f"calls=[{', '.join(calls)}]")
@@ -110,14 +109,14 @@ def _say(response: Response, source: Source) -> str:
 def _fail(error: Exception, after: int, source: Source) -> str:
     for cls, name in _FAILURES:
         if type(error) is cls:
-            said = [repr(str(error))]
+            said = [quoted(str(error))]
             retry_after: object = getattr(error, "retry_after", None)
             if retry_after is not None:
                 said.append(f"retry_after={retry_after!r}")
             if after:
                 said.append(_after(after))
             return f"{source.wants(KIT, name)}({', '.join(said)})"
-    return f"{source.wants(KIT, 'fail')}({source.name(type(error))}({str(error)!r}))"
+    return f"{source.wants(KIT, 'fail')}({source.name(type(error))}({quoted(str(error))}))"
 
 
 def _after(chunks: int) -> str:
@@ -126,5 +125,5 @@ def _after(chunks: int) -> str:
 
 def _result(result: ToolResult, source: Source) -> str:
     if isinstance(result, Done) and result == ok(result_text(result)):
-        return repr(result_text(result))
+        return quoted(result_text(result))
     return source.code(result)

@@ -10,6 +10,8 @@ from agentrail import BlockTool, Continue, Plugin
 from agentrail.hooks.actions import Intervene, ReplaceToolArgs, ReplaceToolResult, SetSection
 from agentrail.hooks.context import Context
 from agentrail.hooks.records import AfterTool, AfterTurn, BeforeFinish, BeforePrompt, BeforeRequest, BeforeTool
+from agentrail.plugins import BudgetGuard, EventLogger, HumanApproval, SecurityGuard
+from agentrail.testing import Trace
 from agentrail.values.json import Json
 from agentrail.values.tools import ok
 
@@ -155,3 +157,54 @@ class Hoarder(Plugin[tuple[str, ...]]):
 
     def before_tool(self, hook: BeforeTool, state: tuple[str, ...], ctx: Context) -> Continue[tuple[str, ...]]:
         return Continue([*state, hook.name] if hook.name == "write" else state)  # type: ignore[arg-type]  # that is the fault
+
+
+# What may never be
+
+
+def asked_about(trace: Trace, plugin: str) -> dict[str, object]:
+    """What *plugin* said last about each call that it was asked about."""
+    return {
+        decision.hook.call_id: decision.answer
+        for decision in trace.decisions
+        if decision.plugin == plugin and isinstance(decision.hook, BeforeTool)
+    }
+
+
+def what_was_counted_was_paid(trace: Trace) -> None:
+    """A `SpendCounter` has counted what was paid, if each call that it was asked about ran."""
+    asked = asked_about(trace, "SpendCounter")
+    if asked and set(asked) == {start.call_id for start in trace.started}:
+        paid = sum(amount_of(start.args) for start in trace.started if start.name == "pay")
+        counted = trace.plugin_state("SpendCounter")
+        assert counted == paid, f"{paid} was paid and {counted} was counted"
+
+
+def what_was_approved_is_safe(trace: Trace) -> None:
+    """No call that a `RiskCheck` has approved pays a stranger."""
+    asked = asked_about(trace, "RiskCheck")
+    for start in trace.started:
+        approved = type(asked.get(start.call_id)) is Continue
+        to_stranger = start.name == "pay" and start.args.get("to") == "stranger"
+        assert not (approved and to_stranger), "a stranger was paid"
+
+
+def nothing_ever_runs(trace: Trace) -> None:
+    """An invariant that does not need a plugin to be broken."""
+    assert not trace.started
+
+
+CANDIDATES = (
+    SecurityGuard(),
+    HumanApproval(tools=("write",)),
+    BudgetGuard(max_calls=5),
+    EventLogger(),
+    SpendCounter(),
+    Cap(),
+    RiskCheck(),
+    Redirect(),
+    Polite(),
+    Turns(),
+    Again(),
+    Requests(),
+)

@@ -26,8 +26,8 @@ def test_a_script_plays_whole_turns() -> None:
 def test_a_story_tells_what_each_plugin_decided() -> None:
     told = str(simulate([SpendCounter(), Cap()], [prompt("go"), say(calls=[call("pay", {"amount": 500})])]))
     assert told.splitlines() == [
-        "  1  prompt('go')",
-        "  2  say(calls=[call('pay', {'amount': 500})])",
+        '  1  prompt("go")',
+        '  2  say(calls=[call("pay", {"amount": 500})])',
         '       before_tool pay {"amount":500}',
         "         SpendCounter: continue, state 0 → 500",
         '         Cap: replace_tool_args, {"amount":100}',

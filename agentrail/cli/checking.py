@@ -1,0 +1,274 @@
+"""`python -m agentrail check FILE`: the laws for each plugin of a file, and their combinations against invariants."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from importlib.util import module_from_spec, spec_from_file_location
+from inspect import signature
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Final, TextIO, cast
+
+from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed
+from agentrail.hooks.seats import unkeyed
+from agentrail.testing.checking import check_plugin
+from agentrail.testing.conflicts import Invariant, find_conflict
+from agentrail.testing.invariants import INVARIANTS
+from agentrail.testing.laws import LAWS, LawBrokenError
+from agentrail.testing.orders import order_report
+from agentrail.values.value import Value, value
+
+CLEAN: Final = 0
+BROKEN: Final = 1
+WRONG_USAGE: Final = 2
+
+BAR: Final = 30
+"""Columns of the progress bar."""
+
+
+class NothingToCheckError(Exception):
+    """A file cannot be checked."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        super().__init__(f"cannot check {path}: {problem}")
+
+
+@value
+class Options(Value):
+    """What the command line says."""
+
+    files: tuple[Path, ...]
+    """Where the plugins are."""
+    seed: int = 0
+    """Another one is another search."""
+    examples: int = 1_000
+    """How many combinations are tried against each invariant."""
+    seconds: float | None = None
+    """How long all of it may take."""
+
+
+@value
+class Result(Value):
+    """What came of one check."""
+
+    what: str
+    """What was checked."""
+    says: str
+    """How it went, in a few words."""
+    good: bool = True
+    """Whether nothing was found."""
+    detail: str = ""
+    """All that there is to say of what was found."""
+
+
+@value
+class Found(Value):
+    """What a file has to check."""
+
+    plugins: tuple[Attachable, ...]
+    """Its plugins."""
+    invariants: tuple[FunctionType, ...]
+    """Its functions of a trace."""
+    notes: tuple[str, ...]
+    """What could not be checked, and why."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Check the files that *argv* names, and return the exit code: 0 clean, 1 something was found, 2 wrong usage."""
+    options = parsed(argv)
+    try:
+        found = merged([contents(load(path)) for path in options.files])
+    except NothingToCheckError as error:
+        print(f"agentrail: {error}", file=sys.stderr)
+        return WRONG_USAGE
+    results = Checks(options, found, Bar(sys.stderr)).run()
+    for result in results:
+        if result.detail:
+            print(f"{'' if result.good else '✗ '}{result.detail}\n")
+    print(table(results))
+    for note in found.notes:
+        print(f"note: {note}")
+    return CLEAN if all(result.good for result in results) else BROKEN
+
+
+def parsed(argv: Sequence[str]) -> Options:
+    """Return what *argv* says; what it cannot say ends the program with exit code 2."""
+    parser = argparse.ArgumentParser(
+        prog="agentrail check",
+        description="Check the plugins of a file: each against the laws, all together against the invariants of "
+        "sessions and against the functions in the file whose one parameter is a `Trace`.",
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a Python file that defines or makes plugins")
+    parser.add_argument("--seed", type=int, default=0, help="another one is another search (default: %(default)s)")
+    parser.add_argument(
+        "--examples", type=_count, default=1_000, help="combinations for each invariant (default: %(default)s)"
+    )
+    parser.add_argument("--time", type=float, metavar="SECONDS", help="how long to search for conflicts, in all")
+    given = parser.parse_args(argv)
+    files = tuple(Path(name) for name in given.files)
+    for path in files:
+        if not path.is_file():
+            parser.error(f"there is no file {str(path)!r}")
+    return Options(files, given.seed, given.examples, given.time)
+
+
+def _count(written: str) -> int:
+    number = int(written)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{written} is not at least 1")  # noqa: EM102, TRY003 - argparse prints it
+    return number
+
+
+def load(path: Path) -> ModuleType:
+    """Run the file at *path* as a module of its own name."""
+    spec = spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise NothingToCheckError(path, "it is no Python file")
+    module = module_from_spec(spec)
+    sys.modules[path.stem] = module
+    sys.path.insert(0, str(path.parent.resolve()))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise NothingToCheckError(path, f"it raised {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def contents(module: ModuleType) -> Found:
+    """Return the plugins that *module* makes, those of its classes that need no options, and its invariants."""
+    plugins: dict[str, Attachable] = {}
+    notes: list[str] = []
+    for found in vars(module).values():
+        group = cast("Sequence[object]", found) if isinstance(found, list | tuple) else (cast("object", found),)
+        for one in group:
+            if isinstance(one, AnyPlugin | Keyed):
+                plugins.setdefault(unkeyed(one)[0], one)
+    made = {type(unkeyed(plugin)[1]) for plugin in plugins.values()}
+    for name, cls in vars(module).items():
+        own = isinstance(cls, type) and issubclass(cls, AnyPlugin) and cls.__module__ == module.__name__
+        if not own or cls in made or name.startswith("_"):
+            continue
+        try:
+            plugins[name] = cls()
+        except TypeError as error:
+            notes.append(f"`{name}` was not checked: {error}; make one in the file, with its options")
+    if not plugins:
+        raise NothingToCheckError(Path(str(module.__file__)), "there is no plugin in it")
+    own_functions = (found for found in vars(module).values() if isinstance(found, FunctionType))
+    invariants = tuple(found for found in own_functions if found.__module__ == module.__name__ and _takes_trace(found))
+    return Found(tuple(plugins.values()), invariants, tuple(notes))
+
+
+def merged(parts: Sequence[Found]) -> Found:
+    """Return all that several files have."""
+    return Found(
+        tuple({unkeyed(plugin)[0]: plugin for part in parts for plugin in part.plugins}.values()),
+        tuple(invariant for part in parts for invariant in part.invariants),
+        tuple(note for part in parts for note in part.notes),
+    )
+
+
+def _takes_trace(function: FunctionType) -> bool:
+    parameters = list(signature(function).parameters.values())
+    return len(parameters) == 1 and str(parameters[0].annotation).rpartition(".")[2].strip("'>") == "Trace"
+
+
+class Bar:
+    """A progress bar, where somebody can see it."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._shows = out.isatty()
+
+    def show(self, share: float, what: str) -> None:
+        """Show that a *share* of all is done, and what is done now."""
+        if self._shows:
+            full = round(BAR * min(1.0, share))
+            self._out.write(f"\r\x1b[K[{'#' * full}{' ' * (BAR - full)}] {share:4.0%}  {what:.40}")
+            self._out.flush()
+
+    def wipe(self) -> None:
+        """Leave nothing behind."""
+        if self._shows:
+            self._out.write("\r\x1b[K")
+            self._out.flush()
+
+
+class Checks:
+    """All checks of what was found, one after the other."""
+
+    def __init__(self, options: Options, found: Found, bar: Bar) -> None:
+        self.options = options
+        self.found = found
+        self.bar = bar
+        self.ends = None if options.seconds is None else time.monotonic() + options.seconds
+        self.done = 0
+        self.invariants: dict[str, Invariant] = {
+            **INVARIANTS,
+            **{invariant.__name__: cast("Invariant", invariant) for invariant in found.invariants},
+        }
+        self.all = len(found.plugins) + len(self.invariants) + 1
+
+    def run(self) -> list[Result]:
+        """Check everything."""
+        results = [self._laws(plugin) for plugin in self.found.plugins]
+        results.extend(self._together(name) for name in self.invariants)
+        results.append(self._order())
+        self.bar.wipe()
+        return results
+
+    def _begins(self, what: str) -> Callable[[int, int], None]:
+        """Show that another check begins; return what shows how far it is."""
+        before, self.done = self.done, self.done + 1
+        self.bar.show(before / self.all, what)
+        return lambda tried, of: self.bar.show((before + tried / max(1, of)) / self.all, what)
+
+    def _laws(self, plugin: Attachable) -> Result:
+        name = unkeyed(plugin)[0]
+        self._begins(f"laws: {name}")
+        try:
+            check_plugin(plugin, seed=self.options.seed or None)
+        except LawBrokenError as broken:
+            return Result(f"laws: {name}", f"broken: {broken.law}", good=False, detail=str(broken))
+        return Result(f"laws: {name}", f"all {len(LAWS)} hold")
+
+    def _together(self, name: str) -> Result:
+        tell = self._begins(name)
+        left = self.all - self.done
+        seconds = None if self.ends is None else max(0.0, (self.ends - time.monotonic()) / left)
+        conflict = find_conflict(
+            self.found.plugins,
+            self.invariants[name],
+            examples=self.options.examples,
+            seconds=seconds,
+            seed=self.options.seed,
+            progress=tell,
+        )
+        if conflict is None:
+            return Result(name, "holds")
+        keys = [unkeyed(plugin)[0] for plugin in conflict.plugins]
+        return Result(
+            name, f"broken by {' and '.join(keys) or 'a session without plugins'}", good=False, detail=str(conflict)
+        )
+
+    def _order(self) -> Result:
+        tell = self._begins("order")
+        report = order_report(self.found.plugins, seed=self.options.seed, progress=tell)
+        pairs = [f"{unkeyed(one.first)[0]} and {unkeyed(one.second)[0]} at {one.hook}" for one in report]
+        if not pairs:
+            return Result("order", "matters for no two plugins")
+        return Result("order", f"matters for {', '.join(pairs)}", detail="\n\n".join(map(str, report)))
+
+
+def table(results: Sequence[Result]) -> str:
+    """Return the results as a table."""
+    width = max(len(result.what) for result in results)
+    rows = [f"  {'✓' if result.good else '✗'} {result.what:<{width}}  {result.says}" for result in results]
+    bad = sum(not result.good for result in results)
+    last = "nothing was found" if not bad else f"{bad} of {len(results)} checks found something"
+    return "\n".join([*rows, "", last])

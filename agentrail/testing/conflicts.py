@@ -1,0 +1,256 @@
+"""`find_conflict`: which few plugins, and which short script, break an invariant."""
+
+from __future__ import annotations
+
+import random
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Final, TypeAlias
+
+from agentrail.core.options import Options
+from agentrail.hooks.plugin import Attachable
+from agentrail.hooks.ruling import Verdict
+from agentrail.hooks.seats import unkeyed
+from agentrail.testing.choose import Choose
+from agentrail.testing.cues import Script
+from agentrail.testing.generating import Calls, draw_cues, simpler_scripts
+from agentrail.testing.scripted import Cue, Saying
+from agentrail.testing.sources import Source
+from agentrail.testing.story import story
+from agentrail.testing.trace import Trace, simulate
+from agentrail.testing.vocabulary import PLAIN_WORDS, Vocabulary, vocabulary
+from agentrail.testing.writing import cue_code
+from agentrail.values.content import ToolCall
+from agentrail.values.tools import ToolSpec
+
+Invariant: TypeAlias = Callable[[Trace], None]
+"""Looks at a trace, and raises `AssertionError` if something is so that may never be."""
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Is told how many of how many examples were tried."""
+
+DEFAULTS: Final = Options()
+
+OFTEN: Final = 4
+"""How often something that plugins do is worth keeping the calls at which they did it."""
+
+FRESH: Final = 150
+"""Scripts that are tried against each smaller set, once a conflict is found."""
+
+
+class Conflict:
+    """Plugins and a script that together break an invariant; printed, it says how, and how to see it again."""
+
+    def __init__(self, plugins: tuple[Attachable, ...], script: tuple[Cue, ...], setup: Setup) -> None:
+        self.plugins = plugins
+        self.script = script
+        self.invariant = setup.invariant
+        self.why = setup.breaks(plugins, script) or ""
+        self.trace = setup.plays(plugins, script)
+        self._setup = setup
+
+    def __str__(self) -> str:
+        source = Source()
+        names = [source.code(plugin) for plugin in self.plugins]
+        who = " and ".join(names) or "No plugin at all"
+        said = "breaks" if len(names) == 1 or not names else "together break"
+        lines = [f"{who} {said} `{_name(self.invariant)}`: {self.why}", "", "What happens:", "", story(self.trace), ""]
+        return "\n".join([*lines, "The same as a test:", "", self.snippet()])
+
+    def snippet(self) -> str:
+        """Return a plain test that fails as long as the conflict is there."""
+        source = Source()
+        simulate_ = source.wants("agentrail.testing", "simulate")
+        plugins = ", ".join(source.code(plugin) for plugin in self.plugins)
+        more = "".join(f"{name}={source.code(given)}, " for name, given in self._setup.given().items())
+        script = "".join(f"            {cue_code(cue, source)},\n" for cue in self.script)
+        check = source.name(self.invariant)
+        body = (
+            f"def test_{_name(self.invariant)}() -> None:\n"
+            f"    trace = {simulate_}(\n        [{plugins}],\n        [\n{script}        ],\n"
+            + (f"        {more}\n" if more else "")
+            + f"    )\n    {check}(trace)\n"
+        )
+        return "\n".join(source.lines()) + "\n\n\n" + body
+
+
+class Lore:
+    """Calls at which plugins did something: what they react to once, they react to again, in another company."""
+
+    def __init__(self, calls: Sequence[ToolCall]) -> None:
+        self._by_deed: dict[object, list[ToolCall]] = {"given": list(calls)} if calls else {}
+
+    @property
+    def calls(self) -> list[list[ToolCall]]:
+        """The calls, one list for each thing that plugins did."""
+        return list(self._by_deed.values())
+
+    def learn(self, trace: Trace) -> None:
+        """Keep the calls of *trace* at which plugins did something that was seldom seen."""
+        for happened in trace.steps:
+            cue = trace.script[happened.cue] if happened.cue >= 0 else None
+            if not isinstance(cue, Saying) or happened.plain:
+                continue
+            for ruling in happened.step.rulings:
+                did = ruling.verdict, ruling.by, ruling.gathered.replaced_by, len(ruling.states)
+                if ruling.hook != "before_tool" or did == (Verdict.PASS, None, (), 0):
+                    continue
+                kept = self._by_deed.setdefault(did, [])
+                if len(kept) < OFTEN:
+                    kept.extend(cue.response.calls)
+
+
+class Setup:
+    """What stays the same while plugins and scripts are tried."""
+
+    def __init__(self, invariant: Invariant, options: Options, tools: Sequence[ToolSpec] | None) -> None:
+        self.invariant = invariant
+        self.options = options
+        self.tools = tools
+        self.tried = 0
+        self.last: Trace | None = None
+        self._words: dict[int, Vocabulary] = {}
+
+    def given(self) -> Mapping[str, object]:
+        """Return what a snippet has to say beside plugins and script."""
+        more: dict[str, object] = {}
+        if self.options != DEFAULTS:
+            more["options"] = self.options
+        if self.tools is not None:
+            more["tools"] = list(self.tools)
+        return more
+
+    def words(self, plugins: Sequence[Attachable]) -> list[Vocabulary]:
+        """Return what each of *plugins* knows, read once."""
+        for plugin in plugins:
+            if id(plugin) not in self._words:
+                self._words[id(plugin)] = vocabulary(plugin)
+        return [self._words[id(plugin)] for plugin in plugins] or [PLAIN_WORDS]
+
+    def plays(self, plugins: Sequence[Attachable], script: Script) -> Trace:
+        """Play *script* against *plugins*."""
+        return simulate(plugins, script, options=self.options, tools=self.tools)
+
+    def breaks(self, plugins: Sequence[Attachable], script: Script) -> str | None:
+        """Say why the invariant is broken, if it is."""
+        self.tried += 1
+        self.last = self.plays(plugins, script)
+        try:
+            self.invariant(self.last)
+        except AssertionError as broken:
+            return str(broken).strip() or _line(broken)
+        return None
+
+
+def find_conflict(  # noqa: PLR0913 - all but two have a default
+    plugins: Sequence[Attachable],
+    invariant: Invariant,
+    *,
+    calls: Sequence[ToolCall] = (),
+    options: Options = DEFAULTS,
+    tools: Sequence[ToolSpec] | None = None,
+    examples: int = 10_000,
+    seconds: float | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Conflict | None:
+    """Look for a set of *plugins* and a script that break *invariant*; return the smallest found, or `None`.
+
+    Sets, orders and scripts are drawn; tools, arguments and figures that stand in the code or the options of the
+    plugins are in the scripts. What is found is made smaller until nothing can be left out.
+
+    Args:
+        plugins: The candidates. Give those that must always be there to the invariant's own `simulate`.
+        invariant: Raises `AssertionError` for a trace that may not be.
+        calls: Calls that the model may make, beside those that are drawn.
+        options: The figures of the sessions.
+        tools: Which tools there are; without it, all that a script calls.
+        examples: How many sets with a script are tried.
+        seconds: After how long the search gives up; without it, after *examples*.
+        seed: Another one is another search.
+        progress: Told how far it is.
+    """
+    setup = Setup(invariant, options, tools)
+    chance = random.Random(seed)  # noqa: S311 - no secret
+    choose = Choose(chance.randrange)
+    lore = Lore(calls)
+    ends = None if seconds is None else time.monotonic() + seconds
+    for number in range(examples):
+        if ends is not None and time.monotonic() > ends:
+            return None
+        if progress is not None:
+            progress(number, examples)
+        some = _some(choose, plugins)
+        script = draw_cues(choose, setup.words(some), lore.calls)
+        if setup.breaks(some, script) is not None:
+            small, short = _smallest(setup, some, script, choose, lore.calls)
+            return Conflict(small, short, setup)
+        if setup.last is not None:
+            lore.learn(setup.last)
+    return None
+
+
+def _some(choose: Choose, plugins: Sequence[Attachable]) -> tuple[Attachable, ...]:
+    """Draw a set of plugins in any order; small sets as often as large ones."""
+    most = len(plugins) if choose.percent(75) else min(4, len(plugins))
+    size = choose.number(min(1, most), most)
+    rest = list(plugins)
+    return tuple(rest.pop(choose.below(len(rest))) for _ in range(size))
+
+
+def _smallest(
+    setup: Setup, plugins: tuple[Attachable, ...], script: tuple[Cue, ...], choose: Choose, calls: Calls
+) -> tuple[tuple[Attachable, ...], tuple[Cue, ...]]:
+    """Return what is left of *plugins* and *script* when nothing more can be left out."""
+    small, short = shrink(setup, plugins, script)
+    for size in range(len(small)):
+        for fewer in combinations(small, size):
+            for _ in range(FRESH):
+                other = draw_cues(choose, setup.words(fewer), calls)
+                if setup.breaks(fewer, other) is not None:
+                    return shrink(setup, fewer, other)
+    return small, short
+
+
+def shrink(
+    setup: Setup, plugins: tuple[Attachable, ...], script: tuple[Cue, ...]
+) -> tuple[tuple[Attachable, ...], tuple[Cue, ...]]:
+    """Leave out and simplify, one thing after the other, until the invariant holds whatever goes next."""
+    going = True
+    while going:
+        going = False
+        for fewer in _without_one(plugins):
+            if setup.breaks(fewer, script) is not None:
+                plugins, going = fewer, True
+                break
+        for shorter in simpler_scripts(script):
+            if setup.breaks(plugins, shorter) is not None:
+                script, going = shorter, True
+                break
+    return _as_registered(setup, plugins, script), script
+
+
+def _without_one(plugins: tuple[Attachable, ...]) -> Iterator[tuple[Attachable, ...]]:
+    if len(plugins) > 3:  # noqa: PLR2004 - halves first, where that saves time
+        half = len(plugins) // 2
+        yield plugins[:half]
+        yield plugins[half:]
+    yield from (plugins[:place] + plugins[place + 1 :] for place in range(len(plugins)))
+
+
+def _as_registered(setup: Setup, plugins: tuple[Attachable, ...], script: tuple[Cue, ...]) -> tuple[Attachable, ...]:
+    """Return *plugins* in the order in which they are asked, if they break the invariant in that order too."""
+    asked = tuple(sorted(plugins, key=lambda given: unkeyed(given)[1].priority))
+    return asked if setup.breaks(asked, script) is not None else plugins
+
+
+def _name(invariant: Invariant) -> str:
+    return str(getattr(invariant, "__name__", "the_invariant")).replace("<lambda>", "the_invariant")
+
+
+def _line(broken: AssertionError) -> str:
+    """Return the line that failed, for an assertion that says nothing."""
+    frames = traceback.extract_tb(broken.__traceback__)
+    return frames[-1].line or "an assertion failed" if frames else "an assertion failed"

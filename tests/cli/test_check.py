@@ -1,0 +1,77 @@
+from pathlib import Path
+
+import pytest
+
+from agentrail.cli.command import main
+
+TRAPPED = """
+from tests.testing.candidates import Redirect, RiskCheck, what_was_approved_is_safe as safe
+from agentrail.testing import Trace
+
+plugins = [RiskCheck(), Redirect()]
+
+
+def nobody_pays_a_stranger(trace: Trace) -> None:
+    safe(trace)
+"""
+
+CLEAN = '''
+from agentrail import Continue, Plugin
+
+
+class Turns(Plugin[int]):
+    """Count turns."""
+
+    def init(self, ctx):
+        return 0
+
+    def after_turn(self, hook, state, ctx):
+        return Continue(state + 1)
+
+
+class Needy(Plugin[None]):
+    """Needs an option."""
+
+    def __init__(self, option):
+        self.option = option
+'''
+
+
+def check(tmp_path: Path, name: str, text: str, *options: str) -> int:
+    file = tmp_path / f"{name}.py"
+    file.write_text(text)
+    return main(["check", str(file), *options])
+
+
+def test_a_conflict_is_printed_and_the_exit_code_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(tmp_path, "trapped_plugins", TRAPPED, "--examples", "300", "--seed", "1") == 1
+    out = capsys.readouterr().out
+    assert "RiskCheck() and Redirect() together break `nobody_pays_a_stranger`: a stranger was paid" in out
+    assert "from trapped_plugins import nobody_pays_a_stranger" in out
+    assert "✗ nobody_pays_a_stranger                      broken by RiskCheck and Redirect" in out
+    assert "✓ laws: Redirect                              all 8 hold" in out
+    assert out.endswith("1 of 12 checks found something\n")
+
+
+def test_a_clean_file_is_clean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(tmp_path, "clean_plugins", CLEAN, "--examples", "20", "--time", "60") == 0
+    captured = capsys.readouterr()
+    assert "nothing was found\nnote: `Needy` was not checked: " in captured.out
+    assert captured.err == "", "no progress bar where nobody sees it"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [("x = 1", "there is no plugin in it"), ("1 / 0", "it raised ZeroDivisionError: division by zero")]
+)
+def test_a_file_that_cannot_be_checked_is_wrong_usage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, why: str
+) -> None:
+    assert check(tmp_path, "odd_plugins", text) == 2
+    assert capsys.readouterr().err == f"agentrail: cannot check {tmp_path / 'odd_plugins.py'}: {why}\n"
+
+
+def test_a_file_that_is_not_there_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["check", "nowhere.py"])
+    assert left.value.code == 2
+    assert "there is no file 'nowhere.py'" in capsys.readouterr().err

@@ -1,0 +1,110 @@
+from collections.abc import Callable
+
+import pytest
+
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.testing import Conflict, Invariant, call, find_conflict, order_report, prompt, say
+from tests.testing.candidates import (
+    CANDIDATES,
+    Cap,
+    Polite,
+    Redirect,
+    RiskCheck,
+    SpendCounter,
+    Turns,
+    nothing_ever_runs,
+    what_was_approved_is_safe,
+    what_was_counted_was_paid,
+)
+
+
+def found(invariant: Invariant) -> Conflict:
+    conflict = find_conflict(CANDIDATES, invariant, examples=30_000)
+    assert conflict is not None
+    return conflict
+
+
+def run_snippet(conflict: Conflict) -> None:
+    module: dict[str, object] = {}
+    exec(conflict.snippet(), module)  # noqa: S102 - what we have printed
+    (test,) = (found for name, found in module.items() if name.startswith("test_"))
+    assert callable(test)
+    test()
+
+
+TRAPS: list[tuple[Invariant, set[type[AnyPlugin]]]] = [
+    (what_was_counted_was_paid, {SpendCounter, Cap}),
+    (what_was_approved_is_safe, {RiskCheck, Redirect}),
+]
+
+
+@pytest.mark.parametrize(("invariant", "guilty"), TRAPS)
+def test_each_known_trap_is_found_and_as_small_as_can_be(invariant: Invariant, guilty: set[type[AnyPlugin]]) -> None:
+    conflict = found(invariant)
+    assert {type(plugin) for plugin in conflict.plugins} == guilty
+    assert len(conflict.plugins) == 2
+    assert len(conflict.script) <= 3
+    with pytest.raises(AssertionError, match="paid"):
+        run_snippet(conflict)
+
+
+def test_a_conflict_tells_who_what_and_why() -> None:
+    conflict = found(what_was_approved_is_safe)
+    assert conflict.script == (prompt("go"), say(calls=[call("pay")]))
+    assert str(conflict).startswith(
+        "RiskCheck() and Redirect() together break `what_was_approved_is_safe`: a stranger was paid"
+    )
+    for part in (
+        "RiskCheck: continue, state frozenset() → frozenset({'c3'})",
+        'Redirect: replace_tool_args, {"to":"stranger"}',
+        '=> pay runs with {"to":"stranger"}',
+        conflict.snippet(),
+    ):
+        assert part in str(conflict)
+
+
+def test_an_invariant_that_breaks_without_a_plugin_is_found_without_one() -> None:
+    conflict = found(nothing_ever_runs)
+    assert conflict.plugins == ()
+    assert "No plugin at all" in str(conflict)
+    assert "assert not trace.started" in str(conflict), "an assertion without words is shown"
+
+
+def test_what_holds_gives_no_conflict() -> None:
+    assert find_conflict((SpendCounter(), Polite(), Turns()), what_was_counted_was_paid, examples=200) is None
+
+
+def test_the_same_seed_finds_the_same() -> None:
+    once, again = (find_conflict(CANDIDATES, what_was_approved_is_safe, seed=3) for _ in range(2))
+    assert once is not None
+    assert again is not None
+    assert (once.plugins, once.script) == (again.plugins, again.script)
+
+
+def test_progress_is_told_and_time_is_kept() -> None:
+    told: list[tuple[int, int]] = []
+    find_conflict((Turns(),), what_was_counted_was_paid, examples=5, progress=lambda *how: told.append(how))
+    assert told == [(number, 5) for number in range(5)]
+    assert find_conflict(CANDIDATES, what_was_approved_is_safe, seconds=0.0) is None
+
+
+def pairs(*plugins: AnyPlugin) -> list[tuple[str, str, str, bool]]:
+    return [
+        (type(one.first).__name__, type(one.second).__name__, one.hook, one.settled) for one in order_report(plugins)
+    ]
+
+
+@pytest.mark.parametrize("order", [lambda *those: those, lambda *those: those[::-1]])
+def test_the_order_of_two_plugins_matters_where_one_changes_what_the_other_sees(
+    order: Callable[..., tuple[AnyPlugin, ...]],
+) -> None:
+    report = pairs(*order(SpendCounter(), Cap(), Polite()))
+    assert [(set(pair[:2]), pair[2:]) for pair in report] == [({"SpendCounter", "Cap"}, ("before_tool", False))]
+
+
+def test_a_report_shows_both_orders() -> None:
+    (matters,) = order_report([RiskCheck(), Redirect()])
+    told = str(matters)
+    assert 'script: prompt("go"), say(calls=[call("pay")])' in told
+    assert "RiskCheck: block_tool, 'nobody knows them'" in told
+    assert told.index("RiskCheck first:") < told.index("Redirect first:")
