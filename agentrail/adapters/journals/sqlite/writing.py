@@ -33,6 +33,9 @@ UPDATE_SESSION: Final = (
     'UPDATE session SET head = ?, seq = ?, "check" = ?, due = ?, at_work = ?, ended = ?, seal = ? WHERE id = ?'
 )
 
+ROWS_KEPT: Final = 1000
+"""Sessions whose rows are at hand."""
+
 LATEST: Final = 2**63 - 1
 """The latest time that a column can hold."""
 
@@ -51,6 +54,7 @@ class Writer:
         self._found = 0
         self._logged = 0
         self._lost: JournalError | None = None
+        self._rows: dict[str, SessionRow] = {}
 
     # For the worker
 
@@ -87,6 +91,7 @@ class Writer:
             self._checkpoint("TRUNCATE")
         connection, self._connection = self._connection, None
         if connection is not None:
+            self._rows.clear()
             connection.close()
             self._ownership.release()
 
@@ -127,6 +132,7 @@ class Writer:
 
     def _roll_back(self) -> None:
         """Undo the transaction, if SQLite has not done so itself."""
+        self._rows.clear()
         try:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
@@ -153,10 +159,11 @@ class Writer:
     def claim(self, session_id: str, owner: str) -> Claim:
         """Raise the epoch of a session."""
         self._check_generation(session_id)
-        known = session_row(self._db, session_id)
+        known = self._row(session_id)
         row = (known or SessionRow(session_id, 0, owner))._replace(owner=owner)
         row = row._replace(epoch=row.epoch + 1).sealed()
         self._db.execute(REPLACE_SESSION, row)
+        self._rows[session_id] = row
         return Claim(session_id, row.epoch, row.head)
 
     def append(self, claim: Claim, expected: int, records: Sequence[tuple[Record, Packed]]) -> int:
@@ -179,6 +186,7 @@ class Writer:
             due = None if known.due is None else min(known.due, LATEST)
             row = row._replace(due=due, at_work=int(known.at_work), ended=int(known.ended)).sealed()
             self._db.execute(UPDATE_SESSION, (*row[3:], row.id))
+            self._rows[row.id] = row
         return row.head
 
     def keep(self, claim: Claim, snapshot: Snapshot, packed: Packed) -> None:
@@ -201,9 +209,20 @@ class Writer:
     def _claimed(self, claim: Claim) -> SessionRow:
         """Return the row of a session, if its claim holds; raise `Fenced` otherwise."""
         self._check_generation(claim.session_id)
-        row = session_row(self._db, claim.session_id)
+        row = self._row(claim.session_id)
         if row is None or row.epoch != claim.epoch:
             raise Fenced(claim.session_id, 0 if row is None else row.epoch)
+        return row
+
+    def _row(self, session_id: str) -> SessionRow | None:
+        """Return the row of a session; nobody else changes it, so it is looked up once."""
+        row = self._rows.get(session_id)
+        if row is None:
+            if len(self._rows) >= ROWS_KEPT:
+                self._rows.clear()
+            row = session_row(self._db, session_id)
+            if row is not None:
+                self._rows[session_id] = row
         return row
 
     def _check_generation(self, session_id: str) -> None:
