@@ -111,7 +111,7 @@ def error_of(faults: Faults, found: object, status: int = 0, headers: Mapping[st
     error = reported(found, faults)
     kind = next((faults.by_type[name] for name in error.types if name in faults.by_type), None)
     if kind is None:
-        number = next((int(name) for name in error.types if _STATUS.fullmatch(name)), status)
+        number = next((int(name) for name in error.types if _STATUS.fullmatch(name)), 0 if _is_error(found) else status)
         kind = by_status(number if status < MOVED else status)
     if issubclass(kind, RequestRefused) and TOO_LONG.search(error.said):
         kind = ContextOverflow
@@ -119,6 +119,11 @@ def error_of(faults: Faults, found: object, status: int = 0, headers: Mapping[st
     reason = error.said[:SHOWN] or "it gives no reason"
     said = f"{named}: {reason}" if named else reason
     return kind(said, retry_after(headers or {}))
+
+
+def _is_error(found: object) -> bool:
+    """Whether *found* calls itself an error, so that a status of 200 beside it means nothing."""
+    return isinstance(found, Mapping) and bool(cast("Mapping[str, object]", found).get("error"))
 
 
 def by_status(status: int) -> ErrorClass:

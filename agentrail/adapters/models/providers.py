@@ -31,5 +31,18 @@ def format_of(provider: Provider) -> WireFormat:
 
 PROVIDERS: Final = {
     "anthropic": Provider("anthropic", "https://api.anthropic.com", ("ANTHROPIC_API_KEY",)),
+    "openai": Provider("openai", "https://api.openai.com/v1", ("OPENAI_API_KEY",)),
+    "openai-chat": Provider("openai_chat", "https://api.openai.com/v1", ("OPENAI_API_KEY",)),
+    "deepseek": Provider("openai_chat", "https://api.deepseek.com", ("DEEPSEEK_API_KEY",)),
+    "fireworks": Provider("openai_chat", "https://api.fireworks.ai/inference/v1", ("FIREWORKS_API_KEY",)),
+    "groq": Provider("openai_chat", "https://api.groq.com/openai/v1", ("GROQ_API_KEY",)),
+    "llamacpp": Provider("openai_chat", "http://127.0.0.1:8080/v1"),
+    "lmstudio": Provider("openai_chat", "http://127.0.0.1:1234/v1"),
+    "mistral": Provider("openai_chat", "https://api.mistral.ai/v1", ("MISTRAL_API_KEY",)),
+    "ollama": Provider("openai_chat", "http://127.0.0.1:11434/v1"),
+    "openrouter": Provider("openai_chat", "https://openrouter.ai/api/v1", ("OPENROUTER_API_KEY",)),
+    "together": Provider("openai_chat", "https://api.together.xyz/v1", ("TOGETHER_API_KEY",)),
+    "vllm": Provider("openai_chat", "http://127.0.0.1:8000/v1"),
+    "xai": Provider("openai_chat", "https://api.x.ai/v1", ("XAI_API_KEY",)),
 }
 """What may stand before the colon of a model's name."""

@@ -10,6 +10,11 @@ from agentrail.values.messages import StopReason
 from agentrail.values.stream import Response
 from agentrail.values.usage import Usage
 
+BOTH: Final = (
+    ToolCall("", "lamp", freeze_object({"room": "kitchen"}), "call_01"),
+    ToolCall("", "lamps", provider_id="call_02"),
+)
+
 RESPONSES: Final = {
     "anthropic_tools": Response(
         (
@@ -31,7 +36,57 @@ RESPONSES: Final = {
         StopReason.LENGTH,
         Usage(12, 30, 3),
     ),
+    "openai_tools": Response(
+        (
+            Thinking("Two lamps are there.\n\nI look at each.", "reasoning:rs_01:gAAAAA=="),
+            Thinking("", "phase:commentary"),
+            Text("I look at both: süß 漢字 🙂."),
+        ),
+        BOTH,
+        StopReason.TOOL_CALLS,
+        Usage(442, 65, 400, 20),
+    ),
+    "openai_refusal": Response((Text("That I will not do."),), (), StopReason.REFUSED, Usage(9, 4)),
+    "openai_cut": Response(
+        (),
+        (ToolCall("", "lamp", freeze_object({"": '{"room": "kitch'}), "call_03"),),
+        StopReason.LENGTH,
+        Usage(15, 30, 3),
+    ),
+    "openai-chat_tools": Response(
+        (Text("I look at both: süß 漢字 🙂."),), BOTH, StopReason.TOOL_CALLS, Usage(442, 65, 400, 20)
+    ),
+    "deepseek_thinking": Response(
+        (Thinking("Two lamps are there.", "reasoning_content"), Text("Both are on.")),
+        (),
+        StopReason.END,
+        Usage(30, 25, 20, 11),
+    ),
+    "openrouter_tools": Response(
+        (
+            Thinking(
+                "Two lamps are there.",
+                'reasoning_details:[{"format":"anthropic-claude-v1","index":0,"signature":"c2VhbA==",'
+                '"text":"Two lamps are there.","type":"reasoning.text"}]',
+            ),
+        ),
+        (ToolCall("", "lamp", freeze_object({"room": "kitchen"}), "toolu_01"),),
+        StopReason.TOOL_CALLS,
+        Usage(31, 26, 0, 12),
+    ),
+    "ollama_tools": Response(
+        (Thinking("Two lamps.", "reasoning"),),
+        (
+            ToolCall("", "lamp", freeze_object({"room": "kitchen"}), "call_a"),
+            ToolCall("", "lamps", provider_id="call_b"),
+        ),
+        StopReason.TOOL_CALLS,
+    ),
 }
 
-SPARE: Final[dict[str, int]] = {}
+SPARE: Final[dict[str, int]] = {
+    "openai-chat_tools": 2,  # usage and `[DONE]`
+    "deepseek_thinking": 1,
+    "openrouter_tools": 2,
+}
 """How many events at the end of a stream its answer does without."""

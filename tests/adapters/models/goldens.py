@@ -12,13 +12,20 @@ from typing import Final
 from agentrail.adapters.models.providers import PROVIDERS, format_of
 from agentrail.adapters.models.settings import read_settings
 from agentrail.adapters.models.wire import Rendered
-from agentrail.values.json import EMPTY, thaw
+from agentrail.values.json import EMPTY, freeze_object, thaw
 from tests.adapters.models.histories import SETTINGS, histories
 
 GOLDEN: Final = Path(__file__).parent / "golden"
 
-OWN: Final = {"anthropic": "anthropic:claude-sonnet-5"}
+OWN: Final = {
+    "anthropic": "anthropic:claude-sonnet-5",
+    "openai": "openai:gpt-5.4",
+    "openai-chat": "openai-chat:gpt-4.1",
+}
 """A model of each provider that has goldens."""
+
+WITHOUT: Final[dict[str, frozenset[str]]] = {"openai": frozenset({"stop"})}
+"""Options that a provider does not have."""
 
 
 def rendered(provider: str) -> dict[str, Rendered]:
@@ -28,7 +35,8 @@ def rendered(provider: str) -> dict[str, Rendered]:
     requests = histories(own, "elsewhere:some-model")
     found = {name: wire.render(request, provider, model, read_settings(EMPTY)) for name, request in requests.items()}
     for name, options in SETTINGS.items():
-        found[f"options_{name}"] = wire.render(requests["tools"], provider, model, read_settings(options))
+        taken = freeze_object({key: options[key] for key in options if key not in WITHOUT.get(provider, ())})
+        found[f"options_{name}"] = wire.render(requests["tools"], provider, model, read_settings(taken))
     return found
 
 

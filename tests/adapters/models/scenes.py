@@ -8,7 +8,21 @@ from typing import Final
 
 from agentrail.testing.models import ModelScene
 from tests.adapters.models import anthropic_events as anthropic
+from tests.adapters.models import openai_chat_events as chat
+from tests.adapters.models import openai_events as openai
 from tests.adapters.models.server import Play, Stall, recorded, refusing, steps, streaming
+
+_REFUSALS: Final[Mapping[ModelScene, Callable[[], Play]]] = {
+    ModelScene.SILENT: lambda: steps(Stall()),
+    ModelScene.TRANSIENT: lambda: refusing(
+        429, json.dumps(openai.error("rate_limit_exceeded", "slow", "tokens")).encode()
+    ),
+    ModelScene.PERMANENT: lambda: refusing(401, json.dumps(openai.error("invalid_api_key", "no such key")).encode()),
+    ModelScene.OVERFLOW: lambda: refusing(
+        400, json.dumps(openai.error("context_length_exceeded", "too long")).encode()
+    ),
+}
+"""How OpenAI refuses."""
 
 PLAYS: Final[Mapping[str, Mapping[ModelScene, Callable[[], Play]]]] = {
     "anthropic": {
@@ -20,6 +34,20 @@ PLAYS: Final[Mapping[str, Mapping[ModelScene, Callable[[], Play]]]] = {
         ModelScene.TRANSIENT: lambda: refusing(529, _error("overloaded_error", "Overloaded")),
         ModelScene.PERMANENT: lambda: refusing(401, _error("authentication_error", "invalid x-api-key")),
         ModelScene.OVERFLOW: lambda: refusing(400, _error("invalid_request_error", "prompt is too long: 9 > 8")),
+    },
+    "openai": {
+        ModelScene.TEXT: lambda: streaming(openai.saying("All ", "lamps ", "are on."), size=50),
+        ModelScene.THINKING: lambda: streaming(openai.saying("They are.", thinking="Let me see.")),
+        ModelScene.CALLS: lambda: streaming(recorded("openai_tools.sse")),
+        ModelScene.LAST_ROUND: lambda: streaming(openai.saying("I stop here.")),
+        **_REFUSALS,
+    },
+    "openai-chat": {
+        ModelScene.TEXT: lambda: streaming(chat.saying("All ", "lamps ", "are on."), size=50),
+        ModelScene.THINKING: lambda: streaming(chat.saying("They are.", thinking="Let me see.")),
+        ModelScene.CALLS: lambda: streaming(recorded("openai-chat_tools.sse")),
+        ModelScene.LAST_ROUND: lambda: streaming(chat.saying("I stop here.")),
+        **_REFUSALS,
     },
 }
 

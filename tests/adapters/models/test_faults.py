@@ -72,6 +72,11 @@ def test_an_error_that_comes_with_no_status_of_its_own_may_name_one(status: int)
     assert type(error) is RateLimited
 
 
+def test_an_error_that_comes_with_200_is_the_provider_s() -> None:
+    body = json.dumps({"error": {"message": "It broke."}}).encode()
+    assert error_of_body(FAULTS, 200, {}, body) == ProviderFailed("200: It broke.", None)
+
+
 def test_an_error_in_the_stream_that_says_nothing_is_the_provider_s() -> None:
     assert error_of(FAULTS, {"error": {}}) == ProviderFailed("it gives no reason", None)
 

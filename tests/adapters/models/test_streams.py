@@ -6,6 +6,7 @@ from agentrail.adapters.models.remote import Hearing
 from agentrail.errors import StreamEndedEarly
 from agentrail.values.content import Text, Thinking
 from agentrail.values.stream import Chunk, Response, TextChunk, ThinkingChunk, UsageChunk
+from agentrail.values.usage import NOTHING_USED
 from tests.adapters.models.expected import RESPONSES, SPARE
 from tests.adapters.models.server import STREAMS, recorded
 
@@ -30,7 +31,7 @@ def test_a_stream_is_read_whole_and_its_chunks_add_up_to_the_answer(name: str) -
     response, chunks = heard(name, recorded(f"{name}.sse"))
     said = "".join(part.text for part in response.parts if isinstance(part, Text))
     thought = "".join(part.text for part in response.parts if isinstance(part, Thinking))
-    counted = [chunk.usage for chunk in chunks if isinstance(chunk, UsageChunk)]
+    counted = [NOTHING_USED, *(chunk.usage for chunk in chunks if isinstance(chunk, UsageChunk))]
     assert response == RESPONSES[name]
     assert "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk)) == said
     assert "".join(chunk.text for chunk in chunks if isinstance(chunk, ThinkingChunk)) == thought

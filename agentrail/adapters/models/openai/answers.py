@@ -1,0 +1,208 @@
+"""Answers of the Responses API: its events, as a state machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, cast, final
+
+from attrs import define, field
+
+from agentrail.adapters.models.faults import error_of
+from agentrail.adapters.models.openai.faults import IN_STREAM
+from agentrail.adapters.models.openai.requests import PHASE, SEAL
+from agentrail.adapters.models.sse import ServerEvent
+from agentrail.adapters.models.wire import arguments, count, object_of, sub, text
+from agentrail.errors import StreamEndedEarly
+from agentrail.values.content import Said, Text, Thinking, ToolCall
+from agentrail.values.messages import StopReason
+from agentrail.values.stream import CallChunk, Chunk, Response, TextChunk, ThinkingChunk, UsageChunk
+from agentrail.values.usage import NOTHING_USED, Usage
+
+BETWEEN: Final = "\n\n"
+"""What stands between the parts of a summary."""
+
+
+@define
+class Item:
+    """An item of the answer while it comes."""
+
+    kind: str
+    """Its type."""
+    id: str = ""
+    """Its id; of a call, the one that its result is given for."""
+    name: str = ""
+    """The tool, if it is a call."""
+    written: list[str] = field(factory=list[str])
+    """What has come of it."""
+    sealed: str = ""
+    """The encrypted reasoning of a thought, or the phase of a text."""
+    part: object = None
+    """Which part of a summary came last."""
+
+
+@final
+class ResponseDecoder:
+    """Reads one response."""
+
+    __slots__ = ("_ended", "_items", "_refused", "_stop", "_takes", "_usage")
+
+    def __init__(self) -> None:
+        self._items: dict[object, Item] = {}
+        self._ended = False
+        self._refused = False
+        self._stop: StopReason | None = None
+        self._usage = NOTHING_USED
+        self._takes: Mapping[str, Callable[[Mapping[str, object]], Sequence[Chunk]]] = {
+            "response.output_item.added": self._added,
+            "response.output_text.delta": self._text,
+            "response.refusal.delta": self._refusal,
+            "response.reasoning_summary_text.delta": self._thought,
+            "response.reasoning_text.delta": self._thought,
+            "response.function_call_arguments.delta": self._call,
+            "response.output_item.done": self._done,
+            "response.completed": self._end,
+            "response.incomplete": self._end,
+            "response.failed": self._failed,
+            "error": self._error,
+        }
+
+    @property
+    def complete(self) -> bool:
+        """Whether the end of the response has come."""
+        return self._ended
+
+    def feed(self, event: ServerEvent) -> Sequence[Chunk]:
+        """Take the next event; kinds of events that are new to us are passed over."""
+        found = object_of(event.data)
+        take = self._takes.get(text(found, "type") or event.name)
+        return () if take is None else take(found)
+
+    def response(self) -> Response:
+        """Return the whole response."""
+        if not self._ended:
+            raise StreamEndedEarly("the last event did not complete the response" if self._items else "nothing came")
+        items = [self._items[key] for key in sorted(self._items, key=_place)]
+        calls = tuple(
+            ToolCall("", item.name, arguments("".join(item.written)), item.id)
+            for item in items
+            if item.kind == "function_call"
+        )
+        stop = self._stop or (StopReason.TOOL_CALLS if calls else StopReason.END)
+        parts = tuple(said for item in items for said in _said(item))
+        return Response(parts, calls, StopReason.REFUSED if self._refused else stop, self._usage)
+
+    # One method per kind of event
+
+    def _item(self, found: Mapping[str, object], kind: str) -> Item:
+        """Return the item that an event is about; a server may leave out that it has begun."""
+        return self._items.setdefault(found.get("output_index"), Item(kind))
+
+    def _added(self, found: Mapping[str, object]) -> Sequence[Chunk]:
+        begun = sub(found, "item")
+        _learn(self._item(found, text(begun, "type")), begun)
+        return ()
+
+    def _text(self, found: Mapping[str, object]) -> Sequence[Chunk]:
+        return _more(self._item(found, "message"), text(found, "delta"))
+
+    def _refusal(self, found: Mapping[str, object]) -> Sequence[Chunk]:
+        self._refused = True
+        return self._text(found)
+
+    def _thought(self, found: Mapping[str, object]) -> Sequence[Chunk]:
+        item = self._item(found, "reasoning")
+        part = found.get("summary_index", found.get("content_index"))
+        between = BETWEEN if item.written and part != item.part else ""
+        item.part = part
+        return _more(item, between + text(found, "delta"))
+
+    def _call(self, found: Mapping[str, object]) -> Sequence[Chunk]:
+        return _more(self._item(found, "function_call"), text(found, "delta"))
+
+    def _done(self, found: Mapping[str, object]) -> Sequence[Chunk]:
+        """Take the whole item: it tells what came in no pieces, and what is known only now."""
+        whole = sub(found, "item")
+        item = self._item(found, text(whole, "type"))
+        _learn(item, whole)
+        self._refused = self._refused or any(text(part, "type") == "refusal" for part in _objects(whole, "content"))
+        return () if item.written else _more(item, _whole(whole))
+
+    def _end(self, found: Mapping[str, object]) -> Sequence[Chunk]:
+        response = sub(found, "response")
+        chunks: list[Chunk] = []
+        if not self._items:
+            for index, item in enumerate(_objects(response, "output")):
+                chunks += self._done({"output_index": index, "item": item})
+        if text(response, "status") == "incomplete" or text(found, "type") == "response.incomplete":
+            reason = text(sub(response, "incomplete_details"), "reason")
+            self._stop = StopReason.REFUSED if reason == "content_filter" else StopReason.LENGTH
+        self._usage = _usage(sub(response, "usage"))
+        self._ended = True
+        return (*chunks, UsageChunk(self._usage))
+
+    def _failed(self, found: Mapping[str, object]) -> Sequence[Chunk]:
+        raise error_of(IN_STREAM, {"error": sub(sub(found, "response"), "error")})
+
+    def _error(self, found: Mapping[str, object]) -> Sequence[Chunk]:
+        raise error_of(IN_STREAM, found)
+
+
+def _place(index: object) -> int:
+    return index if isinstance(index, int) else 0
+
+
+def _learn(item: Item, found: Mapping[str, object]) -> None:
+    """Note what *found* tells of *item* beside what is written."""
+    item.kind = text(found, "type") or item.kind
+    item.id = text(found, "call_id") or text(found, "id") or item.id
+    item.name = text(found, "name") or item.name
+    item.sealed = text(found, "encrypted_content") or text(found, "phase") or item.sealed
+
+
+def _more(item: Item, piece: str) -> Sequence[Chunk]:
+    make = _CHUNKS.get(item.kind)
+    if make is None or not piece:
+        return ()
+    item.written.append(piece)
+    return (make(piece),)
+
+
+def _objects(found: Mapping[str, object], key: str) -> Iterable[Mapping[str, object]]:
+    items = found.get(key)
+    listed = cast("list[object]", items) if isinstance(items, list) else []
+    return (cast("Mapping[str, object]", item) for item in listed if isinstance(item, Mapping))
+
+
+def _whole(found: Mapping[str, object]) -> str:
+    """Return what is written in a whole item."""
+    match text(found, "type"):
+        case "message":
+            return "".join(text(part, "text") or text(part, "refusal") for part in _objects(found, "content"))
+        case "reasoning":
+            parts = [*_objects(found, "summary"), *_objects(found, "content")]
+            return BETWEEN.join(text(part, "text") for part in parts)
+        case _:
+            return text(found, "arguments")
+
+
+def _said(item: Item) -> Iterable[Said]:
+    written = "".join(item.written)
+    if item.kind == "reasoning" and (written or item.sealed):
+        yield Thinking(written, f"{SEAL}{item.id}:{item.sealed}" if item.sealed else None)
+    elif item.kind == "message" and written:
+        if item.sealed:
+            yield Thinking("", PHASE + item.sealed)
+        yield Text(written)
+
+
+def _usage(found: Mapping[str, object]) -> Usage:
+    cached = count(sub(found, "input_tokens_details"), "cached_tokens")
+    reasoning = count(sub(found, "output_tokens_details"), "reasoning_tokens")
+    return Usage(count(found, "input_tokens"), count(found, "output_tokens"), cached, reasoning)
+
+
+_CHUNKS: Final[Mapping[str, Callable[[str], Chunk]]] = {
+    "message": TextChunk,
+    "reasoning": ThinkingChunk,
+    "function_call": CallChunk,
+}

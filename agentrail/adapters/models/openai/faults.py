@@ -1,0 +1,63 @@
+"""What the errors of OpenAI and of servers that imitate it mean, in answers and in the stream."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentrail.adapters.models.faults import Faults
+from agentrail.errors import (
+    AccessDenied,
+    ContextOverflow,
+    KeyRefused,
+    ModelMissing,
+    Overloaded,
+    ProviderFailed,
+    QuotaSpent,
+    RateLimited,
+    RequestRefused,
+)
+
+FAULTS: Final = Faults(
+    {
+        "invalid_api_key": KeyRefused,
+        "authentication_error": KeyRefused,
+        "insufficient_quota": QuotaSpent,
+        "billing_hard_limit_reached": QuotaSpent,
+        "billing_not_active": QuotaSpent,
+        "unsupported_country_region_territory": AccessDenied,
+        "permission_error": AccessDenied,
+        "model_not_found": ModelMissing,
+        "context_length_exceeded": ContextOverflow,
+        "exceed_context_size_error": ContextOverflow,  # llama.cpp
+        "invalid_prompt": RequestRefused,
+        "rate_limit_exceeded": RateLimited,
+        "rate_limit_error": RateLimited,
+        "slow_down": Overloaded,
+        "server_is_overloaded": Overloaded,
+        "overloaded_error": Overloaded,
+        "unavailable_error": Overloaded,  # llama.cpp, while it loads the model
+        "server_error": ProviderFailed,
+        "tool_use_failed": ProviderFailed,  # Groq: the model wrote a call that is none; it may do better
+    }
+)
+"""In an answer; `invalid_request_error` is not here: it comes with 401 and 404 too, so the status decides."""
+
+IN_STREAM: Final = Faults(
+    {
+        **FAULTS.by_type,
+        "invalid_request_error": RequestRefused,
+        "not_found_error": ModelMissing,
+        "image_content_policy_violation": RequestRefused,
+        "invalid_image": RequestRefused,
+        "invalid_image_format": RequestRefused,
+        "invalid_base64_image": RequestRefused,
+        "image_too_large": RequestRefused,
+        "image_too_small": RequestRefused,
+        "image_parse_error": RequestRefused,
+        "image_file_too_large": RequestRefused,
+        "unsupported_image_media_type": RequestRefused,
+        "empty_image_file": RequestRefused,
+        "insufficient_system_resource": Overloaded,  # DeepSeek, as the reason of the end
+    }
+)
+"""In the stream, where there is no status."""

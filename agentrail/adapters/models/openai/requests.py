@@ -1,0 +1,158 @@
+"""Requests of the Responses API: a pure projection of ours.
+
+Nothing is stored at the provider: what the model has thought comes back to us encrypted, and goes along again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from agentrail.adapters.models.history import Asked, ModelTurn, Result, Turn, UserTurn, plain, system_of, turns_of
+from agentrail.adapters.models.settings import Settings
+from agentrail.adapters.models.wire import Rendered
+from agentrail.errors import BadModelOptions
+from agentrail.values.content import Image, Part, Said, Text, Thinking
+from agentrail.values.json import Json, JsonObject, canonical
+from agentrail.values.stream import ModelRequest
+from agentrail.values.tools import ToolSpec
+
+PATH: Final = "/responses"
+
+ENCRYPTED: Final = "reasoning.encrypted_content"
+
+PLAIN: Final = ("gpt-3", "gpt-4", "chatgpt-", "gpt-5-chat")
+"""How the names of models begin that do not reason; they refuse to be asked for encrypted reasoning."""
+
+SEAL: Final = "reasoning:"
+"""What the signature of a thought begins with; the id of its item, `:` and the encrypted reasoning follow."""
+
+PHASE: Final = "phase:"
+"""What the signature of an empty thought begins with that tells the phase of the text behind it."""
+
+NO_STOP: Final = "`stop` is not known to this provider; `openai-chat:…` has it"
+
+
+def render(request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
+    """Return *request* for *model*."""
+    if settings.stop:
+        raise BadModelOptions(NO_STOP)
+    turns = turns_of(request.messages, provider)
+    body: dict[str, Json] = {
+        "model": model,
+        "stream": True,
+        "store": False,
+        "input": [item for turn in turns for item in _items(turn)],
+    }
+    if not model.startswith(PLAIN):
+        body["include"] = [ENCRYPTED]
+    system = system_of(request)
+    if system:
+        body["instructions"] = "\n\n".join(system)
+    if request.tools:
+        body["tools"] = [_tool(tool) for tool in request.tools]
+        body["tool_choice"] = _choice(request, settings)
+    if settings.max_tokens is not None:
+        body["max_output_tokens"] = settings.max_tokens
+    if settings.temperature is not None:
+        body["temperature"] = settings.temperature
+    if settings.reasoning_effort:
+        body["reasoning"] = {"effort": settings.reasoning_effort}
+    if settings.response_format is not None:
+        body["text"] = {"format": _format(settings.response_format)}
+    return Rendered(PATH, body)
+
+
+def schema_of(tool: ToolSpec) -> JsonObject:
+    """Return the JSON Schema of the arguments; OpenAI wants an object that lists its properties."""
+    return {"type": "object", "properties": {}, **tool.parameters}
+
+
+def url_of(image: Image) -> str:
+    """Return *image* as an address that holds it."""
+    return f"data:{image.media_type};base64,{image.data}"
+
+
+def text_of(parts: Iterable[Part]) -> str:
+    """Return the text among *parts*, one under the other."""
+    return "\n\n".join(part.text for part in plain(parts) if isinstance(part, Text))
+
+
+def _format(schema: JsonObject) -> JsonObject:
+    return {"type": "json_schema", "name": "answer", "schema": schema} if schema else {"type": "json_object"}
+
+
+def _tool(tool: ToolSpec) -> JsonObject:
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": schema_of(tool),
+        "strict": False,  # left out it would be true, and most schemas are not written for that
+    }
+
+
+def _choice(request: ModelRequest, settings: Settings) -> Json:
+    if not request.may_call:
+        return "none"
+    if settings.tool_choice == "tool":
+        return {"type": "function", "name": settings.tool}
+    return "required" if settings.tool_choice == "any" else settings.tool_choice
+
+
+def _items(turn: Turn) -> Iterable[JsonObject]:
+    match turn:
+        case UserTurn(results=results, parts=parts):
+            yield from map(_result, results)
+            if parts:
+                yield {"role": "user", "content": [_part(part) for part in parts]}
+        case ModelTurn(parts=said, asked=asked):
+            yield from _said(said)
+            yield from map(_call, asked)
+
+
+def _part(part: Part) -> JsonObject:
+    match part:
+        case Image():
+            return {"type": "input_image", "image_url": url_of(part), "detail": "auto"}
+        case Text(text=text):
+            return {"type": "input_text", "text": text}
+        case _:
+            return {"type": "input_text", "text": canonical(part.data)}
+
+
+def _result(result: Result) -> JsonObject:
+    """Return what a tool returned: as text if it is, which is how every server takes it."""
+    parts = result.parts
+    shown = any(isinstance(part, Image) for part in parts)
+    output: Json = [_part(part) for part in parts] if shown else text_of(parts)
+    return {"type": "function_call_output", "call_id": result.wire_id, "output": output}
+
+
+def _said(said: Iterable[Said]) -> Iterable[JsonObject]:
+    phase: JsonObject = {}
+    for part in said:
+        if isinstance(part, Text):
+            yield {"role": "assistant", "content": part.text, **phase}
+            phase = {}
+        else:
+            signature = part.signature or ""
+            if signature.startswith(PHASE):
+                phase = {"phase": signature.removeprefix(PHASE)}
+            elif signature.startswith(SEAL):
+                yield _reasoning(part, signature.removeprefix(SEAL))
+
+
+def _reasoning(thought: Thinking, seal: str) -> JsonObject:
+    item_id, _, encrypted = seal.partition(":")
+    summary: list[Json] = [{"type": "summary_text", "text": thought.text}] if thought.text else []
+    return {"type": "reasoning", "id": item_id, "summary": summary, "encrypted_content": encrypted}
+
+
+def _call(asked: Asked) -> JsonObject:
+    return {
+        "type": "function_call",
+        "call_id": asked.wire_id,
+        "name": asked.call.name,
+        "arguments": canonical(asked.call.args),
+    }

@@ -1,0 +1,234 @@
+"""Answers of chat completions: pieces of one message, as they are, and as servers leave out or change them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, cast, final
+
+from attrs import define, field
+
+from agentrail.adapters.models.faults import error_of
+from agentrail.adapters.models.openai.faults import IN_STREAM
+from agentrail.adapters.models.openai_chat.requests import DETAILS, FIELDS
+from agentrail.adapters.models.sse import ServerEvent
+from agentrail.adapters.models.wire import arguments, count, object_of, sub, text
+from agentrail.errors import NotJson, StreamEndedEarly
+from agentrail.values.content import Said, Text, Thinking, ToolCall
+from agentrail.values.json import canonical, freeze
+from agentrail.values.messages import StopReason
+from agentrail.values.stream import CallChunk, Chunk, Response, TextChunk, ThinkingChunk, UsageChunk
+from agentrail.values.usage import NOTHING_USED, Usage
+
+DONE: Final = "[DONE]"
+"""The last event, where there is one."""
+
+STOPS: Final[Mapping[str, StopReason]] = {
+    "length": StopReason.LENGTH,
+    "max_tokens": StopReason.LENGTH,
+    "model_length": StopReason.LENGTH,  # Mistral
+    "content_filter": StopReason.REFUSED,
+}
+"""Why it stopped; what is not here is an end, or calls if there are any."""
+
+BROKEN: Final = ("error", "abort", "insufficient_system_resource")
+"""Reasons of the end that are none: OpenRouter's, vLLM's, DeepSeek's."""
+
+
+@define
+class Call:
+    """A call while it comes."""
+
+    id: str = ""
+    """Its id."""
+    name: str = ""
+    """The tool."""
+    written: list[str] = field(factory=list[str])
+    """What has come of its arguments."""
+
+
+@final
+class ChatDecoder:
+    """Reads one message."""
+
+    __slots__ = (
+        "_begun",
+        "_calls",
+        "_details",
+        "_ended",
+        "_field",
+        "_finish",
+        "_places",
+        "_refused",
+        "_said",
+        "_thought",
+        "_usage",
+    )
+
+    def __init__(self) -> None:
+        self._begun = False
+        self._ended = False
+        self._finish = ""
+        self._refused = False
+        self._said: list[str] = []
+        self._thought: list[str] = []
+        self._field = ""
+        self._details: dict[tuple[str, object], dict[str, object]] = {}
+        self._calls: list[Call] = []
+        self._places: dict[object, Call] = {}
+        self._usage = NOTHING_USED
+
+    @property
+    def complete(self) -> bool:
+        """Whether the last event has come; many servers just end the stream."""
+        return self._ended
+
+    def feed(self, event: ServerEvent) -> Sequence[Chunk]:
+        """Take the next event."""
+        data = event.data.strip()
+        if data in {"", DONE}:
+            self._ended = data == DONE and self._begun
+            return ()
+        found = object_of(data)
+        if found.get("error") or event.name == "error" or text(found, "object") == "error":
+            raise error_of(IN_STREAM, found)
+        self._begun = True
+        chunks: list[Chunk] = []
+        for choice in _objects(found.get("choices")):
+            chunks += self._take(choice)
+        return (*chunks, *self._count(found))
+
+    def response(self) -> Response:
+        """Return the whole message."""
+        if not self._ended and not self._finish:
+            raise StreamEndedEarly("neither a reason for the end nor `[DONE]` came" if self._begun else "nothing came")
+        calls = tuple(ToolCall("", call.name, arguments("".join(call.written)), call.id) for call in self._calls)
+        usual = StopReason.TOOL_CALLS if calls else StopReason.END
+        stop = StopReason.REFUSED if self._refused else STOPS.get(self._finish, usual)
+        return Response(tuple(self._parts()), calls, stop, self._usage)
+
+    def _parts(self) -> Iterable[Said]:
+        thought = "".join(self._thought)
+        seal = self._seal()
+        if thought or seal is not None:
+            yield Thinking(thought, seal)
+        if self._said:
+            yield Text("".join(self._said))
+
+    def _seal(self) -> str | None:
+        if not self._details:
+            return self._field or None
+        try:
+            return f"{DETAILS}:{canonical(freeze(list(self._details.values())))}"
+        except NotJson:
+            return None
+
+    # The pieces
+
+    def _take(self, choice: Mapping[str, object]) -> Sequence[Chunk]:
+        """Take a piece of the answer; a server that does not stream has it all under `message`."""
+        delta = sub(choice, "delta") or sub(choice, "message")
+        self._gather(delta.get(DETAILS))
+        chunks = [*self._think(delta), *self._speak(delta)]
+        for piece in _objects(delta.get("tool_calls")):
+            chunks += self._ask(piece)
+        finish = text(choice, "finish_reason")
+        if finish in BROKEN:
+            raise error_of(IN_STREAM, {"code": finish, "message": "the answer was broken off"})
+        self._finish = finish or self._finish
+        return chunks
+
+    def _think(self, delta: Mapping[str, object]) -> Iterable[Chunk]:
+        for name in FIELDS:
+            if piece := text(delta, name):
+                self._field = name
+                yield from _more(self._thought, piece, ThinkingChunk)
+                return
+
+    def _speak(self, delta: Mapping[str, object]) -> Iterable[Chunk]:
+        if refusal := text(delta, "refusal"):
+            self._refused = True
+            yield from _more(self._said, refusal, TextChunk)
+        yield from _more(self._said, text(delta, "content"), TextChunk)
+        for part in _objects(delta.get("content")):  # Mistral, when it thinks
+            if text(part, "type") == "thinking":
+                inner = "".join(text(piece, "text") for piece in _objects(part.get("thinking")))
+                yield from _more(self._thought, inner, ThinkingChunk)
+            else:
+                yield from _more(self._said, text(part, "text"), TextChunk)
+
+    def _gather(self, details: object) -> None:
+        """Put the pieces of sealed thoughts together: those of one kind and place are one."""
+        for piece in _objects(details):
+            whole = self._details.setdefault((text(piece, "type"), piece.get("index")), {})
+            for key, item in piece.items():
+                if key in _GROWING and isinstance(item, str):
+                    whole[key] = text(whole, key) + item
+                elif item is not None:
+                    whole[key] = item
+
+    def _ask(self, piece: Mapping[str, object]) -> Iterable[Chunk]:
+        call = self._call(piece)
+        function = sub(piece, "function")
+        call.id = call.id or text(piece, "id")
+        call.name = call.name or text(function, "name")
+        given = function.get("arguments")
+        written = json.dumps(given) if isinstance(given, Mapping) else text(function, "arguments")
+        return _more(call.written, written, CallChunk)
+
+    def _call(self, piece: Mapping[str, object]) -> Call:
+        """Return the call that *piece* belongs to; an id that is new begins one, whatever its place."""
+        call_id, place = text(piece, "id"), piece.get("index")
+        if isinstance(place, int):
+            call = self._places.get(place)
+        elif call_id:
+            call = next((call for call in self._calls if call.id == call_id), None)
+        else:
+            begins = text(sub(piece, "function"), "name") or not self._calls
+            call = None if begins else self._calls[-1]
+        if call is None or (call_id and call.id and call_id != call.id):
+            call = Call()
+            self._calls.append(call)
+            self._places[place] = call
+        return call
+
+    # Usage: it may come with each piece, behind the last one, or never
+
+    def _count(self, found: Mapping[str, object]) -> Sequence[Chunk]:
+        usage = sub(found, "usage") or sub(sub(found, "x_groq"), "usage")
+        if not usage:
+            return ()
+        self._usage = _higher(self._usage, _usage(usage))
+        return (UsageChunk(self._usage),)
+
+
+def _more(written: list[str], piece: str, make: Callable[[str], Chunk]) -> Sequence[Chunk]:
+    if not piece:
+        return ()
+    written.append(piece)
+    return (make(piece),)
+
+
+def _objects(found: object) -> Iterable[Mapping[str, object]]:
+    listed = cast("list[object]", found) if isinstance(found, list) else []
+    return (cast("Mapping[str, object]", item) for item in listed if isinstance(item, Mapping))
+
+
+def _usage(found: Mapping[str, object]) -> Usage:
+    read, written = count(found, "prompt_tokens"), count(found, "completion_tokens")
+    cached = count(sub(found, "prompt_tokens_details"), "cached_tokens") or count(found, "prompt_cache_hit_tokens")
+    reasoning = count(sub(found, "completion_tokens_details"), "reasoning_tokens")
+    # xAI counts reasoning only in the total.
+    return Usage(read, max(written, count(found, "total_tokens") - read), cached, reasoning)
+
+
+def _higher(one: Usage, other: Usage) -> Usage:
+    return Usage(
+        max(one.input_tokens, other.input_tokens),
+        max(one.output_tokens, other.output_tokens),
+        max(one.cached_tokens, other.cached_tokens),
+        max(one.reasoning_tokens, other.reasoning_tokens),
+    )
+
+
+_GROWING: Final = frozenset({"text", "summary", "data"})
