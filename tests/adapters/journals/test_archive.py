@@ -1,6 +1,6 @@
 """One session as a file: the same session elsewhere, or a refusal that says which line is wrong."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -87,8 +87,9 @@ async def test_every_cut_and_every_changed_bit_is_noticed(tmp_path: Path) -> Non
         (lambda lines: [lines[0], lines[1][:-2], *lines[2:]], "line 2: cannot read this text as JSON"),
     ],
 )
-async def test_a_file_that_is_not_whole_is_refused_by_its_line(tmp_path: Path, change: object, problem: str) -> None:
-    assert callable(change)
+async def test_a_file_that_is_not_whole_is_refused_by_its_line(
+    tmp_path: Path, change: Callable[[list[str]], list[str]], problem: str
+) -> None:
     file = tmp_path / "s.jsonl"
     journal = MemoryJournal()
     await opened(journal, "s", 3)
