@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from agentrail.testing.cues import switch_model as switch_model
     from agentrail.testing.cues import tell as tell
     from agentrail.testing.cues import wait as wait
+    from agentrail.testing.driver import TrioDriver as TrioDriver
     from agentrail.testing.invariants import INVARIANTS as INVARIANTS
     from agentrail.testing.journals import JournalConformance as JournalConformance
     from agentrail.testing.journals import StrictConformance as StrictConformance
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from agentrail.testing.models import ModelConformance as ModelConformance
     from agentrail.testing.orders import OrderMatters as OrderMatters
     from agentrail.testing.orders import order_report as order_report
+    from agentrail.testing.recorded import LeftRecordingError as LeftRecordingError
+    from agentrail.testing.recorded import RecordedModel as RecordedModel
     from agentrail.testing.sandboxes import CommandConformance as CommandConformance
     from agentrail.testing.sandboxes import SandboxConformance as SandboxConformance
     from agentrail.testing.scenes import Scene as Scene
@@ -76,8 +79,10 @@ _HOMES = {
     "JournalConformance": "agentrail.testing.journals",
     "LAWS": "agentrail.testing.laws",
     "LawBrokenError": "agentrail.testing.laws",
+    "LeftRecordingError": "agentrail.testing.recorded",
     "ModelConformance": "agentrail.testing.models",
     "OrderMatters": "agentrail.testing.orders",
+    "RecordedModel": "agentrail.testing.recorded",
     "SandboxConformance": "agentrail.testing.sandboxes",
     "Scene": "agentrail.testing.scenes",
     "Script": "agentrail.testing.cues",
@@ -86,6 +91,7 @@ _HOMES = {
     "StrictConformance": "agentrail.testing.journals",
     "ToolConformance": "agentrail.testing.tools",
     "Trace": "agentrail.testing.trace",
+    "TrioDriver": "agentrail.testing.driver",
     "World": "agentrail.testing.world",
     "abort": "agentrail.testing.cues",
     "actions": "agentrail.testing.strategies",

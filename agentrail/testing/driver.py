@@ -1,0 +1,103 @@
+"""Trio below a synchronous test: what a Hypothesis state machine needs, whose rules are plain functions.
+
+    class Talking(RuleBasedStateMachine):
+        def __init__(self) -> None:
+            super().__init__()
+            self.trio = TrioDriver()
+            self.supervisor = self.trio.enter(open_supervisor())
+
+        @rule(text=st.text())
+        def prompt(self, text: str) -> None:
+            self.trio.call(self.session.ask, text)
+
+        def teardown(self) -> None:
+            self.trio.close()
+
+One run of Trio goes on from call to call, as a guest of the test, on a clock that jumps to where something happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from queue import SimpleQueue
+from typing import Protocol, TypeVar, cast
+
+import trio
+from trio.testing import MockClock
+
+T = TypeVar("T")
+
+
+class Ended(Protocol):
+    """How a run of Trio ended."""
+
+    def unwrap(self) -> None:
+        """Raise what it raised."""
+        ...
+
+
+_Job = tuple[Callable[..., Awaitable[object]], tuple[object, ...]]
+
+
+class TrioDriver:
+    """A run of Trio that goes on between calls; close it."""
+
+    def __init__(self) -> None:
+        self._host: SimpleQueue[Callable[[], object]] = SimpleQueue()
+        self._jobs, self._wanted = _channel()
+        self._answers: list[tuple[object, Exception | None]] = []
+        self._ended: list[Ended] = []
+        self._exits = AsyncExitStack()
+        trio.lowlevel.start_guest_run(
+            self._serve,
+            run_sync_soon_threadsafe=self._host.put,
+            done_callback=self._ended.append,
+            clock=MockClock(autojump_threshold=0),
+        )
+
+    def call(self, work: Callable[..., Awaitable[T]], *args: object) -> T:
+        """Await *work* of *args*, and return or raise what it does; other tasks of the run go on meanwhile."""
+        self._jobs.send_nowait((work, args))
+        self._pump(lambda: bool(self._answers))
+        answer, error = self._answers.pop()
+        if error is not None:
+            raise error
+        return cast("T", answer)
+
+    def enter(self, manager: AbstractAsyncContextManager[T]) -> T:
+        """Enter *manager*; `close` leaves it."""
+
+        async def enters() -> T:
+            return await self._exits.enter_async_context(manager)
+
+        return self.call(enters)
+
+    def close(self) -> None:
+        """Leave what was entered, and end the run."""
+        if self._ended:
+            return
+        try:
+            self.call(self._exits.aclose)
+        finally:
+            self._jobs.close()
+            self._pump(lambda: bool(self._ended))
+            self._ended[0].unwrap()
+
+    def _pump(self, done: Callable[[], bool]) -> None:
+        while not done():
+            if self._ended:
+                self._ended[0].unwrap()
+            self._host.get()()
+
+    async def _serve(self) -> None:
+        async with self._wanted:
+            async for work, args in self._wanted:
+                try:
+                    self._answers.append((await work(*args), None))
+                except Exception as error:  # noqa: BLE001 - whoever called gets it
+                    self._answers.append((None, error))
+
+
+def _channel() -> tuple[trio.MemorySendChannel[_Job], trio.MemoryReceiveChannel[_Job]]:
+    return trio.open_memory_channel[_Job](1)  # noqa: TID251 - of one job, between a test and its run

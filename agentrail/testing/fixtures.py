@@ -1,0 +1,56 @@
+"""The pytest plugin: fixtures for tests of agents; installed with agentrail, it needs pytest-trio only when used.
+
+async def test_it_greets(supervisor, scripted_model) -> None:
+session = await supervisor.spawn(SessionSpec(model=scripted_model("Hello.")))
+assert (await session.ask("Hi")).text == "Hello."
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+import pytest
+
+if TYPE_CHECKING:
+    from trio.testing import MockClock
+
+    from agentrail import Supervisor
+    from agentrail.testing import ScriptedModel
+
+Opens: TypeAlias = "Callable[[], AsyncGenerator[Supervisor]]"
+
+
+def _trio_fixture() -> Callable[[Opens], Opens]:
+    """Return what makes a fixture that runs in the Trio of its test."""
+    try:
+        module = import_module("pytest_trio")
+    except ModuleNotFoundError:
+        return cast("Callable[[Opens], Opens]", pytest.fixture)  # a test that wants it then says that it is async
+    return cast("Callable[[Opens], Opens]", module.trio_fixture)
+
+
+@_trio_fixture()
+async def supervisor() -> AsyncGenerator[Supervisor]:
+    """A supervisor with a journal in memory; it ends with the test, and what is random in it is the same each time."""
+    from agentrail import open_supervisor  # noqa: PLC0415 - pytest loads this module in tests that have no agents
+
+    async with open_supervisor(seed=0) as opened:
+        yield opened
+
+
+@pytest.fixture
+def scripted_model() -> Callable[..., ScriptedModel]:
+    """Makes a model that answers from a script: `scripted_model("Hello.", say("Bye."))`."""
+    from agentrail.testing import ScriptedModel  # noqa: PLC0415
+
+    return lambda *script, **more: ScriptedModel(script, **more)
+
+
+@pytest.fixture
+def virtual_clock() -> MockClock:
+    """A clock that jumps to where something happens; a test that takes it runs in virtual time."""
+    from trio.testing import MockClock  # noqa: PLC0415
+
+    return MockClock(autojump_threshold=0)

@@ -1,0 +1,168 @@
+"""A model that answers from what was recorded of a session, as long as the run stays on the recording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, final
+
+import attrs
+import trio
+
+from agentrail.core.effects import CarryOut, StartRequest
+from agentrail.core.inputs import AnyInput, Arrival, AskSettled, StreamBegan, StreamCut, StreamEnded
+from agentrail.core.state import State
+from agentrail.core.step import step
+from agentrail.errors import ContextOverflow, ModelError, PermanentModelError, TransientModelError
+from agentrail.hooks.asks import CallModel, Ok
+from agentrail.hooks.judge import Recorded
+from agentrail.ports.journal import Journal, Record
+from agentrail.ports.model import EmitChunk
+from agentrail.values.content import Text, Thinking
+from agentrail.values.messages import AssistantMessage, Message, UserMessage
+from agentrail.values.stream import Failure, FailureKind, ModelRequest, Response, TextChunk, ThinkingChunk
+
+PAGE: Final = 500
+"""Records that are read at once."""
+
+_ERRORS: Final[dict[FailureKind, type[ModelError]]] = {
+    FailureKind.TRANSIENT: TransientModelError,
+    FailureKind.PERMANENT: PermanentModelError,
+    FailureKind.OVERFLOW: ContextOverflow,
+}
+
+
+@final
+class LeftRecordingError(PermanentModelError):
+    """A run asked for something else than what was recorded."""
+
+    def __init__(self, session_id: str, request: int, problem: str) -> None:
+        super().__init__(f"request {request} leaves the recording of session `{session_id}`: {problem}")
+
+
+@attrs.define
+class Exchange:
+    """One request that was recorded, and what came of it; `None`: it was cancelled."""
+
+    request: ModelRequest
+    closing: StreamEnded | StreamCut | None = None
+
+
+@final
+class RecordedModel:
+    """Answers as the model of a recorded session did, request by request.
+
+    A request that differs from the recorded one fails for good, and says which it is and what is different. Questions
+    of plugins are answered by their prompt. A request that was cancelled in the recording is never answered.
+    """
+
+    def __init__(self, journal: Journal, session_id: str, *, name: str = "recorded") -> None:
+        self.name = name
+        self.requests: list[ModelRequest] = []
+        self._journal = journal
+        self._session_id = session_id
+        self._exchanges: list[Exchange] | None = None
+        self._told: dict[str, list[str]] = {}
+        self._next = 0
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        """Answer *request* as it was answered then."""
+        if self._exchanges is None:
+            self._exchanges, self._told = exchanges(await _records(self._journal, self._session_id))
+        await trio.lowlevel.checkpoint()
+        self.requests.append(request)
+        told = self._told.get(_only_text(request.messages))
+        if not request.tools and told:
+            return _said(Response((Text(told.pop(0)),)), emit)
+        if self._next >= len(self._exchanges):
+            self._leaves(f"the recording has {len(self._exchanges)} requests")
+        exchange = self._exchanges[self._next]
+        problem = difference(exchange.request, request)
+        if problem is not None:
+            self._leaves(problem)
+        self._next += 1
+        match exchange.closing:
+            case StreamEnded(response=response):
+                return _said(response, emit)
+            case StreamCut(partial=partial, failure=failure):
+                if partial.text:
+                    emit(TextChunk(partial.text))
+                raise _error(failure)
+            case None:
+                return await trio.sleep_forever()
+
+    def _leaves(self, problem: str) -> None:
+        raise LeftRecordingError(self._session_id, self._next + 1, problem)
+
+
+async def _records(journal: Journal, session_id: str) -> list[Record]:
+    records: list[Record] = []
+    while page := await journal.read(session_id, len(records), PAGE):
+        records.extend(page)
+    return records
+
+
+def exchanges(records: Iterable[Record]) -> tuple[list[Exchange], dict[str, list[str]]]:
+    """Return the requests of a recorded session with their answers, and what plugins were told, by prompt."""
+    found: dict[str, Exchange] = {}
+    asked: dict[str, str] = {}
+    told: dict[str, list[str]] = {}
+    state: State | None = None
+    for record in records:
+        state = record.opening if state is None else state
+        if state is None:
+            break
+        if record.began is not None:
+            state = step(state, Arrival(StreamBegan(record.began), record.arrival.at), Recorded(())).state
+        given: AnyInput = record.arrival.input
+        match given:
+            case StreamEnded(request_id=request_id) | StreamCut(request_id=request_id):
+                if request_id in found:
+                    found[request_id].closing = given
+            case AskSettled(ask_id=ask_id, answer=Ok(value=answer)) if ask_id in asked:
+                told.setdefault(asked[ask_id], []).append(str(answer))
+            case _:
+                pass
+        done = step(state, record.arrival, Recorded(record.rulings, record.session_id, record.number))
+        for effect in done.effects:
+            if isinstance(effect, StartRequest):
+                found[effect.request.request_id] = Exchange(effect.request)
+            elif isinstance(effect, CarryOut) and isinstance(effect.request, CallModel):
+                asked[effect.ask_id] = effect.request.prompt
+        state = done.state
+    return list(found.values()), told
+
+
+def difference(recorded: ModelRequest, request: ModelRequest) -> str | None:
+    """Say where *request* differs from the one that was *recorded*, if it does."""
+    for place, (then, now) in enumerate(zip(recorded.messages, request.messages, strict=False)):
+        if _said_by_anybody(then) != _said_by_anybody(now):
+            return f"message {place + 1} is {now!r:.200}; recorded is {then!r:.200}"
+    if len(recorded.messages) != len(request.messages):
+        return f"it has {len(request.messages)} messages; recorded are {len(recorded.messages)}"
+    for what in ("system", "sections", "tools", "may_call", "options"):
+        then, now = getattr(recorded, what), getattr(request, what)
+        if then != now:
+            return f"its {what} are {now!r:.200}; recorded are {then!r:.200}"
+    return None
+
+
+def _said_by_anybody(message: Message) -> Message:
+    """Return *message* without the name of the model: this one has another."""
+    return message.but(model="") if isinstance(message, AssistantMessage) else message
+
+
+def _only_text(messages: Sequence[Message]) -> str:
+    return messages[0].text if len(messages) == 1 and isinstance(messages[0], UserMessage) else ""
+
+
+def _said(response: Response, emit: EmitChunk) -> Response:
+    for part in response.parts:
+        if isinstance(part, Thinking):
+            emit(ThinkingChunk(part.text))
+        else:
+            emit(TextChunk(part.text))
+    return response
+
+
+def _error(failure: Failure) -> ModelError:
+    return _ERRORS[failure.kind](failure.message, failure.retry_after)

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pytest
+
+from agentrail import SessionSpec, open_supervisor, tool
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.errors import PermanentModelError
+from agentrail.hooks.actions import Ask, Continue
+from agentrail.hooks.asks import CallModel
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
+from agentrail.hooks.records import BeforePrompt
+from agentrail.ports.model import Model
+from agentrail.testing import RecordedModel, ScriptedModel, call, say, transient
+from agentrail.testing.scripted import Element
+from agentrail.values.events import AgentAbort
+from agentrail.values.stream import ModelRequest
+
+
+@tool
+async def look(path: str) -> str:
+    """Look."""
+    return f"all of {path}"
+
+
+class Judge(Plugin[None]):
+    def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Continue[None] | Ask[None]:
+        return Ask(CallModel("Is it polite?")) if hook.answer is None else Continue()
+
+
+async def talk(model: Model, journal: MemoryJournal, *prompts: str) -> list[str]:
+    """What a session answers to *prompts*."""
+    async with open_supervisor(journal=journal, seed=1) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=model, tools=[look], plugins=[Judge()]), id="s")
+        return [(await session.ask(prompt)).text for prompt in prompts]
+
+
+async def recording() -> MemoryJournal:
+    script: list[Element] = [
+        "yes",
+        transient("busy"),
+        say(thinking="Hm.", calls=[call("look", {"path": "a"})]),
+        "There.",
+        "no",
+        "Bye.",
+    ]
+    journal = MemoryJournal(encode=True)
+    assert await talk(ScriptedModel(script), journal, "Look.", "Thanks.") == ["There.", "Bye."]
+    return journal
+
+
+@pytest.mark.usefixtures("autojump_clock")
+async def test_a_recorded_model_answers_as_it_was_recorded() -> None:
+    model = RecordedModel(await recording(), "s")
+    assert await talk(model, MemoryJournal(), "Look.", "Thanks.") == ["There.", "Bye."]
+    assert len(model.requests) == 6
+
+
+@pytest.mark.usefixtures("autojump_clock")
+async def test_it_says_where_a_run_leaves_the_recording() -> None:
+    model = RecordedModel(await recording(), "s")
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal, seed=1) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=model, tools=[look], plugins=[Judge()]), id="s")
+        await session.ask("Look.")
+        async with session.subscribe(types=[AgentAbort]) as events:
+            await session.prompt("Thank you.")
+            aborted = await events.__anext__()
+    assert isinstance(aborted.event, AgentAbort)
+    assert aborted.event.reason == "provider_error"
+    assert "request 4 leaves the recording of session `s`: message 5 is" in str(aborted.event.detail)
+
+
+async def test_an_empty_recording_has_no_answer() -> None:
+    with pytest.raises(PermanentModelError, match="the recording has 0 requests"):
+        await RecordedModel(MemoryJournal(), "nobody").stream(ModelRequest("m", ()), lambda _: None)
