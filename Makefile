@@ -10,6 +10,7 @@ PIP := $(PY) -m pip --quiet --disable-pip-version-check --no-input
 SOURCES := $(wildcard agentrail tests property_tests docs/examples)
 COGGED := README.md $(shell find docs -name '*.md')
 COG := $(PY) -m cogapp
+NPM_MODELS := @copilotkit/aimock@1.43.0
 NPM_SERVERS := @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31
 
 ##@ Use
@@ -28,6 +29,7 @@ campaign: .venv/test ## run the property tests for long, with new examples each 
 
 bench: .venv/test ## run the benchmarks
 	$(PY) -m tests.benchmarks
+	$(PY) -m tests.benchmarks.kit
 
 mutants: .venv/test ## break the code on purpose and see that a test notices
 	$(PY) -m property_tests.mutants
@@ -36,6 +38,8 @@ sandbox-tools: ## install what confines commands (bubblewrap), with the system's
 	@command -v bwrap >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q bubblewrap || { apt-get update -q && apt-get install -y -q bubblewrap; }; }
 
 mcp-servers: build/mcp/.installed ## install the MCP servers from npm that tests talk to
+
+model-servers: build/models/.installed ## install the imitation of providers from npm that tests talk to
 
 ##@ Work on it
 
@@ -95,6 +99,11 @@ build/mcp/.installed: Makefile
 	npm install --prefix build/mcp --no-save --ignore-scripts --no-audit --no-fund --loglevel=error $(NPM_SERVERS)
 	@touch $@
 
+build/models/.installed: Makefile
+	@command -v npm >/dev/null || { echo "npm is not installed: the tests with an imitation of providers from npm are skipped" >&2; exit 1; }
+	npm install --prefix build/models --no-save --ignore-scripts --no-audit --no-fund --loglevel=error $(NPM_MODELS)
+	@touch $@
+
 .venv/lint: .venv/test
 	$(PIP) install --group lint
 	@touch $@
@@ -102,5 +111,5 @@ build/mcp/.installed: Makefile
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run sandbox-tools mcp-servers test properties campaign bench mutants check lint fix docs clean help
+.PHONY: run sandbox-tools mcp-servers model-servers test properties campaign bench mutants check lint fix docs clean help
 .PHONY: format-check rules async-rules contracts docs-check mypy pyright
