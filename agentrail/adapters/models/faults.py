@@ -86,6 +86,8 @@ class Reported(Value):
     """What it calls it, the most telling first."""
     said: str = ""
     """What it says about it."""
+    wait: float | None = None
+    """Seconds that it asks us to wait, if it says so here and in no header."""
 
 
 def reported(found: object, faults: Faults) -> Reported:
@@ -103,7 +105,17 @@ def reported(found: object, faults: Faults) -> Reported:
     inner = cast("Mapping[str, object]", error)
     types = tuple(str(inner[field]) for field in faults.fields if isinstance(inner.get(field), str | int))
     said = inner.get("message")
-    return Reported(types, said if isinstance(said, str) else "")
+    reasons, wait = _details(inner.get("details"))
+    return Reported((*reasons, *types), said if isinstance(said, str) else "", wait)
+
+
+def _details(found: object) -> tuple[tuple[str, ...], float | None]:
+    """Return the reasons and the seconds to wait in what Google's APIs call the details of an error."""
+    items = cast("list[object]", found) if isinstance(found, list) else []
+    details = [cast("Mapping[str, object]", item) for item in items if isinstance(item, Mapping)]
+    reasons = tuple(reason for item in details if isinstance(reason := item.get("reason"), str))
+    delays = (delay for item in details if isinstance(delay := item.get("retryDelay"), str) and delay.endswith("s"))
+    return reasons, next((_number(delay.removesuffix("s")) for delay in delays), None)
 
 
 def error_of(faults: Faults, found: object, status: int = 0, headers: Mapping[str, str] | None = None) -> ModelError:
@@ -115,10 +127,11 @@ def error_of(faults: Faults, found: object, status: int = 0, headers: Mapping[st
         kind = by_status(number if status < MOVED else status)
     if issubclass(kind, RequestRefused) and TOO_LONG.search(error.said):
         kind = ContextOverflow
-    named = " ".join((*([str(status)] if status else ()), *error.types))
+    named = " ".join(dict.fromkeys((*([str(status)] if status else ()), *error.types)))
     reason = error.said[:SHOWN] or "it gives no reason"
     said = f"{named}: {reason}" if named else reason
-    return kind(said, retry_after(headers or {}))
+    wait = retry_after(headers or {})
+    return kind(said, error.wait if wait is None else wait)
 
 
 def _is_error(found: object) -> bool:

@@ -35,6 +35,7 @@ PROVIDERS: Final = {
     "openai-chat": Provider("openai_chat", "https://api.openai.com/v1", ("OPENAI_API_KEY",)),
     "deepseek": Provider("openai_chat", "https://api.deepseek.com", ("DEEPSEEK_API_KEY",)),
     "fireworks": Provider("openai_chat", "https://api.fireworks.ai/inference/v1", ("FIREWORKS_API_KEY",)),
+    "gemini": Provider("gemini", "https://generativelanguage.googleapis.com", ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
     "groq": Provider("openai_chat", "https://api.groq.com/openai/v1", ("GROQ_API_KEY",)),
     "llamacpp": Provider("openai_chat", "http://127.0.0.1:8080/v1"),
     "lmstudio": Provider("openai_chat", "http://127.0.0.1:1234/v1"),

@@ -36,6 +36,34 @@ RESPONSES: Final = {
         StopReason.LENGTH,
         Usage(12, 30, 3),
     ),
+    "gemini_tools": Response(
+        (
+            Thinking("Two lamps are there."),
+            Text("I look at both: süß 漢字 🙂."),
+            Thinking("", "call:0:c2VhbA=="),
+        ),
+        (
+            ToolCall("", "lamp", freeze_object({"room": "kitchen"}), "fc_01"),
+            ToolCall("", "lamps", provider_id="fc_02"),
+        ),
+        StopReason.TOOL_CALLS,
+        Usage(442, 65, 400, 20),
+    ),
+    "gemini_signed": Response(
+        (
+            Thinking("A lamp.", "thought:dA=="),
+            Text("It is on"),
+            Thinking("", "text:YQ=="),
+            Text(", and the other one is off."),
+            Thinking("", "alone:Yg=="),
+        ),
+        (),
+        StopReason.END,
+        Usage(12, 30),
+    ),
+    "gemini_blocked": Response((), (), StopReason.REFUSED, Usage(9)),
+    "gemini_refusal": Response((Text("That I will"),), (), StopReason.REFUSED, Usage(9, 4)),
+    "gemini_cut": Response((Text("The lamps of the ho"),), (), StopReason.LENGTH, Usage(12, 30, 3, 21)),
     "openai_tools": Response(
         (
             Thinking("Two lamps are there.\n\nI look at each.", "reasoning:rs_01:gAAAAA=="),

@@ -19,6 +19,7 @@ GOLDEN: Final = Path(__file__).parent / "golden"
 
 OWN: Final = {
     "anthropic": "anthropic:claude-sonnet-5",
+    "gemini": "gemini:gemini-3-flash-preview",
     "openai": "openai:gpt-5.4",
     "openai-chat": "openai-chat:gpt-4.1",
 }

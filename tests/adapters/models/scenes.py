@@ -8,6 +8,7 @@ from typing import Final
 
 from agentrail.testing.models import ModelScene
 from tests.adapters.models import anthropic_events as anthropic
+from tests.adapters.models import gemini_events as gemini
 from tests.adapters.models import openai_chat_events as chat
 from tests.adapters.models import openai_events as openai
 from tests.adapters.models.server import Play, Stall, recorded, refusing, steps, streaming
@@ -35,6 +36,18 @@ PLAYS: Final[Mapping[str, Mapping[ModelScene, Callable[[], Play]]]] = {
         ModelScene.PERMANENT: lambda: refusing(401, _error("authentication_error", "invalid x-api-key")),
         ModelScene.OVERFLOW: lambda: refusing(400, _error("invalid_request_error", "prompt is too long: 9 > 8")),
     },
+    "gemini": {
+        ModelScene.TEXT: lambda: streaming(gemini.saying("All ", "lamps ", "are on."), size=50),
+        ModelScene.THINKING: lambda: streaming(gemini.saying("They are.", thinking="Let me see.")),
+        ModelScene.CALLS: lambda: streaming(recorded("gemini_tools.sse")),
+        ModelScene.LAST_ROUND: lambda: streaming(gemini.saying("I stop here.")),
+        ModelScene.SILENT: lambda: steps(Stall()),
+        ModelScene.TRANSIENT: lambda: _gemini(503, "UNAVAILABLE", "The model is overloaded."),
+        ModelScene.PERMANENT: lambda: _gemini(403, "PERMISSION_DENIED", "not with this key"),
+        ModelScene.OVERFLOW: lambda: _gemini(
+            400, "INVALID_ARGUMENT", "The input token count (9) exceeds the maximum number of tokens allowed (8)."
+        ),
+    },
     "openai": {
         ModelScene.TEXT: lambda: streaming(openai.saying("All ", "lamps ", "are on."), size=50),
         ModelScene.THINKING: lambda: streaming(openai.saying("They are.", thinking="Let me see.")),
@@ -54,3 +67,7 @@ PLAYS: Final[Mapping[str, Mapping[ModelScene, Callable[[], Play]]]] = {
 
 def _error(kind: str, message: str) -> bytes:
     return json.dumps({"type": "error", "error": {"type": kind, "message": message}}).encode()
+
+
+def _gemini(code: int, status: str, message: str) -> Play:
+    return refusing(code, json.dumps(gemini.error(code, status, message)).encode())

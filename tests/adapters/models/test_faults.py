@@ -55,7 +55,7 @@ def test_a_status_means_the_same_for_all(status: int, wanted: type[ModelError]) 
         ({"error": {"code": "busy", "type": "x", "message": "Wait."}}, Overloaded("429 busy x: Wait.", None)),
         ({"error": {"code": None, "message": "Wait."}}, RateLimited("429: Wait.", None)),
         ({"error": "Wait."}, RateLimited("429: Wait.", None)),
-        ([{"error": {"code": 429, "message": "Wait."}}], RateLimited("429 429: Wait.", None)),
+        ([{"error": {"code": 429, "message": "Wait."}}], RateLimited("429: Wait.", None)),
         ({"message": "Wait."}, RateLimited("429: Wait.", None)),
         ({"error": [1]}, RateLimited("429: it gives no reason", None)),
         ("Wait.", RateLimited("429: Wait.", None)),

@@ -1,0 +1,42 @@
+"""Google's Gemini API, `streamGenerateContent`.
+
+Shapes: the public documentation and the types of `python-genai`, read in November 2026.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, final
+
+from agentrail.adapters.models.faults import Faults
+from agentrail.adapters.models.gemini.answers import ContentDecoder
+from agentrail.adapters.models.gemini.faults import FAULTS
+from agentrail.adapters.models.gemini.requests import render
+from agentrail.adapters.models.settings import Settings
+from agentrail.adapters.models.wire import Decoder, Rendered
+from agentrail.values.stream import ModelRequest
+
+
+@final
+class GenerateContent:
+    """The wire format `gemini`."""
+
+    @property
+    def faults(self) -> Faults:
+        """What its errors mean."""
+        return FAULTS
+
+    def key_headers(self, key: str) -> Mapping[str, str]:
+        """Return the headers that hold the key."""
+        return {"x-goog-api-key": key}
+
+    def render(self, request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
+        """Return *request* for *model*, the name without its *provider*."""
+        return render(request, provider, model, settings)
+
+    def decoder(self) -> Decoder:
+        """Return what reads the next answer."""
+        return ContentDecoder()
+
+
+FORMAT: Final = GenerateContent()

@@ -1,0 +1,176 @@
+"""Answers of the Gemini API: each event holds the next parts of the content."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final, cast, final
+
+from agentrail.adapters.models.faults import error_of
+from agentrail.adapters.models.gemini import seals
+from agentrail.adapters.models.gemini.faults import FAULTS
+from agentrail.adapters.models.sse import ServerEvent
+from agentrail.adapters.models.wire import arguments, count, object_of, sub, text
+from agentrail.errors import ModelError, RequestRefused, StreamEndedEarly, StreamGarbled
+from agentrail.values.content import Said, Text, Thinking, ToolCall
+from agentrail.values.messages import StopReason
+from agentrail.values.stream import CallChunk, Chunk, Response, TextChunk, ThinkingChunk, UsageChunk
+from agentrail.values.usage import NOTHING_USED, Usage
+
+STOPS: Final[Mapping[str, StopReason]] = {
+    "STOP": StopReason.END,
+    "MAX_TOKENS": StopReason.LENGTH,
+    "SAFETY": StopReason.REFUSED,
+    "RECITATION": StopReason.REFUSED,
+    "LANGUAGE": StopReason.REFUSED,
+    "BLOCKLIST": StopReason.REFUSED,
+    "PROHIBITED_CONTENT": StopReason.REFUSED,
+    "SPII": StopReason.REFUSED,
+    "MODEL_ARMOR": StopReason.REFUSED,
+    "IMAGE_SAFETY": StopReason.REFUSED,
+    "IMAGE_PROHIBITED_CONTENT": StopReason.REFUSED,
+    "IMAGE_RECITATION": StopReason.REFUSED,
+}
+"""Why it stopped; what is not here counts as an end."""
+
+BROKEN: Final[Mapping[str, type[ModelError]]] = {
+    "MALFORMED_FUNCTION_CALL": StreamGarbled,
+    "MALFORMED_RESPONSE": StreamGarbled,
+    "UNEXPECTED_TOOL_CALL": StreamGarbled,
+    "MISSING_THOUGHT_SIGNATURE": RequestRefused,
+}
+"""Why there is no answer to read; the model may do better the next time, but not with the same fault of ours."""
+
+_COUNTS: Final = (
+    "promptTokenCount",
+    "toolUsePromptTokenCount",
+    "cachedContentTokenCount",
+    "candidatesTokenCount",
+    "thoughtsTokenCount",
+)
+
+
+@final
+class ContentDecoder:
+    """Reads one content."""
+
+    __slots__ = ("_calls", "_counts", "_parts", "_seals", "_stop", "_thinks", "_usage", "_written")
+
+    def __init__(self) -> None:
+        self._parts: list[Said] = []
+        self._written: list[str] = []
+        self._thinks = False
+        self._calls: list[ToolCall] = []
+        self._seals: list[Thinking] = []
+        self._stop: StopReason | None = None
+        self._counts = dict.fromkeys(_COUNTS, 0)
+        self._usage = NOTHING_USED
+
+    @property
+    def complete(self) -> bool:
+        """Nothing marks the end: the server closes the stream."""
+        return False
+
+    def response(self) -> Response:
+        """Return the whole answer; raise `StreamEndedEarly` if nothing said why it stopped."""
+        if self._stop is None:
+            problem = "no event says why the model stopped"
+            raise StreamEndedEarly(problem)
+        self._close()
+        stop = StopReason.TOOL_CALLS if self._calls and self._stop is StopReason.END else self._stop
+        return Response((*self._parts, *self._seals), tuple(self._calls), stop, self._usage)
+
+    def feed(self, event: ServerEvent) -> Sequence[Chunk]:
+        """Take the next event, and return what it says."""
+        found = object_of(event.data)
+        if "error" in found:
+            raise error_of(FAULTS, found)
+        chunks: list[Chunk] = []
+        candidate = _first(found)
+        for part in _objects(sub(candidate, "content"), "parts"):
+            chunks += self._part(part)
+        chunks += self._count(sub(found, "usageMetadata"))
+        if text(sub(found, "promptFeedback"), "blockReason"):
+            self._stop = StopReason.REFUSED
+        self._end(candidate)
+        return chunks
+
+    def _end(self, candidate: Mapping[str, object]) -> None:
+        reason = text(candidate, "finishReason")
+        broken = BROKEN.get(reason)
+        if broken is not None:
+            said = text(candidate, "finishMessage")
+            raise broken(f"{reason}: {said}" if said else reason)
+        if reason:
+            self._stop = STOPS.get(reason, StopReason.END)
+
+    # Parts: pieces of one kind are one part, up to one that is signed
+
+    def _part(self, part: Mapping[str, object]) -> Sequence[Chunk]:
+        signature = text(part, "thoughtSignature")
+        if "functionCall" in part:
+            return self._call(sub(part, "functionCall"), signature)
+        piece, thinks = text(part, "text"), part.get("thought") is True
+        if thinks is not self._thinks:
+            self._close()
+            self._thinks = thinks
+        if signature and piece.strip() and not thinks:
+            self._close()
+        if piece:
+            self._written.append(piece)
+        if signature:
+            self._sign(piece, signature)
+        if not piece:
+            return ()
+        return (ThinkingChunk(piece),) if thinks else (TextChunk(piece),)
+
+    def _sign(self, piece: str, signature: str) -> None:
+        if self._thinks:
+            self._close(signature)
+        else:
+            self._close()
+            self._parts.append(seals.seal(seals.TEXT if piece.strip() else seals.ALONE, signature))
+
+    def _close(self, signature: str = "") -> None:
+        """End the part that is being written; a *signature* is its own."""
+        written = "".join(self._written)
+        self._written.clear()
+        if self._thinks and (written or signature):
+            self._parts.append(seals.thought(written, signature))
+        elif written:
+            self._parts.append(Text(written))
+
+    def _call(self, call: Mapping[str, object], signature: str) -> Sequence[Chunk]:
+        written = json.dumps(call["args"], ensure_ascii=False) if call.get("args") is not None else ""
+        if signature:
+            self._seals.append(seals.seal_of_call(len(self._calls), signature))
+        self._calls.append(ToolCall("", text(call, "name"), arguments(written), text(call, "id")))
+        return (CallChunk(written),)
+
+    # Usage: counts are sums so far, and events may leave some out
+
+    def _count(self, usage: Mapping[str, object]) -> Sequence[Chunk]:
+        counts = self._counts
+        for name in _COUNTS:
+            counts[name] = max(counts[name], count(usage, name))
+        read = counts["promptTokenCount"] + counts["toolUsePromptTokenCount"]
+        thoughts = counts["thoughtsTokenCount"]
+        written = counts["candidatesTokenCount"] + thoughts
+        found = Usage(read, written, counts["cachedContentTokenCount"], thoughts)
+        if found == self._usage:
+            return ()
+        self._usage = found
+        return (UsageChunk(found),)
+
+
+def _first(found: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the first candidate; we ask for one."""
+    candidates = _objects(found, "candidates")
+    return candidates[0] if candidates else {}
+
+
+def _objects(found: Mapping[str, object], key: str) -> list[Mapping[str, object]]:
+    items = found.get(key)
+    if not isinstance(items, list):
+        return []
+    return [cast("Mapping[str, object]", item) for item in cast("list[object]", items) if isinstance(item, Mapping)]

@@ -1,0 +1,39 @@
+"""What the errors of the Gemini API mean, in answers and in the stream."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentrail.adapters.models.faults import Faults
+from agentrail.errors import (
+    AccessDenied,
+    KeyRefused,
+    ModelMissing,
+    Overloaded,
+    ProviderFailed,
+    QuotaSpent,
+    RateLimited,
+    RequestRefused,
+)
+
+FAULTS: Final = Faults(
+    {
+        "API_KEY_INVALID": KeyRefused,  # the reason of an INVALID_ARGUMENT
+        "BILLING_DISABLED": QuotaSpent,  # the reason of a PERMISSION_DENIED
+        "INVALID_ARGUMENT": RequestRefused,
+        "OUT_OF_RANGE": RequestRefused,
+        "UNIMPLEMENTED": RequestRefused,
+        "FAILED_PRECONDITION": AccessDenied,  # not in this country, or not without billing
+        "UNAUTHENTICATED": KeyRefused,
+        "PERMISSION_DENIED": AccessDenied,
+        "NOT_FOUND": ModelMissing,
+        "RESOURCE_EXHAUSTED": RateLimited,
+        "CANCELLED": ProviderFailed,
+        "ABORTED": ProviderFailed,
+        "UNKNOWN": ProviderFailed,
+        "INTERNAL": ProviderFailed,
+        "DEADLINE_EXCEEDED": ProviderFailed,
+        "UNAVAILABLE": Overloaded,
+    },
+    ("status", "code"),
+)

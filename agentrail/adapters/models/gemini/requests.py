@@ -1,0 +1,193 @@
+"""Requests of the Gemini API: a pure projection of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+from urllib.parse import quote
+
+from agentrail.adapters.models.gemini.schemas import fitted
+from agentrail.adapters.models.gemini.seals import ALONE, CALL, TEXT, THOUGHT, opened, opened_call
+from agentrail.adapters.models.history import Asked, ModelTurn, Result, Turn, UserTurn, system_of, turns_of
+from agentrail.adapters.models.settings import Settings
+from agentrail.adapters.models.wire import Rendered
+from agentrail.values.content import Image, Part, Said, Text
+from agentrail.values.json import Json, JsonObject
+from agentrail.values.stream import ModelRequest
+from agentrail.values.tools import ToolSpec
+
+PATH: Final = "/v1beta/{model}:streamGenerateContent?alt=sse"
+
+OLDER: Final = ("gemini-1", "gemini-2", "gemma", "learnlm")
+"""How the names of models begin that ask for no signatures, take no pictures inside of results, and think by budget."""
+
+UNSIGNED: Final = "skip_thought_signature_validator"
+"""What the API takes for the signature of a call that it did not make itself."""
+
+LEVELS: Final[Mapping[str, str]] = {
+    "none": "MINIMAL",
+    "minimal": "MINIMAL",
+    "low": "LOW",
+    "medium": "MEDIUM",
+    "high": "HIGH",
+    "xhigh": "HIGH",
+    "max": "HIGH",
+}
+"""How much a model thinks; it cannot be kept from it."""
+
+BUDGETS: Final[Mapping[str, int]] = {
+    "none": 0,
+    "minimal": 512,
+    "low": 2_048,
+    "medium": 8_192,
+    "high": 16_384,
+    "xhigh": 24_576,
+    "max": 24_576,
+}
+"""Tokens for thinking, for models that know no levels."""
+
+PRO: Final = "-pro"
+"""What stands in the names of models that cannot do without thinking."""
+
+LEAST_LEVEL: Final = "LOW"
+LEAST_BUDGET: Final = 128
+
+SAYS_NOTHING: Final = frozenset({"$schema", "description", "title", "type"})
+"""Keywords that any object fulfils."""
+
+MODES: Final[Mapping[str, str]] = {"auto": "AUTO", "any": "ANY", "none": "NONE", "tool": "ANY"}
+"""How tools may be called."""
+
+
+def render(request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
+    """Return *request* for *model*."""
+    body: dict[str, Json] = {"contents": [_content(turn, model) for turn in turns_of(request.messages, provider)]}
+    system = system_of(request)
+    if system:
+        body["systemInstruction"] = {"parts": [{"text": text} for text in system]}
+    if request.tools:
+        body["tools"] = [{"functionDeclarations": [_declaration(tool) for tool in request.tools]}]
+        body["toolConfig"] = {"functionCallingConfig": _choice(request, settings)}
+    config = _config(model, settings)
+    if config:
+        body["generationConfig"] = config
+    name = model if "/" in model else f"models/{model}"
+    return Rendered(PATH.format(model=quote(name, safe="/")), body)
+
+
+def _config(model: str, settings: Settings) -> dict[str, Json]:
+    config: dict[str, Json] = {}
+    if settings.max_tokens is not None:
+        config["maxOutputTokens"] = settings.max_tokens
+    if settings.temperature is not None:
+        config["temperature"] = settings.temperature
+    if settings.stop:
+        config["stopSequences"] = settings.stop
+    if settings.reasoning_effort:
+        config["thinkingConfig"] = _thinking(model, settings.reasoning_effort)
+    if settings.response_format is not None:
+        config["responseMimeType"] = "application/json"
+        if settings.response_format:
+            config["responseJsonSchema"] = fitted(settings.response_format)
+    return config
+
+
+def _thinking(model: str, effort: str) -> JsonObject:
+    """Return how *model* is to think; what it thinks is shown, unless it is not to think at all."""
+    always = PRO in model
+    if model.startswith(OLDER):
+        budget = max(BUDGETS[effort], LEAST_BUDGET if always else 0)
+        found: dict[str, Json] = {"thinkingBudget": budget}
+    else:
+        level = LEVELS[effort]
+        found = {"thinkingLevel": LEAST_LEVEL if always and level == LEVELS["none"] else level}
+    return found if effort == "none" else {**found, "includeThoughts": True}
+
+
+def _choice(request: ModelRequest, settings: Settings) -> JsonObject:
+    if not request.may_call:
+        return {"mode": MODES["none"]}
+    mode: JsonObject = {"mode": MODES[settings.tool_choice]}
+    return {**mode, "allowedFunctionNames": [settings.tool]} if settings.tool_choice == "tool" else mode
+
+
+def _declaration(tool: ToolSpec) -> JsonObject:
+    """Return *tool*; without arguments it has no schema, because an object without properties may be refused."""
+    found: dict[str, Json] = {"name": tool.name, "description": tool.description}
+    if any(item for key, item in tool.parameters.items() if key not in SAYS_NOTHING):
+        found["parametersJsonSchema"] = fitted({"type": "object", **tool.parameters})
+    return found
+
+
+# What was said
+
+
+def _content(turn: Turn, model: str) -> JsonObject:
+    match turn:
+        case UserTurn(results=results, parts=parts):
+            inside = not model.startswith(OLDER)
+            answers = [_result(result, inside=inside) for result in results]
+            outside = [] if inside else [part for result in results for part in _images(result)]
+            return {"role": "user", "parts": [*answers, *outside, *map(_part, parts)]}
+        case ModelTurn(parts=said, asked=asked):
+            parts_said, seals = _said(said)
+            if asked and not seals and not model.startswith(OLDER):
+                seals = {"0": UNSIGNED}
+            calls = [_call(call, seals.get(str(number), "")) for number, call in enumerate(asked)]
+            return {"role": "model", "parts": [*parts_said, *calls]}
+
+
+def _part(part: Part) -> JsonObject:
+    match part:
+        case Image(media_type=media_type, data=data):
+            return {"inlineData": {"mimeType": media_type, "data": data}}
+        case Text(text=text):
+            return {"text": text}
+        case _:
+            return {"text": str(part.data)}
+
+
+def _images(result: Result) -> list[JsonObject]:
+    return [_part(part) for part in result.parts if isinstance(part, Image)]
+
+
+def _result(result: Result, *, inside: bool) -> JsonObject:
+    """Return *result*, with its pictures *inside* of it or without them."""
+    said = "\n".join(part.text for part in result.parts if isinstance(part, Text))
+    found: dict[str, Json] = {
+        "id": result.wire_id,
+        "name": result.name,
+        "response": {"error" if result.is_error else "output": said},
+    }
+    images = _images(result) if inside else []
+    if images:
+        found["parts"] = images
+    return {"functionResponse": found}
+
+
+def _said(said: Iterable[Said]) -> tuple[list[JsonObject], dict[str, str]]:
+    """Return the parts that *said* stands for, and the signatures of the calls by their numbers."""
+    parts: list[JsonObject] = []
+    seals: dict[str, str] = {}
+    for part in said:
+        if isinstance(part, Text):
+            parts.append({"text": part.text})
+            continue
+        place, signature = opened(part)
+        if place == CALL:
+            number, own = opened_call(signature)
+            seals[number] = own
+        elif place == THOUGHT:
+            parts.append({"text": part.text, "thought": True, "thoughtSignature": signature})
+        elif place == TEXT and parts:
+            parts[-1] = {**parts[-1], "thoughtSignature": signature}
+        elif place in {TEXT, ALONE}:
+            parts.append({"text": "", "thoughtSignature": signature})
+    return parts, seals
+
+
+def _call(asked: Asked, signature: str) -> JsonObject:
+    call: JsonObject = {
+        "functionCall": {"id": asked.wire_id, "name": asked.call.name, "args": asked.call.args},
+    }
+    return {**call, "thoughtSignature": signature} if signature else call
