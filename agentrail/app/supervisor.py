@@ -10,52 +10,124 @@ from typing import TYPE_CHECKING
 import trio
 
 from agentrail.app.spec import SessionSpec
-from agentrail.errors import NoTrioRun, WrongType
+from agentrail.errors import BadChoice, NoTrioRun, UnknownChild, WrongType
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.lazy import LazyModule
 
 if TYPE_CHECKING:
-    from agentrail.app import wiring
+    from agentrail.app import growing, wiring
     from agentrail.app.models import Factory
     from agentrail.ports.journal import Journal
+    from agentrail.runtime.children import Service
+    from agentrail.runtime.node import Node
+    from agentrail.runtime.reports import ChildView, CrashReport
     from agentrail.runtime.supervisor import Sessions
 else:  # importing this module costs little; opening a supervisor brings the rest
     wiring = LazyModule("agentrail.app.wiring")
+    growing = LazyModule("agentrail.app.growing")
 
 
+RESTARTS = ("permanent", "transient", "temporary")
 SPEC_WANTED = "a `SessionSpec`"
 ID_WANTED = "text, or nothing: then one is made up"
 
 
 class Supervisor:
-    """Spawns sessions, knows them by their ids, and ends them all when it ends."""
+    """Starts sessions, services and supervisors, starts them again when they crash, and ends them when it ends."""
 
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(self, sessions: Sessions, node: Node) -> None:
         self._sessions = sessions
+        self._node = node
 
-    async def spawn(self, spec: SessionSpec, id: str | None = None) -> SessionHandle:  # noqa: A002 - what users call it
-        """Start a session and return its handle; raise why it does not start."""
+    async def spawn(
+        self,
+        spec: SessionSpec,
+        id: str | None = None,  # noqa: A002 - what users call it
+        *,
+        restart: str = "transient",
+    ) -> SessionHandle:
+        """Start a session and return its handle; raise why it does not start.
+
+        A `transient` session is started again, from its records, when it has crashed; a `temporary` one is not.
+        """
         if not isinstance(spec, SessionSpec):
             raise WrongType.of("spec", spec, SPEC_WANTED)
         if not isinstance(id, str | None):
             raise WrongType.of("id", id, ID_WANTED)
+        _check_choice("restart", restart, RESTARTS[1:])
         spec.check()
         session_id = f"s-{secrets.token_hex(16)}" if id is None else id
         state, outfit = wiring.outfitted(session_id, spec, self._sessions.house.model)
-        return await self._sessions.start(state, outfit)
+        return await self._sessions.start(self._node, state, outfit, restart)
+
+    async def start_service(
+        self,
+        service: Service,
+        name: str,
+        *,
+        restart: str = "permanent",
+        shutdown: float = 5.0,
+        start_timeout: float = 30.0,
+    ) -> None:
+        """Run an async function as a child, and return when it is ready.
+
+        One with a `task_status` says itself when that is: it calls `task_status.started()` within *start_timeout*
+        seconds. When it is stopped, it is cancelled, and has *shutdown* seconds to end.
+        """
+        _check_choice("restart", restart, RESTARTS)
+        await self._node.start(growing.service(service, name, restart, shutdown, start_timeout))
+
+    async def start_supervisor(
+        self,
+        name: str,
+        *,
+        strategy: str = "one_for_one",
+        max_restarts: int = 3,
+        period: float = 5.0,
+        restart: str = "permanent",
+    ) -> Supervisor:
+        """Start a supervisor as a child: when it fails, it is started again, with the children that it had."""
+        _check_choice("restart", restart, RESTARTS)
+        policy = growing.policy(strategy, max_restarts, period)
+        node, child = growing.supervisor(self._node, name, policy, restart)
+        await self._node.start(child)
+        return Supervisor(self._sessions, node)
+
+    async def stop_child(self, name: str) -> None:
+        """Stop a service or a supervisor for good."""
+        child = self._node.children.get(name)
+        if child is None or child.body.kind == "session":
+            raise UnknownChild.among(name, self._node.children)
+        await self._node.stop(child)
 
     def session(self, id: str) -> SessionHandle:  # noqa: A002 - what users call it
-        """Return the handle of a session that is here."""
+        """Return the handle of a session of the whole tree, quarantined ones included."""
         return self._sessions.handle(id)
 
     def sessions(self) -> tuple[SessionHandle, ...]:
-        """Return the handles of all sessions, in the order they were started."""
+        """Return the handles of all sessions of the tree, in the order they were started."""
         return self._sessions.handles()
+
+    def tree(self) -> ChildView:
+        """Return this supervisor and everything under it: states, restarts, mailboxes."""
+        return self._node.tree_view()
+
+    def crashes(self) -> tuple[CrashReport, ...]:
+        """Return the reports of the last crashes in the whole tree, the oldest first."""
+        return tuple(self._sessions.tree.reports)
+
+
+def _check_choice(name: str, found: str, choices: tuple[str, ...]) -> None:
+    if found not in choices:
+        raise BadChoice.among(name, found, choices)
 
 
 @asynccontextmanager
 async def open_supervisor(
     *,
+    strategy: str = "one_for_one",
+    max_restarts: int = 3,
+    period: float = 5.0,
     journal: Journal | None = None,
     models: Mapping[str, Factory] | None = None,
     secrets: Callable[[str], str | None] | None = None,
@@ -64,17 +136,22 @@ async def open_supervisor(
 ) -> AsyncGenerator[Supervisor, None]:
     """Open a supervisor; leaving the `async with` stops everything under it, the youngest first.
 
+    When a child crashes, the *strategy* says who is started again with it; more than *max_restarts* within *period*
+    seconds and the supervisor fails: `SupervisorFailed` comes out of the `async with`. Sessions are counted each by
+    itself, unless the strategy ties them to others.
+
     *models* make models by what stands before the colon of a name; *secrets* look up a secret by its name, when it is
     needed, in the environment if not given.
     """
     if not trio.lowlevel.in_trio_run():
         raise NoTrioRun
+    policy = growing.policy(strategy, max_restarts, period)
     try:
         async with trio.open_nursery() as guard:  # noqa: TID251 - around the body, so that it ends if the roof comes down
             roof: trio.Nursery = await guard.start(_roof, guard.cancel_scope)
-            sessions = wiring.wired(roof, journal, models or {}, secrets, seed, gate_width)
+            sessions = wiring.wired(roof, policy, journal, models or {}, secrets, seed, gate_width)
             try:
-                yield Supervisor(sessions)
+                yield Supervisor(sessions, sessions.root)
             finally:
                 with trio.CancelScope(shield=True):
                     await sessions.close()

@@ -12,6 +12,7 @@ from agentrail.app.models import Factory, Models, check_options
 from agentrail.app.spec import MODEL_WANTED, SessionSpec, is_model
 from agentrail.core.compacting import drop_oldest_rounds
 from agentrail.core.state import Attached, Setup, State
+from agentrail.core.supervising import Policy
 from agentrail.errors import AgentrailError, BadSpec, ModelExists, ToolExists, WrongType
 from agentrail.hooks.live import Live, Validator
 from agentrail.hooks.pipeline import ModelCheck
@@ -24,6 +25,7 @@ from agentrail.ports.tool import Tool
 from agentrail.ports.web import Web
 from agentrail.runtime.gate import Gate
 from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.node import Node, Tree
 from agentrail.runtime.parts import House, Outfit, Surroundings
 from agentrail.runtime.session import Session
 from agentrail.runtime.supervisor import Sessions
@@ -34,6 +36,7 @@ from agentrail.values.messages import Message
 
 def wired(
     nursery: trio.Nursery,
+    policy: Policy,
     journal: Journal | None,
     models: Mapping[str, Factory],
     secrets: Callable[[str], str | None] | None,
@@ -53,7 +56,7 @@ def wired(
     nursery.start_soon(house.timers.run)
     nursery.start_soon(house.gate.run)
     nursery.start_soon(registry.run)
-    return Sessions(house, wrap)
+    return Sessions(Node(Tree(house), policy), wrap)
 
 
 def wrap(session: Session) -> SessionHandle:

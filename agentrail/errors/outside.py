@@ -83,6 +83,24 @@ class SessionCrashed(OutsideError):
         super().__init__(session, cause)
 
 
+class SupervisorFailed(OutsideError):
+    """A supervisor has stopped its children, because they crashed too often or one could not be started again."""
+
+    wording = "supervisor `{0}` failed: {1}; its crash reports say more"
+
+    def __init__(self, supervisor: str, cause: str) -> None:
+        super().__init__(supervisor, cause)
+
+
+class StartTooSlow(OutsideError):
+    """A service was not ready in time."""
+
+    wording = "`{0}` was not ready within {1} s; call `task_status.started()` earlier, or give it more `start_timeout`"
+
+    def __init__(self, child: str, seconds: float) -> None:
+        super().__init__(child, seconds)
+
+
 class SubscriberTooSlow(OutsideError):
     """A subscriber did not keep up, and asked to be disconnected then."""
 

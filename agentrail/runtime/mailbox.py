@@ -57,10 +57,12 @@ class Mailbox:
         "_bytes",
         "_control",
         "_gate",
+        "_lane",
         "_number",
         "_reader",
         "_results",
         "_session",
+        "_suspended",
         "_urgent",
         "_user",
         "_waiting_for_room",
@@ -73,6 +75,8 @@ class Mailbox:
         self._control: list[Letter] = []
         self._results: list[Letter] = []
         self._user: list[Letter] = []
+        self._lane = self._control
+        self._suspended = False
         self._bytes = 0
         self._number = 0
         self._urgent = 0
@@ -168,7 +172,7 @@ class Mailbox:
             letter = self._take()
             if letter is not None:
                 return letter
-            if self._user:
+            if self._user and not self._suspended:
                 self._ask_gate()
                 if self._admitted:
                     continue
@@ -178,20 +182,45 @@ class Mailbox:
             await trio.lowlevel.wait_task_rescheduled(self._leave)
 
     def _take(self) -> Letter | None:
+        if self._suspended:
+            self._lane = self._control
+            return self._control.pop(0) if self._control else None
         user_is_due = self._urgent >= PATIENCE and self._user
         if not user_is_due:
             urgent = self._control or self._results
             if urgent:
                 self._urgent = self._urgent + 1 if self._user else 0
+                self._lane = urgent
                 return urgent.pop(0)
         if self._user and (self._admitted or user_is_due):
             self._admitted = False
             self._urgent = 0
             letter = self._user.pop(0)
+            self._lane = self._user
             self._bytes -= letter.size
             self._make_room()
             return letter
         return None
+
+    def put_back(self, letter: Letter) -> None:
+        """Have the letter that was received last received again, before any other of its lane."""
+        self._lane.insert(0, letter)
+        if self._lane is self._user:
+            self._bytes += letter.size
+
+    @property
+    def suspended(self) -> bool:
+        """Whether only control is read."""
+        return self._suspended
+
+    def suspend(self) -> None:
+        """Let everything but control wait."""
+        self._suspended = True
+
+    def resume(self) -> None:
+        """Let nothing wait any more."""
+        self._suspended = False
+        self._wake()
 
     def _ask_gate(self) -> None:
         if not self._at_gate and not self._admitted:
@@ -217,7 +246,7 @@ class Mailbox:
     def take_back(self, before: int, kind: type[object]) -> list[Letter]:
         """Take out the user's letters of one *kind* that came before a number."""
         taken = [letter for letter in self._user if letter.number < before and isinstance(letter.given, kind)]
-        self._user = [letter for letter in self._user if letter not in taken]
+        self._user[:] = [letter for letter in self._user if letter not in taken]
         self._bytes -= sum(letter.size for letter in taken)
         self._make_room()
         return taken
@@ -226,7 +255,9 @@ class Mailbox:
         """Give *answer* to everything that waits and to everything that still comes."""
         self.closed = answer
         left = [*self._control, *self._results, *self._user]
-        self._control, self._results, self._user, self._bytes = [], [], [], 0
+        for lane in (self._control, self._results, self._user):
+            lane.clear()
+        self._bytes = 0
         for letter in left:
             letter.settle(answer)
         waiting, self._waiting_for_room = self._waiting_for_room, []

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 import trio
 
 from agentrail.core.inputs import ChangeToolsSent
+from agentrail.core.state import State
 from agentrail.hooks.live import Live, Validator
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import Compactor, Model
@@ -103,6 +104,17 @@ class Outfit:
         """Return a number for a change of plugins or tools; no two changes have the same."""
         self._revision += 1
         return self._revision
+
+    def keep(self, state: State) -> None:
+        """Forget the code of plugins and tools that nothing names any more: each change would leave some behind."""
+        joining = (change.seat for change in state.changes if change.seat is not None)
+        plugins = {(seat.key, seat.revision) for seat in (*state.seats, *joining)}
+        tools = {(name, attached.revision) for name, attached in state.tools.items()}
+        if state.batch is not None:
+            tools |= {(call.name, call.revision) for call in state.batch.calls}
+        self.judge.keep(plugins, tools)
+        for code in self.tools.keys() - tools:
+            del self.tools[code]
 
     def change(
         self,

@@ -362,7 +362,7 @@ class Session:
             if slot in self.down:
                 self.down.remove(slot)
 
-    def finish(self, error: Exception | None) -> AgentrailError:
+    def finish(self, error: BaseException | None) -> AgentrailError:
         """Clean up behind the loop, however it ended, tell everybody who waits, and return what they are told."""
         session_id = self.state.session_id
         gone: AgentrailError

@@ -1,4 +1,4 @@
-"""A nursery of sessions: who is there, how they start, and how they are all gone at the end."""
+"""The root of a tree: how sessions start in it, who is there, and how everything is gone at the end."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Callable
 
 import trio
 
-from agentrail.core.answers import Answer
-from agentrail.core.inputs import SessionOpened, StopSent
+from agentrail.core.inputs import SessionOpened
 from agentrail.core.state import State
-from agentrail.errors import BadId, CommitUnknown, SessionExists, SupervisorClosed, UnknownSession
+from agentrail.core.supervising import Ward
+from agentrail.errors import BadId, SessionExists, UnknownSession
 from agentrail.ports.journal import Claim
+from agentrail.runtime.children import Child, SessionBody
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.mailbox import Letter
-from agentrail.runtime.parts import House, Outfit
+from agentrail.runtime.node import Node, Tree
+from agentrail.runtime.parts import Outfit
 from agentrail.runtime.session import Session
-from agentrail.runtime.slot import Slot
 
 log = logging.getLogger("agentrail.supervisor")
 
@@ -26,73 +27,63 @@ STRAGGLER_AFTER = 1.0
 """Seconds after which tools that outlive their sessions are named in the log."""
 
 
-class Child:
-    """A session under supervision."""
-
-    __slots__ = ("handle", "scope", "session")
-
-    def __init__(self, session: Session, handle: SessionHandle) -> None:
-        self.session = session
-        self.handle = handle
-        self.scope = trio.CancelScope(shield=True)
-
-
 class Sessions:
-    """The sessions of one supervisor: `one_for_one`, so that one's crash is nobody else's."""
+    """The sessions of a tree of supervisors, by their ids."""
 
-    def __init__(self, house: House, wrap: Callable[[Session], SessionHandle]) -> None:
-        self.house = house
+    def __init__(self, root: Node, wrap: Callable[[Session], SessionHandle]) -> None:
+        self.root = root
+        self.tree: Tree = root.tree
+        self.house = root.tree.house
         self._wrap = wrap
-        self._children: dict[str, Child] = {}
-        self._taken: set[str] = set()
-        self._closing = False
-        self._doomed = False
+        self._starting: set[str] = set()
 
     def handle(self, session_id: str) -> SessionHandle:
         """Return the handle of a session."""
-        child = self._children.get(session_id)
-        if child is None or child.session.state.opening:
+        child = self.tree.sessions.get(session_id)
+        if child is None or not isinstance(child.body, SessionBody) or child.body.session.state.opening:
             raise UnknownSession(session_id)
-        return child.handle
+        return child.body.handle
 
     def handles(self) -> tuple[SessionHandle, ...]:
         """Return the handles of all sessions, in the order they were started."""
-        return tuple(child.handle for child in self._children.values() if not child.session.state.opening)
+        bodies = [child.body for child in self.tree.sessions.values()]
+        return tuple(body.handle for body in bodies if isinstance(body, SessionBody) and not body.session.state.opening)
 
-    async def start(self, state: State, outfit: Outfit) -> SessionHandle:
-        """Start a session; if it does not start, nothing of it is left, and the reason is raised."""
+    async def start(self, node: Node, state: State, outfit: Outfit, restart: str) -> SessionHandle:
+        """Start a session under *node*; if it does not start, nothing of it is left, and the reason is raised."""
         session_id = state.session_id
-        if self._closing:
-            raise SupervisorClosed(session_id)
         if not _follows_grammar(session_id):
             raise BadId(session_id)
-        if session_id in self._taken:
+        if session_id in self._starting or session_id in self.tree.sessions:
             raise SessionExists(session_id)
-        self._taken.add(session_id)
+        node.check(session_id)
+        self._starting.add(session_id)
         try:
-            session = Session(state, await self._claim(session_id), self.house, outfit)
-        except BaseException:
-            self._taken.remove(session_id)
-            raise
-        child = self._children[session_id] = Child(session, self._wrap(session))
+            session = Session(state, await self._claim(node, session_id), self.house, outfit)
+        finally:
+            self._starting.remove(session_id)
+        handle = self._wrap(session)
+        ward = Ward(session_id, restart, session=True)
+        child = Child(SessionBody(session, handle), ward, state.setup.options.shutdown)
+        self.tree.sessions[session_id] = child
         session.mailbox.post_control(Letter(SessionOpened()))
-        self.house.nursery.start_soon(self._run, child)
+        node.adopt(child)
         try:
             error = await session.performer.started.wait()
             if error is None:
                 await session.open_sources()
         except trio.Cancelled:
-            child.scope.cancel()
             with trio.CancelScope(shield=True):
-                await session.wait_down()
+                child.state = "stopping"
+                await node.stop(child)
             raise
         if error is not None:
             with trio.CancelScope(shield=True):
                 await session.wait_down()
             raise type(error)(*error.args)
-        return child.handle
+        return handle
 
-    async def _claim(self, session_id: str) -> Claim:
+    async def _claim(self, node: Node, session_id: str) -> Claim:
         """Become the writer of a session that is new; claiming one that exists would stop its owner."""
         journal = self.house.journal
         if await journal.read(session_id, 0, 1):
@@ -100,57 +91,19 @@ class Sessions:
         claim = await journal.claim(session_id, OWNER)
         if claim.head:
             raise SessionExists(session_id)
-        if self._closing:
-            raise SupervisorClosed(session_id)
+        node.check(session_id)
         return claim
-
-    async def _run(self, child: Child) -> None:
-        """Run a session to its end; nothing of it reaches the nursery but what ends the process."""
-        session = child.session
-        error: Exception | None = None
-        try:
-            with child.scope:
-                await session.run()
-        except CommitUnknown as unknown:  # nobody here knows any more what has happened: all of it ends
-            error = unknown
-            if not self._doomed:
-                self._doom()
-                raise
-        except Exception as crash:  # a crash is contained here, reported, and seen by monitors
-            log.exception("session %s crashed", session.state.session_id)
-            error = crash
-        finally:
-            del self._children[session.state.session_id]
-            self._taken.remove(session.state.session_id)
-            session.performer.started.settle(session.finish(error))
 
     # The end
 
     async def close(self) -> None:
-        """Stop all sessions, the youngest first, each within its own time limit, and give back the journal."""
-        self._closing = True
-        for child in reversed(list(self._children.values())):
-            await self._stop(child)
-        await self._see_off_calls()
-        await self.house.journal.close()
-
-    def _doom(self) -> None:
-        """End all sessions at once: none of them may write or do anything more."""
-        self._doomed = self._closing = True
-        for child in self._children.values():
-            child.scope.cancel()
-
-    async def _stop(self, child: Child) -> None:
-        session = child.session
-        slot: Slot[Answer] = Slot()
-        session.abort_now("all", None, slot)
-        session.mailbox.post_control(Letter(StopSent("the supervisor stopped"), slot=slot))
-        with trio.move_on_after(session.state.setup.options.shutdown):
-            await child.session.wait_down()
-        if session.reason is None:
-            log.warning("session %s did not stop in time and is cancelled", session.state.session_id)
-            child.scope.cancel()
-            await child.session.wait_down()
+        """Stop everything, the youngest first, each within its own time limit."""
+        self.tree.closing = True
+        try:
+            await self.root.wind_down()
+            await self._see_off_calls()
+        finally:
+            self.house.nursery.cancel_scope.cancel()
 
     async def _see_off_calls(self) -> None:
         """Wait a moment for cancelled tools; name those that outlive it."""
@@ -163,7 +116,6 @@ class Sessions:
         stubborn = [name for name in calls.names() if name not in left]
         if stubborn:
             log.warning("tools that ignore their cancellation are waited for: %s", ", ".join(stubborn))
-        self.house.nursery.cancel_scope.cancel()
 
 
 def _follows_grammar(session_id: str) -> bool:

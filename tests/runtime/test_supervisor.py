@@ -209,8 +209,9 @@ async def test_the_crash_of_one_does_not_touch_another() -> None:
             with pytest.raises(SessionCrashed):
                 await crashing.prompt("go")
         assert replies == ["a b c"] * 5
-        with pytest.raises(UnknownSession):
-            world.supervisor.session("crashing")
+        assert world.supervisor.session("crashing") is crashing
+        (shown,) = (child for child in world.supervisor.tree().children if child.name == "crashing")
+        assert shown.state == "quarantined"
 
 
 async def test_everybody_who_watches_hears_the_end(world: World) -> None:

@@ -1,0 +1,342 @@
+"""One supervisor: it carries out what the rules decide, and is itself a child of the supervisor above it."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import trio
+
+from agentrail.core.supervising import Decision, Ending, Policy, Ward, decide
+from agentrail.errors import ChildExists, CommitUnknown, Fenced, StartTooSlow, SupervisorClosed, SupervisorFailed
+from agentrail.runtime.border import described, traced
+from agentrail.runtime.children import Child, SessionBody
+from agentrail.runtime.parts import House
+from agentrail.runtime.reports import ChildView, CrashReport, reason_of
+from agentrail.runtime.slot import Slot
+
+log = logging.getLogger("agentrail.supervisor")
+
+ROOT: Final = "the root"
+
+MAX_REPORTS: Final = 100
+"""Crash reports of a tree that are kept."""
+
+
+class Tree:
+    """What all supervisors of a tree share."""
+
+    __slots__ = ("closing", "house", "reports", "sessions")
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self.sessions: dict[str, Child] = {}
+        self.reports: deque[CrashReport] = deque(maxlen=MAX_REPORTS)
+        self.closing = False
+
+
+class Node:
+    """A supervisor."""
+
+    kind = "supervisor"
+
+    def __init__(self, tree: Tree, policy: Policy, path: tuple[str, ...] = ()) -> None:
+        self.tree = tree
+        self.path = path
+        self._policy = policy
+        self._children: dict[str, Child] = {}
+        self._wards: dict[str, Ward] = {}
+        self._restarts: tuple[float, ...] = ()
+        self._busy = False
+        self._stopping = False
+        self._later: list[tuple[Child, BaseException | None]] = []
+        self._over: Slot[BaseException | None] = Slot()
+
+    @property
+    def children(self) -> Mapping[str, Child]:
+        """Its children, in the order of their start."""
+        return self._children
+
+    # As a child of the supervisor above it
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Start the children that were there before, and live until it fails or is stopped."""
+        self._over = Slot()
+        self._restarts = ()
+        self._later = []
+        self._busy = self._stopping = False
+        for child in list(self._children.values()):
+            if child.ward.restart == "temporary":
+                self._forget(child, None)
+            elif child.state == "down" and not await self._again(child, "its supervisor was started again"):
+                await self.rest()
+                raise SupervisorFailed(self.path[-1], described(child.error or StartTooSlow(child.key, 0.0)))
+        ready()
+        error = await self._over.wait()
+        if error is not None:
+            raise SupervisorFailed(self.path[-1], described(error)) from error
+
+    def broke(self, cause: str) -> None:
+        """Its children tell of it."""
+
+    async def wind_down(self) -> None:
+        """Stop the children for good, the youngest first."""
+        self._stopping = True
+        for child in reversed(list(self._children.values())):
+            await self.stop(child)
+        self._over.settle(None)
+
+    async def rest(self) -> None:
+        """Stop the children, the youngest first, so that they can be started again."""
+        self._stopping = True
+        for child in reversed(list(self._children.values())):
+            await self._halt(child)
+
+    def gone(self, error: BaseException | None) -> None:
+        """Let go of the children: none of them will live again."""
+        for child in list(self._children.values()):
+            self._forget(child, error)
+
+    def view(self, shown: ChildView) -> ChildView:
+        """Show the children."""
+        return shown.but(children=tuple(child.view() for child in self._children.values()))
+
+    def tree_view(self) -> ChildView:
+        """Return the supervisor and everything under it."""
+        state = "stopping" if self._stopping or self.tree.closing else "running"
+        return self.view(ChildView(self.path[-1] if self.path else "", self.kind, state, "permanent"))
+
+    # Starting
+
+    def check(self, name: str) -> None:
+        """Raise why no child called *name* can be started here."""
+        if self.tree.closing or self._stopping:
+            raise SupervisorClosed(name)
+        if name in self._children:
+            raise ChildExists(name)
+
+    def adopt(self, child: Child) -> None:
+        """Let *child* live under this supervisor."""
+        self._children[child.key] = child
+        self._wards[child.key] = child.ward
+        self.tree.house.nursery.start_soon(self._live, child, 0.0)
+
+    async def start(self, child: Child) -> None:
+        """Start *child*, and return when it is ready; if it does not get so far, nothing is left of it."""
+        self.check(child.key)
+        self.adopt(child)
+        try:
+            error = await child.ready.wait()
+        except trio.Cancelled:
+            with trio.CancelScope(shield=True):
+                await self.stop(child)
+            raise
+        if error is not None:
+            self._forget(child, error)
+            raise error
+
+    async def _live(self, child: Child, pause: float) -> None:
+        """Live one life of *child*; nothing of it reaches the nursery but what ends the process."""
+        error: BaseException | None = None
+        try:
+            with child.scope:
+                if pause:
+                    child.state = "waiting"
+                    await trio.sleep(pause)
+                    child.state = "starting"
+                child.scope.deadline = trio.current_time() + child.start_timeout
+                await child.body.run(lambda: self._is_ready(child))
+        except BaseException as crash:
+            if _ends_the_process(crash):
+                child.end()
+                child.body.gone(crash)
+                raise
+            error = crash
+        if error is None and child.state == "starting" and child.scope.cancelled_caught and not child.expected:
+            error = StartTooSlow(child.key, child.start_timeout)
+        self._ended(child, error)
+
+    def _is_ready(self, child: Child) -> None:
+        child.scope.deadline = float("inf")
+        if child.state == "starting":
+            child.state = "running"
+        child.ready.settle(None)
+
+    # When a child has ended
+
+    def _ended(self, child: Child, error: BaseException | None) -> None:
+        stuck = child.state == "stuck"
+        child.error = error
+        child.end()
+        if child.expected:
+            if stuck and not self._stopping and not self.tree.closing:
+                self._begin_again(child, "it has ended at last", 0.0)
+        elif _not_started(child):
+            child.ready.settle(error)
+            if isinstance(child.body, SessionBody):
+                self._forget(child, error)
+        elif self._stopping or self.tree.closing:
+            self._forget(child, error)
+        elif self._busy:
+            child.ready.settle(error)
+            self._later.append((child, error))
+        else:
+            self._carry_out(child, error)
+
+    def _carry_out(self, child: Child, error: BaseException | None) -> None:
+        """Ask the rules about the end of *child*, and do what they say."""
+        body = child.body if isinstance(child.body, SessionBody) else None
+        ending = Ending(
+            error is not None,
+            "" if body is None else body.session.in_hand,
+            isinstance(error, Fenced),
+            isinstance(error, CommitUnknown),
+        )
+        at, chance = trio.current_time(), self.tree.house.random.random()
+        decided = decide(self._policy, self._wards, self._restarts, child.key, ending, at=at, chance=chance)
+        self._restarts = decided.restarts
+        if error is not None:
+            self._report(child, error, decided, ending.input)
+        if decided.ward is not None:
+            child.ward = self._wards[child.key] = decided.ward
+        if decided.fails:
+            self._busy = True
+            self.tree.house.nursery.start_soon(self._give_up, error or StartTooSlow(child.key, 0.0))
+        elif decided.ward is None:
+            self._forget(child, error)
+        elif decided.set_aside and body is not None and error is not None:
+            del self._wards[child.key]
+            child.begin()
+            child.state = "stopping"
+            kind = ending.input.partition(" ")[0] if decided.same_input else ""
+            self.tree.house.nursery.start_soon(self._set_aside, child, body, kind, error)
+        elif decided.stop or decided.start != (child.key,):
+            self._busy = True
+            self.tree.house.nursery.start_soon(self._regroup, decided, error)
+        else:
+            self._begin_again(child, "it ended" if error is None else described(error), decided.pause)
+
+    def _begin_again(self, child: Child, cause: str, pause: float) -> None:
+        child.begin()
+        child.restarts += 1
+        child.body.broke(cause)
+        self.tree.house.nursery.start_soon(self._live, child, pause)
+
+    async def _again(self, child: Child, cause: str) -> bool:
+        """Start *child* again; return whether it got ready."""
+        self._begin_again(child, cause, 0.0)
+        return await child.ready.wait() is None
+
+    async def _regroup(self, decided: Decision, error: BaseException | None) -> None:
+        """Stop some children, the youngest first, and start them again, the oldest first."""
+        cause = "it ended" if error is None else described(error)
+        for key in decided.stop:
+            await self._halt(self._children[key])
+        for key in decided.forget:
+            self._forget(self._children[key], None)
+        for key in decided.start:
+            child = self._children.get(key)
+            if child is not None and child.state == "down" and not await self._again(child, cause):
+                break
+        self._busy = False
+        while self._later and not self._busy:
+            child, error = self._later.pop(0)
+            if child.state == "down" and self._children.get(child.key) is child:
+                self._carry_out(child, error)
+
+    async def _set_aside(self, child: Child, body: SessionBody, kind: str, error: BaseException) -> None:
+        """Keep a session to be read; if that cannot be written down, it is known here and in the log."""
+        try:
+            with child.scope:
+                child.scope.deadline = trio.current_time() + child.shutdown
+                await body.session.set_aside(described(error), kind)
+        except Exception as problem:  # noqa: BLE001 - whatever broke the actor may break this too
+            log.error("that session %s is set aside could not be written: %s", child.key, traced(problem))  # noqa: TRY400
+        child.end("quarantined")
+        body.gone(error)
+
+    async def _give_up(self, error: BaseException) -> None:
+        """Stop all children, and fail: the supervisor above decides, and above the root the `async with` ends."""
+        await self.rest()
+        if self.path:
+            self._over.settle(error)
+        elif isinstance(error, CommitUnknown):
+            raise error
+        else:
+            raise SupervisorFailed(ROOT, described(error)) from error
+
+    def _report(self, child: Child, error: BaseException, decided: Decision, input_: str) -> None:
+        path = (*self.path, child.key)
+        view = child.view()
+        done = "failed" if decided.fails else "given_up" if decided.ward is None else "restarted"
+        done = "set_aside" if decided.set_aside else done
+        at = self.tree.house.clock.now_ms()
+        report = CrashReport(path, child.body.kind, reason_of(error), done, child.restarts, input_, view.mailbox, at)
+        self.tree.reports.append(report)
+        log.error(
+            "%s %s crashed and is %s: %s",
+            child.body.kind,
+            "/".join(path),
+            done,
+            traced(error),
+            extra={"report": report},
+        )
+
+    # Stopping
+
+    async def _halt(self, child: Child) -> None:
+        """Stop *child* so that it can be started again; name it if it does not end in time."""
+        if not child.lives:
+            return
+        child.expected = True
+        child.state = "stopping"
+        await child.body.rest()
+        child.scope.cancel()
+        await self._wait(child)
+
+    async def stop(self, child: Child) -> None:
+        """Stop *child* for good: first gently, then by cancelling it; name it if it does not end in time."""
+        if child.lives:
+            child.expected = True
+            if child.state == "running":
+                child.state = "stopping"
+                with trio.move_on_after(child.shutdown):
+                    await child.body.wind_down()
+                    if isinstance(child.body, SessionBody | Node):
+                        await child.wait_ended()
+                if child.lives and child.body.kind == "session":
+                    log.warning("session %s did not stop in time and is cancelled", child.key)
+            child.scope.cancel()
+            await self._wait(child)
+        self._forget(child, child.error)
+
+    async def _wait(self, child: Child) -> None:
+        with trio.move_on_after(child.shutdown):
+            await child.wait_ended()
+        if child.lives:
+            child.state = "stuck"
+            name = "/".join((*self.path, child.key))
+            log.warning("%s %s ignores its cancellation and is left behind", child.body.kind, name)
+
+    def _forget(self, child: Child, error: BaseException | None) -> None:
+        """Let *child* go: it will not live again."""
+        if self._children.pop(child.key, None) is child:
+            self._wards.pop(child.key, None)
+            if isinstance(child.body, SessionBody):
+                self.tree.sessions.pop(child.key, None)
+            child.body.gone(error)
+
+
+def _not_started(child: Child) -> bool:
+    """Whether *child* has never been ready: then whoever starts it is told, and the rules are not asked."""
+    if isinstance(child.body, SessionBody):
+        return child.body.session.state.opening
+    return child.restarts == 0 and not child.ready.settled
+
+
+def _ends_the_process(error: BaseException) -> bool:
+    if isinstance(error, BaseExceptionGroup):
+        return any(_ends_the_process(part) for part in error.exceptions)
+    return isinstance(error, trio.Cancelled | KeyboardInterrupt)

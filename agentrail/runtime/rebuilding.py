@@ -1,0 +1,49 @@
+"""A session whose actor has crashed, from its records."""
+
+from __future__ import annotations
+
+import trio
+
+from agentrail.core.inputs import Arrival, StreamBegan
+from agentrail.core.rebuilding import redo
+from agentrail.core.state import State
+from agentrail.core.step import step
+from agentrail.errors import ReplayDiffers
+from agentrail.hooks.judge import Recorded
+from agentrail.ports.journal import Journal
+
+PAGE = 100
+"""Records that are done again at once, before others have their turn."""
+
+
+async def rebuilt(journal: Journal, session_id: str) -> tuple[State, int]:
+    """Return a session as its records tell, and the number of the last of them."""
+    snapshot = await journal.snapshot(session_id)
+    state, number = (None, 0) if snapshot is None else (snapshot.state, snapshot.number)
+    while records := await journal.read(session_id, number, PAGE):
+        for record in records:
+            number = record.number
+            state = record.opening if state is None else state
+            if state is None:
+                raise ReplayDiffers(session_id, number, "its beginning, which is not there")
+            state = redo(state, record.arrival, record.rulings, record.events, record.began, number)
+        await trio.lowlevel.checkpoint()
+    if state is None:
+        raise ReplayDiffers(session_id, number, "its beginning: there are no records")
+    return state, number
+
+
+def begun(state: State, request_id: str) -> State:
+    """Return *state* behind the first chunk of a response, which has no record of its own yet."""
+    return step(state, Arrival(StreamBegan(request_id), 0), Recorded(())).state
+
+
+def with_plugins_of(state: State, live: State, number: int) -> State:
+    """Return *state* with the plugin states of *live*: they must be the same, and records do not know their classes."""
+    if state.plugin_states == live.plugin_states:
+        return state.but(plugin_states=live.plugin_states)
+    from agentrail.codec import data_of  # noqa: PLC0415 - only what was written and read again needs it
+
+    if [data_of(found) for found in state.plugin_states] != [data_of(found) for found in live.plugin_states]:
+        raise ReplayDiffers(state.session_id, number, "the states of its plugins")
+    return state.but(plugin_states=live.plugin_states)

@@ -1,0 +1,94 @@
+"""What is said of crashes: who broke, of what, what was done about it; and what a tree of supervisors looks like."""
+
+from __future__ import annotations
+
+from agentrail.runtime.border import described
+from agentrail.values.value import Value, value
+
+MAX_DEPTH = 8
+"""Levels of causes that a report holds."""
+
+MAX_WIDTH = 16
+"""Errors of one group that a report holds."""
+
+
+@value
+class Reason(Value):
+    """An error as a value, with what is behind it."""
+
+    kind: str
+    """The class of the error."""
+    text: str
+    """Class and words."""
+    where: str = ""
+    """File, line and function in which it was raised."""
+    parts: tuple[Reason, ...] = ()
+    """The errors of a group."""
+    cause: Reason | None = None
+    """What it was raised from."""
+
+
+@value
+class CrashReport(Value):
+    """One crash of one child of a supervisor."""
+
+    path: tuple[str, ...]
+    """The child, behind the names of the supervisors above it."""
+    kind: str
+    """`session`, `service` or `supervisor`."""
+    reason: Reason
+    """What it broke of."""
+    done: str
+    """`restarted`, `set_aside`, `given_up`, `failed`: what its supervisor did about it."""
+    restarts: int
+    """How often the child had been started again before."""
+    input: str = ""
+    """Of a session: the message that it had in hand, as kind and number."""
+    mailbox: tuple[int, int, int] = (0, 0, 0)
+    """Of a session: how many messages waited: control, results, user."""
+    at: int = 0
+    """When, in milliseconds since 1970."""
+
+
+@value
+class ChildView(Value):
+    """One child of a supervisor, as `tree()` shows it, with what is under it."""
+
+    name: str
+    """Which child."""
+    kind: str
+    """`session`, `service` or `supervisor`."""
+    state: str
+    """`starting`, `running`, `waiting` (to be started again), `stopping`, `quarantined`, `stuck` or `down`."""
+    restart: str
+    """`permanent`, `transient` or `temporary`."""
+    restarts: int = 0
+    """How often it was started again."""
+    phase: str = ""
+    """Of a session: its phase."""
+    suspended: bool = False
+    """Of a session: whether it was suspended."""
+    mailbox: tuple[int, int, int] = (0, 0, 0)
+    """Of a session: how many messages wait: control, results, user."""
+    children: tuple[ChildView, ...] = ()
+    """Of a supervisor: its children, in the order of their start."""
+
+
+def reason_of(error: BaseException, depth: int = 0) -> Reason:
+    """Return *error* as a value: groups with their parts, and each error with its cause."""
+    parts: tuple[Reason, ...] = ()
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if depth < MAX_DEPTH and isinstance(error, BaseExceptionGroup):
+        parts = tuple(reason_of(part, depth + 1) for part in error.exceptions[:MAX_WIDTH])
+    behind = None if cause is None or depth >= MAX_DEPTH else reason_of(cause, depth + 1)
+    return Reason(type(error).__name__, described(error), _where(error), parts, behind)
+
+
+def _where(error: BaseException) -> str:
+    trace = error.__traceback__
+    if trace is None:
+        return ""
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code
+    return f"{code.co_filename}:{trace.tb_lineno} in {code.co_qualname}"

@@ -1,0 +1,160 @@
+"""An actor that crashes is started again from the records; its mailbox, its work and its subscribers notice nothing."""
+
+import pytest
+import trio
+
+from agentrail.errors import SessionCrashed
+from agentrail.hooks.actions import Continue
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
+from agentrail.hooks.records import BeforePrompt
+from agentrail.ports.journal import Record
+from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.reports import ChildView
+from agentrail.runtime.status import SessionDown
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.values.events.life import InputQuarantined, SessionQuarantined, SessionRestarted
+from tests.runtime.journals import TestJournal
+from tests.runtime.tools import slow
+from tests.runtime.world import World, check_records, open_world, settle, spec_of
+
+
+class Poison(Plugin[int]):
+    """Kills the actor at a prompt that says so, as no exception of a plugin should; counts the others."""
+
+    def init(self, ctx: Context) -> int:
+        return 0
+
+    def before_prompt(self, hook: BeforePrompt, state: int, ctx: Context) -> Continue[int]:
+        if hook.text == "die":
+            raise GeneratorExit("poison")  # noqa: TRY003
+        return Continue(state + 1)
+
+
+class Failing:
+    """Breaks the commit of some records."""
+
+    def __init__(self, count: int, what: str) -> None:
+        self.left = count
+        self.what = what
+
+    def __call__(self, record: Record) -> Exception | None:
+        if type(record.arrival.input).__name__ != self.what or not self.left:
+            return None
+        self.left -= 1
+        return OSError("broken")
+
+
+def times(count: int, what: str = "PromptSent") -> Failing:
+    return Failing(count, what)
+
+
+def view(world: World, session: SessionHandle) -> ChildView:
+    (found,) = (child for child in world.supervisor.tree().children if child.name == session.id)
+    return found
+
+
+async def test_the_message_in_hand_is_given_again() -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn(["fine", "fine again"])
+        journal.failing = times(1)
+        assert (await session.ask("go")).text == "fine"
+        assert world.heard(session).names[:3] == ["SessionStarted", "SessionRestarted", "PromptReceived"]
+        assert world.heard(session).only(SessionRestarted).cause == "OSError: broken"
+        assert (await session.ask("and now?")).text == "fine again"
+        assert view(world, session).restarts == 1
+
+
+async def test_what_was_written_before_the_crash_is_not_done_twice() -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn(["fine"])
+        journal.fails_after = times(1)
+        assert (await session.ask("go")).text == "fine"
+        assert world.heard(session).names.count("PromptReceived") == 1
+        assert world.heard(session).names[1:4] == ["PromptReceived", "AgentStart", "RequestStart"]
+
+
+async def test_what_runs_in_the_world_goes_on() -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn([say(calls=[call("slow")]), "done"], tools=[slow(seconds=5)])
+        start = trio.current_time()
+        await session.prompt("go")
+        await trio.sleep(1)
+        journal.failing = times(1, "SteerSent")
+        await session.steer("hurry")
+        async with session.monitor():
+            await trio.sleep(20)
+        assert world.heard(session).of(SessionRestarted) == [SessionRestarted("OSError: broken")]
+        assert session.messages()[-1].text == "done"  # type: ignore[union-attr]  # it is the model's
+        assert trio.current_time() - start == pytest.approx(21)
+
+
+async def test_a_message_that_kills_three_times_is_set_aside(world: World) -> None:
+    session = await world.spawn(["one"], "mine", plugins=[Poison()])
+    await session.ask("first")
+    async with session.monitor() as down:
+        with pytest.raises(SessionCrashed) as crashed:
+            await session.prompt("die")
+        assert await down.wait() == SessionDown("mine", "crashed: GeneratorExit: poison")
+    assert crashed.value == SessionCrashed("mine", "GeneratorExit: poison")
+    await settle()
+    heard = world.heard(session)
+    assert heard.of(SessionRestarted) == [SessionRestarted("GeneratorExit: poison")] * 2
+    assert heard.only(InputQuarantined) == InputQuarantined("PromptSent", "GeneratorExit: poison")
+    assert heard.events[-1] == SessionQuarantined("GeneratorExit: poison")
+    assert len(session.messages()) == 2
+    assert world.supervisor.session("mine") is session
+    assert view(world, session).state == "quarantined"
+    with pytest.raises(SessionCrashed):
+        await session.prompt("still there?")
+    assert [(report.done, report.restarts) for report in world.supervisor.crashes()] == [
+        ("restarted", 0),
+        ("restarted", 1),
+        ("set_aside", 2),
+    ]
+    assert {report.input.split()[0] for report in world.supervisor.crashes()} == {"PromptSent"}
+
+
+async def test_the_first_restart_is_at_once_and_later_ones_wait_longer_and_longer() -> None:
+    journal = TestJournal()
+    restarts: list[float] = []
+    async with open_world(journal) as world:
+        session = await world.spawn(["fine"] * 4)
+        for number in range(3):
+            before = trio.current_time()
+            journal.failing = times(1)
+            await session.ask(f"{number}")
+            restarts.append(trio.current_time() - before)
+    assert restarts[0] == 0
+    assert 0.05 <= restarts[1] <= 0.1
+    assert 0.1 <= restarts[2] <= 0.2
+
+
+async def test_too_many_crashes_on_different_messages_set_the_session_aside() -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn(["fine"] * 4)
+        for number in range(3):
+            journal.failing = times(1)
+            await session.ask(f"{number}")
+        journal.failing = times(1)
+        with pytest.raises(SessionCrashed):
+            await session.ask("3")
+        await settle()
+        assert world.heard(session).of(InputQuarantined) == []
+        assert world.heard(session).only(SessionQuarantined).cause == "OSError: broken"
+        await check_records(journal, session)
+
+
+async def test_a_temporary_session_is_not_started_again() -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.supervisor.spawn(spec_of(ScriptedModel([])), "mine", restart="temporary")
+        journal.failing = times(1)
+        with pytest.raises(SessionCrashed, match="OSError: broken"):
+            await session.prompt("go")
+        assert world.supervisor.sessions() == ()
+        assert [report.done for report in world.supervisor.crashes()] == ["given_up"]
