@@ -1,0 +1,144 @@
+"""A secret that a server echoes is seen nowhere, whatever the format and wherever it stands."""
+
+from __future__ import annotations
+
+import json
+import logging
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import pytest
+
+from agentrail import Secret, SessionSpec, open_supervisor, tool
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.adapters.models.providers import PROVIDERS
+from agentrail.errors import TurnAborted
+from agentrail.values.content import Text, Thinking
+from agentrail.values.events.envelope import Event
+from agentrail.values.events.life import AgentAbort, AgentEnd
+from agentrail.values.events.response import MessageDelta, ThinkingDelta
+from agentrail.values.json import Json
+from agentrail.values.messages import AssistantMessage
+from tests.adapters.models import anthropic_events as anthropic
+from tests.adapters.models import gemini_events as gemini
+from tests.adapters.models import openai_chat_events as chat
+from tests.adapters.models import openai_events as openai
+from tests.adapters.models.goldens import OWN
+from tests.adapters.models.server import Play, chunked, events, head, refusing, serving
+
+KEY = "sk-ant-0123456789abcdef"
+HALF = len(KEY) // 2
+THOUGHT = (f"it is {KEY[:HALF]}", f"{KEY[HALF:]}!")
+SAID = (*f"your key: {KEY}; sk-ant-0 is not", KEY[:5])
+ARGS = json.dumps({"room": KEY, KEY: [KEY]})
+
+
+def of_anthropic() -> bytes:
+    return events(
+        anthropic.opening(),
+        *anthropic.block(0, "thinking", "thinking_delta", "thinking", *THOUGHT, signature=KEY),
+        *anthropic.block(1, "text", "text_delta", "text", *SAID),
+        *anthropic.block(2, "tool_use", "input_json_delta", "partial_json", ARGS, name=KEY, id=KEY),
+        *anthropic.block(3, "tool_use", "input_json_delta", "partial_json", ARGS, name="lamp"),
+        *anthropic.closing("tool_use"),
+    )
+
+
+def of_openai() -> bytes:
+    return events(
+        {"type": "response.created", "response": {}},
+        *openai.thought(0, *THOUGHT, sealed=KEY),
+        *openai.message(1, *SAID),
+        *openai.call(2, KEY, ARGS, call_id=KEY),
+        *openai.call(3, "lamp", ARGS, call_id="call_2"),
+        openai.closing(),
+    )
+
+
+def of_chat() -> bytes:
+    return (
+        events(
+            *(chat.piece(reasoning_content=piece) for piece in THOUGHT),
+            *(chat.piece(content=piece) for piece in SAID),
+            chat.calling(index=0, call_id=KEY, name=KEY, arguments=ARGS),
+            chat.calling(index=1, call_id="call_2", name="lamp", arguments=ARGS),
+            chat.piece("tool_calls"),
+            chat.counting(),
+            named=False,
+        )
+        + chat.DONE
+    )
+
+
+def of_gemini() -> bytes:
+    return events(
+        *(gemini.content(gemini.thought(piece)) for piece in THOUGHT),
+        gemini.content({"text": "", "thought": True, "thoughtSignature": KEY}),
+        *(gemini.content({"text": piece}) for piece in SAID),
+        gemini.content({"text": "", "thoughtSignature": KEY}),
+        gemini.content(gemini.called(KEY, json.loads(ARGS), KEY, id=KEY), gemini.called("lamp", json.loads(ARGS))),
+        gemini.closing(),
+        named=False,
+    )
+
+
+ECHOES: Final[Mapping[str, Callable[[], bytes]]] = {
+    "anthropic": of_anthropic,
+    "openai": of_openai,
+    "openai-chat": of_chat,
+    "gemini": of_gemini,
+}
+
+
+@tool
+async def lamp(room: str) -> str:
+    """Look at a lamp."""
+    return f"the lamp in the {room} is on"
+
+
+def test_each_format_has_an_echo() -> None:
+    formats = {provider.format for provider in PROVIDERS.values()}
+    assert {PROVIDERS[name].format for name in ECHOES} == formats
+
+
+@pytest.mark.parametrize("provider", ECHOES)
+async def test_a_secret_that_is_echoed_appears_nowhere(provider: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    whole = Play((head(200, f"x-echo: {KEY}", "transfer-encoding: chunked"), *chunked([ECHOES[provider]()])), keep=True)
+    error = {"type": KEY, "code": KEY, "status": KEY, "message": KEY, "details": [{"reason": KEY}]}
+    refused = refusing(400, json.dumps({"error": error}).encode(), f"x-echo: {KEY}")
+    garbled = Play((head(), f'data: {{"{KEY}\n\n'.encode()))
+    journal, heard = MemoryJournal(encode=True), list[Event]()
+    async with (
+        serving(whole, refused, garbled) as server,
+        open_supervisor(journal=journal, secrets={"LAMP_KEY": KEY}.get) as supervisor,
+    ):
+        named = Secret("LAMP_KEY")
+        options: dict[str, Json] = {"base_url": server.url, "api_key": named, "headers": {"x-own": named}}
+        spec = SessionSpec(model=OWN[provider], tools=[lamp], model_options=options, max_retries=0)
+        session = await supervisor.spawn(spec, "s-1")
+        async with session.subscribe() as envelopes:
+            await session.prompt("are the lamps on?")
+            async for envelope in envelopes:
+                heard.append(envelope.event)
+                if isinstance(envelope.event, AgentEnd | AgentAbort):
+                    break
+        raised: list[str] = []
+        for _ in range(2):
+            with pytest.raises(TurnAborted) as aborted:
+                await session.ask("again")
+            raised += [*traceback.format_exception(aborted.value), repr(aborted.value)]
+        records = await journal.read("s-1", 0, 1_000)
+        first = session.messages()[1]
+        shown = [repr(supervisor), repr(session), repr(session.status()), repr(session.messages())]
+        assert [asked.headers["x-own"] for asked in server.asked] == [KEY] * len(server.asked)
+    assert isinstance(first, AssistantMessage)
+    thoughts = [part.text for part in first.parts if isinstance(part, Thinking) and part.text]
+    said = "".join(part.text for part in first.parts if isinstance(part, Text))
+    assert (thoughts, said) == (["it is [secret]!"], f"your key: [secret]; sk-ant-0 is not{KEY[:5]}")
+    assert "".join(event.delta for event in heard if isinstance(event, MessageDelta)) == said
+    assert "".join(event.delta for event in heard if isinstance(event, ThinkingDelta)) == thoughts[0]
+    assert first.calls[1].args == {"room": "[secret]", "[secret]": ("[secret]",)}
+    everything = [*map(repr, heard), *map(repr, records), *shown, *raised, caplog.text]
+    assert [text for text in everything if KEY in text] == []
