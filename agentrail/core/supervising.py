@@ -117,11 +117,11 @@ def decide(
     if len(counted) > policy.max_restarts:
         return Decision(None, counted, fails=True)
     group = _group(policy, wards, key)
-    others = [wards[other] for other in group if other != key]
+    others = [wards[other] for other in reversed(group) if other != key]
     return Decision(
         ward,
         counted,
-        stop=tuple(other.key for other in reversed(others)),
+        stop=tuple(other.key for other in others),
         forget=tuple(other.key for other in others if other.restart == "temporary"),
         start=tuple(one for one in group if one == key or wards[one].restart != "temporary"),
     )

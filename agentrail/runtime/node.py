@@ -112,10 +112,14 @@ class Node:
 
     def check(self, name: str) -> None:
         """Raise why no child called *name* can be started here."""
-        if self.tree.closing or self._stopping:
-            raise SupervisorClosed(name)
+        self.check_open(name)
         if name in self._children:
             raise ChildExists(name)
+
+    def check_open(self, name: str) -> None:
+        """Raise `SupervisorClosed` if nothing can be started here any more."""
+        if self.tree.closing or self._stopping:
+            raise SupervisorClosed(name)
 
     def adopt(self, child: Child) -> None:
         """Let *child* live under this supervisor."""

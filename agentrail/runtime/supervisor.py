@@ -52,6 +52,7 @@ class Sessions:
     async def start(self, node: Node, state: State, outfit: Outfit, restart: str) -> SessionHandle:
         """Start a session under *node*; if it does not start, nothing of it is left, and the reason is raised."""
         session_id = state.session_id
+        node.check_open(session_id)
         if not _follows_grammar(session_id):
             raise BadId(session_id)
         if session_id in self._starting or session_id in self.tree.sessions:

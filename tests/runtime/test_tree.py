@@ -1,0 +1,220 @@
+"""Services and supervisors as children: readiness, restarts by strategy, escalation, order, and who is named."""
+
+import pytest
+import trio
+
+from agentrail import open_supervisor
+from agentrail.app.supervisor import Supervisor
+from agentrail.errors import BadChoice, BadSupervisor, ChildExists, StartTooSlow, SupervisorFailed, UnknownChild
+from agentrail.runtime.reports import ChildView
+from agentrail.runtime.status import SessionDown
+from tests.runtime.journals import TestJournal
+from tests.runtime.test_restarting import times
+from tests.runtime.world import open_world, settle
+
+
+class Part:
+    """A service that says when it starts and stops, and breaks when told."""
+
+    def __init__(self, name: str, said: list[str]) -> None:
+        self.name = name
+        self.said = said
+        self.breaking = trio.Event()
+
+    async def __call__(self) -> None:
+        self.said.append(f"+{self.name}")
+        self.breaking = trio.Event()
+        try:
+            await self.breaking.wait()
+            raise ValueError(self.name)
+        except trio.Cancelled:
+            self.said.append(f"-{self.name}")
+            raise
+
+
+async def three(supervisor: Supervisor, said: list[str], **options: str) -> list[Part]:
+    parts = [Part(name, said) for name in "abc"]
+    for part in parts:
+        await supervisor.start_service(part, part.name, restart=options.get(part.name, "permanent"))
+    await settle()
+    said.clear()
+    return parts
+
+
+@pytest.mark.parametrize(
+    ("strategy", "wanted"),
+    [
+        ("one_for_one", ["+b"]),
+        ("rest_for_one", ["-c", "+b", "+c"]),
+        ("one_for_all", ["-c", "-a", "+a", "+b", "+c"]),
+    ],
+)
+async def test_the_strategy_says_who_is_started_again(strategy: str, wanted: list[str]) -> None:
+    said: list[str] = []
+    async with open_supervisor(strategy=strategy) as supervisor:
+        parts = await three(supervisor, said)
+        parts[1].breaking.set()
+        await settle()
+        assert said == wanted
+        said.clear()
+    assert said == ["-c", "-b", "-a"]
+
+
+async def test_temporary_children_of_a_group_are_stopped_and_not_started() -> None:
+    said: list[str] = []
+    async with open_supervisor(strategy="one_for_all") as supervisor:
+        parts = await three(supervisor, said, a="temporary")
+        parts[1].breaking.set()
+        await settle()
+        assert said == ["-c", "-a", "+b", "+c"]
+        assert [child.name for child in supervisor.tree().children] == ["b", "c"]
+
+
+async def test_too_many_crashes_come_out_of_the_root() -> None:
+    said: list[str] = []
+
+    async def body() -> None:
+        async with open_supervisor(max_restarts=2) as supervisor:
+            parts = await three(supervisor, said)
+            for _ in range(3):
+                parts[0].breaking.set()
+                await settle()
+            await trio.sleep_forever()
+
+    with pytest.raises(SupervisorFailed) as failed:
+        await body()
+    assert failed.value == SupervisorFailed("the root", "ValueError: a")
+    assert isinstance(failed.value.__cause__, ValueError)
+    assert said == ["+a", "+a", "-c", "-b"]
+
+
+async def test_a_restart_counts_for_the_period_and_no_longer() -> None:
+    said: list[str] = []
+    async with open_supervisor(max_restarts=1, period=5) as supervisor:
+        parts = await three(supervisor, said)
+        for _ in range(4):
+            parts[0].breaking.set()
+            await trio.sleep(5.01)
+        assert said == ["+a"] * 4
+
+
+async def test_a_supervisor_that_fails_is_started_again_with_its_children() -> None:
+    said: list[str] = []
+    async with open_supervisor() as root:
+        below = await root.start_supervisor("below", max_restarts=0)
+        parts = await three(below, said)
+        parts[0].breaking.set()
+        await settle()
+        assert said == ["-c", "-b", "+a", "+b", "+c"]
+        reports = [(report.path, report.kind, report.done) for report in root.crashes()]
+        assert reports == [
+            (("below", "a"), "service", "failed"),
+            (("below",), "supervisor", "restarted"),
+        ]
+        cause = root.crashes()[1].reason.cause
+        assert cause is not None
+        assert cause.text == "ValueError: a"
+        services = tuple(ChildView(name, "service", "running", "permanent", 1) for name in "abc")
+        below_view = ChildView("below", "supervisor", "running", "permanent", 1, children=services)
+        assert root.tree() == ChildView("", "supervisor", "running", "permanent", children=(below_view,))
+
+
+async def test_a_session_lives_on_when_its_supervisor_is_started_again() -> None:
+    async with open_world() as world:
+        said: list[str] = []
+        below = await world.supervisor.start_supervisor("below", strategy="one_for_all")
+        world.supervisor, root = below, world.supervisor
+        session = await world.spawn(["fine"], "mine")
+        part = Part("a", said)
+        await below.start_service(part, "a")
+        await settle()
+        part.breaking.set()
+        await settle()
+        assert world.heard(session).names == ["SessionStarted", "SessionRestarted"]
+        assert (await session.ask("go")).text == "fine"
+        world.supervisor = root
+
+
+async def test_a_session_of_a_group_that_crashes_too_often_fails_its_supervisor() -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        below = await world.supervisor.start_supervisor("below", strategy="one_for_all", max_restarts=1)
+        world.supervisor, root = below, world.supervisor
+        session = await world.spawn(["fine"], "mine")
+        journal.failing = times(2)
+        assert (await session.ask("go")).text == "fine"
+        assert [report.done for report in root.crashes()] == ["restarted", "failed", "restarted"]
+        world.supervisor = root
+
+
+async def test_a_service_says_when_it_is_ready_or_is_too_slow() -> None:
+    async def slow(task_status: trio.TaskStatus[None]) -> None:
+        await trio.sleep(3)
+        task_status.started()
+        await trio.sleep_forever()
+
+    async def broken() -> None:
+        await trio.lowlevel.checkpoint()
+        raise KeyError("no")
+
+    async with open_supervisor() as supervisor:
+        before = trio.current_time()
+        await supervisor.start_service(slow, "slow", start_timeout=4)
+        assert trio.current_time() == before + 3
+        with pytest.raises(StartTooSlow) as late:
+            await supervisor.start_service(slow, "late", start_timeout=2)
+        assert late.value == StartTooSlow("late", 2)
+        assert [child.name for child in supervisor.tree().children] == ["slow"]
+        with pytest.raises(ChildExists):
+            await supervisor.start_service(slow, "slow")
+        await supervisor.stop_child("slow")
+        assert supervisor.tree().children == ()
+        with pytest.raises(UnknownChild):
+            await supervisor.stop_child("slow")
+
+
+async def test_whoever_does_not_end_in_time_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    async def stubborn() -> None:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(20)
+
+    said: list[str] = []
+    async with open_supervisor() as supervisor:
+        await three(supervisor, said)
+        await supervisor.start_service(stubborn, "stubborn", shutdown=2)
+        await settle()
+        start = trio.current_time()
+    assert said == ["-c", "-b", "-a"]
+    assert trio.current_time() == start + 20
+    assert "service stubborn ignores its cancellation and is left behind" in caplog.text
+
+
+async def test_wrong_words_and_figures_are_refused() -> None:
+    with pytest.raises(BadChoice):
+        async with open_supervisor(strategy="one_for_none"):
+            pass
+    for most, period in ((-1, 5.0), (1, 0.0)):
+        with pytest.raises(BadSupervisor):
+            async with open_supervisor(max_restarts=most, period=period):
+                pass
+    async with open_supervisor() as supervisor:
+        with pytest.raises(BadChoice):
+            await supervisor.start_service(trio.sleep_forever, "a", restart="often")
+
+
+async def test_a_session_in_the_pause_before_its_restart_can_be_stopped() -> None:
+    journal = TestJournal()
+    downs: list[SessionDown] = []
+    async with open_world(journal) as world:
+        session = await world.spawn(["fine"], "mine")
+        journal.failing = times(2)
+        async with trio.open_nursery() as nursery:
+
+            async def watch() -> None:
+                async with session.monitor() as down:
+                    downs.append(await down.wait())
+
+            nursery.start_soon(watch)
+            await session.ask("go")
+            await session.stop("enough")
+    assert downs == [SessionDown("mine", "enough")]
