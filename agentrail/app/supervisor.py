@@ -149,12 +149,15 @@ async def open_supervisor(
     try:
         async with trio.open_nursery() as guard:  # noqa: TID251 - around the body, so that it ends if the roof comes down
             roof: trio.Nursery = await guard.start(_roof, guard.cancel_scope)
-            sessions = wiring.wired(roof, policy, journal, models or {}, secrets, seed, gate_width)
             try:
-                yield Supervisor(sessions, sessions.root)
+                sessions = wiring.wired(roof, policy, journal, models or {}, secrets, seed, gate_width)
+                try:
+                    yield Supervisor(sessions, sessions.root)
+                finally:
+                    with trio.CancelScope(shield=True):
+                        await sessions.close()
             finally:
-                with trio.CancelScope(shield=True):
-                    await sessions.close()
+                roof.cancel_scope.cancel()
     except BaseExceptionGroup as group:
         alone = _alone(group)
         raise alone from alone.__cause__

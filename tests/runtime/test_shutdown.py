@@ -261,3 +261,9 @@ async def test_stopping_is_heard_by_plugins_and_monitors(world: World) -> None:
         assert (await monitor.wait()).reason == "that will do"
     with pytest.raises(SessionNotAlive, match="that will do"):
         await session.prompt("hi")
+
+
+async def test_a_supervisor_that_cannot_be_put_together_raises_instead_of_waiting() -> None:
+    with trio.fail_after(10), pytest.raises(TypeError, match="seed"):
+        async with open_supervisor(seed=[1]):  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+            pytest.fail("it cannot be entered")
