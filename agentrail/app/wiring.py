@@ -53,6 +53,7 @@ def wired(
         gate=Gate() if gate_width is None else Gate(gate_width),
         random_=random.Random(seed),  # noqa: S311 - jitter, no secrets
     )
+    house.watchdog.start()
     nursery.start_soon(house.timers.run)
     nursery.start_soon(house.gate.run)
     nursery.start_soon(registry.run)

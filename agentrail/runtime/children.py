@@ -182,7 +182,6 @@ class Child:
         self.ready: Slot[BaseException | None] = Slot()
         self._ended: trio.Event | None = None
 
-    @property
     def lives(self) -> bool:
         """Whether a task of it runs."""
         return self.state in LIVING
@@ -195,7 +194,7 @@ class Child:
 
     async def wait_ended(self) -> None:
         """Return when no task of it runs."""
-        if self.lives:
+        if self.lives():
             if self._ended is None:
                 self._ended = trio.Event()
             await self._ended.wait()

@@ -18,9 +18,12 @@ from agentrail.core.inputs import DetachPluginSent as DetachPluginSent
 from agentrail.core.inputs import PromptSent as PromptSent
 from agentrail.core.inputs import RejectSent as RejectSent
 from agentrail.core.inputs import RespondSent as RespondSent
+from agentrail.core.inputs import ResumeSent as ResumeSent
 from agentrail.core.inputs import SteerSent as SteerSent
 from agentrail.core.inputs import StopSent as StopSent
+from agentrail.core.inputs import SuspendSent as SuspendSent
 from agentrail.core.inputs import SwitchModelSent as SwitchModelSent
+from agentrail.core.inputs import TraceSent as TraceSent
 from agentrail.core.inputs import UpdatePluginSent as UpdatePluginSent
 from agentrail.core.inputs import WithdrawSent as WithdrawSent
 from agentrail.errors import AgentrailError, BadChoice, BrokenContractError, NotInItsRun
@@ -36,6 +39,7 @@ from agentrail.runtime.mailbox import Letter
 from agentrail.runtime.slot import Slot
 from agentrail.runtime.status import SessionDown as SessionDown
 from agentrail.runtime.status import status_of as status_of
+from agentrail.runtime.tracing import Trace as Trace
 from agentrail.values.content import Data, Image, Part, Text
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.json import weight

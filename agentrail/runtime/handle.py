@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from agentrail.runtime.mailbox import Letter
     from agentrail.runtime.session import Session
     from agentrail.runtime.status import SessionDown, Status
+    from agentrail.runtime.tracing import Trace
     from agentrail.runtime.waiting import Outcome, Reply
     from agentrail.values.messages import Message
 
@@ -253,6 +254,26 @@ class SessionHandle:
     def monitor(self) -> Monitor:
         """Return a monitor: `async with` it, and it tells when the session is gone for good."""
         return Monitor(self._session)
+
+    # Holding it up and looking into it
+
+    async def suspend(self) -> None:
+        """Let everything but abort and stop wait, timers included, until `resume`: what runs goes on meanwhile."""
+        await self._control(commands.SuspendSent(), self._session.mailbox.suspend)
+
+    async def resume(self) -> None:
+        """Handle what has waited since `suspend`."""
+        await self._control(commands.ResumeSent(), self._session.mailbox.resume)
+
+    def trace(self, capacity: int = 256) -> Trace:
+        """Return the steps of the actor from now on: `async with` it, then `async for`; at most *capacity* wait."""
+        return commands.Trace(self._session.traces, lambda: self._control(commands.TraceSent()), capacity)
+
+    async def _control(self, given: AnyInput, prepare: Prepare | None = None) -> None:
+        letter, slot = self._letter(given, None)
+        letter.prepare = prepare
+        self._session.mailbox.post_control(letter)
+        commands.raised(await slot.wait())
 
     # Posting
 

@@ -292,7 +292,7 @@ class Node:
 
     async def _halt(self, child: Child) -> None:
         """Stop *child* so that it can be started again; name it if it does not end in time."""
-        if not child.lives:
+        if not child.lives():
             return
         child.expected = True
         child.state = "stopping"
@@ -302,7 +302,7 @@ class Node:
 
     async def stop(self, child: Child) -> None:
         """Stop *child* for good: first gently, then by cancelling it; name it if it does not end in time."""
-        if child.lives:
+        if child.lives():
             child.expected = True
             if child.state == "running":
                 child.state = "stopping"
@@ -310,7 +310,7 @@ class Node:
                     await child.body.wind_down()
                     if isinstance(child.body, SessionBody | Node):
                         await child.wait_ended()
-                if child.lives and child.body.kind == "session":
+                if child.lives() and child.body.kind == "session":
                     log.warning("session %s did not stop in time and is cancelled", child.key)
             child.scope.cancel()
             await self._wait(child)
@@ -319,7 +319,7 @@ class Node:
     async def _wait(self, child: Child) -> None:
         with trio.move_on_after(child.shutdown):
             await child.wait_ended()
-        if child.lives:
+        if child.lives():
             child.state = "stuck"
             name = "/".join((*self.path, child.key))
             log.warning("%s %s ignores its cancellation and is left behind", child.body.kind, name)

@@ -21,12 +21,25 @@ from agentrail.runtime.clock import Clock
 from agentrail.runtime.gate import Gate
 from agentrail.runtime.threads import Threads
 from agentrail.runtime.timers import Timers
+from agentrail.runtime.watchdog import Watchdog
 
 
 class House:
     """What all sessions of a supervisor share."""
 
-    __slots__ = ("calls", "clock", "compactor", "gate", "journal", "model", "nursery", "random", "threads", "timers")
+    __slots__ = (
+        "calls",
+        "clock",
+        "compactor",
+        "gate",
+        "journal",
+        "model",
+        "nursery",
+        "random",
+        "threads",
+        "timers",
+        "watchdog",
+    )
 
     def __init__(
         self,
@@ -48,6 +61,7 @@ class House:
         self.clock = Clock()
         self.threads = Threads()
         self.timers = Timers()
+        self.watchdog = Watchdog()
 
 
 class Surroundings:

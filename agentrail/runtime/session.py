@@ -45,7 +45,9 @@ from agentrail.runtime.performing import Performer
 from agentrail.runtime.rebuilding import begun, rebuilt, with_plugins_of
 from agentrail.runtime.slot import Slot
 from agentrail.runtime.sources import RunningSource, Sources
+from agentrail.runtime.tracing import Traces
 from agentrail.runtime.waiting import Outcome, Waiters, ended, resting
+from agentrail.runtime.watchdog import BLOCKED
 from agentrail.values.content import text_of
 from agentrail.values.events.life import AbortPending
 
@@ -98,6 +100,7 @@ class Session:
         "sources",
         "state",
         "stuck",
+        "traces",
         "waiters",
     )
 
@@ -114,6 +117,7 @@ class Session:
         self.down: list[Slot[str]] = []
         self.reason: str | None = None
         self.stuck: JournalFull | None = None
+        self.traces = Traces()
         self._aborting: Slot[Answer] | None = None
         self.broke: str | None = None
         self._in_hand: Letter | None = None
@@ -122,7 +126,7 @@ class Session:
         self._opening: State | None = state
         self._unwritten: list[Record] = []
         self._claim = claim
-        self._head = claim.head
+        self._head: int = claim.head
         self._began: str | None = None
         self._answers: dict[str, tuple[bytes, Answer]] = {}
 
@@ -191,13 +195,17 @@ class Session:
             letter.prepare()
         arrival = Arrival(given, self.house.clock.now_ms(), self.house.random.random())
         began = time.perf_counter()
+        self.house.watchdog.step = (self.state.session_id, type(given).__name__, began)
         try:
             outcome = step(self.state, arrival, self.outfit.judge)
         except IllegalInput as error:
             letter.settle(Refused(error))
             return
-        if self.state.seats and time.perf_counter() - began > SLOW_HOOKS:
-            self._report_slow(time.perf_counter() - began)
+        finally:
+            self.house.watchdog.step = None
+        elapsed = time.perf_counter() - began
+        if elapsed > SLOW_HOOKS and (self.state.seats or elapsed > BLOCKED):
+            self._report_slow(elapsed)
         self.performer.stop_early(outcome.effects)
         if outcome.changes(self.state):
             if isinstance(given, StreamBegan):
@@ -206,6 +214,8 @@ class Session:
                 self._in_doubt = outcome
                 await self._commit(arrival, outcome, letter.command)
                 self._in_doubt = None
+        if self.traces:
+            self.traces.show(self.state, arrival, outcome)
         self.state = outcome.state
         self._show(outcome, letter)
         if letter.prepare is not None:
@@ -381,6 +391,7 @@ class Session:
         self.mailbox.close(Refused(gone))
         self.waiters.close(gone)
         self.bus.close()
+        self.traces.end()
         waiting, self.down = self.down, []
         for slot in waiting:
             slot.settle(self.reason)

@@ -104,6 +104,7 @@ class Sessions:
             await self.root.wind_down()
             await self._see_off_calls()
         finally:
+            self.house.watchdog.close()
             self.house.nursery.cancel_scope.cancel()
 
     async def _see_off_calls(self) -> None:

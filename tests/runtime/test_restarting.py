@@ -27,7 +27,7 @@ class Poison(Plugin[int]):
 
     def before_prompt(self, hook: BeforePrompt, state: int, ctx: Context) -> Continue[int]:
         if hook.text == "die":
-            raise GeneratorExit("poison")  # noqa: TRY003
+            raise GeneratorExit("poison")
         return Continue(state + 1)
 
 
@@ -88,7 +88,7 @@ async def test_what_runs_in_the_world_goes_on() -> None:
         async with session.monitor():
             await trio.sleep(20)
         assert world.heard(session).of(SessionRestarted) == [SessionRestarted("OSError: broken")]
-        assert session.messages()[-1].text == "done"  # type: ignore[union-attr]  # it is the model's
+        assert session.messages()[-1].text == "done"
         assert trio.current_time() - start == pytest.approx(21)
 
 

@@ -1,0 +1,147 @@
+"""What a session's actor does, step by step, for whoever looks into it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Final, Self
+
+import trio
+
+from agentrail.core.answers import Answer
+from agentrail.core.effects import AnyEffect
+from agentrail.core.inputs import AnyInput, Arrival, TraceSent
+from agentrail.core.state import State
+from agentrail.core.step import Step
+from agentrail.errors import NotEntered
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.value import Value, value
+
+CAPACITY: Final = 256
+"""Steps that wait for one reader; more are left out, and counted."""
+
+
+@value
+class TracedStep(Value):
+    """One step of a session."""
+
+    input: AnyInput
+    """The message."""
+    at: int
+    """When it was handled, in milliseconds since 1970."""
+    phase: str
+    """Where the session was before it."""
+    to: str
+    """Where it was behind it."""
+    effects: tuple[AnyEffect, ...]
+    """What the world was asked for."""
+    events: tuple[Envelope, ...]
+    """What was reported."""
+    answer: Answer | None = None
+    """What the caller got."""
+    missed: int = 0
+    """How many steps before it were left out, because too many waited."""
+
+
+class Trace:
+    """The steps of a session from now on: `async with` it, then `async for` over it."""
+
+    __slots__ = ("_begin", "_capacity", "_ended", "_entered", "_missed", "_steps", "_task", "_traces")
+
+    def __init__(self, traces: Traces, begin: Callable[[], Awaitable[None]], capacity: int) -> None:
+        self._traces = traces
+        self._begin = begin
+        self._capacity = max(1, capacity)
+        self._steps: deque[TracedStep] = deque()
+        self._missed = 0
+        self._ended = False
+        self._entered = False
+        self._task: trio.lowlevel.Task | None = None
+
+    async def __aenter__(self) -> Self:
+        """Begin to listen, between two steps."""
+        self._entered = True
+        self._traces.add(self)
+        try:
+            await self._begin()
+        except BaseException:
+            self._traces.remove(self)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Listen no more."""
+        self._traces.remove(self)
+
+    def offer(self, step: TracedStep) -> None:
+        """Take a step, or count it if too many wait."""
+        if len(self._steps) >= self._capacity:
+            self._missed += 1
+            return
+        self._steps.append(step.but(missed=self._missed) if self._missed else step)
+        self._missed = 0
+        self._wake()
+
+    def end(self) -> None:
+        """Nothing more comes."""
+        self._ended = True
+        self._wake()
+
+    def _wake(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            trio.lowlevel.reschedule(task)
+
+    def __aiter__(self) -> Self:
+        if not self._entered:
+            raise NotEntered
+        return self
+
+    async def __anext__(self) -> TracedStep:
+        while not self._steps:
+            if self._ended:
+                raise StopAsyncIteration
+            self._task = trio.lowlevel.current_task()
+            await trio.lowlevel.wait_task_rescheduled(self._leave)
+        return self._steps.popleft()
+
+    def _leave(self, _: object) -> trio.lowlevel.Abort:
+        self._task = None
+        return trio.lowlevel.Abort.SUCCEEDED
+
+
+class Traces:
+    """Everybody who looks at the steps of one session."""
+
+    __slots__ = ("_all",)
+
+    def __init__(self) -> None:
+        self._all: tuple[Trace, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def add(self, trace: Trace) -> None:
+        """Show each step to *trace* from now on."""
+        self._all = (*self._all, trace)
+
+    def remove(self, trace: Trace) -> None:
+        """Show *trace* nothing more."""
+        self._all = tuple(other for other in self._all if other is not trace)
+
+    def show(self, before: State, arrival: Arrival, done: Step) -> None:
+        """Show a step to everybody; that somebody began to look is none."""
+        if isinstance(arrival.input, TraceSent):
+            return
+        phases = before.phase.value, done.state.phase.value
+        step = TracedStep(arrival.input, arrival.at, *phases, done.effects, done.events, done.answer)
+        for trace in self._all:
+            trace.offer(step)
+
+    def end(self) -> None:
+        """Tell everybody that nothing more comes."""
+        for trace in self._all:
+            trace.end()

@@ -1,0 +1,114 @@
+"""Looking into a session that runs: holding it up, its steps one by one, and the step that holds up the loop."""
+
+import logging
+import time
+
+import pytest
+import trio
+
+from agentrail.core.inputs import PromptSent, StreamBegan, StreamEnded
+from agentrail.errors import NotEntered, SessionNotAlive
+from agentrail.hooks.actions import Continue
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
+from agentrail.hooks.records import BeforePrompt
+from agentrail.runtime.tracing import TracedStep
+from agentrail.testing import call, say
+from agentrail.values.content import Text
+from agentrail.values.events.plugins import PluginSlow
+from tests.runtime.tools import slow
+from tests.runtime.world import World, settle
+
+
+async def test_a_suspended_session_lets_everything_wait_but_control(world: World) -> None:
+    session = await world.spawn([say(calls=[call("slow")]), "done", "second"], tools=[slow(seconds=2)])
+    await session.prompt("go")
+    await settle()
+    await session.suspend()
+    (shown,) = world.supervisor.tree().children
+    assert (shown.suspended, shown.phase) == (True, "executing_tools")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(session.prompt, "and then")
+        await trio.sleep(5)
+        (shown,) = world.supervisor.tree().children
+        assert (shown.phase, shown.mailbox) == ("executing_tools", (0, 1, 1))
+        await session.resume()
+    await trio.sleep(1)
+    assert world.heard(session).names.count("AgentEnd") == 2
+
+
+async def test_timers_fire_when_a_session_goes_on(world: World) -> None:
+    session = await world.spawn([say(calls=[call("slow")])], tools=[slow(seconds=100)], max_turn_seconds=3.0)
+    await session.prompt("go")
+    await settle()
+    await session.suspend()
+    await trio.sleep(10)
+    assert "AgentAbort" not in world.heard(session).names
+    await session.resume()
+    await settle()
+    assert "AgentAbort" in world.heard(session).names
+
+
+async def test_a_suspended_session_can_be_aborted_and_stopped(world: World) -> None:
+    session = await world.spawn([say(calls=[call("slow")])], tools=[slow(seconds=100)])
+    await session.prompt("go")
+    await settle()
+    await session.suspend()
+    await session.abort("enough")
+    assert session.status().phase == "idle"
+    await session.stop()
+    with pytest.raises(SessionNotAlive):
+        await session.resume()
+
+
+async def test_a_trace_shows_each_step(world: World) -> None:
+    session = await world.spawn(["fine"])
+    seen: list[TracedStep] = []
+    async with session.trace() as steps:
+        await session.ask("go")
+        await session.stop()
+        seen.extend([step async for step in steps])
+    assert [(type(s.input), s.phase, s.to) for s in seen[:3]] == [
+        (PromptSent, "idle", "running"),
+        (StreamBegan, "running", "streaming"),
+        (StreamEnded, "streaming", "idle"),
+    ]
+    assert seen[0].input == PromptSent((Text("go"),))
+    assert [type(effect).__name__ for effect in seen[0].effects] == ["StartRequest"]
+    assert [type(e.event).__name__ for e in seen[0].events] == ["PromptReceived", "AgentStart", "RequestStart"]
+    assert seen[-1].to == "ended"
+
+
+async def test_a_reader_who_is_too_slow_misses_steps_and_is_told_how_many(world: World) -> None:
+    session = await world.spawn(["fine"] * 3)
+    async with session.trace(capacity=2) as steps, session.trace() as others:
+        for _ in range(3):
+            await session.ask("go")
+        assert [(await anext(steps)).missed for _ in range(2)] == [0, 0]
+        await session.stop()
+        assert (await anext(steps)).missed == 7
+        assert [step.missed async for step in others] == [0] * 10
+    with pytest.raises(NotEntered):
+        aiter(session.trace())
+
+
+class Sleeper(Plugin):
+    """Sleeps where it must not."""
+
+    def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Continue[None]:
+        time.sleep(float(hook.text))
+        return Continue()
+
+
+async def test_the_step_that_holds_up_the_loop_is_named(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    session = await world.spawn(["fine"] * 2, "mine", plugins=[Sleeper()])
+    await session.ask("0")
+    assert [record for record in caplog.records if record.name == "agentrail.watchdog"] == []
+    await session.ask("1.2")
+    found = [record for record in caplog.records if record.name == "agentrail.watchdog"]
+    assert [record.levelno for record in found] == [logging.WARNING, logging.ERROR]
+    for record in found:
+        assert "session mine: `PromptSent` has held up the loop for" in record.getMessage()
+        assert "time.sleep(float(hook.text))" in record.getMessage()
+    await settle()
+    assert world.heard(session).only(PluginSlow).elapsed_ms >= 1200
