@@ -9,9 +9,7 @@ if TYPE_CHECKING:
     from agentrail.testing.checking import check_plugin as check_plugin
     from agentrail.testing.choose import Choose as Choose
     from agentrail.testing.conflicts import Conflict as Conflict
-    from agentrail.testing.conflicts import Invariant as Invariant
     from agentrail.testing.conflicts import find_conflict as find_conflict
-    from agentrail.testing.cues import Script as Script
     from agentrail.testing.cues import abort as abort
     from agentrail.testing.cues import approve as approve
     from agentrail.testing.cues import compact as compact
@@ -75,7 +73,6 @@ _HOMES = {
     "Cue": "agentrail.testing.scripted",
     "Decision": "agentrail.testing.watching",
     "INVARIANTS": "agentrail.testing.invariants",
-    "Invariant": "agentrail.testing.conflicts",
     "JournalConformance": "agentrail.testing.journals",
     "LAWS": "agentrail.testing.laws",
     "LawBrokenError": "agentrail.testing.laws",
@@ -85,7 +82,6 @@ _HOMES = {
     "RecordedModel": "agentrail.testing.recorded",
     "SandboxConformance": "agentrail.testing.sandboxes",
     "Scene": "agentrail.testing.scenes",
-    "Script": "agentrail.testing.cues",
     "ScriptedModel": "agentrail.testing.scripted",
     "SessionMachine": "agentrail.testing.machine",
     "StrictConformance": "agentrail.testing.journals",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import redirect_stdout
 from functools import partial
-from inspect import iscoroutinefunction
+from inspect import iscoroutinefunction, signature
 from types import FunctionType, ModuleType
 from unittest import TestCase
 
@@ -16,6 +16,8 @@ import trio
 from trio.abc import Clock
 from trio.testing import MockClock
 
+from agentrail import open_supervisor
+from agentrail.testing import ScriptedModel
 from tests.docs.pages import PAGES, Block, Program, programs_of
 
 PROGRAMS = [program for page in PAGES for program in programs_of(page)]
@@ -46,12 +48,20 @@ def execute(block: Block, module: ModuleType) -> str:
         for name in set(vars(module)) - before:
             found = vars(module)[name]
             if name.startswith("test_") and isinstance(found, FunctionType):
-                trio.run(found) if iscoroutinefunction(found) else found()
+                trio.run(_with_fixtures, found) if iscoroutinefunction(found) else found()
             if isinstance(found, type) and issubclass(found, TestCase) and name.startswith("Test"):
                 result = found("runTest").run()
                 assert result is not None
                 assert result.wasSuccessful(), result.failures + result.errors
     return out.getvalue()
+
+
+async def _with_fixtures(test: Callable[..., Awaitable[None]]) -> None:
+    """Run *test* with the fixtures that it takes, as pytest would."""
+    if not signature(test).parameters:
+        return await test()
+    async with open_supervisor() as supervisor:
+        return await test(supervisor, lambda *script: ScriptedModel(script))
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.place)
