@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Final
 
 from agentrail.core.options import Options
 from agentrail.errors import BadChoice, BadSpec
@@ -18,6 +19,7 @@ from agentrail.values.json import EMPTY, Json
 from agentrail.values.value import named_value
 
 _NO_SERVICES: Mapping[str, Service] = MappingProxyType({})
+DEFAULTS: Final = Options()
 
 
 @named_value
@@ -50,7 +52,8 @@ class SessionSpec(Options):
     @property
     def options(self) -> Options:
         """The figures alone."""
-        return Options(**{name: getattr(self, name) for name in Options.__fields__})
+        own = Options(**{name: getattr(self, name) for name in Options.__fields__})
+        return DEFAULTS if own == DEFAULTS else own  # most sessions share them
 
     def check(self) -> None:
         """Raise `BadSpec` for what cannot be run."""

@@ -62,6 +62,8 @@ class Body(Protocol):
 class SessionBody:
     """A session: it lives again from its records, and its mailbox and its work in the world outlive its actor."""
 
+    __slots__ = ("handle", "session")
+
     kind = "session"
 
     def __init__(self, session: Session, handle: SessionHandle) -> None:
