@@ -100,23 +100,20 @@ def outfitted(session_id: str, spec: SessionSpec, known: Callable[[str], Model])
 
 
 def _surroundings(spec: SessionSpec) -> Surroundings:
-    """Return where the tools work; adapters are imported when the first tool runs."""
+    """Return where the tools work."""
+    return Surroundings(spec.sandbox, spec.web, spec.working_dir, _local_sandbox, _httpx_web)
 
-    def sandbox() -> Sandbox:
-        if spec.sandbox is not None:
-            return spec.sandbox
-        from agentrail.adapters.sandboxes.local import LocalSandbox  # noqa: PLC0415 - a session without tools needs none
 
-        return LocalSandbox(spec.working_dir)
+def _local_sandbox(working_dir: str) -> Sandbox:
+    from agentrail.adapters.sandboxes.local import LocalSandbox  # noqa: PLC0415 - a session without tools needs none
 
-    def web() -> Web:
-        if spec.web is not None:
-            return spec.web
-        from agentrail.adapters.web import HttpxWeb  # noqa: PLC0415 - see above
+    return LocalSandbox(working_dir)
 
-        return HttpxWeb()
 
-    return Surroundings(sandbox, web)
+def _httpx_web() -> Web:
+    from agentrail.adapters.web import HttpxWeb  # noqa: PLC0415 - see above
+
+    return HttpxWeb()
 
 
 def _tools(spec: SessionSpec) -> dict[tuple[str, int], Tool]:

@@ -67,19 +67,27 @@ class House:
 class Surroundings:
     """Where a session's tools work; each part is made when the first tool runs."""
 
-    __slots__ = ("_make_sandbox", "_make_web", "_sandbox", "_web")
+    __slots__ = ("_make_sandbox", "_make_web", "_sandbox", "_web", "_working_dir")
 
-    def __init__(self, make_sandbox: Callable[[], Sandbox], make_web: Callable[[], Web]) -> None:
+    def __init__(
+        self,
+        sandbox: Sandbox | None,
+        web: Web | None,
+        working_dir: str,
+        make_sandbox: Callable[[str], Sandbox],
+        make_web: Callable[[], Web],
+    ) -> None:
+        self._sandbox = sandbox
+        self._web = web
+        self._working_dir = working_dir
         self._make_sandbox = make_sandbox
         self._make_web = make_web
-        self._sandbox: Sandbox | None = None
-        self._web: Web | None = None
 
     @property
     def sandbox(self) -> Sandbox:
         """Where files are and commands run."""
         if self._sandbox is None:
-            self._sandbox = self._make_sandbox()
+            self._sandbox = self._make_sandbox(self._working_dir)
         return self._sandbox
 
     @property
