@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
 
 from agentrail.core.options import Options
 from agentrail.errors import BadChoice, BadSpec
@@ -19,7 +18,6 @@ from agentrail.values.json import EMPTY, Json
 from agentrail.values.value import named_value
 
 _NO_SERVICES: Mapping[str, Service] = MappingProxyType({})
-DEFAULTS: Final = Options()
 
 
 @named_value
