@@ -35,7 +35,7 @@ LONGEST: Final = 6
 """Hooks in a row that one example may have."""
 
 
-def check_plugin(plugin: Attachable, *, examples: int = 100, seed: int | None = None) -> None:
+def check_plugin(plugin: Attachable, *, examples: int = 60, seed: int | None = None) -> None:
     """Try whether *plugin* obeys the laws, and raise `LawBrokenError` with the smallest example of one that it breaks.
 
     The same examples are tried each time, unless another *seed* is given. What stands in the code and the options of
