@@ -1,0 +1,83 @@
+"""Each invariant is broken by a session that was tampered with, and holds of the same session as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+
+from agentrail.core.effects import StartCall, StartRequest
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.plugins import BudgetGuard
+from agentrail.testing import INVARIANTS, Cue, Trace, call, prompt, say, simulate
+from agentrail.testing.plugins import Guard, Holder
+from agentrail.testing.simulation import Happened
+from agentrail.values.events import AgentEnd
+from agentrail.values.messages import ToolMessage
+from tests.testing.candidates import Dice
+
+SCRIPT: tuple[Cue, ...] = (prompt("go"), say(calls=[call("read", {"path": "secret"})]))
+
+
+def tampered(trace: Trace, change: Callable[[Happened], Happened]) -> Trace:
+    """The trace with *change* made to each of its steps."""
+    trace.steps = [change(happened) for happened in trace.steps]
+    return trace
+
+
+def runs_anyway(happened: Happened) -> Happened:
+    """The call runs, whatever was decided."""
+    if happened.cue != 1 or happened.plain:
+        return happened
+    runs = StartCall("c3", 1, "read", 0, {"path": "secret"}, "k")
+    return happened._replace(step=happened.step.but(effects=(*happened.step.effects, runs)))
+
+
+def runs_twice(happened: Happened) -> Happened:
+    """A second call runs beside the first."""
+    more = tuple(one.but(call_id="other") for one in happened.step.effects if isinstance(one, StartCall))
+    return happened._replace(step=happened.step.but(effects=(*happened.step.effects, *more)))
+
+
+def never_ends(happened: Happened) -> Happened:
+    """Nobody hears of the end of a turn."""
+    heard = tuple(envelope for envelope in happened.step.events if not isinstance(envelope.event, AgentEnd))
+    return happened._replace(step=happened.step.but(events=heard))
+
+
+def asks_nonsense(happened: Happened) -> Happened:
+    """Requests begin with a result that nobody asked for."""
+    orphan = ToolMessage("c9", "read", (), False, None)
+    effects = tuple(
+        one.but(request=one.request.but(messages=(orphan,))) if isinstance(one, StartRequest) else one
+        for one in happened.step.effects
+    )
+    return happened._replace(step=happened.step.but(effects=effects))
+
+
+BROKEN: list[tuple[str, AnyPlugin, Callable[[Happened], Happened]]] = [
+    ("blocked_calls_never_run", Guard(), runs_anyway),
+    ("held_calls_run_once_and_only_after_consent", Holder(), runs_anyway),
+    ("each_turn_ends_once", Guard(), never_ends),
+    ("budgets_are_kept", BudgetGuard(max_calls=1), runs_twice),
+    ("requests_are_valid", Guard(), asks_nonsense),
+    ("keeps_the_books", Guard(), never_ends),
+]
+
+
+@pytest.mark.parametrize(("name", "plugin", "change"), BROKEN)
+def test_an_invariant_sees_what_breaks_it(name: str, plugin: AnyPlugin, change: Callable[[Happened], Happened]) -> None:
+    INVARIANTS[name](simulate([plugin], SCRIPT))
+    with pytest.raises(AssertionError):
+        INVARIANTS[name](tampered(simulate([plugin], SCRIPT), change))
+
+
+def test_a_plugin_that_throws_dice_does_not_do_the_same_again() -> None:
+    with pytest.raises(AssertionError, match="the same script leads to another state"):
+        INVARIANTS["the_same_again"](simulate([Dice()], SCRIPT))
+
+
+def test_a_script_of_something_else_is_refused() -> None:
+    with pytest.raises(TypeError, match="is made of steps such as"):
+        simulate([], [cast("Cue", "hello")])
