@@ -6,7 +6,7 @@ It knows nothing of models: each request is answered by the next `Play`, a list 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeAlias, cast
@@ -43,7 +43,14 @@ class Mark:
     event: trio.Event
 
 
-Step: TypeAlias = bytes | Pause | Stall | Reset | Mark
+@frozen
+class Wait:
+    """Nothing is sent until somebody sets the event."""
+
+    event: trio.Event
+
+
+Step: TypeAlias = bytes | Pause | Stall | Reset | Mark | Wait
 
 
 @frozen
@@ -68,12 +75,16 @@ class Asked:
         return cast("dict[str, object]", json.loads(self.body))
 
 
+Answering: TypeAlias = Callable[[Asked], Play]
+"""Chooses a play by what was asked."""
+
+
 @define
 class Server:
     """The plays, and what was asked."""
 
     port: int
-    plays: list[Play]
+    plays: list[Play | Answering]
     asked: list[Asked] = field(factory=list)
     opened: int = 0
     """Connections that were made."""
@@ -88,7 +99,8 @@ class Server:
             buffer = bytearray()
             while (asked := await _read(stream, buffer)) is not None:
                 self.asked.append(asked)
-                play = self.plays.pop(0) if len(self.plays) > 1 else self.plays[0]
+                chosen = self.plays.pop(0) if len(self.plays) > 1 else self.plays[0]
+                play = chosen if isinstance(chosen, Play) else chosen(asked)
                 try:
                     await _perform(stream, play)
                 except (trio.BrokenResourceError, trio.ClosedResourceError):
@@ -134,6 +146,8 @@ async def _perform(stream: trio.SocketStream, play: Play) -> None:
                 await _until_gone(stream, gone)
             case Mark(event=event):
                 event.set()
+            case Wait(event=event):
+                await event.wait()
             case Reset():
                 linger = (1).to_bytes(4, "little") + bytes(4)
                 stream.socket.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, linger)
@@ -149,7 +163,7 @@ async def _until_gone(stream: trio.SocketStream, gone: trio.Event) -> None:
     raise trio.BrokenResourceError
 
 
-async def serve(*plays: Play, task_status: trio.TaskStatus[Server]) -> None:
+async def serve(*plays: Play | Answering, task_status: trio.TaskStatus[Server]) -> None:
     """Serve *plays* in order, one per request; the last one answers all further requests."""
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     port = listeners[0].socket.getsockname()[1]
@@ -159,7 +173,7 @@ async def serve(*plays: Play, task_status: trio.TaskStatus[Server]) -> None:
 
 
 @asynccontextmanager
-async def serving(*plays: Play) -> AsyncIterator[Server]:
+async def serving(*plays: Play | Answering) -> AsyncIterator[Server]:
     """Serve *plays* as long as the block takes."""
     async with trio.open_nursery() as nursery:
         server: Server = await nursery.start(serve, *plays)
