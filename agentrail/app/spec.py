@@ -5,18 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING, cast
 
+from agentrail.app.chain import chain_of, is_model
 from agentrail.core.options import Options
 from agentrail.errors import BadChoice, BadSpec
 from agentrail.hooks.plugin import Attachable
-from agentrail.ports.model import Model
+from agentrail.ports.model import ModelChain
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import Service
 from agentrail.ports.web import Web
 from agentrail.runtime.border import mended
 from agentrail.values.json import EMPTY, Json
+from agentrail.values.prices import Price
 from agentrail.values.value import named_value
 
+if TYPE_CHECKING:
+    from agentrail.app.pricing import Prices
+
+NO_PRICES: Mapping[str, Price] = MappingProxyType({})
 _NO_SERVICES: Mapping[str, Service] = MappingProxyType({})
 
 
@@ -24,8 +31,11 @@ _NO_SERVICES: Mapping[str, Service] = MappingProxyType({})
 class SessionSpec(Options):
     """What to run. Everything but the model has a default; the figures are those of `Options`."""
 
-    model: str | Model = ""
-    """The model: a name such as `demo` or `anthropic:…`, or a `Model` object."""
+    model: ModelChain = ""
+    """The model: a name such as `demo` or `anthropic:…`, or a `Model` object; several in a list: a chain.
+
+    A model of a chain is asked when those before it cannot answer; one with options is a pair: `(name, options)`.
+    """
     tools: Sequence[object] = ()
     """Tools: decorated functions, objects with `spec` and `execute`, and MCP servers."""
     plugins: Sequence[Attachable] = ()
@@ -43,7 +53,9 @@ class SessionSpec(Options):
     prompt_mode: str = "full"
     """How much of a system prompt it has: `full`, `task`, `minimal` or `none`."""
     model_options: Mapping[str, Json] = EMPTY
-    """Options for the model's provider."""
+    """Options for the model's provider; of a chain, the first one's."""
+    prices: Prices = NO_PRICES
+    """What models cost: a `Price` for each name, or a function of a name and a `Usage`; else what is published."""
     services: Mapping[str, Service] = _NO_SERVICES
     """Async functions that plugins may call by `Ask(CallService(…))`."""
 
@@ -57,11 +69,11 @@ class SessionSpec(Options):
         """Raise `BadSpec` for what cannot be run."""
         if not self.model:
             raise BadSpec("model", MISSING)
-        if isinstance(self.model, str):
-            if not self.model.strip():
-                raise BadSpec("model", MISSING)
-        elif not is_model(self.model):
-            raise BadSpec("model", f"is a `{type(self.model).__name__}`; use {MODEL_WANTED}")
+        for model, _ in chain_of(self.model, self.model_options):
+            _check_model(model)
+        _check_prices(self.prices)
+        if not isinstance(self.inline_tags, bool):
+            raise BadSpec("inline_tags", f"is {self.inline_tags!r}; it must be True or False")
         for name in ("system", "working_dir", "prompt_mode"):
             _check_text(name, getattr(self, name))
         if "\0" in self.working_dir:
@@ -73,9 +85,22 @@ class SessionSpec(Options):
                 raise BadChoice.among(name, getattr(self, name), choices)
 
 
-def is_model(found: object) -> bool:
-    """Whether *found* can serve as a model."""
-    return callable(getattr(found, "stream", None)) and isinstance(getattr(found, "name", None), str)
+def _check_model(found: object) -> None:
+    if isinstance(found, str):
+        if not found.strip():
+            raise BadSpec("model", MISSING)
+    elif not is_model(found):
+        raise BadSpec("model", f"is a `{type(found).__name__}`; use {MODEL_WANTED}")
+
+
+def _check_prices(found: object) -> None:
+    if callable(found):
+        return
+    if not isinstance(found, Mapping):
+        raise BadSpec("prices", f"is a `{type(found).__name__}`; use {PRICES_WANTED}")
+    for price in cast("Mapping[object, object]", found).values():
+        if not isinstance(price, Price):
+            raise BadSpec("prices", f"holds a `{type(price).__name__}`; use {PRICES_WANTED}")
 
 
 def _check_text(name: str, found: object) -> None:
@@ -102,6 +127,8 @@ DEFAULTS = Options()
 
 MODEL_WANTED = "a name, or an object with `name` and `stream`"
 
+PRICES_WANTED = "a `Price` for each name of a model, or a function of the name and the usage"
+
 MISSING = 'is missing; use model="demo" to try things out without a key'
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -121,6 +148,7 @@ AT_LEAST: Mapping[str, float] = {
     "max_retries": 0,
     "retry_base": 0,
     "retry_cap": 0,
+    "fallback_after": 1,
     "tool_max_retries": 0,
     "max_parallel_tools": 1,
     "tool_grace": 0,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from agentrail.runtime.node import Node
     from agentrail.runtime.reports import ChildView, CrashReport
     from agentrail.runtime.supervisor import Sessions
+    from agentrail.values.limits import Limit
 else:  # importing this module costs little; opening a supervisor brings the rest
     wiring = LazyModule("agentrail.app.wiring")
     growing = LazyModule("agentrail.app.growing")
@@ -123,7 +124,7 @@ def _check_choice(name: str, found: str, choices: tuple[str, ...]) -> None:
 
 
 @asynccontextmanager
-async def open_supervisor(
+async def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     *,
     strategy: str = "one_for_one",
     max_restarts: int = 3,
@@ -133,6 +134,7 @@ async def open_supervisor(
     secrets: Callable[[str], str | None] | None = None,
     seed: int | None = None,
     gate_width: float | None = None,
+    limits: Mapping[str, Limit] | None = None,
 ) -> AsyncGenerator[Supervisor, None]:
     """Open a supervisor; leaving the `async with` stops everything under it, the youngest first.
 
@@ -141,7 +143,8 @@ async def open_supervisor(
     itself, unless the strategy ties them to others.
 
     *models* make models by what stands before the colon of a name; *secrets* look up a secret by its name, when it is
-    needed, in the environment if not given.
+    needed, in the environment if not given. *limits* bound what all sessions together ask of a provider, by what stands
+    before the colon, with each key; whoever is over a limit waits, and sessions take turns.
     """
     if not trio.lowlevel.in_trio_run():
         raise NoTrioRun
@@ -150,7 +153,7 @@ async def open_supervisor(
         async with trio.open_nursery() as guard:  # noqa: TID251 - around the body, so that it ends if the roof comes down
             roof: trio.Nursery = await guard.start(_roof, guard.cancel_scope)
             try:
-                sessions = wiring.wired(roof, policy, journal, models or {}, secrets, seed, gate_width)
+                sessions = wiring.wired(roof, policy, journal, models or {}, secrets, seed, gate_width, limits or {})
                 try:
                     yield Supervisor(sessions, sessions.root)
                 finally:

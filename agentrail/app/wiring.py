@@ -8,17 +8,20 @@ from collections.abc import Callable, Mapping, Sequence
 import trio
 
 from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.app.chain import chain_of, is_model
 from agentrail.app.models import Factory, Models, check_options
-from agentrail.app.spec import MODEL_WANTED, SessionSpec, is_model
+from agentrail.app.pricing import PriceList
+from agentrail.app.spec import MODEL_WANTED, SessionSpec
 from agentrail.core.compacting import drop_oldest_rounds
-from agentrail.core.state import Attached, Setup, State
+from agentrail.core.inputs import SwitchModelSent
+from agentrail.core.state import Attached, Setup, Spare, State
 from agentrail.core.supervising import Policy
 from agentrail.errors import AgentrailError, BadSpec, ModelExists, ToolExists, WrongType
 from agentrail.hooks.live import Live, Validator
 from agentrail.hooks.pipeline import ModelCheck
 from agentrail.hooks.seats import in_order, refuse_twins, seat_for, unkeyed
 from agentrail.ports.journal import Journal
-from agentrail.ports.model import Compacted, Model
+from agentrail.ports.model import Compacted, Model, ModelChain
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.source import ToolSource
 from agentrail.ports.tool import Tool
@@ -31,6 +34,7 @@ from agentrail.runtime.session import Session
 from agentrail.runtime.supervisor import Sessions
 from agentrail.tools import as_tool, validator_for
 from agentrail.values.json import JsonObject, freeze_object
+from agentrail.values.limits import Limit
 from agentrail.values.messages import Message
 
 
@@ -42,6 +46,7 @@ def wired(
     secrets: Callable[[str], str | None] | None,
     seed: int | None,
     gate_width: float | None,
+    limits: Mapping[str, Limit],
 ) -> Sessions:
     """Return the sessions of a new supervisor, with the tasks that they share already running."""
     registry = Models(models, secrets)
@@ -51,6 +56,7 @@ def wired(
         model=registry,
         compactor=_compact,
         gate=Gate() if gate_width is None else Gate(gate_width),
+        limits=limits,
         random_=random.Random(seed),  # noqa: S311 - jitter, no secrets
     )
     house.watchdog.start()
@@ -62,13 +68,14 @@ def wired(
 
 def wrap(session: Session) -> SessionHandle:
     """Return a handle of *session*."""
-    return SessionHandle(session, as_tool, _model_name)
+    return SessionHandle(session, as_tool, _switched)
 
 
 def outfitted(session_id: str, spec: SessionSpec, known: Callable[[str], Model]) -> tuple[State, Outfit]:
     """Return the state that a session begins with, and its code."""
     own: dict[str, Model] = {}
-    judge = Live(_storable, _model_check(own, known))
+    prices = PriceList(spec.prices)
+    judge = Live(_storable, _model_check(own, known), prices.knows)
     keyed = [unkeyed(given) for given in spec.plugins]
     refuse_twins([key for key, _ in keyed])
     seats = tuple(seat_for(key, plugin) for key, plugin in keyed)
@@ -76,12 +83,10 @@ def outfitted(session_id: str, spec: SessionSpec, known: Callable[[str], Model])
     for seat, (key, plugin) in zip(seats, keyed, strict=True):
         judge.seat(key, seat.revision, plugin)
     tools = _tools(spec)
-    outfit = Outfit(judge, tools, own, spec.services, _surroundings(spec), _validator, _sources(spec))
+    outfit = Outfit(judge, tools, own, spec.services, _surroundings(spec), _validator, prices, _sources(spec))
     for (name, revision), tool in tools.items():
         judge.tool(name, revision, _validator(tool))
-    model = _own_model(outfit, spec.model)
-    options = freeze_object(spec.model_options)
-    check_options(known(model) if isinstance(spec.model, str) else spec.model, options)
+    chosen = _chosen(outfit, known, spec.model, freeze_object(spec.model_options))
     state = State(
         session_id,
         Setup(
@@ -91,10 +96,12 @@ def outfitted(session_id: str, spec: SessionSpec, known: Callable[[str], Model])
             freeze_object(spec.user_data),
             spec.prompt_mode,
         ),
-        model,
-        options,
+        chosen.model,
+        chosen.options,
         tools={name: Attached(tool.spec, 0) for (name, _), tool in tools.items()},
         seats=tuple(seats[place] for place in order),
+        spares=chosen.spares,
+        priced=chosen.priced,
     )
     return state, outfit
 
@@ -161,11 +168,22 @@ def _model_check(own: Mapping[str, Model], known: Callable[[str], Model]) -> Mod
     return why_not
 
 
-def _model_name(session: Session, model: str | Model, options: JsonObject) -> str:
-    """Return the name of *model*, after making sure that there is such a model and that it takes *options*."""
-    name = _own_model(session.outfit, model)
-    check_options(session.performer.model(name), options)
-    return name
+def _chosen(outfit: Outfit, known: Callable[[str], Model], model: ModelChain, options: JsonObject) -> SwitchModelSent:
+    """Return the choice of a chain, after making sure that there are such models and that they take their options."""
+    links: list[Spare] = []
+    for link, own_options in chain_of(model, options):
+        name = _own_model(outfit, link)
+        check_options(outfit.models.get(name) or known(name), own_options)
+        links.append(Spare(name, own_options))
+    if not links:
+        raise WrongType.of("model", model, MODEL_WANTED)
+    first, *spares = links
+    priced = frozenset(link.model for link in links if outfit.prices.knows(link.model, link.options))
+    return SwitchModelSent(first.model, first.options, tuple(spares), priced)
+
+
+def _switched(session: Session, model: ModelChain, options: JsonObject) -> SwitchModelSent:
+    return _chosen(session.outfit, session.house.model, model, options)
 
 
 def _validator(tool: Tool) -> Validator:

@@ -28,7 +28,7 @@ REPORTS: Final = {"update": PluginOptsUpdated, "attach": PluginAttached, "detach
 def on_switch_model(w: Work, sent: SwitchModelSent) -> None:
     """Choose the model of the next turn."""
     w.answer = DONE
-    w.switch_model(sent.model, sent.options, None)
+    w.switch_model(sent.model, sent.options, None, sent.spares, sent.priced)
 
 
 def on_change_tools(w: Work, sent: ChangeToolsSent) -> None:

@@ -29,6 +29,8 @@ class StartRequest(Value):
     """The request."""
     stall_timeout: float
     """Seconds without a chunk that count as a stall."""
+    inline_tags: bool = False
+    """Whether status and title tags are cut out of the deltas."""
 
 
 @value

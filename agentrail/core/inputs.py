@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias, get_args
 
+from agentrail.core.state import Spare
 from agentrail.hooks.asks import AskAnswer
 from agentrail.hooks.seats import Seat
 from agentrail.values.content import Part
@@ -100,6 +101,10 @@ class SwitchModelSent(Value):
     """Which model."""
     options: JsonObject = EMPTY
     """Options for its provider."""
+    spares: tuple[Spare, ...] = ()
+    """What it may fall back to, in order."""
+    priced: frozenset[str] = frozenset()
+    """Those of them whose price is known."""
 
 
 @value
@@ -345,6 +350,9 @@ class HooksWereSlow(Value):
     """How long the step took."""
 
 
+StreamInput: TypeAlias = StreamBegan | StreamEnded | StreamCut | StreamStalled
+CallInput: TypeAlias = ToolReturned | ToolRaised | ToolStopped
+
 AnyInput: TypeAlias = (
     SessionOpened
     | PromptSent
@@ -368,13 +376,8 @@ AnyInput: TypeAlias = (
     | ActorRestarted
     | CrashedTooOften
     | SessionReturned
-    | StreamBegan
-    | StreamEnded
-    | StreamCut
-    | StreamStalled
-    | ToolReturned
-    | ToolRaised
-    | ToolStopped
+    | StreamInput
+    | CallInput
     | TimerFired
     | AskSettled
     | CompactionEnded

@@ -33,6 +33,10 @@ class Options(Value):
     """Seconds of the first back-off; each further one doubles."""
     retry_cap: float = 60.0
     """Seconds that a back-off never exceeds, unless the provider asks for more."""
+    fallback_after: int = 2
+    """Attempts that fail with one model before the next of the chain is asked; the last one has all its retries."""
+    inline_tags: bool = False
+    """Whether `<status>` and `<title>` are cut out of what the model writes and reported as events."""
     tool_max_retries: int = 2
     """How often a `pure` or `idempotent` tool that raised is run again."""
     max_parallel_tools: int = 8

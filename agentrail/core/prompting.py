@@ -154,7 +154,7 @@ def finish_before_prompt(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> Non
         return
     s.turns += 1
     s.deafness = ()
-    s.turn = Turn(taken.ref, w.at, len(s.history), s.usage, s.model, s.model_options)
+    s.turn = Turn(taken.ref, w.at, len(s.history), s.usage, s.model, s.model_options, spares=s.spares)
     w.apply(ruling)
     w.emit(PromptReceived(taken.ref, taken.text), AgentStart(taken.ref))
     w.say(UserMessage(taken.parts))

@@ -17,10 +17,7 @@ from agentrail.values.events.context import BeforeCompact as BeforeCompactEvent
 from agentrail.values.events.context import CompactEnd, CompactStart, Intervention
 from agentrail.values.events.response import ModelEffective, RequestStart
 from agentrail.values.messages import History, Message, Origin, UserMessage, why_unfit
-from agentrail.values.stream import ModelRequest
-
-CHARS_PER_TOKEN = 4
-"""How many characters a token is taken for where nobody has counted."""
+from agentrail.values.stream import CHARS_PER_TOKEN, ModelRequest
 
 
 def next_round(w: Work, _: str) -> None:
@@ -33,7 +30,7 @@ def next_round(w: Work, _: str) -> None:
         return
     s.round += 1
     s.phase = Phase.RUNNING
-    s.turn = s.turn.but(attempt=0, last_error=None, overflowed=False, empty=False)
+    s.turn = s.turn.but(attempt=0, failed_over=0, last_error=None, overflowed=False, empty=False)
     _merge(w)
     reason = _why_compact(w)
     if reason is not None:
@@ -108,6 +105,7 @@ def finish_before_request(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> No
                 request_id,
             ),
             s.setup.options.stall_timeout,
+            s.setup.options.inline_tags,
         )
     )
 

@@ -78,6 +78,16 @@ class Steering(Value):
 
 
 @value
+class Spare(Value):
+    """A model that is asked when those before it cannot answer."""
+
+    model: str
+    """Which model."""
+    options: JsonObject = EMPTY
+    """With which options of its provider."""
+
+
+@value
 class Turn(Value):
     """The open turn."""
 
@@ -117,6 +127,10 @@ class Turn(Value):
     """Why it was aborted."""
     deadline_left: int | None = None
     """Milliseconds left when it came to rest."""
+    spares: tuple[Spare, ...] = ()
+    """The models it may still fall back to, in order."""
+    failed_over: int = 0
+    """Attempts of the request of this round with the models before this one."""
 
 
 @value
@@ -243,6 +257,8 @@ class State(Value):
     timers: tuple[tuple[str, int], ...] = ()
     stopping: str | None = None
     crashed: str | None = None
+    spares: tuple[Spare, ...] = ()
+    priced: frozenset[str] = frozenset()
 
     @property
     def resting(self) -> bool:

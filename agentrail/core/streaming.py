@@ -6,6 +6,7 @@ from agentrail.core.batch import find, put
 from agentrail.core.calls import Batch, first_call
 from agentrail.core.effects import CancelRequest, OpenStream
 from agentrail.core.ending import RETRY_TIMER, abort_turn, end_turn, keep_partial
+from agentrail.core.inline import title_in, without_tags
 from agentrail.core.inputs import StreamBegan, StreamCut, StreamEnded, StreamStalled
 from agentrail.core.requesting import abort_by, want_compaction
 from agentrail.core.state import Phase, Turn
@@ -14,7 +15,14 @@ from agentrail.hooks.records import AfterResponse, BeforeFinish, Hook
 from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events.context import Intervention
-from agentrail.values.events.response import ContextOverflow, ResponseComplete, Retry, StreamError
+from agentrail.values.events.response import (
+    ContextOverflow,
+    ModelSwitched,
+    ResponseComplete,
+    Retry,
+    StreamError,
+    TitleGenerated,
+)
 from agentrail.values.events.response import StreamStalled as StreamStalledEvent
 from agentrail.values.events.tools import ToolCalls
 from agentrail.values.messages import AssistantMessage, Origin, StopReason, UserMessage
@@ -48,6 +56,8 @@ def on_ended(w: Work, ended: StreamEnded) -> None:
     s.request = None
     response = ended.response
     w.count(response.usage)
+    if s.setup.options.inline_tags:
+        response = _cut_tags(w, response)
     if not response.calls and not any(part.text for part in response.parts) and response.stop is not StopReason.REFUSED:
         _take_nothing(w, s.turn)
         return
@@ -61,6 +71,15 @@ def on_ended(w: Work, ended: StreamEnded) -> None:
         if response.stop is StopReason.LENGTH:
             _refuse_the_cut_call(w, message.calls[-1])
     w.next("after_response")
+
+
+def _cut_tags(w: Work, response: Response) -> Response:
+    """Take the tags out of *response*, and report the title."""
+    parts, tags = without_tags(response.parts)
+    title = title_in(tags)
+    if title:
+        w.emit(TitleGenerated(title))
+    return response.but(parts=parts)
 
 
 def _message(w: Work, turn: Turn, response: Response) -> AssistantMessage:
@@ -195,6 +214,8 @@ def on_cut(w: Work, cut: StreamCut) -> None:
             want_compaction(w, "the provider says the context is too long", forced=True)
     elif failure.kind is FailureKind.TRANSIENT:
         _try_again(w, s.turn, cut.partial, failure)
+    elif failure.here_alone and s.turn.spares:
+        _fall_back(w, s.turn, cut.partial, failure)
     else:
         _give_up(w, cut.partial, failure)
 
@@ -217,15 +238,42 @@ def on_stalled(w: Work, stalled: StreamStalled) -> None:
 
 def _try_again(w: Work, turn: Turn, partial: Partial, failure: Failure) -> None:
     options = w.s.setup.options
-    if turn.attempt > options.max_retries:
+    tried = turn.attempt - turn.failed_over
+    asked_to_wait = failure.retry_after or 0.0
+    if turn.spares and (
+        tried >= min(options.fallback_after, options.max_retries + 1) or asked_to_wait > options.retry_cap
+    ):
+        _fall_back(w, turn, partial, failure)
+        return
+    if tried > options.max_retries:
         _give_up(w, partial, failure)
         return
     w.count(partial.usage)
-    back_off = min(options.retry_base * 2.0 ** (turn.attempt - 1), options.retry_cap)
-    delay = int(1000 * max(back_off * (0.5 + w.random / 2), failure.retry_after or 0.0))
+    back_off = min(options.retry_base * 2.0 ** (tried - 1), options.retry_cap)
+    delay = int(1000 * max(back_off * (0.5 + w.random / 2), asked_to_wait))
     w.s.turn = turn.but(last_error=failure.message)
     w.emit(Retry(turn.attempt, delay, failure.message, dropped_text=bool(partial.text)))
     w.set_timer(RETRY_TIMER, w.at + delay)
+
+
+def _fall_back(w: Work, turn: Turn, partial: Partial, failure: Failure) -> None:
+    """Go on with the next model of the chain, until the turn ends."""
+    w.count(partial.usage)
+    spare, *left = turn.spares
+    w.s.turn = turn.but(
+        model=spare.model,
+        options=spare.options,
+        spares=tuple(left),
+        failed_over=turn.attempt,
+        last_error=failure.message,
+    )
+    w.emit(
+        Retry(turn.attempt, 0, failure.message, dropped_text=bool(partial.text)),
+        ModelSwitched(
+            turn.model, spare.model, spare.options != turn.options, None, f"{failure.error}: {failure.message}"
+        ),
+    )
+    w.set_timer(RETRY_TIMER, w.at)
 
 
 def _give_up(w: Work, partial: Partial, failure: Failure) -> None:

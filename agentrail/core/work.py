@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentrail.core.answers import Answer, Refused
 from agentrail.core.effects import AnyEffect, ClearTimer, SetTimer
-from agentrail.core.state import Draft, Due, Steering
+from agentrail.core.state import Draft, Due, Spare, Steering
 from agentrail.errors import AgentrailError
 from agentrail.hooks.context import Context
 from agentrail.hooks.judge import Judge
@@ -117,14 +117,23 @@ class Work:
         if usage is not NOTHING_USED:
             self.s.usage = self.s.usage.plus(usage)
 
-    def switch_model(self, model: str, options: JsonObject, by: str | None) -> bool:
-        """Choose a model; return whether that changed anything."""
+    def switch_model(
+        self,
+        model: str,
+        options: JsonObject,
+        by: str | None = None,
+        spares: tuple[Spare, ...] = (),
+        priced: frozenset[str] = frozenset(),
+    ) -> None:
+        """Choose a model, and what it may fall back to."""
         s = self.s
-        if (model, options) == (s.model, s.model_options):
-            return False
-        self.emit(ModelSwitched(s.model, model, options != s.model_options, by))
-        s.model, s.model_options = model, options
-        return True
+        if not priced <= s.priced:
+            s.priced |= priced
+        if spares != s.spares:
+            s.spares = spares
+        if (model, options) != (s.model, s.model_options):
+            self.emit(ModelSwitched(s.model, model, options != s.model_options, by))
+            s.model, s.model_options = model, options
 
     def take(self, ruling: Ruling, *, report: bool = True) -> None:
         """Record *ruling*, keep the plugin states that it changed, and *report* who broke."""
@@ -153,23 +162,26 @@ class Work:
     def use_model(self, switch: Switch) -> None:
         """Use a plugin's model from the next request on."""
         s = self.s
-        self.switch_model(switch.model, switch.options, switch.plugin)
+        priced = frozenset({switch.model}) if switch.priced else frozenset[str]()
+        self.switch_model(switch.model, switch.options, switch.plugin, priced=priced)
         if s.turn is not None:
-            s.turn = s.turn.but(model=switch.model, options=switch.options)
+            s.turn = s.turn.but(model=switch.model, options=switch.options, spares=())
 
     def context(self) -> Context:
         """Return the session as its plugins see it."""
         s = self.s
         turn = s.turn
+        model, spares = (s.model, s.spares) if turn is None else (turn.model, turn.spares)
         return Context(
             session_id=s.session_id,
             working_dir=s.setup.working_dir,
-            model=s.model if turn is None else turn.model,
+            model=model,
             prompt_mode=s.setup.prompt_mode,
             turn=s.turns if turn is not None else 0,
             round=s.round,
             usage=s.usage,
             turn_usage=NOTHING_USED if turn is None else s.usage.minus(turn.used),
+            price_known=model in s.priced and all(spare.model in s.priced for spare in spares),
             todos=s.todos,
             sections=s.sections,
             tools=tuple(s.tools),

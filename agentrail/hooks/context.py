@@ -29,7 +29,7 @@ class Context(Value):
     turn_usage: Usage = NOTHING_USED
     """What the open turn has used."""
     price_known: bool = False
-    """Whether the price of the model is known, so that costs can be counted."""
+    """Whether the prices of the model and of all that it may fall back to are known, so that costs can be counted."""
     budget_left: float | None = None
     """Money left, where a limit is inherited; `None`: no limit."""
     todos: tuple[Todo, ...] = ()

@@ -9,7 +9,7 @@ from agentrail.errors import BrokenPlugin, PluginRefused
 from agentrail.hooks.actions import Action
 from agentrail.hooks.context import Context
 from agentrail.hooks.judge import NO_CONSENT, Consent, Row
-from agentrail.hooks.pipeline import Entry, Method, ModelCheck, Pipeline, Storable
+from agentrail.hooks.pipeline import Entry, Method, ModelCheck, Pipeline, PriceCheck, Storable
 from agentrail.hooks.plugin import ON_EVENT, AnyPlugin, Log, Plugin
 from agentrail.hooks.records import Hook
 from agentrail.hooks.ruling import (
@@ -41,16 +41,24 @@ def any_model(_: str, _options: JsonObject) -> str | None:
     return None
 
 
+def no_price(_: str, _options: JsonObject) -> bool:
+    """Know no price."""
+    return False
+
+
 class Live:
     """Asks plugins and validators; keeps their code by key and revision, and nothing that a session would miss."""
 
-    __slots__ = ("_for", "_plugins", "_row", "_storable", "_validators", "_why_no_model")
+    __slots__ = ("_for", "_has_price", "_plugins", "_row", "_storable", "_validators", "_why_no_model")
 
-    def __init__(self, storable: Storable, why_no_model: ModelCheck = any_model) -> None:
+    def __init__(
+        self, storable: Storable, why_no_model: ModelCheck = any_model, has_price: PriceCheck = no_price
+    ) -> None:
         self._plugins: dict[tuple[str, int], AnyPlugin] = {}
         self._validators: dict[tuple[str, int], Validator] = {}
         self._storable = storable
         self._why_no_model = why_no_model
+        self._has_price = has_price
         self._for: tuple[Seat, ...] = ()
         self._row: _Row = {}
 
@@ -96,7 +104,9 @@ class Live:
             return UNRULED[hook.moment]
         if row.among is not None:
             entries = tuple(entry for entry in entries if entry.seat.key in row.among)
-        pipeline = Pipeline(hook, row.states, context(), gathered, consent, self._storable, self._why_no_model)
+        pipeline = Pipeline(
+            hook, row.states, context(), gathered, consent, self._storable, self._why_no_model, self._has_price
+        )
         return pipeline.run(entries, place)
 
     def learn(

@@ -63,6 +63,8 @@ Method = Callable[[Hook, object, Context], object]
 Storable = Callable[[object], str | None]
 ModelCheck = Callable[[str, JsonObject], str | None]
 """Says why a model of this name cannot be used, if so."""
+PriceCheck = Callable[[str, JsonObject], bool]
+"""Says whether the price of a model of this name is known."""
 
 
 @value
@@ -89,12 +91,14 @@ class Pipeline:
         consent: Consent,
         storable: Storable,
         why_no_model: ModelCheck,
+        has_price: PriceCheck,
     ) -> None:
         self.hook = _with_replaced(hook, gathered)
         self.ctx = ctx
         self.consent = consent
         self.storable = storable
         self.why_no_model = why_no_model
+        self.has_price = has_price
         self.states = list(states)
         self.changed: dict[int, object] = {}
         self.errors: list[Event] = []
@@ -269,7 +273,7 @@ def _switch(run: Pipeline, entry: Entry, answer: SwitchModel[object]) -> None:
     problem = run.why_no_model(answer.model, options)
     if problem is not None:
         raise BrokenPlugin(entry.seat.key, run.hook.moment, f"it chose a model that cannot be used: {problem}")
-    switch = Switch(answer.model, options, entry.seat.key)
+    switch = Switch(answer.model, options, entry.seat.key, run.has_price(answer.model, options))
     run.gathered = run.gathered.but(switch=switch)
 
 

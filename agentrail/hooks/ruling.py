@@ -35,6 +35,8 @@ class Switch(Value):
     """With which options of its provider."""
     plugin: str
     """Who chose."""
+    priced: bool = False
+    """Whether its price is known."""
 
 
 @value

@@ -10,10 +10,8 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin, Priority
 from agentrail.hooks.records import AfterTurn, BeforeRequest, BeforeTool
 from agentrail.values.json import freeze
-from agentrail.values.messages import History, size_of
-
-CHARS_PER_TOKEN = 4
-"""How many characters a token is taken for before the provider has counted."""
+from agentrail.values.messages import total_size
+from agentrail.values.stream import CHARS_PER_TOKEN
 
 
 @frozen
@@ -74,21 +72,21 @@ class BudgetGuard(Plugin[Spent]):
         return evolve(state, warned=frozenset())
 
     def _unpriced(self, ctx: Context) -> str | None:
-        if self.max_usd is None or ctx.price_known or self.unknown_price == "allow":
+        if self.max_usd is None or self.unknown_price == "allow":
             return None
-        return (
-            f"the price of `{ctx.model}` is not known, so max_usd={self.max_usd} cannot be kept; "
-            'limit tokens instead, or say unknown_price="allow"'
-        )
+        advice = f'so max_usd={self.max_usd} cannot be kept; limit tokens instead, or say unknown_price="allow"'
+        if not ctx.price_known:
+            return f"the price of `{ctx.model}`, or of a model that it may fall back to, is not known, {advice}"
+        if ctx.cost_usd is None and not ctx.usage.is_nothing:
+            return f"what the session has cost so far is not known, {advice}"
+        return None
 
     def before_request(self, hook: BeforeRequest, state: Spent, ctx: Context) -> Continue[Spent] | Abort[Spent]:
         """Count the request, and reserve what it will read."""
         problem = self._unpriced(ctx)
         if problem is not None:
             return Abort(problem)
-        messages = hook.messages
-        size = messages.size if isinstance(messages, History) else sum(size_of(message) for message in messages)
-        reserved = size // CHARS_PER_TOKEN
+        reserved = total_size(hook.messages) // CHARS_PER_TOKEN
         new = evolve(state, rounds=state.rounds + 1, turn_rounds=state.turn_rounds + 1)
         uses: list[tuple[str, float | None, float]] = [
             ("max_tokens", self.max_tokens, ctx.usage.total_tokens + reserved),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeAlias, runtime_checkable
 
-from agentrail.values.json import JsonObject
+from agentrail.values.json import Json, JsonObject
 from agentrail.values.messages import Message
 from agentrail.values.stream import Chunk, ModelRequest, Response
 from agentrail.values.value import Value, value
@@ -27,6 +27,13 @@ class Model(Protocol):
         Raises `TransientModelError`, `PermanentModelError` or `ContextOverflow`; it is cancelled at any await.
         """
         ...
+
+
+ChainLink: TypeAlias = str | Model | tuple[str | Model, Mapping[str, Json]]
+"""A model by its name or itself, or one of both with options for its provider."""
+
+ModelChain: TypeAlias = ChainLink | Sequence[ChainLink]
+"""A model, or several: each is asked when those before it cannot answer."""
 
 
 @runtime_checkable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 import trio
@@ -11,15 +11,14 @@ import trio
 from agentrail.core.inputs import AnyInput, AskSettled
 from agentrail.errors import NotReadable
 from agentrail.hooks.asks import AskAnswer, AskRequest, CallModel, CallService, Failed, Ok, ReadFile, RunTool
-from agentrail.ports.model import Model
 from agentrail.ports.sandbox import KIB, Sandbox
 from agentrail.ports.tool import Service, Tool, ToolContext
-from agentrail.runtime.border import CRASHES, described, fit_response, traced
+from agentrail.runtime.border import CRASHES, described, traced
 from agentrail.runtime.calls import execute
 from agentrail.values.content import Text, text_of
 from agentrail.values.json import JsonObject, freeze, thaw
 from agentrail.values.messages import UserMessage
-from agentrail.values.stream import Chunk, ModelRequest
+from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.tools import Err, result_text
 from agentrail.values.tools import Ok as ToolOk
 from agentrail.values.usage import NOTHING_USED, Usage
@@ -33,17 +32,17 @@ MAX_READ: Final = 1024 * KIB
 class World:
     """What a session's plugins can reach through `Ask`."""
 
-    __slots__ = ("model", "options", "sandbox", "services", "tool")
+    __slots__ = ("ask_model", "options", "sandbox", "services", "tool")
 
     def __init__(
         self,
-        model: Callable[[str], Model],
+        ask_model: Callable[[ModelRequest], Awaitable[Response]],
         options: Callable[[str], JsonObject],
         tool: Callable[[str], Tool],
         sandbox: Sandbox,
         services: Mapping[str, Service],
     ) -> None:
-        self.model = model
+        self.ask_model = ask_model
         self.options = options
         self.tool = tool
         self.sandbox = sandbox
@@ -80,7 +79,7 @@ async def _answer(request: AskRequest, model: str, world: World, ctx: ToolContex
             name = request.model or model
             prompt = (UserMessage((Text(request.prompt),)),)
             asked = ModelRequest(name, prompt, request.system, may_call=False, options=world.options(name))
-            response = fit_response(await world.model(name).stream(asked, _unheard))
+            response = await world.ask_model(asked)
             return Ok(text_of(response.parts)), response.usage
         case RunTool():
             result = await execute(world.tool(request.name), request.args, ctx)
@@ -103,7 +102,3 @@ async def _text_of_file(sandbox: Sandbox, path: str) -> str:
     if content.size > MAX_READ:
         raise NotReadable(path, f"it is larger than {MAX_READ} bytes")
     return content.data.decode()
-
-
-def _unheard(_: Chunk) -> None:
-    """Nobody listens to a judge while it thinks."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agentrail.core.inputs import AnyInput
     from agentrail.core.state import Prompt, State
     from agentrail.hooks.seats import Seat
-    from agentrail.ports.model import Model
+    from agentrail.ports.model import ModelChain
     from agentrail.ports.tool import Tool
     from agentrail.runtime import commands
     from agentrail.runtime.bus import Subscription
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from agentrail.values.messages import Message
 
     AsTool: TypeAlias = Callable[[object], Tool]
-    ModelNames: TypeAlias = Callable[[Session, str | Model, JsonObject], str]
+    Choose: TypeAlias = Callable[[Session, ModelChain, JsonObject], commands.SwitchModelSent]
     Prepare: TypeAlias = Callable[[], None]
 else:  # what only a living session needs is imported with the first one
     commands = LazyModule("agentrail.runtime.commands")
@@ -48,12 +48,12 @@ PLUGIN_WANTED = "its class, or the key that it was given"
 class SessionHandle:
     """Talk to one session: every call returns when it is durable and accepted, or raises why it was refused."""
 
-    __slots__ = ("_as_tool", "_models", "_session")
+    __slots__ = ("_as_tool", "_choose", "_session")
 
-    def __init__(self, session: Session, as_tool: AsTool, models: ModelNames) -> None:
+    def __init__(self, session: Session, as_tool: AsTool, choose: Choose) -> None:
         self._session = session
         self._as_tool = as_tool
-        self._models = models
+        self._choose = choose
 
     def __repr__(self) -> str:
         return f"<SessionHandle {self.id!r} {self._session.state.phase.value}>"
@@ -156,11 +156,10 @@ class SessionHandle:
 
     # Changing
 
-    async def switch_model(self, model: str | Model, *, command: str | None = None, **provider_options: Json) -> None:
-        """Use another model: from the next prompt on, or from the next turn if one is open."""
-        options = freeze_object(provider_options)
-        name = self._models(self._session, model, options)
-        await self._user(commands.SwitchModelSent(name, options), command)
+    async def switch_model(self, model: ModelChain, *, command: str | None = None, **provider_options: Json) -> None:
+        """Use another model, or chain of models: from the next prompt on, or from the next turn if one is open."""
+        chosen = self._choose(self._session, model, freeze_object(provider_options))
+        await self._user(chosen, command)
 
     async def attach_tools(self, *tools: object, command: str | None = None) -> None:
         """Attach tools, all or none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 import trio
 
@@ -19,9 +20,13 @@ from agentrail.ports.web import Web
 from agentrail.runtime.calls import Calls
 from agentrail.runtime.clock import Clock
 from agentrail.runtime.gate import Gate
+from agentrail.runtime.limits import Limits
 from agentrail.runtime.threads import Threads
 from agentrail.runtime.timers import Timers
 from agentrail.runtime.watchdog import Watchdog
+from agentrail.values.json import JsonObject
+from agentrail.values.limits import Limit
+from agentrail.values.usage import Usage
 
 
 class House:
@@ -33,6 +38,7 @@ class House:
         "compactor",
         "gate",
         "journal",
+        "limits",
         "model",
         "nursery",
         "random",
@@ -49,6 +55,7 @@ class House:
         model: Callable[[str], Model],
         compactor: Compactor,
         gate: Gate,
+        limits: Mapping[str, Limit],
         random_: random.Random,
     ) -> None:
         self.nursery = nursery
@@ -62,6 +69,19 @@ class House:
         self.threads = Threads()
         self.timers = Timers()
         self.watchdog = Watchdog()
+        self.limits = Limits(limits, self.timers)
+
+
+class Prices(Protocol):
+    """Knows what models cost."""
+
+    def knows(self, model: str, options: JsonObject) -> bool:
+        """Whether the price of *model* with *options* is known."""
+        ...
+
+    def priced(self, model: str, options: JsonObject, usage: Usage) -> Usage:
+        """Return *usage* with its cost; that is `None` where no price is known."""
+        ...
 
 
 class Surroundings:
@@ -101,7 +121,7 @@ class Surroundings:
 class Outfit:
     """The code of one session: its plugins, tools and services, where these work, and how tools are checked."""
 
-    __slots__ = ("_revision", "judge", "models", "services", "sources", "surroundings", "tools", "validator")
+    __slots__ = ("_revision", "judge", "models", "prices", "services", "sources", "surroundings", "tools", "validator")
 
     def __init__(
         self,
@@ -111,6 +131,7 @@ class Outfit:
         services: Mapping[str, Service],
         surroundings: Surroundings,
         validator: Callable[[Tool], Validator],
+        prices: Prices,
         sources: tuple[ToolSource, ...] = (),
     ) -> None:
         self._revision = 0
@@ -120,6 +141,7 @@ class Outfit:
         self.services = services
         self.surroundings = surroundings
         self.validator = validator
+        self.prices = prices
         self.sources = sources
 
     def next_revision(self) -> int:

@@ -18,7 +18,7 @@ from agentrail.errors import AgentrailError, UnknownTool
 from agentrail.ports.model import Model
 from agentrail.ports.tool import Tool, ToolContext, unheard
 from agentrail.runtime.asks import RunningAsk, World
-from agentrail.runtime.border import CRASHES, described
+from agentrail.runtime.border import CRASHES, described, fit_response
 from agentrail.runtime.bus import Bus
 from agentrail.runtime.calls import RunningCall
 from agentrail.runtime.jobs import BackgroundJobs
@@ -28,11 +28,15 @@ from agentrail.runtime.streams import Stream
 from agentrail.runtime.threads import CallThreads
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import EMPTY, JsonObject
-from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial
+from agentrail.values.stream import NOTHING_YET, Chunk, Failure, FailureKind, ModelRequest, Partial, Response
 
 log = logging.getLogger("agentrail.plugin")
 
 LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+def unlistened(_: Chunk) -> None:
+    """Nobody listens to a judge while it thinks."""
 
 
 class Performer:
@@ -138,16 +142,27 @@ class Performer:
 
     def start_request(self, effect: effects.StartRequest) -> None:
         """Send a request in a task of its own."""
-        stream = self._stream = Stream(effect.request, self._house.clock, self._bus.whisper, self._post)
-        request_id = effect.request.request_id
+        request = effect.request
+        price = partial(self._outfit.prices.priced, request.model, request.options)
+        stream = self._stream = Stream(
+            request, self._house.clock, self._bus.whisper, self._post, price, inline_tags=effect.inline_tags
+        )
+        request_id = request.request_id
         try:
-            model = self.model(effect.request.model)
+            model = self.model(request.model)
         except AgentrailError as error:
             failure = Failure(FailureKind.PERMANENT, type(error).__name__, str(error))
             self._post(StreamCut(request_id, NOTHING_YET, failure))
             return
-        self._house.nursery.start_soon(stream.run, model)
+        self._house.nursery.start_soon(stream.run, model, self._session_id, self._house.limits)
         self._watch(stream, effect.stall_timeout)
+
+    async def _ask_model(self, request: ModelRequest) -> Response:
+        """Make a request that a plugin has asked for; nobody hears what comes before its end."""
+        response = fit_response(
+            await self._house.limits.stream(self._session_id, self.model(request.model), request, unlistened)
+        )
+        return response.but(usage=self._outfit.prices.priced(request.model, request.options, response.usage))
 
     def _watch(self, stream: Stream, timeout: float) -> None:
         """Look at *stream* when it may have stalled."""
@@ -159,7 +174,9 @@ class Performer:
         if self._stream is not stream or stream.closed or stream.ended:
             return
         now = self._house.clock.now()
-        if now >= stream.last + timeout:
+        if stream.waiting:
+            stream.last = now
+        elif now >= stream.last + timeout:
             self._post(stream.stalled(now))
             stream.last = now
         self._watch(stream, timeout)
@@ -250,7 +267,7 @@ class Performer:
         """Do what a plugin asked for in a task of its own."""
         ask = self._asks[effect.ask_id] = RunningAsk(effect.ask_id)
         world = World(
-            self.model, self._model_options, self._tool, self._outfit.surroundings.sandbox, self._outfit.services
+            self._ask_model, self._model_options, self._tool, self._outfit.surroundings.sandbox, self._outfit.services
         )
         threads = CallThreads(self._house.threads, type(effect.request).__name__)
         ctx = self._context(effect.ask_id, f"{self._session_id}/{effect.ask_id}", unheard, threads)

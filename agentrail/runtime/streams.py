@@ -7,14 +7,24 @@ from collections.abc import Callable
 
 import trio
 
+from agentrail.core.inline import TagFilter, Tagged
 from agentrail.core.inputs import AnyInput, StreamBegan, StreamCut, StreamEnded, StreamStalled
-from agentrail.errors import ContextOverflow, ModelError, PermanentModelError, TransientModelError
+from agentrail.errors import (
+    ContextOverflow,
+    ModelError,
+    ModelMissing,
+    PermanentModelError,
+    QuotaSpent,
+    TransientModelError,
+)
 from agentrail.ports.model import Model
 from agentrail.runtime.border import CRASHES, described, fit_response, mended
 from agentrail.runtime.clock import Clock
+from agentrail.runtime.limits import Limits
 from agentrail.values.events.envelope import Event
-from agentrail.values.events.response import MessageDelta, MessageStart, ThinkingDelta, ThinkingStart
+from agentrail.values.events.response import MessageDelta, MessageStart, StatusUpdate, ThinkingDelta, ThinkingStart
 from agentrail.values.stream import (
+    CHARS_PER_TOKEN,
     CallChunk,
     Chunk,
     Failure,
@@ -27,13 +37,11 @@ from agentrail.values.stream import (
 )
 from agentrail.values.usage import NOTHING_USED, Usage
 
+Price = Callable[[Usage], Usage]
 Whisper = Callable[[Event, int], None]
 Post = Callable[[AnyInput], None]
 
 log = logging.getLogger("agentrail.model")
-
-CHARS_PER_TOKEN = 4
-"""How many characters a token is taken for where the provider has not counted."""
 
 KINDS: tuple[tuple[type[ModelError], FailureKind], ...] = (
     (ContextOverflow, FailureKind.OVERFLOW),
@@ -42,6 +50,9 @@ KINDS: tuple[tuple[type[ModelError], FailureKind], ...] = (
     (ModelError, FailureKind.PERMANENT),
 )
 """What can be done about each error of a model, the first that fits."""
+
+HERE_ALONE: tuple[type[ModelError], ...] = (ModelMissing, QuotaSpent)
+"""Permanent errors for which the next model of a chain is asked; any other would only hide a mistake."""
 
 
 class Stream:
@@ -53,10 +64,12 @@ class Stream:
         "_held_back",
         "_open",
         "_post",
+        "_price",
+        "_tags",
         "_text",
         "_thinking",
         "_thought",
-        "_unheard",
+        "_uncounted",
         "_usage",
         "_whisper",
         "closed",
@@ -64,24 +77,37 @@ class Stream:
         "last",
         "request",
         "scope",
+        "waiting",
     )
 
-    def __init__(self, request: ModelRequest, clock: Clock, whisper: Whisper, post: Post) -> None:
+    def __init__(
+        self,
+        request: ModelRequest,
+        clock: Clock,
+        whisper: Whisper,
+        post: Post,
+        price: Price,
+        *,
+        inline_tags: bool = False,
+    ) -> None:
         self._post = post
+        self._price = price
+        self._tags = TagFilter() if inline_tags else None
         self._clock = clock
         self._whisper = whisper
         self.request = request
         self.scope = trio.CancelScope()
         self.closed = False
         self.ended = False
+        self.waiting = False
         self.last = clock.now()
         self._began = False
         self._thought = False
         self._open = False
-        self._held_back: list[Chunk] = []
+        self._held_back: list[Event] = []
         self._text: list[str] = []
         self._thinking: list[str] = []
-        self._unheard = 0
+        self._uncounted = 0
         self._usage: Usage | None = None
 
     def cut(self) -> None:
@@ -96,52 +122,60 @@ class Stream:
 
     def partial(self) -> Partial:
         """Return what has come so far; what the provider has not counted is estimated."""
-        text, thinking = "".join(self._text), "".join(self._thinking)
-        usage = self._usage
-        if usage is None:
-            written = -(-(len(text) + len(thinking) + self._unheard) // CHARS_PER_TOKEN)
-            usage = Usage(0, written, estimated=True) if written else NOTHING_USED
-        return Partial(text, thinking, usage)
+        return Partial("".join(self._text), "".join(self._thinking), self._price(self._used()))
+
+    def _used(self) -> Usage:
+        written = -(-self._uncounted // CHARS_PER_TOKEN)
+        if self._usage is None:
+            read = self.request.size // CHARS_PER_TOKEN
+            return Usage(read, written, estimated=True) if written else NOTHING_USED
+        if not written:
+            return self._usage
+        return self._usage.but(output_tokens=self._usage.output_tokens + written, estimated=True)
 
     def emit(self, chunk: Chunk) -> None:
         """Take a chunk: publish it if the stream is open, keep it until then."""
         if self.closed or self.ended:
             return
-        self.last = now = self._clock.now()
+        self.last = self._clock.now()
         if isinstance(chunk, TextChunk):
-            if not chunk.text.isascii():
-                chunk = TextChunk(mended(chunk.text))
-            self._text.append(chunk.text)
+            self._uncounted += len(chunk.text)
+            text = chunk.text if chunk.text.isascii() else mended(chunk.text)
+            if self._tags is None:
+                self._write(text)
+            else:
+                self._write(*self._tags.feed(text))
         elif isinstance(chunk, ThinkingChunk):
-            if not chunk.text.isascii():
-                chunk = ThinkingChunk(mended(chunk.text))
-            self._thinking.append(chunk.text)
-        else:
-            self._count(chunk)
-            return
+            self._uncounted += len(chunk.text)
+            text = chunk.text if chunk.text.isascii() else mended(chunk.text)
+            self._thinking.append(text)
+            if not self._thought:
+                self._thought = True
+                self._say(ThinkingStart())
+            self._say(ThinkingDelta(text))
+        elif isinstance(chunk, UsageChunk):
+            self._usage = chunk.usage
+            self._uncounted = 0
+        elif isinstance(chunk, CallChunk):
+            self._uncounted += len(chunk.text)
+
+    def _write(self, *pieces: str | Tagged) -> None:
+        """Let pieces of the text be heard; a title is the machine's to report."""
+        for piece in pieces:
+            if isinstance(piece, str):
+                self._text.append(piece)
+                self._say(MessageDelta(piece))
+            elif piece.tag == "status":
+                self._say(StatusUpdate(piece.text))
+
+    def _say(self, event: Event) -> None:
         if self._open:
-            self._say(chunk, self._clock.ms(now))
+            self._whisper(event, self._clock.ms(self.last))
             return
-        self._held_back.append(chunk)
+        self._held_back.append(event)
         if not self._began:
             self._began = True
             self._post(StreamBegan(self.request.request_id))
-
-    def _count(self, chunk: Chunk) -> None:
-        """Take what nobody hears: it counts for the usage, and any chunk is a sign of life."""
-        if isinstance(chunk, UsageChunk):
-            self._usage = chunk.usage
-        elif isinstance(chunk, CallChunk):
-            self._unheard += len(chunk.text)
-
-    def _say(self, chunk: Chunk, at: int) -> None:
-        if isinstance(chunk, TextChunk):
-            self._whisper(MessageDelta(chunk.text), at)
-        elif isinstance(chunk, ThinkingChunk):
-            if not self._thought:
-                self._thought = True
-                self._whisper(ThinkingStart(), at)
-            self._whisper(ThinkingDelta(chunk.text), at)
 
     def open(self) -> None:
         """Let the deltas out: those that came before, then each as it comes."""
@@ -151,20 +185,28 @@ class Stream:
         at = self._clock.now_ms()
         self._whisper(MessageStart(self.request.request_id), at)
         held_back, self._held_back = self._held_back, []
-        for chunk in held_back:
-            self._say(chunk, at)
+        for event in held_back:
+            self._whisper(event, at)
 
-    async def run(self, model: Model) -> None:
+    def sent(self) -> None:
+        """Take note that the request goes out: what it waited for before is no stall."""
+        self.waiting = False
+        self.last = self._clock.now()
+
+    async def run(self, model: Model, session_id: str, limits: Limits) -> None:
         """Make the request; post that it began, and exactly one end."""
         request_id = self.request.request_id
         closing: AnyInput | None = None
         failure = Failure(FailureKind.TRANSIENT, "Cancelled", "the request was cancelled")
         try:
             with self.scope:
-                closing = StreamEnded(request_id, fit_response(await model.stream(self.request, self.emit)))
+                self.waiting = True
+                response = fit_response(await limits.stream(session_id, model, self.request, self.emit, self.sent))
+                if self._tags is not None and not self.closed:
+                    self._write(*self._tags.end())
+                closing = StreamEnded(request_id, response.but(usage=self._price(response.usage)))
         except ModelError as error:
-            kind = next(kind for cls, kind in KINDS if isinstance(error, cls))
-            failure = Failure(kind, type(error).__name__, mended(str(error)), error.retry_after)
+            failure = failure_of(error)
         except CRASHES as error:
             log.exception("model `%s` raised", self.request.model)
             failure = Failure(FailureKind.PERMANENT, type(error).__name__, described(error))
@@ -175,3 +217,9 @@ class Stream:
     def stalled(self, now: float) -> StreamStalled:
         """Return the input that says that no chunk has come for a while."""
         return StreamStalled(self.request.request_id, round(now - self.last, 3), self.partial())
+
+
+def failure_of(error: ModelError) -> Failure:
+    """Return *error* of a model as the machine is told of it."""
+    kind = next(kind for cls, kind in KINDS if isinstance(error, cls))
+    return Failure(kind, type(error).__name__, mended(str(error)), error.retry_after, isinstance(error, HERE_ALONE))

@@ -201,3 +201,8 @@ class History(Sequence[Message]):
 
 
 EMPTY_HISTORY = History()
+
+
+def total_size(messages: Sequence[Message]) -> int:
+    """Return about how many characters *messages* are for the model."""
+    return messages.size if isinstance(messages, History) else sum(map(size_of, messages))

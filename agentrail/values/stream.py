@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from agentrail.values.content import Said, ToolCall
 from agentrail.values.json import EMPTY, JsonObject
-from agentrail.values.messages import Message, StopReason
+from agentrail.values.messages import Message, StopReason, total_size
 from agentrail.values.tools import ToolSpec
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Value, value
+
+CHARS_PER_TOKEN: Final = 4
+"""How many characters a token is taken for where the provider has not counted."""
 
 
 @value
@@ -36,6 +39,11 @@ class ModelRequest(Value):
     """Whose request it is."""
     request_id: str = ""
     """Unique in the session; attempts are requests of their own."""
+
+    @property
+    def size(self) -> int:
+        """About how many characters the model reads, without the schemas of the tools."""
+        return len(self.system) + sum(len(text) for _, text in self.sections) + total_size(self.messages)
 
 
 @value
@@ -129,3 +137,5 @@ class Failure(Value):
     """What the provider said."""
     retry_after: float | None = None
     """Seconds the provider asks us to wait."""
+    here_alone: bool = False
+    """Whether a permanent failure is of this model alone, so that the next of a chain is asked."""

@@ -21,6 +21,8 @@ class Usage(Value):
     """What it cost; `None` where a price is unknown, never 0 for that."""
     estimated: bool = False
     """Whether any part was counted by us because the provider did not say."""
+    cache_write_tokens: int = 0
+    """How many of the input tokens were put into the provider's cache, for which some charge more."""
 
     @property
     def total_tokens(self) -> int:
@@ -47,6 +49,7 @@ class Usage(Value):
             self.reasoning_tokens + other.reasoning_tokens,
             (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None,
             self.estimated or other.estimated,
+            self.cache_write_tokens + other.cache_write_tokens,
         )
 
     def minus(self, earlier: Usage) -> Usage:
@@ -60,6 +63,7 @@ class Usage(Value):
             self.reasoning_tokens - earlier.reasoning_tokens,
             (self.cost_usd or 0.0) - (earlier.cost_usd or 0.0) if known else cost,
             self.estimated,
+            self.cache_write_tokens - earlier.cache_write_tokens,
         )
 
 

@@ -127,7 +127,9 @@ class ModelSwitched(Event):
     provider_opts_changed: bool
     """Whether options of the provider changed with it."""
     by: str | None = None
-    """The plugin that chose; `None`: a caller."""
+    """The plugin that chose; `None`: a caller, or the chain."""
+    reason: str | None = None
+    """The failure for which the chain went on to it, for the rest of the turn; `None`: it was chosen."""
 
 
 @value

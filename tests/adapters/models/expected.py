@@ -27,7 +27,7 @@ RESPONSES: Final = {
             ToolCall("", "lamps", provider_id="toolu_02"),
         ),
         StopReason.TOOL_CALLS,
-        Usage(442, 65, 400, 20),
+        Usage(442, 65, 400, 20, cache_write_tokens=30),
     ),
     "anthropic_refusal": Response((Text("That I will"),), (), StopReason.REFUSED, Usage(9, 4)),
     "anthropic_cut": Response(

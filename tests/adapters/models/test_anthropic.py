@@ -107,9 +107,9 @@ def test_counts_are_sums_and_what_is_left_out_stays() -> None:
         for chunk in decoder.feed(event({"type": "message_start", "message": {"usage": usage}}))
     ]
     assert counted == [
-        UsageChunk(Usage(123, 1, 100)),
-        UsageChunk(Usage(123, 9, 100)),
-        UsageChunk(Usage(124, 9, 100)),
+        UsageChunk(Usage(123, 1, 100, cache_write_tokens=20)),
+        UsageChunk(Usage(123, 9, 100, cache_write_tokens=20)),
+        UsageChunk(Usage(124, 9, 100, cache_write_tokens=20)),
     ]
 
 

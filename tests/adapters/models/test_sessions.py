@@ -107,9 +107,9 @@ async def test_a_session_talks_thinks_calls_tools_and_counts() -> None:
         ),
         MODEL,
         StopReason.TOOL_CALLS,
-        Usage(442, 65, 400, 20),
+        Usage(442, 65, 400, 20, cache_write_tokens=30),
     )
-    assert session.status().usage == Usage(447, 72, 400, 20)
+    assert session.status().usage == Usage(447, 72, 400, 20, cache_write_tokens=30)
     assert (asked.target, asked.headers["x-api-key"], asked.headers["anthropic-version"]) == (
         "/v1/messages",
         KEY,

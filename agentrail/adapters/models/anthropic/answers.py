@@ -162,8 +162,9 @@ class MessageDecoder:
     def _usage(self) -> Usage:
         counts = {name: self._counts.get(name, 0) for name in (*_COUNTS, "thinking_tokens")}
         cached = counts["cache_read_input_tokens"]
-        read = counts["input_tokens"] + counts["cache_creation_input_tokens"] + cached
-        return Usage(read, counts["output_tokens"], cached, counts["thinking_tokens"])
+        cache_write = counts["cache_creation_input_tokens"]
+        read = counts["input_tokens"] + cache_write + cached
+        return Usage(read, counts["output_tokens"], cached, counts["thinking_tokens"], cache_write_tokens=cache_write)
 
 
 def _said(block: Block) -> Said | None:

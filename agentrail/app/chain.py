@@ -1,0 +1,44 @@
+"""Chains of models: the first is asked, each other one when those before it cannot answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, TypeAlias, TypeGuard, cast
+
+from agentrail.errors import BadSpec
+from agentrail.ports.model import Model, ModelChain
+from agentrail.values.json import Json, JsonObject, freeze_object
+
+Link: TypeAlias = tuple[str | Model, JsonObject]
+"""A model and the options for its provider."""
+
+PAIR: Final = 2
+"""How many items a model with its options has."""
+
+
+def is_model(found: object) -> bool:
+    """Whether *found* can serve as a model."""
+    return callable(getattr(found, "stream", None)) and isinstance(getattr(found, "name", None), str)
+
+
+def _is_pair(found: object) -> TypeGuard[tuple[str | Model, Mapping[str, Json]]]:
+    return isinstance(found, tuple) and len(found) == PAIR and isinstance(found[1], Mapping)
+
+
+def chain_of(model: ModelChain, options: Mapping[str, Json]) -> tuple[Link, ...]:
+    """Return the models of a chain, each with its options; *options* are those of the first.
+
+    A key in them is one of the first model's provider, so no other model is given them.
+    """
+    given: list[object] = [model]
+    if isinstance(model, list | tuple) and not _is_pair(model):
+        given = list(cast("list[object]", model))
+    links: list[Link] = []
+    for place, found in enumerate(given):
+        if not _is_pair(found):
+            links.append((cast("str | Model", found), freeze_object(options if place == 0 else {})))
+        elif options and place == 0:
+            raise BadSpec("model_options", "are given beside those in `model`; give the first model's in one place")
+        else:
+            links.append((found[0], freeze_object(found[1])))
+    return tuple(links)

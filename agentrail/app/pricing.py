@@ -1,0 +1,74 @@
+"""What a session's models cost: by its own prices, by what the provider says, by what is published, in this order."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+from agentrail.adapters.prices import published_cost
+from agentrail.runtime.border import CRASHES
+from agentrail.values.json import JsonObject
+from agentrail.values.prices import Price
+from agentrail.values.usage import Usage
+
+log = logging.getLogger("agentrail.prices")
+
+PriceFunction: TypeAlias = Callable[[str, Usage], float | None]
+"""Returns what some usage of the model of a name costs, in US dollars; `None`: it does not know."""
+
+Prices: TypeAlias = Mapping[str, Price] | PriceFunction
+"""Prices of one's own: by the names of models, or a function."""
+
+ANY: Final = Usage(1, 1)
+"""Some usage, to see whether there is a price."""
+
+
+class PriceList:
+    """Knows what a session's models cost."""
+
+    __slots__ = ("_own",)
+
+    def __init__(self, own: Prices) -> None:
+        self._own = own
+
+    def knows(self, model: str, options: JsonObject) -> bool:
+        """Whether the price of *model* with *options* is known."""
+        return self._cost(model, options, ANY) is not None
+
+    def priced(self, model: str, options: JsonObject, usage: Usage) -> Usage:
+        """Return *usage* with its cost."""
+        if usage.is_nothing:
+            return usage
+        cost = self._cost(model, options, usage)
+        return usage if cost == usage.cost_usd else usage.but(cost_usd=cost)
+
+    def _cost(self, model: str, options: JsonObject, usage: Usage) -> float | None:
+        own = self._own_cost(model, usage)
+        if own is not None:
+            return own
+        if usage.cost_usd is not None or options.get("base_url"):
+            return usage.cost_usd  # at an address of one's own, nobody has published a price
+        return published_cost(model, usage)
+
+    def _own_cost(self, model: str, usage: Usage) -> float | None:
+        if isinstance(self._own, Mapping):
+            price = self._own.get(model)
+            return None if price is None else price.cost(usage)
+        try:
+            found: object = self._own(model, usage)
+        except CRASHES:
+            log.exception("the price of `%s` cannot be told", model)
+            return None
+        return as_cost(found, model)
+
+
+def as_cost(found: object, model: str) -> float | None:
+    """Return what a function of prices has returned, if it is a cost."""
+    if found is None:
+        return None
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found < math.inf:
+        log.error("the price of `%s` cannot be told: %.80r is no cost", model, found)
+        return None
+    return float(found)

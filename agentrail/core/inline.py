@@ -1,0 +1,106 @@
+"""Inline tags: `<status>` and `<title>` are cut out of a text, however it comes in pieces.
+
+A tag is an opening, at most `LONGEST` characters, and its closing; anything else is text, so nothing is held back for
+long, and nothing is lost.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentrail.values.content import Said, Text
+from agentrail.values.value import Value, value
+
+TAGS: Final = ("status", "title")
+"""The tags there are."""
+
+LONGEST: Final = 200
+"""Characters that may stand between the opening of a tag and its closing."""
+
+TITLE: Final = 60
+"""Characters of a title; what is longer is cut."""
+
+
+@value
+class Tagged(Value):
+    """What stood in a tag."""
+
+    tag: str
+    """Which tag."""
+    text: str
+    """The text in it."""
+
+
+class TagFilter:
+    """Cuts the tags out of one response; the pieces may be cut anywhere."""
+
+    __slots__ = ("_kept",)
+
+    def __init__(self) -> None:
+        self._kept = ""
+
+    def feed(self, piece: str) -> list[str | Tagged]:
+        """Take the next piece; return what is certain by now, in order."""
+        return self._cut(self._kept + piece, last=False)
+
+    def end(self) -> list[str | Tagged]:
+        """Return what was kept back: nothing comes behind it."""
+        return self._cut(self._kept, last=True)
+
+    def _cut(self, text: str, *, last: bool) -> list[str | Tagged]:
+        certain: list[str | Tagged] = []
+        begin = look = 0
+        while (look := text.find("<", look)) >= 0:
+            found = _tag_at(text, look)
+            if isinstance(found, Tagged):
+                certain += (text[begin:look], found.but(text=found.text.strip()))
+                begin = look = look + len(found.text) + 2 * len(found.tag) + len("<></>")
+            elif found and not last:
+                break
+            else:
+                look += 1
+        if look < 0:
+            look = len(text)
+        self._kept = text[look:]
+        certain.append(text[begin:look])
+        return [piece for piece in certain if piece]
+
+
+def _tag_at(text: str, place: int) -> Tagged | bool:
+    """Return the tag that begins at *place*, or whether one may still come of what stands there."""
+    for tag in TAGS:
+        opening, closing = f"<{tag}>", f"</{tag}>"
+        inside = place + len(opening)
+        if inside > len(text):
+            if opening.startswith(text[place:]):
+                return True
+        elif text.startswith(opening, place):
+            end = text.find(closing, inside, inside + LONGEST + len(closing))
+            if end >= 0:
+                return Tagged(tag, text[inside:end])
+            return len(text) < inside + LONGEST + len(closing)
+    return False
+
+
+def without_tags(parts: tuple[Said, ...]) -> tuple[tuple[Said, ...], tuple[Tagged, ...]]:
+    """Return *parts* of a whole response without their tags, and the tags; a part with nothing else goes."""
+    cutter = TagFilter()
+    left: list[Said] = []
+    tags: list[Tagged] = []
+    ends = max((place for place, part in enumerate(parts) if isinstance(part, Text)), default=-1)
+    for place, part in enumerate(parts):
+        if not isinstance(part, Text):
+            left.append(part)
+            continue
+        pieces = [*cutter.feed(part.text), *(cutter.end() if place == ends else ())]
+        text = "".join(piece for piece in pieces if isinstance(piece, str))
+        tags += (piece for piece in pieces if isinstance(piece, Tagged))
+        if text:
+            left.append(part.but(text=text))
+    return tuple(left), tuple(tags)
+
+
+def title_in(tags: tuple[Tagged, ...]) -> str:
+    """Return the last title among *tags*, empty if there is none."""
+    titles = [found.text for found in tags if found.tag == "title" and found.text]
+    return " ".join(titles[-1].split())[:TITLE].rstrip() if titles else ""
