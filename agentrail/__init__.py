@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agentrail.app.process import run as run
     from agentrail.app.spec import SessionSpec as SessionSpec
     from agentrail.app.supervisor import Supervisor as Supervisor
     from agentrail.app.supervisor import open_supervisor as open_supervisor
@@ -39,6 +40,7 @@ _HOMES = {
     "SessionSpec": "agentrail.app.spec",
     "Supervisor": "agentrail.app.supervisor",
     "open_supervisor": "agentrail.app.supervisor",
+    "run": "agentrail.app.process",
     "tool": "agentrail.tools",
 }
 

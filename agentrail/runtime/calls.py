@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import cast
 
 import trio
@@ -60,6 +60,11 @@ class RunningCall:
     def name(self) -> str:
         """Which tool."""
         return self._started.name
+
+    @property
+    def key(self) -> str:
+        """Session and call."""
+        return self._started.key
 
     @property
     def immune(self) -> bool:
@@ -120,9 +125,9 @@ class Calls:
         if not self._running and self._empty is not None:
             self._empty.set()
 
-    def names(self) -> tuple[str, ...]:
-        """Return the tools whose calls have not ended."""
-        return tuple(sorted(call.name for call in self._running))
+    def names(self, known: Container[str]) -> tuple[str, ...]:
+        """Return the tools whose calls have not ended, each with its session and call; *known* ones are left out."""
+        return tuple(sorted(f"{call.name} ({call.key})" for call in self._running if call.name not in known))
 
     async def wait_empty(self) -> None:
         """Return when all have ended."""

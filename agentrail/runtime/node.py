@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, cast
 
 import trio
 
@@ -152,6 +152,10 @@ class Node:
                     child.state = "starting"
                 child.scope.deadline = trio.current_time() + child.start_timeout
                 await child.body.run(lambda: self._is_ready(child))
+        except trio.Cancelled:
+            child.end()
+            child.body.gone(None)
+            raise
         except BaseException as crash:
             if _ends_the_process(crash):
                 child.end()
@@ -342,5 +346,5 @@ def _not_started(child: Child) -> bool:
 
 def _ends_the_process(error: BaseException) -> bool:
     if isinstance(error, BaseExceptionGroup):
-        return any(_ends_the_process(part) for part in error.exceptions)
+        return any(_ends_the_process(part) for part in cast("BaseExceptionGroup[BaseException]", error).exceptions)
     return isinstance(error, trio.Cancelled | KeyboardInterrupt)

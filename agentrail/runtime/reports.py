@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from agentrail.runtime.border import described
 from agentrail.values.value import Value, value
 
@@ -79,7 +81,8 @@ def reason_of(error: BaseException, depth: int = 0) -> Reason:
     parts: tuple[Reason, ...] = ()
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if depth < MAX_DEPTH and isinstance(error, BaseExceptionGroup):
-        parts = tuple(reason_of(part, depth + 1) for part in error.exceptions[:MAX_WIDTH])
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        parts = tuple(reason_of(part, depth + 1) for part in group.exceptions[:MAX_WIDTH])
     behind = None if cause is None or depth >= MAX_DEPTH else reason_of(cause, depth + 1)
     return Reason(type(error).__name__, described(error), _where(error), parts, behind)
 

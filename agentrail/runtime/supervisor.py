@@ -115,7 +115,7 @@ class Sessions:
         left = self.house.threads.names()
         if left:
             log.warning("threads of tools that do not end are left behind: %s", ", ".join(left))
-        stubborn = [name for name in calls.names() if name not in left]
+        stubborn = calls.names(left)
         if stubborn:
             log.warning("tools that ignore their cancellation are waited for: %s", ", ".join(stubborn))
 

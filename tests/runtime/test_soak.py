@@ -1,0 +1,63 @@
+"""Many sessions one after the other: nothing of them is left."""
+
+import gc
+import os
+import threading
+import tracemalloc
+from pathlib import Path
+
+import trio
+
+from agentrail import SessionSpec, open_supervisor
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.ports.journal import Claim
+from agentrail.testing import ScriptedModel
+from tests.runtime.world import settle
+
+COUNT = 100_000 if os.environ.get("AGENTRAIL_PROFILE") == "campaign" else 5_000
+AT_ONCE = 50
+
+
+class Forgetful(MemoryJournal):
+    """Forgets a session when the next one comes: what it keeps is not what is measured."""
+
+    async def claim(self, session_id: str, owner: str) -> Claim:
+        if len(self._shelves) > AT_ONCE * 2:
+            for known in list(self._shelves)[:AT_ONCE]:
+                del self._shelves[known]
+        return await super().claim(session_id, owner)
+
+
+def held() -> tuple[int, int, int]:
+    """Return how many tasks, descriptors and threads there are."""
+    tasks = trio.lowlevel.current_statistics().tasks_living
+    return tasks, len(list(Path("/proc/self/fd").iterdir())), threading.active_count()
+
+
+async def test_nothing_is_left_of_sessions_that_were_started_and_stopped() -> None:
+    async with open_supervisor(journal=Forgetful()) as supervisor:
+
+        async def one(number: int) -> None:
+            session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"])), f"s{number}")
+            if number % 10 == 0:
+                await session.ask("go")
+            await session.stop()
+
+        async def many(first: int, count: int) -> None:
+            for start in range(first, first + count, AT_ONCE):
+                async with trio.open_nursery() as nursery:
+                    for number in range(start, start + AT_ONCE):
+                        nursery.start_soon(one, number)
+            await settle()
+            gc.collect()
+
+        await many(0, COUNT // 10)
+        before = held()
+        tracemalloc.start()
+        memory = tracemalloc.get_traced_memory()[0]
+        await many(COUNT // 10, COUNT - COUNT // 10)
+        grown = tracemalloc.get_traced_memory()[0] - memory
+        tracemalloc.stop()
+        assert held() == before
+        assert grown < 1024 * 1024
+        assert supervisor.sessions() == ()
