@@ -18,7 +18,6 @@ from agentrail.testing.cues import Script
 from agentrail.testing.generating import Calls, draw_cues, simpler_scripts
 from agentrail.testing.scripted import Cue, Saying
 from agentrail.testing.sources import Source
-from agentrail.testing.story import story
 from agentrail.testing.trace import Trace, simulate
 from agentrail.testing.vocabulary import PLAIN_WORDS, Vocabulary, vocabulary
 from agentrail.testing.writing import cue_code
@@ -56,7 +55,7 @@ class Conflict:
         names = [source.code(plugin) for plugin in self.plugins]
         who = " and ".join(names) or "No plugin at all"
         said = "breaks" if len(names) == 1 or not names else "together break"
-        lines = [f"{who} {said} `{_name(self.invariant)}`: {self.why}", "", "What happens:", "", story(self.trace), ""]
+        lines = [f"{who} {said} `{_name(self.invariant)}`: {self.why}", "", "What happens:", "", str(self.trace), ""]
         return "\n".join([*lines, "The same as a test:", "", self.snippet()])
 
     def snippet(self) -> str:

@@ -37,7 +37,7 @@ async def supervisor() -> AsyncGenerator[Supervisor]:
     from agentrail import open_supervisor  # noqa: PLC0415 - pytest loads this module in tests that have no agents
 
     async with open_supervisor(seed=0) as opened:
-        yield opened
+        yield opened  # noqa: ASYNC119 - pytest goes on behind it, whatever becomes of the test
 
 
 @pytest.fixture

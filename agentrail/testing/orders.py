@@ -15,7 +15,6 @@ from agentrail.testing.conflicts import Lore
 from agentrail.testing.generating import draw_cues, simpler_scripts
 from agentrail.testing.scripted import Cue
 from agentrail.testing.sources import Source
-from agentrail.testing.story import story
 from agentrail.testing.trace import Trace, simulate
 from agentrail.testing.vocabulary import vocabulary
 from agentrail.testing.writing import cue_code
@@ -53,7 +52,7 @@ class OrderMatters(Value):
         return (
             f"`{one}` and `{other}`: the order matters at `{self.hook}`; {how}\n"
             f"  script: {script}\n\n"
-            f"  {one} first:\n{_indented(story(here))}\n\n  {other} first:\n{_indented(story(there))}"
+            f"  {one} first:\n{_indented(str(here))}\n\n  {other} first:\n{_indented(str(there))}"
         )
 
 

@@ -40,8 +40,9 @@ from agentrail.core.step import Step, step
 from agentrail.errors import ModelError
 from agentrail.hooks.asks import Failed
 from agentrail.hooks.live import Live
-from agentrail.hooks.seats import in_order, refuse_twins, seat_for, unkeyed
-from agentrail.runtime.streams import KINDS
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.seats import Seat, in_order, refuse_twins, seat_for, unkeyed
+from agentrail.runtime.streams import failure_of
 from agentrail.testing.cues import (
     Aborted,
     Approved,
@@ -126,7 +127,7 @@ class Simulation:
         refuse_twins([key for key, _ in given])
         for key, plugin in given:
             self.judge.seat(key, 0, plugin if watch is None else watch.over(key, plugin))
-        seats = tuple(seat_for(key, plugin) for key, plugin in given)
+        seats = tuple(_seat(key, plugin) for key, plugin in given)
         if not as_given:
             seats = tuple(seats[place] for place in in_order(seats))
         tools: dict[str, Attached] = {}
@@ -211,7 +212,7 @@ class Simulation:
         if cue.chunks and not self.out.requests[request_id].began:
             self.send(StreamBegan(request_id))
         if isinstance(cue, Failing):
-            self.send(StreamCut(request_id, said(cue.chunks), failure_of(cue.error)))
+            self.send(StreamCut(request_id, said(cue.chunks), told(cue.error)))
         else:
             self.send(StreamStalled(request_id, 30.0, said(cue.chunks)))
         return True
@@ -309,18 +310,32 @@ class Simulation:
         raise EndlessError(self.script[self.cue])
 
 
+_SEATS: Final[dict[tuple[str, int], tuple[AnyPlugin, Seat]]] = {}
+
+
+def _seat(key: str, plugin: AnyPlugin) -> Seat:
+    """Return the seat of *plugin*, made once: reading its options takes as long as a turn."""
+    known = _SEATS.get((key, id(plugin)))
+    if known is not None and known[0] is plugin:
+        return known[1]
+    if len(_SEATS) >= MOST:
+        _SEATS.clear()
+    seat = seat_for(key, plugin)
+    _SEATS[key, id(plugin)] = plugin, seat
+    return seat
+
+
 def called(script: Script) -> list[ToolSpec]:
     """Return a plain tool for each name that *script* calls."""
     calls = (call for cue in script if isinstance(cue, Saying) for call in cue.response.calls)
     return [ToolSpec(name, name) for name in dict.fromkeys(call.name for call in calls)]
 
 
-def failure_of(error: Exception) -> Failure:
+def told(error: Exception) -> Failure:
     """Return *error* of a model as the machine is told of it."""
     if not isinstance(error, ModelError):
         return Failure(FailureKind.PERMANENT, type(error).__name__, str(error))
-    kind = next(kind for cls, kind in KINDS if isinstance(error, cls))
-    return Failure(kind, type(error).__name__, str(error), error.retry_after)
+    return failure_of(error)
 
 
 def said(chunks: Iterable[Chunk]) -> Partial:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 import attrs
 
@@ -12,6 +12,8 @@ from agentrail.core.effects import StartCall
 from agentrail.core.inputs import AnyInput, AskSettled, StreamEnded, TimerFired, ToolReturned
 from agentrail.hooks.actions import UNCHANGED, Continue, Emit
 from agentrail.hooks.records import AfterTool, BeforePrompt, BeforeSteering, BeforeTool, Hook, OnToolError
+from agentrail.testing.scripted import Cue
+from agentrail.testing.simulation import Happened
 from agentrail.testing.sources import Source
 from agentrail.testing.watching import Decision
 from agentrail.testing.writing import cue_code
@@ -24,35 +26,28 @@ from agentrail.values.events.tools import ToolBlocked
 from agentrail.values.json import canonical, freeze
 from agentrail.values.tools import Err, Ok, result_text
 
-if TYPE_CHECKING:
-    from agentrail.testing.trace import Trace
-
 _SHORT: Final = 160
 
 
-def story(trace: Trace) -> str:
+def story(script: Sequence[Cue], steps: Sequence[Happened], decisions: Sequence[Decision], void: Sequence[int]) -> str:
     """Return what happened, step by step; hooks at which everybody only went on are left out."""
-    decided: dict[int, list[Decision]] = {}
-    for decision in trace.decisions:
-        decided.setdefault(decision.step, []).append(decision)
-    lines: list[str] = []
+    by_step: dict[int, list[Decision]] = {}
+    for decision in decisions:
+        by_step.setdefault(decision.step, []).append(decision)
     source = Source()
+    notes = ("   (there was nothing to do for it)" if place in void else "" for place in range(len(script)))
+    told_of = enumerate(zip(script, notes, strict=True), 1)
+    cues = [f"{number:>3}  {cue_code(cue, source)}{note}" for number, (cue, note) in told_of]
+    lines: list[str] = []
     told = 0
-    for number, happened in enumerate(trace.steps):
-        while told <= happened.cue:
-            lines.append(_cue(trace, told, source))
-            told += 1
-        happens = [*_decisions(decided.get(number, [])), *_effects(happened.step.effects, happened.step.events)]
+    for number, happened in enumerate(steps):
+        lines.extend(cues[told : happened.cue + 1])
+        told = max(told, happened.cue + 1)
+        happens = [*_decisions(by_step.get(number, [])), *_effects(happened.step.effects, happened.step.events)]
         if happens and happened.plain:
             lines.append(f"     then {_input(happened.arrival.input)}")
         lines.extend(f"       {line}" for line in happens)
-    lines.extend(_cue(trace, place, source) for place in range(told, len(trace.script)))
-    return "\n".join(lines)
-
-
-def _cue(trace: Trace, place: int, source: Source) -> str:
-    void = "   (there was nothing to do for it)" if place in trace.void else ""
-    return f"{place + 1:>3}  {cue_code(trace.script[place], source)}{void}"
+    return "\n".join([*lines, *cues[told:]])
 
 
 def _decisions(decisions: list[Decision]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from agentrail.testing.cues import Script
 from agentrail.testing.scenes import Scene
 from agentrail.testing.scripted import Cue
 from agentrail.testing.simulation import Happened, Simulation, called
+from agentrail.testing.story import story
 from agentrail.testing.watching import Decision, Watch
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.life import AgentAbort, AgentEnd
@@ -128,9 +129,7 @@ class Trace:
         return told.hexdigest()
 
     def __str__(self) -> str:
-        from agentrail.testing.story import story  # noqa: PLC0415 - a trace that is not read needs no words
-
-        return story(self)
+        return story(self.script, self.steps, self.decisions, self.void)
 
     @cached_property
     def _effects(self) -> tuple[object, ...]:
