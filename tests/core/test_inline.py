@@ -1,0 +1,80 @@
+"""Inline tags, whatever pieces the text comes in."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentrail.core.inline import LONGEST, TITLE, Tagged, TagFilter, title_in, without_tags
+from agentrail.values.content import Text, Thinking
+
+TAG: Final = re.compile(rf"<(status|title)>(.{{0,{LONGEST}}}?)</\1>", re.DOTALL)
+"""What a tag is, in one line."""
+
+BITS: Final = ("<status>", "</status>", "<title>", "</title>", "<", ">", "</", "stat", "us>", "a", " ", "\n", "ü", "x" * 99)
+
+TEXTS: Final = st.lists(st.sampled_from(BITS), max_size=14).map("".join)
+
+
+def filtered(pieces: list[str]) -> tuple[str, list[Tagged]]:
+    """Return what is left of a text that comes in *pieces*, and its tags."""
+    tags = TagFilter()
+    found = [certain for piece in pieces for certain in tags.feed(piece)] + tags.end()
+    text = "".join(part for part in found if isinstance(part, str))
+    return text, [part for part in found if isinstance(part, Tagged)]
+
+
+@given(TEXTS, st.data())
+def test_any_split_of_a_text_gives_the_same(text: str, data: st.DataObject) -> None:
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
+    pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    wanted = TAG.sub("", text), [Tagged(found[1], found[2].strip()) for found in TAG.finditer(text)]
+    assert filtered(pieces) == wanted
+    assert filtered(list(text)) == wanted
+    parts, tags = without_tags(tuple(Text(piece) for piece in pieces))
+    assert ("".join(part.text for part in parts), list(tags)) == wanted
+    assert all(part.text for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("text", "left", "tags"),
+    [
+        ("a<status>looking</status>b", "ab", [Tagged("status", "looking")]),
+        ("<title> The lamps\n</title>", "", [Tagged("title", "The lamps")]),
+        ("<status></status>.", ".", [Tagged("status", "")]),
+        ("a < b, <b>c</b> <statusx>", "a < b, <b>c</b> <statusx>", []),
+        ("<status>never closed", "<status>never closed", []),
+        ("<status>a</title>", "<status>a</title>", []),
+        ("<Status>a</Status>", "<Status>a</Status>", []),
+        ("<status>" + "x" * LONGEST + "</status>", "", [Tagged("status", "x" * LONGEST)]),
+        ("<status>" + "x" * (LONGEST + 1) + "</status>", "<status>" + "x" * (LONGEST + 1) + "</status>", []),
+        ("<status>a <title>b</title>", "<status>a ", [Tagged("title", "b")]),
+    ],
+)
+def test_what_is_a_tag_and_what_is_text(text: str, left: str, tags: list[Tagged]) -> None:
+    assert filtered([text]) == (left, tags)
+    assert filtered(list(text)) == (left, tags)
+
+
+def test_nothing_is_held_back_that_cannot_become_a_tag() -> None:
+    tags = TagFilter()
+    assert tags.feed("a <") == ["a "]
+    assert tags.feed("b>") == ["<b>"]
+    assert tags.feed("<status>" + "x" * (LONGEST + len("</status>"))) == ["<status>" + "x" * (LONGEST + len("</status>"))]
+    assert tags.end() == []
+
+
+def test_thoughts_keep_what_looks_like_a_tag_and_parts_with_nothing_else_go() -> None:
+    thought = Thinking("<status>hm</status>", "seal")
+    parts = (Text("<status>a</sta"), thought, Text("tus>"), Text("b"))
+    assert without_tags(parts) == ((thought, Text("b")), (Tagged("status", "a"),))
+
+
+def test_the_last_title_counts_in_one_line_of_at_most_60_characters() -> None:
+    titles = (Tagged("title", "first"), Tagged("title", "all  the\nlamps " + "x" * 90), Tagged("title", ""))
+    assert title_in(titles) == "all the lamps " + "x" * (TITLE - 14)
+    assert title_in((Tagged("status", "a"),)) == ""
