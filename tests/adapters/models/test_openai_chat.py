@@ -1,0 +1,331 @@
+"""What is special to chat completions, and to the servers that imitate them."""
+
+import json
+
+import pytest
+
+from agentrail import SessionSpec, open_supervisor, tool
+from agentrail.adapters.models.openai_chat import FORMAT
+from agentrail.adapters.models.providers import PROVIDERS
+from agentrail.adapters.models.settings import read_settings
+from agentrail.adapters.models.sse import ServerEvent
+from agentrail.errors import (
+    ContextOverflow,
+    ModelError,
+    Overloaded,
+    ProviderFailed,
+    RateLimited,
+    RequestRefused,
+    StreamEndedEarly,
+    StreamGarbled,
+)
+from agentrail.values.content import Image, Text, Thinking, ToolCall
+from agentrail.values.json import EMPTY, Json, JsonObject, freeze_object
+from agentrail.values.messages import AssistantMessage, Message, StopReason, ToolMessage
+from agentrail.values.stream import ModelRequest, Response, UsageChunk
+from agentrail.values.usage import Usage
+from tests.adapters.models import openai_chat_events as chat
+from tests.adapters.models.histories import PIXEL, TOOLS, call, user
+from tests.adapters.models.server import recorded, serving, streaming
+
+DONE = "[DONE]"
+END = chat.piece("stop")
+ATTIC = freeze_object({"room": "attic"})
+
+
+def answered(*data: object) -> Response:
+    decoder = FORMAT.decoder()
+    for item in data:
+        decoder.feed(ServerEvent("", item if isinstance(item, str) else json.dumps(item)))
+    return decoder.response()
+
+
+def body(provider: str, *messages: Message, **options: Json) -> dict[str, object]:
+    request = ModelRequest(f"{provider}:m", (user("hello"), *messages), tools=TOOLS)
+    found = FORMAT.render(request, provider, "m", read_settings(freeze_object(options))).body
+    whole: dict[str, object] = json.loads(json.dumps(found))
+    return whole
+
+
+def keyless(_: str) -> None:
+    """There is no secret of any name."""
+
+
+def said(provider: str, *parts: Text | Thinking, calls: tuple[ToolCall, ...] = ()) -> AssistantMessage:
+    return AssistantMessage(parts, calls, f"{provider}:m")
+
+
+# Answers of servers that leave out or change something
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [chat.calling(call_id="a", name="lamp", arguments='{"room":"attic"}')],
+        [chat.calling(call_id="a", name="lamp", arguments={"room": "attic"})],
+        [
+            chat.calling(call_id="a", name="lamp"),
+            chat.calling(arguments='{"room":'),
+            chat.calling(arguments='"attic"}'),
+        ],
+        [chat.calling(index=None, call_id="a", name="lamp"), chat.calling(index=None, arguments='{"room":"attic"}')],
+        [
+            chat.calling(index=None, call_id="a", name="lamp", arguments='{"room":'),
+            chat.calling(index=None, call_id="a", arguments='"attic"}'),
+        ],
+        [chat.calling(call_id="a", name="lamp"), chat.calling(call_id="a", name="lamp", arguments='{"room":"attic"}')],
+        [chat.calling(call_id="a", name="lamp", arguments=None), chat.calling(name=None, arguments='{"room":"attic"}')],
+    ],
+)
+def test_a_call_comes_in_many_ways(pieces: list[object]) -> None:
+    wanted = (ToolCall("", "lamp", ATTIC, "a"),)
+    assert answered(*pieces, END, DONE) == Response((), wanted, StopReason.TOOL_CALLS)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "ids"),
+    [
+        ([chat.calling(index=i, call_id=name, name="lamps") for i, name in enumerate("ab")], ["a", "b"]),
+        ([chat.calling(index=0, call_id=name, name="lamps") for name in "ab"], ["a", "b"]),
+        ([chat.calling(index=None, call_id=name, name="lamps") for name in "ab"], ["a", "b"]),
+        ([chat.calling(index=None, name="lamps", arguments="{}")] * 2, ["", ""]),
+        ([chat.calling(index=i, name="lamps", arguments="{}") for i in range(2)], ["", ""]),
+    ],
+)
+def test_calls_are_told_apart(pieces: list[object], ids: list[str]) -> None:
+    found = answered(*pieces, chat.piece("tool_calls"))
+    assert [(call.name, call.provider_id) for call in found.calls] == [("lamps", name) for name in ids]
+
+
+@pytest.mark.parametrize(
+    ("finish", "stop"),
+    [
+        ("stop", StopReason.END),
+        ("eos", StopReason.END),
+        ("tool_calls", StopReason.END),
+        ("length", StopReason.LENGTH),
+        ("max_tokens", StopReason.LENGTH),
+        ("model_length", StopReason.LENGTH),
+        ("content_filter", StopReason.REFUSED),
+    ],
+)
+def test_why_it_stopped(finish: str, stop: StopReason) -> None:
+    assert answered(chat.piece(content="a"), chat.piece(finish)) == Response((Text("a"),), (), stop)
+
+
+def test_the_end_needs_a_reason_or_a_mark() -> None:
+    assert answered(chat.piece(content="a"), DONE) == Response((Text("a"),))
+    assert answered(chat.piece("stop", content="a")) == Response((Text("a"),))
+    cut: list[list[object]] = [[], [DONE], [chat.piece(content="a")], [{"choices": []}]]
+    for data in cut:
+        with pytest.raises(StreamEndedEarly):
+            answered(*data)
+
+
+def test_a_refusal_is_text_and_the_reason() -> None:
+    assert answered(chat.piece(refusal="No."), END, DONE) == Response((Text("No."),), (), StopReason.REFUSED)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        chat.piece(reasoning_content="Hm.", content=None),
+        chat.piece(reasoning_content="Hm.", reasoning="Hm."),
+    ],
+)
+def test_thoughts_remember_their_field(piece: object) -> None:
+    found = answered(piece, chat.piece(content="Yes."), END)
+    assert found.parts == (Thinking("Hm.", "reasoning_content"), Text("Yes."))
+
+
+def test_content_may_be_a_list() -> None:
+    thinking = [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}]
+    found = answered(chat.piece(content=thinking), chat.piece(content=[{"type": "text", "text": "Yes."}]), END)
+    assert found.parts == (Thinking("Hm."), Text("Yes."))
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        {},
+        {"choices": None},
+        {"choices": []},
+        {"choices": [None, 1]},
+        {"choices": [{"delta": None}]},
+        {"choices": [{"delta": {"tool_calls": None, "content": None, "reasoning_details": [1]}, "finish_reason": 7}]},
+        "",
+        " ",
+    ],
+)
+def test_what_says_nothing_is_passed_over(piece: object) -> None:
+    assert answered(chat.piece(content="a"), piece, END) == Response((Text("a"),))
+
+
+def test_a_server_that_does_not_stream_is_heard_too() -> None:
+    message = {"role": "assistant", "content": "a", "tool_calls": None}
+    assert answered({"choices": [{"message": message, "finish_reason": "stop"}]}) == Response((Text("a"),))
+
+
+@pytest.mark.parametrize("found", [[1], 1, "nul", "{"])
+def test_what_is_no_object_is_garbled(found: object) -> None:
+    with pytest.raises(StreamGarbled):
+        answered(found)
+
+
+@pytest.mark.parametrize(
+    ("usage", "wanted"),
+    [
+        (chat.counting(9, 8), Usage(9, 8)),
+        (chat.counting(9, 8, prompt_cache_hit_tokens=4), Usage(9, 8, 4)),
+        (chat.counting(9, 8, total_tokens=20, completion_tokens_details={"reasoning_tokens": 3}), Usage(9, 11, 0, 3)),
+        ({"x_groq": {"usage": {"prompt_tokens": 9, "completion_tokens": 8}}}, Usage(9, 8)),
+        ({"usage": None}, Usage()),
+    ],
+)
+def test_usage_is_counted_in_many_ways(usage: object, wanted: Usage) -> None:
+    assert answered(END, usage, DONE).usage == wanted
+
+
+def test_usage_that_falls_is_not_believed() -> None:
+    decoder = FORMAT.decoder()
+    pieces = chat.counting(9, 3), chat.counting(9, 8), chat.counting(0, 1)
+    counted = [chunk for piece in pieces for chunk in decoder.feed(ServerEvent("", json.dumps(piece)))]
+    assert counted == [UsageChunk(Usage(9, 3)), UsageChunk(Usage(9, 8)), UsageChunk(Usage(9, 8))]
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted"),
+    [
+        ({"error": {"message": "slow", "type": "tokens", "code": "rate_limit_exceeded"}}, RateLimited),
+        (
+            {"error": {"message": "slow", "code": 429}, "choices": [{"delta": {}, "finish_reason": "error"}]},
+            RateLimited,
+        ),
+        ({"error": {"message": "no", "type": "BadRequestError", "code": 400}}, RequestRefused),
+        ({"error": {"message": "no", "type": "invalid_request_error"}}, RequestRefused),
+        ({"error": {"message": "maximum context length is 9", "code": 400}}, ContextOverflow),
+        ({"error": "it broke"}, ProviderFailed),
+        ({"object": "error", "message": "no", "code": 400}, RequestRefused),
+        (chat.piece("error"), ProviderFailed),
+        (chat.piece("abort"), ProviderFailed),
+        (chat.piece("insufficient_system_resource"), Overloaded),
+    ],
+)
+def test_errors_in_the_stream(found: object, wanted: type[ModelError]) -> None:
+    with pytest.raises(wanted):
+        answered(chat.piece(content="half"), found)
+
+
+# Requests in the dialect of each server
+
+
+@pytest.mark.parametrize(
+    ("provider", "options", "wanted"),
+    [
+        ("openai-chat", {"max_tokens": 9}, {"max_completion_tokens": 9, "stream_options": {"include_usage": True}}),
+        ("openai-chat", {"max_tokens": 9, "base_url": "http://127.0.0.1"}, {"max_tokens": 9}),
+        ("groq", {"max_tokens": 9}, {"max_completion_tokens": 9}),
+        ("ollama", {"max_tokens": 9}, {"max_tokens": 9, "stream_options": {"include_usage": True}}),
+        ("mistral", {}, {"stream_options": None}),
+        ("openrouter", {"reasoning_effort": "low"}, {"reasoning": {"effort": "low"}, "reasoning_effort": None}),
+        ("deepseek", {"reasoning_effort": "none"}, {"thinking": {"type": "disabled"}, "reasoning_effort": None}),
+        ("deepseek", {"reasoning_effort": "high"}, {"thinking": None, "reasoning_effort": "high"}),
+        ("xai", {"response_format": {}}, {"response_format": {"type": "json_object"}}),
+    ],
+)
+def test_the_dialects(provider: str, options: JsonObject, wanted: dict[str, object]) -> None:
+    found = body(provider, **options)
+    assert {name: found.get(name) for name in wanted} == wanted
+
+
+@pytest.mark.parametrize(
+    ("provider", "signature", "wanted"),
+    [
+        ("deepseek", "reasoning_content", {"reasoning_content": "Hm."}),
+        ("vllm", "reasoning", {"reasoning": "Hm."}),
+        ("openrouter", 'reasoning_details:[{"data":"x"}]', {"reasoning_details": [{"data": "x"}]}),
+        ("deepseek", "of-another-kind", {}),
+        ("groq", "reasoning", {}),
+        ("mistral", "reasoning_content", {}),
+    ],
+)
+def test_thoughts_go_along_where_they_are_taken(provider: str, signature: str, wanted: dict[str, object]) -> None:
+    messages = body(provider, said(provider, Thinking("Hm.", signature), Text("Yes.")))["messages"]
+    assert isinstance(messages, list)
+    assert messages[1] == {"role": "assistant", "content": "Yes.", **wanted}
+
+
+def test_deepseek_wants_thoughts_with_each_call() -> None:
+    found = body("deepseek", said("other", calls=(call("c1", "attic"),)))["messages"]
+    assert isinstance(found, list)
+    assert found[1]["reasoning_content"] == ""
+
+
+def test_mistral_wants_ids_of_nine_letters_and_digits() -> None:
+    asked = said("mistral", calls=(call("c1", "attic", "Ab3456789"), call("c2", "attic", "call_1")))
+    found = body("mistral", asked)["messages"]
+    assert isinstance(found, list)
+    assert [item["id"] for item in found[1]["tool_calls"]] == ["Ab3456789", "c00000001"]
+    assert [item.get("tool_call_id") for item in found[2:4]] == ["Ab3456789", "c00000001"]
+
+
+def test_a_tool_that_returns_only_an_image_says_so() -> None:
+    asked = said("openai-chat", calls=(call("c1", "attic", "id_1"),))
+    result = ToolMessage("c1", "lamp", (Image("image/png", PIXEL),))
+    assert body("openai-chat", asked, result, user("well?"))["messages"][2:] == [  # type: ignore[index]
+        {"role": "tool", "tool_call_id": "id_1", "content": "(the image follows)"},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "The image that `lamp` returned:"},
+                {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}},
+                {"type": "text", "text": "well?"},
+            ],
+        },
+    ]
+
+
+@pytest.mark.parametrize("name", [name for name, found in PROVIDERS.items() if found.format == "openai_chat"])
+def test_each_server_has_an_address_and_a_local_one_needs_no_key(name: str) -> None:
+    provider = PROVIDERS[name]
+    assert provider.base_url.startswith("https://") == bool(provider.keys)
+    assert provider.keys or provider.base_url.startswith("http://127.0.0.1:")
+    assert FORMAT.render(ModelRequest("", (user("a"),)), name, "m", read_settings(EMPTY)).path == "/chat/completions"
+
+
+@tool
+async def lamp(room: str) -> str:
+    """Look at a lamp."""
+    return f"the lamp in the {room} is on"
+
+
+@tool
+async def lamps() -> str:
+    """Look at all lamps."""
+    return "two"
+
+
+async def test_a_session_with_a_server_of_one_s_own_thinks_calls_tools_and_needs_no_key() -> None:
+    plays = streaming(recorded("ollama_tools.sse"), size=40), streaming(chat.saying("Both ", "are on."))
+    async with serving(*plays) as server, open_supervisor(secrets=keyless, seed=1) as supervisor:
+        options = {"base_url": server.url}
+        spec = SessionSpec(model="ollama:m", tools=[lamp, lamps], system="Be short.", model_options=options)
+        session = await supervisor.spawn(spec)
+        assert (await session.ask("are the lamps on?")).text == "Both are on."
+        first, second = server.asked
+    assert (first.target, "authorization" in first.headers) == ("/chat/completions", False)
+    calls = [("call_a", "lamp", '{"room":"kitchen"}'), ("call_b", "lamps", "{}")]
+    assert second.json["messages"] == [
+        {"role": "system", "content": "Be short."},
+        {"role": "user", "content": "are the lamps on?"},
+        {
+            "role": "assistant",
+            "reasoning": "Two lamps.",
+            "tool_calls": [
+                {"id": call_id, "type": "function", "function": {"name": name, "arguments": written}}
+                for call_id, name, written in calls
+            ],
+        },
+        {"role": "tool", "tool_call_id": "call_a", "content": "the lamp in the kitchen is on"},
+        {"role": "tool", "tool_call_id": "call_b", "content": "two"},
+    ]
