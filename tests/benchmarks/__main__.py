@@ -22,6 +22,7 @@ from agentrail.hooks.records import BeforeRequest
 from tests.benchmarks.crowd import bare_crowd, crowd
 from tests.benchmarks.load import aborts_beside_bursts, aborts_in_a_busy_house, percentile, steers
 from tests.benchmarks.rig import cpu_of_bare_turn, cpu_of_function, cpu_of_growth, cpu_per_turn, note
+from tests.benchmarks.wire import SAYING, cpu_of_given_chunk, cpu_of_sent_chunk, served
 
 BARE_TURN = 19.0
 """Microseconds of a turn of `bare.py` on the machine for which the figures were set."""
@@ -37,6 +38,7 @@ FIGURES = {
     "further parallel tool, µs": 60.0,
     "call of a tool over its function, µs": 150.0,
     "chunk, µs": 2.0,
+    "chunk from its bytes, µs": 60.0,
     "hook with a no-op plugin, µs": 1.0,
 }
 FIXED = {
@@ -90,7 +92,8 @@ def costs() -> tuple[float, dict[str, float]]:
     hooked = _median(partial(cpu_per_turn, TURNS, plugins=plugins))
     one_hooked = _median(partial(cpu_per_turn, TURNS, plugins=plugins[:1]))
     hook = (hooked - one_hooked) / (HOOK_PLUGINS - 1)
-    measured = (turn, one - turn, (nine - one) / 8, over, (long - turn) / 200, hook)
+    given = max(_median(partial(cpu_of_given_chunk, provider, 5)) for provider in SAYING)
+    measured = (turn, one - turn, (nine - one) / 8, over, (long - turn) / 200, given, hook)
     return bare, dict(zip(FIGURES, measured, strict=True))
 
 
@@ -116,6 +119,14 @@ def ratios(sessions: int, aborts: int, bursts: int) -> dict[str, float]:
     return table
 
 
+def print_sent_chunks() -> None:
+    """Print what a chunk costs that comes over a socket, most of which is the socket and the client for HTTP."""
+    with served() as url:
+        for provider in SAYING:
+            found = _median(partial(cpu_of_sent_chunk, url, provider, 2))
+            print(f"a chunk of {provider} that comes alone over a socket: {found:.0f} µs")
+
+
 def main() -> int:
     """Measure everything, print the table, and say whether a figure is missed."""
     full = os.environ.get("AGENTRAIL_BENCH", "full") == "full"
@@ -137,6 +148,7 @@ def main() -> int:
         print(
             f"{name:36}{found:>10.2f}{limit if limit is not None else 5.0:>10.1f}{'':>10}{'  MISSED' if over else ''}"
         )
+    print_sent_chunks()
     return int(missed)
 
 
