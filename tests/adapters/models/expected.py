@@ -72,7 +72,7 @@ RESPONSES: Final = {
         ),
         BOTH,
         StopReason.TOOL_CALLS,
-        Usage(442, 65, 400, 20),
+        Usage(442, 65, 400, 20, cache_write_tokens=6),
     ),
     "openai_refusal": Response((Text("That I will not do."),), (), StopReason.REFUSED, Usage(9, 4)),
     "openai_cut": Response(

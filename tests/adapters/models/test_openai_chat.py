@@ -177,6 +177,10 @@ def test_what_is_no_object_is_garbled(found: object) -> None:
     [
         (chat.counting(9, 8), Usage(9, 8)),
         (chat.counting(9, 8, prompt_cache_hit_tokens=4), Usage(9, 8, 4)),
+        (
+            chat.counting(9, 8, prompt_tokens_details={"cached_tokens": 4, "cache_write_tokens": 2}),
+            Usage(9, 8, 4, cache_write_tokens=2),
+        ),
         (chat.counting(9, 8, total_tokens=20, completion_tokens_details={"reasoning_tokens": 3}), Usage(9, 11, 0, 3)),
         ({"x_groq": {"usage": {"prompt_tokens": 9, "completion_tokens": 8}}}, Usage(9, 8)),
         ({"usage": None}, Usage()),

@@ -196,9 +196,11 @@ def _said(item: Item) -> Iterable[Said]:
 
 
 def _usage(found: Mapping[str, object]) -> Usage:
-    cached = count(sub(found, "input_tokens_details"), "cached_tokens")
+    read, written = count(found, "input_tokens"), count(found, "output_tokens")
+    details = sub(found, "input_tokens_details")
     reasoning = count(sub(found, "output_tokens_details"), "reasoning_tokens")
-    return Usage(count(found, "input_tokens"), count(found, "output_tokens"), cached, reasoning)
+    cache_write = count(details, "cache_write_tokens")
+    return Usage(read, written, count(details, "cached_tokens"), reasoning, cache_write_tokens=cache_write)
 
 
 _CHUNKS: Final[Mapping[str, Callable[[str], Chunk]]] = {

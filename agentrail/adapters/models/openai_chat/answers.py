@@ -216,10 +216,12 @@ def _objects(found: object) -> Iterable[Mapping[str, object]]:
 
 def _usage(found: Mapping[str, object]) -> Usage:
     read, written = count(found, "prompt_tokens"), count(found, "completion_tokens")
-    cached = count(sub(found, "prompt_tokens_details"), "cached_tokens") or count(found, "prompt_cache_hit_tokens")
+    details = sub(found, "prompt_tokens_details")
+    cached = count(details, "cached_tokens") or count(found, "prompt_cache_hit_tokens")
+    cache_write = count(details, "cache_write_tokens")
     reasoning = count(sub(found, "completion_tokens_details"), "reasoning_tokens")
-    # xAI counts reasoning only in the total.
-    return Usage(read, max(written, count(found, "total_tokens") - read), cached, reasoning)
+    written = max(written, count(found, "total_tokens") - read)  # xAI counts reasoning only in the total
+    return Usage(read, written, cached, reasoning, cache_write_tokens=cache_write)
 
 
 def _higher(one: Usage, other: Usage) -> Usage:
@@ -228,6 +230,7 @@ def _higher(one: Usage, other: Usage) -> Usage:
         max(one.output_tokens, other.output_tokens),
         max(one.cached_tokens, other.cached_tokens),
         max(one.reasoning_tokens, other.reasoning_tokens),
+        cache_write_tokens=max(one.cache_write_tokens, other.cache_write_tokens),
     )
 
 
