@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 import trio
 
-from agentrail.errors import RateLimited
+from agentrail.errors import RateLimited, WrongType
 from agentrail.ports.model import EmitChunk, Model
 from agentrail.runtime.timers import Timers
 from agentrail.values.limits import Limit
@@ -30,8 +30,21 @@ LONGEST_PAUSE: Final = 60.0
 """Seconds that a provider may close a lane for; whoever is first behind them finds out whether it is still closed."""
 
 
+WANTED: Final = "a `Limit` for the name of each provider, with whole numbers from 1 on"
+
+
 def _nobody() -> None:
     """Tell nobody."""
+
+
+def _check(limit: object) -> None:
+    """Raise `WrongType` for what is no limit, or lets nothing through."""
+    if not isinstance(limit, Limit):
+        raise WrongType.of("limits", limit, WANTED)
+    for name in Limit.__fields__:
+        found: object = getattr(limit, name)
+        if found is not None and (isinstance(found, bool) or not isinstance(found, int) or found < 1):
+            raise WrongType("limits", f"{name}={found!r}", WANTED)
 
 
 class Ticket:
@@ -139,6 +152,8 @@ class Limits:
     __slots__ = ("_lanes", "_limits", "_timers")
 
     def __init__(self, limits: Mapping[str, Limit], timers: Timers) -> None:
+        for limit in limits.values():
+            _check(limit)
         self._limits = limits
         self._timers = timers
         self._lanes: dict[Key, Lane] = {}

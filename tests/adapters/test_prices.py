@@ -1,0 +1,85 @@
+"""What models cost: prices of one's own, what a provider says, what is published; what nobody knows is never 0."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from agentrail.adapters.prices import PROVIDERS, published_cost
+from agentrail.app.pricing import PriceFunction, PriceList
+from agentrail.app.spec import NO_PRICES
+from agentrail.values.json import EMPTY, FrozenObject
+from agentrail.values.prices import Price
+from agentrail.values.usage import NOTHING_USED, Usage
+
+SONNET = "anthropic:claude-sonnet-4-5"
+USED = Usage(1_000, 100, 200, 50, cache_write_tokens=300)
+
+
+def test_a_price_counts_each_kind_of_token_once() -> None:
+    assert Price(2.0, 10.0).cost(Usage(1_000_000, 100_000)) == 3.0
+    assert Price(2.0, 10.0, 0.5, 4.0).cost(Usage(1_000_000, 0, 400_000, cache_write_tokens=100_000)) == pytest.approx(
+        1.6
+    )
+    assert Price(2.0, 10.0).cost(Usage(1_000_000, 0, 400_000, cache_write_tokens=100_000)) == 2.0
+
+
+def test_published_prices_know_cached_tokens_and_not_every_model() -> None:
+    pytest.importorskip("genai_prices", reason="the extra `prices` is not installed")
+    assert published_cost(SONNET, Usage(1_000, 100)) == pytest.approx(0.0045)
+    assert published_cost(SONNET, USED) == pytest.approx(500 * 3e-6 + 200 * 0.3e-6 + 300 * 3.75e-6 + 100 * 15e-6)
+    assert published_cost("anthropic:no-such-model", USED) is None
+    assert published_cost("vllm:some-model", USED) is None
+    assert published_cost("demo", USED) is None
+
+
+def test_every_provider_that_is_looked_up_is_known_to_the_package() -> None:
+    genai_prices = pytest.importorskip("genai_prices", reason="the extra `prices` is not installed")
+    known = {provider.id for provider in genai_prices.data_snapshot.get_snapshot().providers}
+    assert set(PROVIDERS.values()) <= known
+
+
+def test_without_the_package_no_price_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    assert published_cost(SONNET, USED) is None
+    prices = PriceList(NO_PRICES)
+    assert (prices.knows(SONNET, EMPTY), prices.priced(SONNET, EMPTY, USED)) == (False, USED)
+
+
+def test_prices_of_ones_own_go_before_all_others() -> None:
+    prices = PriceList({SONNET: Price(1.0, 1.0), "acme:large": Price(0.0, 0.0)})
+    assert prices.priced(SONNET, EMPTY, Usage(1_000_000, 0, cost_usd=7.0)).cost_usd == 1.0
+    assert prices.priced("acme:large", EMPTY, USED).cost_usd == 0.0
+    assert prices.knows("acme:large", EMPTY)
+
+
+def test_then_goes_what_the_provider_says_and_an_address_of_ones_own_has_no_published_price() -> None:
+    prices = PriceList(NO_PRICES)
+    assert prices.priced("openrouter:some-model", EMPTY, USED.but(cost_usd=0.25)).cost_usd == 0.25
+    assert prices.priced(SONNET, FrozenObject(base_url="http://127.0.0.1:8000"), USED).cost_usd is None
+    assert not prices.knows(SONNET, FrozenObject(base_url="http://127.0.0.1:8000"))
+
+
+def test_nothing_used_costs_nothing_that_is_known() -> None:
+    assert PriceList({"demo": Price(1.0, 1.0)}).priced("demo", EMPTY, NOTHING_USED) is NOTHING_USED
+
+
+def test_a_function_says_what_it_knows() -> None:
+    prices = PriceList(lambda model, usage: usage.total_tokens / 100 if model == "acme:large" else None)
+    assert prices.priced("acme:large", EMPTY, USED).cost_usd == 11.0
+    assert not prices.knows("acme:small", EMPTY)
+
+
+@pytest.mark.parametrize("found", [-1.0, float("nan"), float("inf"), True, "0.5", KeyError("acme")])
+def test_a_function_that_breaks_knows_nothing_and_is_written_to_the_log(
+    found: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    def cost(_model: str, _usage: Usage) -> float | None:
+        if isinstance(found, Exception):
+            raise found
+        return found  # type: ignore[return-value]  # a mistake
+
+    wrong: PriceFunction = cost
+    assert PriceList(wrong).priced("acme:large", EMPTY, USED).cost_usd is None
+    assert "the price of `acme:large` cannot be told" in caplog.text

@@ -1,0 +1,320 @@
+"""Limits of providers: nobody is over them, sessions take turns, and whoever leaves takes no slot along."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+from attrs import define, field
+
+from agentrail.app.spec import SessionSpec
+from agentrail.app.supervisor import Supervisor, open_supervisor
+from agentrail.errors import RateLimited, TurnAborted, WrongType
+from agentrail.ports.model import EmitChunk
+from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.limits import Lane, Limits, Ticket
+from agentrail.runtime.timers import Timers
+from agentrail.values.content import Text
+from agentrail.values.events import StreamStalled
+from agentrail.values.limits import Limit
+from agentrail.values.messages import UserMessage
+from agentrail.values.secrets import Secret
+from agentrail.values.stream import Chunk, ModelRequest, Response, TextChunk
+from agentrail.values.usage import Usage
+from tests.runtime.conftest import CAMPAIGN
+
+TIMES = 500 if CAMPAIGN else 30
+
+
+@define
+class Provider:
+    """Answers after a while, and remembers who asked when."""
+
+    name: str = "acme:large"
+    takes: float = 1.0
+    usage: Usage = field(factory=Usage)
+    errors: list[RateLimited] = field(factory=list)
+    asked: list[tuple[str, float]] = field(factory=list)
+    out: int = 0
+    most: int = 0
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        self.asked.append((request.session_id, trio.current_time()))
+        self.out += 1
+        self.most = max(self.most, self.out)
+        try:
+            if self.errors:
+                raise self.errors.pop(0)
+            emit(TextChunk("well"))
+            await trio.sleep(self.takes)
+        finally:
+            self.out -= 1
+        return Response((Text("well"),), usage=self.usage)
+
+    @property
+    def whom(self) -> str:
+        return "".join(session_id for session_id, _ in self.asked)
+
+    def times(self, start: float) -> list[float]:
+        return [round(at - start, 3) for _, at in self.asked]
+
+
+@asynccontextmanager
+async def limited(**limits: Limit) -> AsyncIterator[Supervisor]:
+    async with open_supervisor(limits=limits) as supervisor:
+        yield supervisor
+
+
+async def ask(session: SessionHandle, times: int = 1) -> None:
+    for _ in range(times):
+        await session.ask("hello")
+
+
+async def all_ask(supervisor: Supervisor, provider: Provider, names: str, times: int = 1) -> float:
+    """Let sessions of these *names* ask at once, so many *times* each; return when they began."""
+    sessions = [await supervisor.spawn(SessionSpec(model=provider), name) for name in names]
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        for session in sessions:
+            nursery.start_soon(ask, session, times)
+    return began
+
+
+# Through a supervisor
+
+
+async def test_no_more_requests_are_out_than_may_be() -> None:
+    provider = Provider()
+    async with limited(acme=Limit(concurrency=2)) as supervisor:
+        began = await all_ask(supervisor, provider, "abcde")
+    assert (provider.most, provider.times(began)) == (2, [0, 0, 1, 1, 2])
+
+
+async def test_sessions_take_turns() -> None:
+    provider = Provider()
+    async with limited(acme=Limit(concurrency=1)) as supervisor:
+        await all_ask(supervisor, provider, "abc", times=3)
+    assert sorted(provider.whom[:3]) == ["a", "b", "c"]
+    assert provider.whom == provider.whom[:3] * 3
+
+
+async def test_a_minute_has_no_more_requests_than_may_be() -> None:
+    provider = Provider(takes=0.0)
+    async with limited(acme=Limit(requests_per_minute=2)) as supervisor:
+        began = await all_ask(supervisor, provider, "abcde")
+    assert provider.times(began) == [0, 0, 60, 60, 120]
+
+
+async def test_tokens_are_counted_when_they_are_known() -> None:
+    provider = Provider(usage=Usage(30, 20))
+    async with limited(acme=Limit(concurrency=1, tokens_per_minute=100)) as supervisor:
+        began = await all_ask(supervisor, provider, "abcd")
+    assert provider.times(began) == [0, 1, 60, 61]
+
+
+async def test_each_key_has_a_lane_of_its_own_and_other_providers_have_none() -> None:
+    limits = {"acme": Limit(concurrency=1)}
+    provider, other = Provider(), Provider("other:large")
+    async with open_supervisor(limits=limits) as supervisor, trio.open_nursery() as nursery:
+        began = trio.current_time()
+        for name, key in (("a", "ONE"), ("b", "TWO"), ("c", "ONE")):
+            spec = SessionSpec(model=provider, model_options={"api_key": Secret(key)})
+            nursery.start_soon(ask, await supervisor.spawn(spec, name))
+            nursery.start_soon(ask, await supervisor.spawn(SessionSpec(model=other)))
+    assert sorted(provider.asked) == [("a", began), ("b", began), ("c", began + 1)]
+    assert (other.most, other.times(began)) == (3, [0, 0, 0])
+
+
+async def test_waiting_for_a_turn_is_no_stall() -> None:
+    provider = Provider(takes=25.0)
+    async with limited(acme=Limit(concurrency=1)) as supervisor:
+        first, second = [await supervisor.spawn(SessionSpec(model=provider), name) for name in "ab"]
+        async with second.subscribe(types=[StreamStalled]) as events, trio.open_nursery() as nursery:
+            nursery.start_soon(ask, first, 3)
+            nursery.start_soon(ask, second, 2)
+            await trio.sleep(200)
+            with trio.move_on_after(0.1):
+                async for envelope in events:
+                    raise AssertionError(envelope)
+    assert provider.whom in {"ababa", "babaa"}
+
+
+async def test_when_a_provider_asks_to_wait_everybody_does() -> None:
+    provider = Provider(errors=[RateLimited("slower", 20.0)])
+    async with limited(acme=Limit()) as supervisor:
+        first, second = [await supervisor.spawn(SessionSpec(model=provider), name) for name in "ab"]
+        began = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, first)
+            await trio.sleep(5)
+            nursery.start_soon(ask, second)
+    assert sorted(provider.asked) == [("a", began), ("a", pytest.approx(began + 20, abs=0.01)), ("b", began + 20)]
+
+
+async def test_a_provider_that_asks_to_wait_for_hours_is_tried_again_after_a_minute() -> None:
+    provider = Provider(errors=[RateLimited("slower", 7_200.0)])
+    async with limited(acme=Limit()) as supervisor:
+        first, second = [await supervisor.spawn(SessionSpec(model=provider, max_retries=0), name) for name in "ab"]
+        began = trio.current_time()
+        with pytest.raises(TurnAborted):
+            await ask(first)
+        await ask(second)
+    assert provider.times(began) == [0, 60]
+
+
+async def test_an_abort_in_the_queue_takes_no_slot_along() -> None:
+    provider = Provider()
+    async with limited(acme=Limit(concurrency=2)) as supervisor:
+        sessions = [await supervisor.spawn(SessionSpec(model=provider), name) for name in "abcd"]
+        for _ in range(TIMES):
+            for session in sessions:
+                await session.prompt("hello")
+            await trio.sleep(0.5)
+            for session in sessions[1:]:
+                await session.abort()
+            await trio.sleep(1)
+        assert provider.out == 0
+        provider.asked.clear()
+        began = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            for session in sessions:
+                nursery.start_soon(ask, session)
+    assert (provider.most, provider.times(began)) == (2, [0, 0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    "limit", [3, Limit(concurrency=0), Limit(requests_per_minute=-1), Limit(tokens_per_minute=True)]
+)
+async def test_what_is_no_limit_is_refused(limit: Limit) -> None:
+    with pytest.raises(WrongType, match=r"cannot take .* as `limits`"):
+        async with open_supervisor(limits={"acme": limit}):
+            pass
+
+
+# Cancelled at any moment
+
+
+def request(session_id: str) -> ModelRequest:
+    return ModelRequest("acme:large", (UserMessage((Text("hello"),)),), session_id=session_id)
+
+
+@asynccontextmanager
+async def lanes(limits: Mapping[str, Limit]) -> AsyncIterator[Limits]:
+    async with trio.open_nursery() as nursery:
+        timers = Timers()
+        nursery.start_soon(timers.run)
+        yield Limits(limits, timers)
+        nursery.cancel_scope.cancel()
+
+
+async def test_whoever_is_cancelled_before_its_request_goes_out_has_used_nothing() -> None:
+    provider = Provider()
+    async with lanes({"acme": Limit(concurrency=1, requests_per_minute=2)}) as limits:
+        for _ in range(TIMES):
+            provider.asked.clear()
+            began = trio.current_time()
+            for wait in (0.0, 0.5):
+                async with trio.open_nursery() as nursery:
+                    if wait:
+                        nursery.start_soon(limits.stream, "a", provider, request("a"), unheard)
+                        await trio.sleep(0.1)
+                    with trio.move_on_after(wait) as scope:
+                        await limits.stream("b", provider, request("b"), unheard)
+                    assert scope.cancelled_caught
+            await limits.stream("c", provider, request("c"), unheard)
+            assert (provider.whom, provider.times(began)) == ("ac", [0, 1])
+            await trio.sleep(60)
+
+
+async def test_whoever_is_cancelled_just_when_its_turn_comes_leaves_the_slot_to_the_next() -> None:
+    provider = Provider()
+    async with lanes({"acme": Limit(concurrency=1)}) as limits:
+        for _ in range(TIMES):
+            provider.asked.clear()
+            scope = trio.CancelScope()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_then_cancel, limits, provider, scope)
+                await trio.sleep(0.1)
+                nursery.start_soon(_within, limits, provider, scope)
+                await trio.sleep(0.1)
+                with trio.fail_after(2):
+                    await limits.stream("c", provider, request("c"), unheard)
+            assert (provider.whom.replace("b", ""), provider.most, provider.out) == ("ac", 1, 0)
+
+
+async def _then_cancel(limits: Limits, provider: Provider, scope: trio.CancelScope) -> None:
+    await limits.stream("a", provider, request("a"), unheard)
+    scope.cancel()  # b was given the slot in this very step
+
+
+async def _within(limits: Limits, provider: Provider, scope: trio.CancelScope) -> None:
+    with scope:
+        await limits.stream("b", provider, request("b"), unheard)
+
+
+def unheard(_: Chunk) -> None:
+    """Nobody listens."""
+
+
+# Lanes, without time
+
+
+def tickets(whom: str, tokens: int = 0) -> list[Ticket]:
+    return [Ticket(session_id, tokens) for session_id in whom]
+
+
+def sent(lane: Lane, now: float) -> tuple[str, float | None]:
+    called, room_at = lane.send(now)
+    return "".join(ticket.session_id for ticket in called), room_at
+
+
+def test_a_session_with_many_requests_does_not_keep_another_waiting() -> None:
+    lane = Lane(Limit(requests_per_minute=4))
+    for ticket in tickets("aaaaab"):
+        lane.join(ticket)
+    assert (sent(lane, 0), lane.waiting) == (("abaa", 60), 2)
+
+
+def test_a_request_that_is_larger_than_the_limit_goes_when_nothing_else_has_gone_for_a_minute() -> None:
+    lane = Lane(Limit(tokens_per_minute=100))
+    small, large = tickets("a", 10) + tickets("b", 500)
+    lane.join(small)
+    lane.join(large)
+    assert sent(lane, 5) == ("a", 65)
+    lane.done(small, None)
+    assert sent(lane, 64) == ("", 65)
+    assert (sent(lane, 65), lane.out) == (("b", None), 1)
+
+
+def test_who_leaves_before_it_was_sent_or_heard_of_it_has_used_nothing() -> None:
+    lane = Lane(Limit(requests_per_minute=1))
+    first, second = tickets("ab")
+    lane.join(first)
+    assert sent(lane, 0) == ("a", None)
+    lane.join(second)
+    assert sent(lane, 0) == ("", 60)
+    lane.leave(first)
+    assert sent(lane, 0) == ("b", None)
+    lane.leave(second)
+    assert (lane.out, lane.waiting, sent(lane, 0)) == (0, 0, ("", None))
+
+
+def test_a_lane_that_was_closed_opens_in_time() -> None:
+    lane = Lane(Limit())
+    lane.close(30)
+    lane.close(20)
+    lane.join(*tickets("a"))
+    assert sent(lane, 0) == ("", 30)
+    assert sent(lane, 30) == ("a", None)
+
+
+def test_the_next_may_go_although_a_larger_one_has_left() -> None:
+    lane = Lane(Limit(tokens_per_minute=100))
+    first, large, small = tickets("a", 90) + tickets("b", 90) + tickets("c", 5)
+    for ticket in (first, large, small):
+        lane.join(ticket)
+    assert sent(lane, 0) == ("a", 60)
+    lane.leave(large)
+    assert sent(lane, 0) == ("c", None)
