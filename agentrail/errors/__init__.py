@@ -13,6 +13,7 @@ from agentrail.errors.broken import (
     ReplayDiffers,
     StateNotStorable,
 )
+from agentrail.errors.children import BadSupervisor, ChildExists, UnknownChild
 from agentrail.errors.models import (
     AccessDenied,
     BadModelOptions,
@@ -84,12 +85,10 @@ from agentrail.errors.usage import (
     BadPattern,
     BadPlugin,
     BadSpec,
-    BadSupervisor,
     BadText,
     BadTool,
     BadValue,
     Busy,
-    ChildExists,
     CommandConflict,
     ExtraMissing,
     IllegalInput,
@@ -105,7 +104,6 @@ from agentrail.errors.usage import (
     SupervisorClosed,
     ToolExists,
     UnknownApproval,
-    UnknownChild,
     UnknownModel,
     UnknownPlugin,
     UnknownPrompt,

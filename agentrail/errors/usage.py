@@ -112,38 +112,6 @@ class SessionExists(UsageError):
         super().__init__(session)
 
 
-class ChildExists(UsageError):
-    """Two children of a supervisor cannot have one name."""
-
-    wording = "a child `{0}` is there already; use another name, or stop that one first"
-
-    def __init__(self, child: str) -> None:
-        super().__init__(child)
-
-
-class BadSupervisor(UsageError):
-    """A supervisor cannot be made of these figures."""
-
-    wording = "cannot supervise with max_restarts={0} and period={1}; give 0 or more restarts in more than 0 seconds"
-
-    def __init__(self, max_restarts: int, period: float) -> None:
-        super().__init__(max_restarts, period)
-
-
-class UnknownChild(UsageError):
-    """No child of the supervisor has this name."""
-
-    wording = "there is no child `{0}` here (there are: {1})"
-
-    def __init__(self, child: str, there: str) -> None:
-        super().__init__(child, there)
-
-    @classmethod
-    def among(cls, child: str, there: Iterable[str]) -> UnknownChild:
-        """Make one that lists the children."""
-        return cls(child, listed(there))
-
-
 class UnknownSession(UsageError):
     """No session has this id."""
 
