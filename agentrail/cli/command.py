@@ -17,6 +17,7 @@ import trio
 
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import open_supervisor
+from agentrail.cli.choosing import DEMO, usual_model
 from agentrail.cli.console import Console
 from agentrail.cli.once import once
 from agentrail.cli.pieces import line
@@ -38,7 +39,7 @@ SYSTEM: Final = "You help in a terminal. You have tools for the files of one fol
 class Options(Value):
     """What the command line says."""
 
-    model: str = "demo"
+    model: str = DEMO
     """The model."""
     folder: Path | None = None
     """Where to work; `None`: in a fresh folder."""
@@ -88,7 +89,11 @@ def parsed(argv: Sequence[str] | None) -> Options:
         description="Talk to an agent in the terminal.",
         epilog="`agentrail check FILE` checks plugins.",
     )
-    parser.add_argument("--model", default="demo", metavar="NAME", help="which model (default: %(default)s, offline)")
+    parser.add_argument(
+        "--model",
+        metavar="NAME",
+        help=f"which model (default: of the first provider whose key is in the environment, else {DEMO}, offline)",
+    )
     parser.add_argument("--dir", metavar="FOLDER", help="where its tools work (default: a fresh folder with samples)")
     parser.add_argument("--once", metavar="TEXT", help="say this, show the answer, and leave")
     parser.add_argument("--version", action="version", version=f"agentrail {version('agentrail')}")
@@ -98,7 +103,8 @@ def parsed(argv: Sequence[str] | None) -> Options:
         parser.error(f"--dir: there is no folder {given.dir!r}")
     if given.once is not None and not given.once.strip():
         parser.error("--once: the text is empty")
-    return Options(given.model, folder, given.once)
+    model = usual_model(os.environ.get) if given.model is None else given.model
+    return Options(model, folder, given.once)
 
 
 @contextmanager

@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.cli.samples import SAMPLES
 from tests.cli.talking import COMMAND, ENVIRONMENT, through_pipes
+
+KNOWN = ", ".join(f"`{name}`" for name in sorted(["demo", *(f"{provider}:…" for provider in PROVIDERS)]))
 
 GREETING = """\
 agentrail 0.1.0: talk to the built-in demo model, which only knows phrases.
@@ -121,7 +124,7 @@ I will write `bye` to `a.txt`.
     (
         "/model big",
         (
-            "✗ there is no model `big`; known here: `anthropic:…`, `demo`; "
+            f"✗ there is no model `big`; known here: {KNOWN}; "
             "give a `Model` object, or register one with the supervisor\n"
         ),
     ),
@@ -287,7 +290,7 @@ def test_who_reads_may_leave() -> None:
     ("args", "code", "said"),
     [
         (("--version",), 0, "agentrail 0.1.0\n"),
-        (("--model", "big"), 2, "agentrail: there is no model `big`; known here: `anthropic:…`, `demo`;"),
+        (("--model", "big"), 2, f"agentrail: there is no model `big`; known here: {KNOWN};"),
         (("--model", " "), 2, "agentrail: cannot run this SessionSpec: its `model` is "),
         (("--dir", "/no/such/folder"), 2, "--dir: there is no folder '/no/such/folder'\n"),
         (("--once", " "), 2, "--once: the text is empty\n"),
