@@ -36,6 +36,13 @@ class Tree:
         self.reports: deque[CrashReport] = deque(maxlen=MAX_REPORTS)
         self.closing = False
 
+    def doom(self) -> None:
+        """End all sessions at once: none of them may write or do anything more."""
+        self.closing = True
+        for child in self.sessions.values():
+            child.expected = True
+            child.scope.cancel()
+
 
 class Node:
     """A supervisor."""
@@ -267,11 +274,12 @@ class Node:
 
     async def _give_up(self, error: BaseException) -> None:
         """Stop all children, and fail: the supervisor above decides, and above the root the `async with` ends."""
+        if isinstance(error, CommitUnknown):  # nobody here knows any more what has happened: all of it ends
+            self.tree.doom()
+            raise error
         await self.rest()
         if self.path:
             self._over.settle(error)
-        elif isinstance(error, CommitUnknown):
-            raise error
         else:
             raise SupervisorFailed(ROOT, described(error)) from error
 

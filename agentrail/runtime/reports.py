@@ -79,7 +79,7 @@ class ChildView(Value):
 def reason_of(error: BaseException, depth: int = 0) -> Reason:
     """Return *error* as a value: groups with their parts, and each error with its cause."""
     parts: tuple[Reason, ...] = ()
-    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    cause: BaseException | None = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if depth < MAX_DEPTH and isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
         parts = tuple(reason_of(part, depth + 1) for part in group.exceptions[:MAX_WIDTH])

@@ -98,11 +98,12 @@ class Sessions:
     # The end
 
     async def close(self) -> None:
-        """Stop everything, the youngest first, each within its own time limit."""
+        """Stop everything, the youngest first, each within its own time limit, and give back the journal."""
         self.tree.closing = True
         try:
             await self.root.wind_down()
             await self._see_off_calls()
+            await self.house.journal.close()
         finally:
             self.house.watchdog.close()
             self.house.nursery.cancel_scope.cancel()

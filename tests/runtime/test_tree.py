@@ -5,12 +5,22 @@ import trio
 
 from agentrail import open_supervisor
 from agentrail.app.supervisor import Supervisor
-from agentrail.errors import BadChoice, BadSupervisor, ChildExists, StartTooSlow, SupervisorFailed, UnknownChild
+from agentrail.errors import (
+    BadChoice,
+    BadSupervisor,
+    ChildExists,
+    CommitUnknown,
+    SessionCrashed,
+    StartTooSlow,
+    SupervisorFailed,
+    UnknownChild,
+)
 from agentrail.runtime.reports import ChildView
 from agentrail.runtime.status import SessionDown
+from agentrail.testing import ScriptedModel
 from tests.runtime.journals import TestJournal
 from tests.runtime.test_restarting import times
-from tests.runtime.world import open_world, settle
+from tests.runtime.world import open_world, settle, spec_of
 
 
 class Part:
@@ -218,3 +228,19 @@ async def test_a_session_in_the_pause_before_its_restart_can_be_stopped() -> Non
             await session.ask("go")
             await session.stop("enough")
     assert downs == [SessionDown("mine", "enough")]
+
+
+async def test_an_uncertain_commit_below_ends_the_whole_tree() -> None:
+    journal = TestJournal()
+
+    async def body() -> None:
+        async with open_supervisor(journal=journal) as root:
+            below = await root.start_supervisor("below")
+            session = await below.spawn(spec_of(ScriptedModel([])), "mine")
+            journal.fails_after = lambda _: CommitUnknown("the cable")
+            with pytest.raises(SessionCrashed):
+                await session.prompt("go")
+            await trio.sleep(100)
+
+    with pytest.raises(CommitUnknown):
+        await body()
