@@ -126,20 +126,20 @@ def test_items_are_in_their_order_and_what_is_new_is_passed_over() -> None:
     found = answered(
         *openai.item(3, type="lamp_call", id="x"),
         *openai.call(2, "lamp", '{"room":', '"attic"}', call_id="c2"),
-        *openai.message(1, "first"),
+        *openai.message(1, "second"),
+        *openai.message(0, "first"),
         {"type": "response.lamp.delta", "output_index": 0, "delta": "?"},
         openai.closing(),
     )
     call = ToolCall("", "lamp", freeze_object({"room": "attic"}), "c2")
-    assert found == Response((Text("first"),), (call,), StopReason.TOOL_CALLS, Usage(5, 7))
+    assert found == Response((Text("first"), Text("second")), (call,), StopReason.TOOL_CALLS, Usage(5, 7))
 
 
 def test_a_server_may_tell_of_an_item_in_one_piece_or_not_of_its_beginning() -> None:
-    whole = openai.item(1, type="function_call", call_id="c1", name="lamps", arguments="{}")[-1]
+    whole = openai.item(1, type="function_call", call_id="c1", name="lamp", arguments='{"room":"attic"}')[-1]
     found = answered(openai.delta("output_text", 0, "hello"), whole, openai.closing())
-    assert found == Response(
-        (Text("hello"),), (ToolCall("", "lamps", provider_id="c1"),), StopReason.TOOL_CALLS, Usage(5, 7)
-    )
+    call = ToolCall("", "lamp", freeze_object({"room": "attic"}), "c1")
+    assert found == Response((Text("hello"),), (call,), StopReason.TOOL_CALLS, Usage(5, 7))
 
 
 def test_thoughts_of_open_models_have_no_seal() -> None:
