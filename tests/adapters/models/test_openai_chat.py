@@ -122,6 +122,13 @@ def test_the_end_needs_a_reason_or_a_mark() -> None:
             answered(*data)
 
 
+def test_only_the_mark_completes_the_answer() -> None:
+    decoder = FORMAT.decoder()
+    for data, complete in ((json.dumps(END), False), ("", False), (DONE, True)):
+        decoder.feed(ServerEvent("", data))
+        assert decoder.complete is complete
+
+
 def test_a_refusal_is_text_and_the_reason() -> None:
     assert answered(chat.piece(refusal="No."), END, DONE) == Response((Text("No."),), (), StopReason.REFUSED)
 
