@@ -78,13 +78,13 @@ class ChildView(Value):
 
 def reason_of(error: BaseException, depth: int = 0) -> Reason:
     """Return *error* as a value: groups with their parts, and each error with its cause."""
-    parts: tuple[Reason, ...] = ()
     cause: BaseException | None = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    if depth < MAX_DEPTH and isinstance(error, BaseExceptionGroup):
-        group = cast("BaseExceptionGroup[BaseException]", error)
-        parts = tuple(reason_of(part, depth + 1) for part in group.exceptions[:MAX_WIDTH])
     behind = None if cause is None or depth >= MAX_DEPTH else reason_of(cause, depth + 1)
-    return Reason(type(error).__name__, described(error), _where(error), parts, behind)
+    reason = Reason(type(error).__name__, described(error), _where(error), cause=behind)
+    if depth >= MAX_DEPTH or not isinstance(error, BaseExceptionGroup):
+        return reason
+    group = cast("BaseExceptionGroup[BaseException]", error)
+    return reason.but(parts=tuple(reason_of(part, depth + 1) for part in group.exceptions[:MAX_WIDTH]))
 
 
 def _where(error: BaseException) -> str:
