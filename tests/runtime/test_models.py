@@ -189,7 +189,7 @@ def test_every_error_of_a_model_has_its_place_in_a_chain() -> None:
 async def test_the_events_tell_who_answered(world: World) -> None:
     first = ScriptedModel([transient("busy"), transient("busy"), "first again"], name="first")
     session = await chained(world, first, ScriptedModel(["well"], name="second"))
-    assert (await session.ask("hello")).messages[-1].model == "second"
+    assert (await session.ask("hello")).text == "well"
     assert (await session.ask("hello")).text == "first again"
     await settle()
     heard = world.heard(session)
@@ -202,11 +202,8 @@ async def test_the_events_tell_who_answered(world: World) -> None:
 
 async def test_a_switch_takes_a_chain(world: World) -> None:
     session = await world.spawn(["well"])
-    chain = [
-        ScriptedModel([fail(ModelMissing("gone"))], name="first"),
-        (ScriptedModel(["so"], name="second"), {"a": 1}),
-    ]
-    await session.switch_model(chain)
+    gone, second = ScriptedModel([fail(ModelMissing("gone"))], name="first"), ScriptedModel(["so"], name="second")
+    await session.switch_model([gone, (second, {"a": 1})])
     assert (await session.ask("hello")).text == "so"
     assert session.status().model == "first"
     with pytest.raises(UnknownModel):
