@@ -13,7 +13,7 @@ from agentrail.errors import NotReadable
 from agentrail.hooks.asks import AskAnswer, AskRequest, CallModel, CallService, Failed, Ok, ReadFile, RunTool
 from agentrail.ports.sandbox import KIB, Sandbox
 from agentrail.ports.tool import Service, Tool, ToolContext
-from agentrail.runtime.border import CRASHES, described, traced
+from agentrail.runtime.border import contained, described, traced
 from agentrail.runtime.calls import execute
 from agentrail.values.content import Text, text_of
 from agentrail.values.json import JsonObject, freeze, thaw
@@ -63,12 +63,15 @@ class RunningAsk:
     ) -> None:
         """Do it, and post the one answer."""
         settled: tuple[AskAnswer, Usage] = (Failed("cancelled"), NOTHING_USED)
-        try:
-            with self.scope:
-                settled = await _answer(request, model, world, ctx)
-        except CRASHES as error:
+
+        def failed(error: BaseException) -> None:
+            nonlocal settled
             log.warning("ask %s failed: %s", self.ask_id, traced(error))
             settled = (Failed(described(error)), NOTHING_USED)
+
+        try:
+            with contained(failed), self.scope:
+                settled = await _answer(request, model, world, ctx)
         finally:
             post(AskSettled(self.ask_id, *settled))
 

@@ -6,9 +6,13 @@ terminal would; where a caller gives it, the caller is told.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from traceback import format_tb
 from typing import cast
+
+import trio
 
 from agentrail.errors import BadMessage, NotJson
 from agentrail.values.content import Data, Image, Part, Said, Text, ToolCall
@@ -19,8 +23,54 @@ from agentrail.values.tools import AskPerson, CompactNow, Effect, Err, Ok, SetTo
 TEXT = "the text"
 PART = "a part"
 
+MAX_SHOWN = 3
+"""Exceptions of a group that are described."""
+
 CRASHES = (Exception, SystemExit)
-"""What may come out of code that is not ours and must not end anything but itself."""
+"""What may come out of code that is asked for one value and must not end anything but itself."""
+
+
+@contextmanager
+def contained(told: Callable[[BaseException], None]) -> Generator[None]:
+    """Run code that is not ours, in a task of ours: whatever it raises is *told*, and ends nothing but itself.
+
+    A cancellation from outside goes on its way, also from within a group; one that nobody has asked for, kept from
+    another call and raised again, is a crash like any other.
+    """
+    try:
+        yield
+    except BaseException as error:  # noqa: BLE001 - what must go on its way does
+        passing, crash = _split(error)
+        if crash is not None:
+            told(_bare(crash))
+        if passing is not None:
+            raise passing from None
+
+
+def _split(error: BaseException) -> tuple[BaseException | None, BaseException | None]:
+    """Return what of *error* must go on its way, and what is a crash."""
+    if isinstance(error, BaseExceptionGroup):
+        return cast("BaseExceptionGroup[BaseException]", error).split(_passes)
+    return (error, None) if _passes(error) else (None, error)
+
+
+def _passes(error: BaseException) -> bool:
+    if isinstance(error, trio.Cancelled):
+        return trio.current_effective_deadline() == -math.inf
+    return isinstance(error, KeyboardInterrupt)
+
+
+def _bare(error: BaseException) -> BaseException:
+    """Return *error* without the groups around it that hold nothing else."""
+    inside = _inside(error)
+    return _bare(inside[0]) if len(inside) == 1 else error
+
+
+def _inside(error: BaseException) -> tuple[BaseException, ...]:
+    """Return what *error* holds, if it is a group."""
+    if not isinstance(error, BaseExceptionGroup):
+        return ()
+    return cast("BaseExceptionGroup[BaseException]", error).exceptions
 
 
 def mended(text: str) -> str:
@@ -36,7 +86,8 @@ def described(error: BaseException) -> str:
         said = mended(str(error))
     except CRASHES:
         said = "it cannot even be shown"
-    return f"{type(error).__name__}: {said}"
+    words = (f"{type(error).__name__}: {said}", "; ".join(map(described, _inside(error)[:MAX_SHOWN])))
+    return ": ".join(filter(None, words))
 
 
 def traced(error: BaseException) -> str:

@@ -12,7 +12,7 @@ from agentrail.core.effects import StartCall
 from agentrail.core.inputs import AnyInput, ToolRaised, ToolReturned, ToolStopped
 from agentrail.errors import ToolError
 from agentrail.ports.tool import Tool, ToolContext
-from agentrail.runtime.border import CRASHES, described, fit_result, mended, traced
+from agentrail.runtime.border import contained, described, fit_result, mended, traced
 from agentrail.runtime.threads import CallThreads, Threads
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.tools import ToolExecutionUpdate
@@ -34,7 +34,7 @@ async def execute(tool: Tool, args: JsonObject, ctx: ToolContext) -> ToolResult:
 class RunningCall:
     """A call that runs, or that was cancelled and has not ended yet."""
 
-    __slots__ = ("_ended", "_started", "_tool", "_whisper", "scope", "threads")
+    __slots__ = ("_closing", "_ended", "_started", "_tool", "_whisper", "scope", "threads")
 
     def __init__(
         self,
@@ -48,6 +48,7 @@ class RunningCall:
         self._tool = tool
         self._whisper = whisper
         self._ended = ended
+        self._closing: AnyInput = ToolStopped(started.call_id, started.attempt)
         self.scope = trio.CancelScope()
         self.threads = CallThreads(threads, started.name)
 
@@ -85,25 +86,26 @@ class RunningCall:
 
     async def run(self, ctx: ToolContext) -> None:
         """Run the tool and post its one closing input, when nothing of it runs any more."""
-        closing: AnyInput = ToolStopped(self._started.call_id, self._started.attempt)
+        started = self._started
         try:
-            closing = await self._closing(ctx, closing)
+            with contained(self._raised):
+                if not self.scope.cancel_called:  # a tool may do much before it first waits
+                    with self.scope:
+                        result = await execute(self._tool, started.args, ctx)
+                        self._closing = ToolReturned(started.call_id, started.attempt, result)
             if self.scope.cancel_called:
                 await self.threads.wait_ended()
         finally:
-            self._ended(self, closing)
+            self._ended(self, self._closing)
 
-    async def _closing(self, ctx: ToolContext, stopped: AnyInput) -> AnyInput:
+    def _raised(self, error: BaseException) -> None:
+        """Take note of what the tool raised; a `ToolError` that came out of its nursery is its own `Err` too."""
         started = self._started
-        if self.scope.cancel_called:  # before its first step: a tool may do much before it first waits
-            return stopped
-        try:
-            with self.scope:
-                return ToolReturned(started.call_id, started.attempt, await execute(self._tool, started.args, ctx))
-        except CRASHES as error:
-            log.warning("tool `%s` raised in call %s: %s", self.name, self.call_id, traced(error))
-            return ToolRaised(started.call_id, started.attempt, described(error))
-        return stopped
+        if isinstance(error, ToolError):
+            self._closing = ToolReturned(started.call_id, started.attempt, err(mended(str(error))))
+            return
+        log.warning("tool `%s` raised in call %s: %s", self.name, self.call_id, traced(error))
+        self._closing = ToolRaised(started.call_id, started.attempt, described(error))
 
 
 class Calls:

@@ -9,7 +9,7 @@ import trio
 
 from agentrail.errors import CommandRefused
 from agentrail.ports.sandbox import Process
-from agentrail.runtime.border import CRASHES, described
+from agentrail.runtime.border import contained, described
 
 log = logging.getLogger("agentrail.process")
 
@@ -46,15 +46,17 @@ class BackgroundJob:
     async def run(self) -> None:
         """Run the command; whatever goes wrong is the job's own affair."""
         try:
-            with self.scope:
-                await self.process.run()
-            if self.scope.cancelled_caught:
-                self.problem = "its session has ended"
-        except CRASHES as error:
-            log.warning("`%s` in the background could not be run", self.job_id, exc_info=True)
-            self.problem = described(error)
+            with contained(self._failed):
+                with self.scope:
+                    await self.process.run()
+                if self.scope.cancelled_caught:
+                    self.problem = "its session has ended"
         finally:
             self._ended.set()
+
+    def _failed(self, error: BaseException) -> None:
+        log.warning("`%s` in the background could not be run", self.job_id, exc_info=error)
+        self.problem = described(error)
 
 
 class BackgroundJobs:

@@ -18,7 +18,7 @@ from agentrail.errors import AgentrailError, UnknownTool
 from agentrail.ports.model import Model
 from agentrail.ports.tool import Tool, ToolContext, unheard
 from agentrail.runtime.asks import RunningAsk, World
-from agentrail.runtime.border import CRASHES, described, fit_response
+from agentrail.runtime.border import contained, described, fit_response
 from agentrail.runtime.bus import Bus
 from agentrail.runtime.calls import RunningCall
 from agentrail.runtime.jobs import BackgroundJobs
@@ -291,13 +291,16 @@ class Performer:
 
     async def _compact(self, effect: effects.StartCompaction, scope: trio.CancelScope) -> None:
         closing: AnyInput = CompactionFailed(effect.compaction_id, "cancelled")
+
+        def failed(error: BaseException) -> None:
+            nonlocal closing
+            log.error("compaction failed", exc_info=error)
+            closing = CompactionFailed(effect.compaction_id, described(error))
+
         try:
-            with scope:
+            with contained(failed), scope:
                 done = await self._house.compactor(effect.messages, effect.keep)
                 closing = CompactionEnded(effect.compaction_id, done.messages, done.removed, done.note)
-        except CRASHES as error:
-            log.exception("compaction failed")
-            closing = CompactionFailed(effect.compaction_id, described(error))
         finally:
             self._post(closing)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, cast
+from typing import Final
 
 import trio
 
@@ -14,7 +14,7 @@ from agentrail.core.state import State
 from agentrail.errors import ToolExists, UnknownTool
 from agentrail.ports.source import ToolSource
 from agentrail.ports.tool import Tool
-from agentrail.runtime.border import CRASHES, described
+from agentrail.runtime.border import contained, described
 from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.parts import House, Outfit
 from agentrail.runtime.slot import Slot
@@ -64,11 +64,14 @@ class RunningSource:
     async def _once(self) -> None:
         began = trio.current_time()
         problem = "it ended"
-        try:
+
+        def failed(error: BaseException) -> None:
+            nonlocal problem
+            log.debug("the source `%s` failed", self._source.name, exc_info=error)
+            problem = described(error)
+
+        with contained(failed):
             await self._source.supply(self._look().setup.working_dir, self.offer)
-        except* CRASHES as group:  # what was cancelled beside it goes on its way
-            log.debug("the source `%s` failed", self._source.name, exc_info=True)
-            problem = described(_innermost(group))
         log.warning("the source of tools `%s` is started again soon: %s", self._source.name, problem)
         self._failures = 1 if trio.current_time() - began > STEADY else self._failures + 1
         await self.offer((), (problem,))
@@ -140,11 +143,3 @@ class Sources:
         self._closed = True
         for source in self._running:
             source.scope.cancel()
-
-
-def _innermost(error: BaseException) -> BaseException:
-    """Return the first error that the groups around it hold."""
-    found = error
-    while isinstance(found, BaseExceptionGroup):
-        found = cast("BaseExceptionGroup[BaseException]", found).exceptions[0]
-    return found

@@ -18,7 +18,7 @@ from agentrail.errors import (
     TransientModelError,
 )
 from agentrail.ports.model import Model
-from agentrail.runtime.border import CRASHES, described, fit_response, mended
+from agentrail.runtime.border import contained, described, fit_response, mended
 from agentrail.runtime.clock import Clock
 from agentrail.runtime.limits import Limits
 from agentrail.values.events.envelope import Event
@@ -198,18 +198,22 @@ class Stream:
         request_id = self.request.request_id
         closing: AnyInput | None = None
         failure = Failure(FailureKind.TRANSIENT, "Cancelled", "the request was cancelled")
+
+        def failed(error: BaseException) -> None:
+            nonlocal failure
+            if isinstance(error, ModelError):
+                failure = failure_of(error)
+                return
+            log.error("model `%s` raised", self.request.model, exc_info=error)
+            failure = Failure(FailureKind.PERMANENT, type(error).__name__, described(error))
+
         try:
-            with self.scope:
+            with contained(failed), self.scope:
                 self.waiting = True
                 response = fit_response(await limits.stream(session_id, model, self.request, self.emit, self.sent))
                 if self._tags is not None and not self.closed:
                     self._write(*self._tags.end())
                 closing = StreamEnded(request_id, response.but(usage=self._price(response.usage)))
-        except ModelError as error:
-            failure = failure_of(error)
-        except CRASHES as error:
-            log.exception("model `%s` raised", self.request.model)
-            failure = Failure(FailureKind.PERMANENT, type(error).__name__, described(error))
         finally:
             self.ended = True
             self._post(StreamCut(request_id, self.partial(), failure) if closing is None else closing)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 import trio
 
+from agentrail.errors import ToolError
 from agentrail.ports.tool import ToolContext
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
@@ -199,6 +200,64 @@ async def test_a_tool_that_breaks_is_run_again_only_where_that_is_safe(world: Wo
     assert all(result.is_error and "RuntimeError: it broke" in result.text for result in results)
     keys = {ctx.idempotency_key for ctx in safe.calls}
     assert len(keys) == 1
+
+
+class Panic(BaseException):
+    """What extensions in other languages raise."""
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ExceptionGroup("outer", [ExceptionGroup("inner", [ToolError("no such city")])]), "no such city"),
+        (ExceptionGroup("outer", [ValueError("one")]), "ValueError: one"),
+        (
+            ExceptionGroup("two", [ValueError("one"), KeyError("two")]),
+            "ExceptionGroup: two (2 sub-exceptions): ValueError: one; KeyError: 'two'",
+        ),
+        (Panic("index out of range"), "Panic: index out of range"),
+        (BaseExceptionGroup("outer", [Panic("index out of range")]), "Panic: index out of range"),
+        (GeneratorExit("over"), "GeneratorExit: over"),
+        (SystemExit("usage"), "SystemExit: usage"),
+    ],
+)
+async def test_whatever_a_tool_raises_is_its_result_and_ends_nothing(
+    world: World, error: BaseException, said: str
+) -> None:
+    async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
+        await trio.lowlevel.checkpoint()
+        raise error
+
+    session = await world.spawn([say(calls=[call("odd")]), "done", "there"], tools=[fake("odd", body)])
+    reply = await session.ask("go")
+    (result,) = [message for message in reply.messages if isinstance(message, ToolMessage)]
+    assert result.is_error
+    assert said in result.text
+    assert (await session.ask("still there?")).text == "there"
+
+
+async def test_a_cancellation_kept_from_one_call_and_raised_in_another_is_a_crash_of_that_call(world: World) -> None:
+    kept: list[trio.Cancelled] = []
+
+    async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
+        if kept:
+            raise kept[0]
+        try:
+            await trio.sleep_forever()
+        except trio.Cancelled as error:
+            kept.append(error)
+            raise
+        raise AssertionError
+
+    script: list[Element] = [say(calls=[call("once")]), say(calls=[call("once")]), "done"]
+    session = await world.spawn(script, tools=[fake("once", body, effect=EffectClass.PURE)])
+    await session.prompt("go")
+    await trio.sleep(1)
+    await session.abort()
+    reply = await session.ask("again")
+    (result,) = [message for message in reply.messages if isinstance(message, ToolMessage)]
+    assert "Cancelled" in result.text
+    assert reply.text == "done"
 
 
 async def test_a_tool_that_returns_nonsense_is_a_failed_call(world: World) -> None:

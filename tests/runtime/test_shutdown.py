@@ -1,6 +1,7 @@
 """How everything under a supervisor ends, whatever ends it."""
 
 import contextlib
+from typing import NoReturn
 
 import pytest
 import trio
@@ -18,12 +19,18 @@ from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.records import SessionEnd
+from agentrail.ports.model import EmitChunk
+from agentrail.ports.tool import ToolContext
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.status import SessionDown
+from agentrail.runtime.supervisor import STRAGGLER_AFTER
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.values.events.life import AgentAbort, SessionEnded
+from agentrail.values.json import JsonObject
+from agentrail.values.stream import ModelRequest, Response
+from agentrail.values.tools import ToolResult
 from tests.runtime.journals import TestJournal
-from tests.runtime.tools import shielded, slow
+from tests.runtime.tools import fake, shielded, slow
 from tests.runtime.world import World, check_records, open_world, settle, spec_of
 
 
@@ -93,6 +100,47 @@ async def test_a_tool_that_ignores_its_end_is_named_and_waited_for(caplog: pytes
         start = trio.current_time()
     assert trio.current_time() - start == pytest.approx(9.0, abs=0.1)
     assert any("shielded" in record.getMessage() for record in caplog.records)
+
+
+async def tidy(late: BaseException) -> NoReturn:
+    """Wait to be cancelled, tidy up for longer than anybody waits, and raise beside a task that was cancelled too."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.sleep_forever)
+        try:
+            await trio.sleep_forever()
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(STRAGGLER_AFTER + 5)
+            raise late
+
+
+class TidyModel:
+    """Never answers, and is slow to end."""
+
+    name = "tidy"
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        await tidy(ValueError("I was busy"))
+
+
+@pytest.mark.parametrize("late", [ValueError("I was busy"), SystemExit(3), GeneratorExit()])
+async def test_what_a_tool_raises_long_after_it_was_cancelled_stays_with_it(late: BaseException) -> None:
+    async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
+        await tidy(late)
+
+    async with open_world() as world:
+        session = await world.spawn([say(calls=[call("tidy")])], tools=[fake("tidy", body)])
+        await session.prompt("go")
+        await trio.sleep(1)
+
+
+async def test_what_a_model_raises_long_after_it_was_cancelled_stays_with_it() -> None:
+    async with open_world() as world:
+        session = await world.spawn([stall()], tools=[shielded(seconds=20)])
+        slow_to_end = await world.spawn(TidyModel())
+        await slow_to_end.prompt("go")
+        await session.prompt("go")
+        await trio.sleep(1)
 
 
 async def test_the_end_aborts_what_is_going_on_with_its_reason() -> None:
