@@ -143,10 +143,10 @@ def test_a_header_says_better_when_to_try_again() -> None:
     ("said", "stop"),
     [
         ("STOP", StopReason.END),
-        ("MAX_TOKENS", StopReason.LENGTH),
+        *((reason, StopReason.LENGTH) for reason in ("MAX_TOKENS", "CONTINUATION", "TOO_MANY_TOOL_CALLS")),
         *((reason, StopReason.REFUSED) for reason in ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "SPII")),
-        *((reason, StopReason.REFUSED) for reason in ("PROHIBITED_CONTENT", "MODEL_ARMOR", "IMAGE_SAFETY")),
-        *((reason, StopReason.REFUSED) for reason in ("IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION")),
+        *((reason, StopReason.REFUSED) for reason in ("PROHIBITED_CONTENT", "MODEL_ARMOR", "ESCALATION")),
+        *((reason, StopReason.REFUSED) for reason in ("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION")),
         ("OTHER", StopReason.END),
         ("BRAND_NEW", StopReason.END),
     ],
@@ -162,6 +162,7 @@ def test_why_it_stopped(said: str, stop: StopReason) -> None:
         ("MALFORMED_RESPONSE", StreamGarbled),
         ("UNEXPECTED_TOOL_CALL", StreamGarbled),
         ("MISSING_THOUGHT_SIGNATURE", RequestRefused),
+        ("PUP_LIMITED_DISABLED", AccessDenied),
     ],
 )
 def test_what_the_model_could_not_say_is_no_answer(reason: str, wanted: type[ModelError]) -> None:

@@ -11,7 +11,7 @@ from agentrail.adapters.models.gemini import seals
 from agentrail.adapters.models.gemini.faults import FAULTS
 from agentrail.adapters.models.sse import ServerEvent
 from agentrail.adapters.models.wire import arguments, count, object_of, sub, text
-from agentrail.errors import ModelError, RequestRefused, StreamEndedEarly, StreamGarbled
+from agentrail.errors import AccessDenied, ModelError, RequestRefused, StreamEndedEarly, StreamGarbled
 from agentrail.values.content import Said, Text, Thinking, ToolCall
 from agentrail.values.messages import StopReason
 from agentrail.values.stream import CallChunk, Chunk, Response, TextChunk, ThinkingChunk, UsageChunk
@@ -20,6 +20,8 @@ from agentrail.values.usage import NOTHING_USED, Usage
 STOPS: Final[Mapping[str, StopReason]] = {
     "STOP": StopReason.END,
     "MAX_TOKENS": StopReason.LENGTH,
+    "CONTINUATION": StopReason.LENGTH,
+    "TOO_MANY_TOOL_CALLS": StopReason.LENGTH,  # of the provider's own tools; the answer is not finished
     "SAFETY": StopReason.REFUSED,
     "RECITATION": StopReason.REFUSED,
     "LANGUAGE": StopReason.REFUSED,
@@ -27,6 +29,7 @@ STOPS: Final[Mapping[str, StopReason]] = {
     "PROHIBITED_CONTENT": StopReason.REFUSED,
     "SPII": StopReason.REFUSED,
     "MODEL_ARMOR": StopReason.REFUSED,
+    "ESCALATION": StopReason.REFUSED,
     "IMAGE_SAFETY": StopReason.REFUSED,
     "IMAGE_PROHIBITED_CONTENT": StopReason.REFUSED,
     "IMAGE_RECITATION": StopReason.REFUSED,
@@ -38,8 +41,9 @@ BROKEN: Final[Mapping[str, type[ModelError]]] = {
     "MALFORMED_RESPONSE": StreamGarbled,
     "UNEXPECTED_TOOL_CALL": StreamGarbled,
     "MISSING_THOUGHT_SIGNATURE": RequestRefused,
+    "PUP_LIMITED_DISABLED": AccessDenied,  # the account is limited, because its policy was violated
 }
-"""Why there is no answer to read; the model may do better the next time, but not with the same fault of ours."""
+"""Why there is no answer to read; where the fault is the model's, it may do better the next time."""
 
 _COUNTS: Final = (
     "promptTokenCount",
