@@ -18,6 +18,7 @@ from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.adapters.models.http import Http
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.models.remote import RemoteModel
+from agentrail.values.limits import Limit
 from property_tests.volume import profile
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models.server import (
@@ -74,6 +75,8 @@ class Moment:
     """How many of them reach the server before they are cut."""
     deaf: bool = False
     """Whether the server takes no connection."""
+    limit: Limit | None = None
+    """How many requests of the provider may be out at once."""
     at_once: bool = False
     """Whether they are cut as soon as they are accepted, wherever they are then."""
 
@@ -82,6 +85,7 @@ MOMENTS: Final = {
     "at once": Moment(stalling(), arriving=0, at_once=True),
     "before the connection": Moment(stalling(), arriving=0, deaf=True),
     "waiting for a connection": Moment(stalling(), requests=2 * WIDTH),
+    "waiting for the limiter": Moment(stalling(), requests=2 * WIDTH, limit=Limit(concurrency=WIDTH)),
     "before the first byte": Moment(stalling()),
     "in a header": Moment(stalling(b"HTTP/1.1 200 OK\r\ncontent-")),
     "between the head and the body": Moment(stalling(CHUNKED)),
@@ -140,14 +144,15 @@ def keyless(_: str) -> None:
 
 
 @asynccontextmanager
-async def pooled() -> AsyncIterator[tuple[Supervisor, Http]]:
+async def pooled(limit: Limit | None) -> AsyncIterator[tuple[Supervisor, Http]]:
     """Open a supervisor whose model `pooled` has `WIDTH` connections."""
     http = Http(WIDTH)
 
     def model(_: str) -> RemoteModel:
         return RemoteModel(MODEL, PROVIDERS["anthropic"], http, keyless)
 
-    async with open_supervisor(models={"pooled": model}, seed=1) as supervisor:
+    limits = {} if limit is None else {"pooled": limit}
+    async with open_supervisor(models={"pooled": model}, limits=limits, seed=1) as supervisor:
         yield supervisor, http
     await http.close()
 
@@ -168,7 +173,7 @@ def connections(http: Http) -> tuple[int, bool]:
 async def test_a_request_that_is_cut_leaves_nothing_behind(moment: Moment) -> None:
     imitation = Imitation(moment.stopping)
     with trio.fail_after(600), deaf_port() as deaf:
-        async with serving(imitation.answer) as server, pooled() as (supervisor, http):
+        async with serving(imitation.answer) as server, pooled(moment.limit) as (supervisor, http):
             cut = await spawned(supervisor, deaf if moment.deaf else server.url, moment.requests)
             asking = await spawned(supervisor, server.url, WIDTH)
             for number in range(ROUNDS[profile()]):
