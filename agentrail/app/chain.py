@@ -22,7 +22,10 @@ def is_model(found: object) -> bool:
 
 
 def _is_pair(found: object) -> TypeGuard[tuple[str | Model, Mapping[str, Json]]]:
-    return isinstance(found, tuple) and len(found) == PAIR and isinstance(found[1], Mapping)
+    if not isinstance(found, tuple):
+        return False
+    items = cast("tuple[object, ...]", found)
+    return len(items) == PAIR and isinstance(items[1], Mapping)
 
 
 def chain_of(model: ModelChain, options: Mapping[str, Json]) -> tuple[Link, ...]:

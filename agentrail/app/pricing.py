@@ -53,7 +53,7 @@ class PriceList:
         return published_cost(model, usage)
 
     def _own_cost(self, model: str, usage: Usage) -> float | None:
-        if isinstance(self._own, Mapping):
+        if not callable(self._own):
             price = self._own.get(model)
             return None if price is None else price.cost(usage)
         try:

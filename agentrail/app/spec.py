@@ -72,8 +72,7 @@ class SessionSpec(Options):
         for model, _ in chain_of(self.model, self.model_options):
             _check_model(model)
         _check_prices(self.prices)
-        if not isinstance(self.inline_tags, bool):
-            raise BadSpec("inline_tags", f"is {self.inline_tags!r}; it must be True or False")
+        _check_flag("inline_tags", self.inline_tags)
         for name in ("system", "working_dir", "prompt_mode"):
             _check_text(name, getattr(self, name))
         if "\0" in self.working_dir:
@@ -108,6 +107,11 @@ def _check_text(name: str, found: object) -> None:
         raise BadSpec(name, f"is a `{type(found).__name__}`; it must be text")
     if mended(found) != found:
         raise BadSpec(name, "has half a surrogate pair, which no file can hold; leave it out")
+
+
+def _check_flag(name: str, found: object) -> None:
+    if not isinstance(found, bool):
+        raise BadSpec(name, f"is {found!r}; it must be True or False")
 
 
 def _check_figure(name: str, found: object, least: float) -> None:
