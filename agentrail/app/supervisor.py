@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import trio
 
@@ -51,9 +51,9 @@ class Supervisor:
 
         A `transient` session is started again, from its records, when it has crashed; a `temporary` one is not.
         """
-        if not isinstance(spec, SessionSpec):
+        if not isinstance(cast("object", spec), SessionSpec):
             raise WrongType.of("spec", spec, SPEC_WANTED)
-        if not isinstance(id, str | None):
+        if not isinstance(cast("object", id), str | None):
             raise WrongType.of("id", id, ID_WANTED)
         _check_choice("restart", restart, RESTARTS[1:])
         spec.check()

@@ -2,7 +2,8 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from inspect import iscoroutinefunction
 from pathlib import Path
-from typing import TypeVar
+from types import ModuleType
+from typing import TypeVar, cast
 
 import pytest
 import trio
@@ -45,7 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run what a journal can change on both: the records go to memory, and to a file."""
-    if CAMPAIGN or metafunc.module.__name__.rpartition(".")[2] in ON_BOTH_JOURNALS:
+    if CAMPAIGN or cast("ModuleType", metafunc.module).__name__.rpartition(".")[2] in ON_BOTH_JOURNALS:
         metafunc.fixturenames.append("journal_kind")
         metafunc.parametrize("journal_kind", ["memory", "sqlite"], indirect=True)
 

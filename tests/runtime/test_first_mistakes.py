@@ -27,5 +27,5 @@ def test_a_supervisor_under_asyncio_says_which_run_it_needs() -> None:
 
 def test_a_specification_is_made_by_names_alone() -> None:
     with pytest.raises(TypeError, match="takes 1 positional argument but 2 were given"):
-        SessionSpec("demo")  # type: ignore[misc]  # the mistake
+        SessionSpec("demo")  # type: ignore[arg-type, call-arg, unused-ignore]  # the mistake; checkers name it differently
     assert SessionSpec(model="demo").model == "demo"

@@ -58,6 +58,8 @@ async def test_nothing_is_left_of_sessions_that_were_started_and_stopped() -> No
         await many(COUNT // 10, COUNT - COUNT // 10)
         grown = tracemalloc.get_traced_memory()[0] - memory
         tracemalloc.stop()
-        assert held() == before
+        tasks, descriptors, threads = held()
+        assert (tasks, descriptors) == before[:2]
+        assert threads <= before[2]  # an idle one of Trio's may have gone in the meantime
         assert grown < 1024 * 1024
         assert supervisor.sessions() == ()
