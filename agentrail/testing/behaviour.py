@@ -22,6 +22,7 @@ FAILURES: Final = (
     Failure(FailureKind.TRANSIENT, "Limited", "try later", retry_after=3.0),
     Failure(FailureKind.PERMANENT, "Refused", "no such model"),
     Failure(FailureKind.OVERFLOW, "TooLong", "too many tokens"),
+    Failure(FailureKind.PERMANENT, "Gone", "no such model", here_alone=True),
 )
 RESULTS: Final[tuple[tuple[int, ToolResult], ...]] = (
     (6, ok("done")),
@@ -30,6 +31,8 @@ RESULTS: Final[tuple[tuple[int, ToolResult], ...]] = (
     (1, Effect(SetTodos((Todo("think"),)))),
     (1, Effect(CompactNow())),
 )
+TAGGED: Final = ("<title>well</title>well", "<status>well</status>", "well <status>")
+"""Texts with tags, which are cut out or are not."""
 SETTLED: Final[tuple[AskAnswer, ...]] = (Ok("yes"), Ok(None), Failed("no such service"))
 
 
@@ -53,6 +56,8 @@ def draw_response(choose: Choose, names: Sequence[str]) -> Response:
     )
     wordless = how in ("calls", "nothing", "thought") or (how == "refused" and choose.percent(30))
     text = () if wordless else (Text("well " * choose.number(1, 12)),)
+    if text and choose.percent(10):
+        text = (Text(choose.pick(TAGGED)),)
     thoughts: tuple[Said, ...] = (Thinking("hmm"),) if how == "thought" or choose.percent(20) else ()
     if how == "nothing":
         thoughts = ()
@@ -74,7 +79,7 @@ def draw_partial(choose: Choose, began: bool) -> Partial:
 
 def draw_failure(choose: Choose) -> Failure:
     """Draw why a request failed."""
-    return choose.weighted(((4, FAILURES[0]), (1, FAILURES[1]), (1, FAILURES[2]), (2, FAILURES[3])))
+    return choose.weighted(((4, FAILURES[0]), (1, FAILURES[1]), (1, FAILURES[2]), (2, FAILURES[3]), (1, FAILURES[4])))
 
 
 def draw_result(choose: Choose, name: str) -> ToolResult:

@@ -8,6 +8,7 @@ from typing import Final
 from attrs import frozen
 
 from agentrail.core.options import Options
+from agentrail.core.state import Spare
 from agentrail.hooks.matrix import MATRIX
 from agentrail.hooks.plugin import Attachable, Keyed
 from agentrail.hooks.records import HOOK_NAMES
@@ -46,6 +47,9 @@ TOOLS: Final = (
 )
 """One tool of each temper; all of them want a `path`."""
 
+CHAINS: Final = ((), (), (Spare("spare1"),), (Spare("spare1"), Spare("spare2")))
+"""What a session may fall back to."""
+
 ALL_NAMES: Final = tuple(spec.name for spec in TOOLS)
 
 
@@ -66,6 +70,7 @@ class Scene:
     plugins: tuple[Attachable, ...] = ()
     model: str = "model0"
     user_data: JsonObject = EMPTY
+    spares: tuple[Spare, ...] = ()
 
 
 def draw_options(choose: Choose) -> Options:
@@ -88,6 +93,8 @@ def draw_options(choose: Choose) -> Options:
         file_loop_abort=choose.pick((9, 9, 4)),
         context_window=choose.pick((None, None, 100)),
         compact_to=choose.pick((0.5, 0.1)),
+        fallback_after=choose.pick((2, 1)),
+        inline_tags=choose.pick((False, False, True)),
     )
 
 
@@ -187,4 +194,5 @@ def draw_tools(choose: Choose) -> tuple[ToolSpec, ...]:
 def draw_scene(choose: Choose, also: Sequence[Attachable] = ()) -> Scene:
     """Draw a whole session; *also* are plugins under test, which it has beside the drawn ones."""
     refuser: tuple[Attachable, ...] = (Refuser(),) if choose.below(60) == 1 else ()
-    return Scene(draw_options(choose), draw_tools(choose), (*draw_plugins(choose), *also, *refuser))
+    options, tools, plugins = draw_options(choose), draw_tools(choose), (*draw_plugins(choose), *also, *refuser)
+    return Scene(options, tools, plugins, spares=choose.pick(CHAINS))

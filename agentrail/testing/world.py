@@ -84,6 +84,7 @@ class World:
             self.scene.model,
             tools=tools or NO_TOOLS,
             seats=tuple(seats[place] for place in in_order(seats)),
+            spares=self.scene.spares,
         )
 
     def teach(self, key: str, plugin: AnyPlugin) -> Seat:
