@@ -25,7 +25,7 @@ from agentrail.errors import (
     StreamEndedEarly,
     StreamGarbled,
 )
-from agentrail.values.content import Image, Text, ToolCall
+from agentrail.values.content import Image, Text, Thinking, ToolCall
 from agentrail.values.json import Json, freeze_object, thaw
 from agentrail.values.messages import AssistantMessage, Message, StopReason, ToolMessage
 from agentrail.values.stream import CallChunk, ModelRequest, Response, UsageChunk
@@ -261,6 +261,16 @@ def test_blank_text_does_not_go_back_but_its_signature_does() -> None:
     assert back(answered(gemini.content({"text": " ", "thoughtSignature": "YQ=="}, {"text": "x"}, finish="STOP"))) == [
         {"text": "", "thoughtSignature": "YQ=="},
         {"text": "x"},
+    ]
+
+
+def test_the_signature_of_a_text_that_is_gone_goes_back_alone() -> None:
+    parts = Thinking("Hm.", "thought:YQ=="), Thinking("", "text:Yg=="), Text("x"), Thinking("", "alone:Yw==")
+    assert back(Response(parts)) == [
+        {"text": "Hm.", "thought": True, "thoughtSignature": "YQ=="},
+        {"text": "", "thoughtSignature": "Yg=="},
+        {"text": "x"},
+        {"text": "", "thoughtSignature": "Yw=="},
     ]
 
 

@@ -179,7 +179,7 @@ def _said(said: Iterable[Said]) -> tuple[list[JsonObject], dict[str, str]]:
             seals[number] = own
         elif place == THOUGHT:
             parts.append({"text": part.text, "thought": True, "thoughtSignature": signature})
-        elif place == TEXT and parts:
+        elif place == TEXT and parts and parts[-1].keys() == {"text"}:
             parts[-1] = {**parts[-1], "thoughtSignature": signature}
         elif place in {TEXT, ALONE}:
             parts.append({"text": "", "thoughtSignature": signature})
