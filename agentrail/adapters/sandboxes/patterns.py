@@ -21,6 +21,17 @@ MAX_RULES: Final = 2000
 
 _BRACES: Final = re.compile(r"\{([^{}]*)\}")
 _ESCAPED: Final = re.compile(r"\\(.)")
+_IN_BRACKETS: Final = {
+    "[^": "[!",
+    "[:alnum:]": "a-zA-Z0-9",
+    "[:alpha:]": "a-zA-Z",
+    "[:digit:]": "0-9",
+    "[:lower:]": "a-z",
+    "[:space:]": " \t",
+    "[:upper:]": "A-Z",
+    "[:xdigit:]": "0-9a-fA-F",
+}
+"""What git reads and `fnmatch` does not, and how `fnmatch` reads the same."""
 
 
 class Pattern:
@@ -53,6 +64,8 @@ class Pattern:
 
 
 def _compiled(part: str) -> re.Pattern[str]:
+    for theirs, ours in _IN_BRACKETS.items():
+        part = part.replace(theirs, ours)
     return re.compile(fnmatch.translate(_ESCAPED.sub(_literal, part)))
 
 
