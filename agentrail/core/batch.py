@@ -9,11 +9,11 @@ from agentrail.core.state import Suspension
 from agentrail.core.work import Work
 from agentrail.hooks.asks import AskAnswer, Failed, RunTool, TimedOut
 from agentrail.hooks.asks import Ok as AskOk
-from agentrail.values.content import Part, Text, text_of
+from agentrail.values.content import Data, Part, Text, text_of
 from agentrail.values.events.people import ApprovalResolved
 from agentrail.values.events.plugins import AskAnswered
 from agentrail.values.events.tools import ToolExecutionEnd, ToolExecutionMetrics, ToolKilled, ToolSkippedForSteering
-from agentrail.values.json import JsonObject
+from agentrail.values.json import JsonObject, canonical
 from agentrail.values.messages import ToolMessage
 from agentrail.values.tools import Effect, EffectClass, Err, ToolResult, ToolSpec, err, ok
 
@@ -47,23 +47,27 @@ def find(w: Work, call_id: str) -> Call | None:
 
 
 def limited(parts: tuple[Part, ...], most: int) -> tuple[Part, ...]:
-    """Return *parts* with at most *most* characters of text, and a note where some were cut."""
-    total = 0
-    for part in parts:
-        if isinstance(part, Text):
-            total += len(part.text)
+    """Return *parts* with at most *most* characters of text and JSON, and a note where some were cut."""
+    texts = [_text_of(part) for part in parts]
+    total = sum(map(len, texts))
     if total <= most:
         return parts
     left = most
     kept: list[Part] = []
-    for part in parts:
-        if isinstance(part, Text):
-            if left > 0:
-                kept.append(Text(part.text[:left]))
-            left -= len(part.text)
-        else:
+    for part, text in zip(parts, texts, strict=True):
+        if len(text) <= max(left, 0):  # an image always fits
             kept.append(part)
+        elif left > 0:
+            kept.append(Text(text[:left]))  # also of JSON, which is none when it is cut
+        left -= len(text)
     return (*kept, Text(f"\n[cut: {most} of {total} characters shown]"))
+
+
+def _text_of(part: Part) -> str:
+    """Return what of *part* counts as text."""
+    if isinstance(part, Data):
+        return canonical(part.data)
+    return part.text if isinstance(part, Text) else ""
 
 
 def give_result(

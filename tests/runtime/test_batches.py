@@ -13,7 +13,7 @@ from agentrail.ports.tool import ToolContext
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
 from agentrail.tools import tool
-from agentrail.values.content import Image, Part, Text
+from agentrail.values.content import Data, Image, Part, Text
 from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.events.tools import ToolExecutionEnd, ToolExecutionMetrics, ToolExecutionStart
 from agentrail.values.json import FrozenObject, JsonObject, freeze_object
@@ -82,6 +82,21 @@ async def test_a_long_result_is_cut_with_a_note(world: World) -> None:
     assert told.parts == (Text("x" * 70), picture, Text("y" * 30), note)
     assert told.details == FrozenObject(whole=True)
     assert world.heard(session).only(ToolExecutionEnd).details == FrozenObject(whole=True)
+
+
+async def test_json_counts_as_text_and_is_text_when_it_is_cut(world: World) -> None:
+    picture = Image("image/png", "AA==")
+    short, long, rest = Data((1, 2)), Data({"found": ("x" * 200,)}), Data("z")
+
+    async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
+        await trio.lowlevel.checkpoint()
+        return Ok((short, long, picture, rest))
+
+    tool = fake("long", body)
+    tool.spec = tool.spec.but(max_result_chars=100)
+    (told,) = await results(world, tool, calls=["long"])
+    kept = Text('{"found":["' + "x" * 84)
+    assert told.parts == (short, kept, picture, Text("\n[cut: 100 of 222 characters shown]"))
 
 
 async def test_waiting_for_a_place_is_no_running_time(world: World) -> None:
