@@ -10,6 +10,9 @@ PIP := $(PY) -m pip --quiet --disable-pip-version-check --no-input
 SOURCES := $(wildcard agentrail tests property_tests docs/examples)
 COGGED := README.md $(shell find docs -name '*.md')
 COG := $(PY) -m cogapp
+
+# Tests whose figures are smaller in CI than in the campaign.
+FULL_SIZE := tests/adapters/journals tests/runtime tests/sandboxes tests/tools/builtin
 NPM_MODELS := @copilotkit/aimock@1.43.0
 NPM_SERVERS := @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31
 
@@ -24,8 +27,8 @@ test: .venv/test ## run the tests
 properties: .venv/test ## run the property tests, the same examples each time
 	$(PY) -m pytest property_tests
 
-campaign: .venv/test ## run the property tests for long, with new examples each time
-	AGENTRAIL_PROFILE=campaign $(PY) -m pytest property_tests
+campaign: .venv/test ## run the property tests for long, with new examples each time, and every figure at full size
+	AGENTRAIL_PROFILE=campaign $(PY) -m pytest property_tests $(FULL_SIZE)
 
 bench: .venv/test ## run the benchmarks
 	$(PY) -m tests.benchmarks
