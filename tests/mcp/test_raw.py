@@ -8,9 +8,13 @@ import trio
 import trio.testing
 
 from agentrail.adapters.mcp import McpServer
+from agentrail.adapters.mcp.patterns import told
 from agentrail.errors import BadMcpServer, BadSpec
+from agentrail.tools import make_spec
+from agentrail.tools.validation import validator_for
 from agentrail.values.content import Data, Image, Text
 from agentrail.values.events.tools import ToolsUpdated
+from agentrail.values.json import Json, freeze_object
 from agentrail.values.tools import ok
 from tests.mcp.rig import NO_EXTRA, RAW, Marked, obedient, until, use
 from tests.runtime.tools import quick
@@ -63,6 +67,27 @@ PARTS = [
     {"type": "resource", "resource": {"uri": "file:///b.txt", "text": "bee"}},
     {"type": "resource", "resource": {"uri": "file:///c.bin", "blob": "AAAA"}},
 ]
+
+
+def test_a_pattern_that_may_take_for_ever_is_told_and_not_tried() -> None:
+    plain: Json = {"type": "string", "pattern": "^[A-Z]{3}$"}
+    word: Json = {"type": "string", "pattern": "^(a+)+$", "description": "A word."}
+    keys: Json = {"type": "object", "patternProperties": {"^(a|a)*$": plain}, "additionalProperties": False}
+    inside: dict[str, Json] = {"plain": plain, "pattern": word, "keys": keys, "const": {"const": {"pattern": "a*"}}}
+    schema: dict[str, Json] = {"type": "object", "properties": inside, "$defs": {"words": {"items": {"anyOf": [word]}}}}
+    said = {"type": "string", "description": "A word. Must match `^(a+)+$`."}
+    read = told(freeze_object(schema))
+    assert freeze_object(read) == freeze_object(
+        {
+            "type": "object",
+            "properties": {**inside, "pattern": said, "keys": {"type": "object"}},
+            "$defs": {"words": {"items": {"anyOf": [said]}}},
+        }
+    )
+    check = validator_for(make_spec("words", "Words.", freeze_object(read)))
+    long = "a" * 200 + "b"
+    assert check(freeze_object({"pattern": long, "keys": {long: 1}})) is None
+    assert check(freeze_object({"plain": long})) is not None
 
 
 def test_parts_that_are_too_long_or_of_no_use_are_left_out_with_a_note() -> None:

@@ -9,6 +9,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.types import CallToolResult, ToolAnnotations
 from mcp.types import Tool as Listed
 
+from agentrail.adapters.mcp.patterns import told
 from agentrail.adapters.mcp.results import result_of
 from agentrail.adapters.mcp.server import McpServer
 from agentrail.errors import BadTool, NotJson
@@ -78,7 +79,7 @@ def adopt(server: McpServer, listed: Iterable[Listed], call: Calls) -> tuple[lis
 
 
 def _spec(server: McpServer, name: str, theirs: Listed) -> ToolSpec:
-    schema = freeze_object(theirs.input_schema)
+    schema = freeze_object(told(freeze_object(theirs.input_schema)))
     if weight(schema) > MAX_SCHEMA:
         raise BadTool(name, f"its schema has more than {MAX_SCHEMA} bytes")
     said = (theirs.description or "").strip() or (theirs.title or "").strip() or f"The tool `{theirs.name}`."
