@@ -7,7 +7,7 @@ import trio
 
 from agentrail.adapters.sandboxes import bubblewrap
 from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox, Limits
-from agentrail.errors import SandboxMissing
+from agentrail.errors import CommandRefused, SandboxMissing
 from agentrail.ports.sandbox import Command, Execution
 from tests.sandboxes.kinds import needs_bubblewrap
 
@@ -31,6 +31,12 @@ async def test_without_the_program_nothing_is_run(tmp_path: Path, monkeypatch: p
     with pytest.raises(SandboxMissing, match="nothing was run"):
         await sandbox.execute(Command("touch canary"))
     assert not await sandbox.exists("canary")
+
+
+@pytest.mark.parametrize("root", ["/", "/usr", "/etc", "/proc"])
+async def test_a_root_that_holds_the_system_confines_nothing_so_nothing_is_run(root: str) -> None:
+    with pytest.raises(CommandRefused, match="holds the system"):
+        await BubblewrapSandbox(root).execute(Command(":"))
 
 
 async def test_where_the_program_does_not_work_nothing_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from agentrail.adapters.processes import SAFE_PATH, Launch, ProcessTree, Ready, 
 from agentrail.adapters.sandboxes.guards import Guards
 from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.adapters.sandboxes.paths import PROTECTED, parts_of
-from agentrail.errors import SandboxMissing
+from agentrail.errors import CommandRefused, SandboxMissing
 from agentrail.ports.sandbox import Command, OnOutput, Process
 from agentrail.values.value import Value, value
 
@@ -103,6 +103,7 @@ class BubblewrapSandbox(LocalSandbox):
     def prepare(self, command: Command, on_output: OnOutput | None = None) -> Process:
         """Return a process that can be run in the background of somebody's nursery."""
         parts = parts_of(command.folder)
+        self._check_root()
         bwrap = find_bwrap()
         argv = argv_of(command, self._shell)
         env = {"HOME": HOME, "USER": "agent", "LOGNAME": "agent", "PATH": SAFE_PATH, "LANG": "C.UTF-8", "TERM": "dumb"}
@@ -122,6 +123,12 @@ class BubblewrapSandbox(LocalSandbox):
 
         launch = Launch(argv[0], {"PATH": SAFE_PATH}, enter, self._guards.release, self._rlimits(), wraps=True)
         return ProcessTree(command, launch, on_output)
+
+    def _check_root(self) -> None:
+        """Refuse a root that holds the system: it would be writable, and all of the machine be seen."""
+        if any(Path(path).is_relative_to(self.root) for path in (*SYSTEM, "/dev", "/etc", "/proc")):
+            problem = f"its root `{self.root}` holds the system, so nothing would be confined; take another"
+            raise CommandRefused(problem)
 
     def _view(self) -> Iterator[str]:
         """What there is to see, first what later mounts may cover."""

@@ -50,7 +50,8 @@ async def grep(  # noqa: D417, PLR0913, PLR0917 - the model does not see `ctx`; 
         found = await sandbox_of(ctx).grep(search)
     details = {"matches": len(found.matches), "searched": found.searched, "cut": found.cut}
     if not found.matches:
-        return ok(f"nothing matches {pattern!r} in `{path}` ({_searched(found)})", details)
+        hint = "" if include_ignored else UNLESS
+        return ok(f"nothing matches {pattern!r} in `{path}` ({_searched(found)}){hint}", details)
     text, left_out = _fitting(_shown_matches(found, context))
     notes = [
         f"[stopped at {counted(limit, 'match')}; use a narrower pattern, path or glob]".replace("matchs", "matches")

@@ -153,6 +153,7 @@ async def test_lines_are_found_by_expression(box: Sandbox) -> None:
         "a.py:2:    return x + 1\n[stopped at 1 match; use a narrower pattern, path or glob]"
     )
     assert await call("grep", box, pattern="nothing", path="docs") == (
-        "nothing matches 'nothing' in `docs` (1 file searched)"
+        "nothing matches 'nothing' in `docs` (1 file searched); what `.gitignore` names is left out unless "
+        "`include_ignored` is set"
     )
     assert (await call("grep", box, pattern="(")).startswith("✗ cannot read the pattern '(': ")
