@@ -50,7 +50,10 @@ def contained(told: Callable[[BaseException], None]) -> Generator[None]:
 def _split(error: BaseException) -> tuple[BaseException | None, BaseException | None]:
     """Return what of *error* must go on its way, and what is a crash."""
     if isinstance(error, BaseExceptionGroup):
-        return cast("BaseExceptionGroup[BaseException]", error).split(_passes)
+        try:
+            return cast("BaseExceptionGroup[BaseException]", error).split(_passes)
+        except RecursionError:
+            return None, error
     return (error, None) if _passes(error) else (None, error)
 
 
@@ -62,8 +65,10 @@ def _passes(error: BaseException) -> bool:
 
 def _bare(error: BaseException) -> BaseException:
     """Return *error* without the groups around it that hold nothing else."""
-    inside = _inside(error)
-    return _bare(inside[0]) if len(inside) == 1 else error
+    found = error
+    while len(inside := _inside(found)) == 1:
+        found = inside[0]
+    return found
 
 
 def _inside(error: BaseException) -> tuple[BaseException, ...]:
@@ -81,13 +86,17 @@ def mended(text: str) -> str:
 
 
 def described(error: BaseException) -> str:
+    """Return the class and the words of *error*, and of what it holds if it is a group."""
+    return ": ".join(filter(None, (_named(error), "; ".join(map(_named, _inside(error)[:MAX_SHOWN])))))
+
+
+def _named(error: BaseException) -> str:
     """Return the class and the words of *error*, whatever its author has made of `__str__`."""
     try:
         said = mended(str(error))
     except CRASHES:
         said = "it cannot even be shown"
-    words = (f"{type(error).__name__}: {said}", "; ".join(map(described, _inside(error)[:MAX_SHOWN])))
-    return ": ".join(filter(None, words))
+    return f"{type(error).__name__}: {said}"
 
 
 def traced(error: BaseException) -> str:

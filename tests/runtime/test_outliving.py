@@ -202,6 +202,14 @@ async def test_a_tool_that_breaks_is_run_again_only_where_that_is_safe(world: Wo
     assert len(keys) == 1
 
 
+def deep(levels: int) -> Exception:
+    """Return an error below more groups than recursion could open."""
+    inside: list[Exception] = [ValueError("at the bottom")]
+    for _ in range(levels):
+        inside = [ExceptionGroup("outer", inside)]
+    return inside[0]
+
+
 class Panic(BaseException):
     """What extensions in other languages raise."""
 
@@ -215,6 +223,7 @@ class Panic(BaseException):
             ExceptionGroup("two", [ValueError("one"), KeyError("two")]),
             "ExceptionGroup: two (2 sub-exceptions): ValueError: one; KeyError: 'two'",
         ),
+        (deep(5000), "ValueError: at the bottom"),
         (Panic("index out of range"), "Panic: index out of range"),
         (BaseExceptionGroup("outer", [Panic("index out of range")]), "Panic: index out of range"),
         (GeneratorExit("over"), "GeneratorExit: over"),
