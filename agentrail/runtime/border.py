@@ -50,10 +50,11 @@ def contained(told: Callable[[BaseException], None]) -> Generator[None]:
 def _split(error: BaseException) -> tuple[BaseException | None, BaseException | None]:
     """Return what of *error* must go on its way, and what is a crash."""
     if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
         try:
-            return cast("BaseExceptionGroup[BaseException]", error).split(_passes)
+            return group.split(_passes)
         except RecursionError:
-            return None, error
+            return None, group
     return (error, None) if _passes(error) else (None, error)
 
 
@@ -114,12 +115,12 @@ def fit_result(result: object) -> ToolResult:
             details = None if result.details is None else freeze_object(result.details)
             return type(result)(tuple(_fit_part(part) for part in result.content), details)
         case Effect(effect=SetTodos(todos=todos)):
-            fit = tuple(todo.but(text=_fit_text(todo.text), status=_fit_text(todo.status)) for todo in todos)
+            fit = tuple(todo.but(text=fit_text(todo.text), status=fit_text(todo.status)) for todo in todos)
             return Effect(SetTodos(fit))
         case Effect(effect=AskPerson(question=question, options=options)):
-            return Effect(AskPerson(_fit_text(question), tuple(_fit_text(option) for option in options)))
+            return Effect(AskPerson(fit_text(question), tuple(fit_text(option) for option in options)))
         case Effect(effect=CompactNow(reason=reason)):
-            return Effect(CompactNow(_fit_text(reason)))
+            return Effect(CompactNow(fit_text(reason)))
         case _:
             message = f"the tool returned a `{type(result).__name__}` where Ok, Err or Effect is wanted"
             raise TypeError(message)
@@ -128,9 +129,9 @@ def fit_result(result: object) -> ToolResult:
 def _fit_part(part: object) -> Part:
     match part:
         case Text(text=text):
-            return Text(_fit_text(text))
+            return Text(fit_text(text))
         case Image(media_type=media_type, data=data):
-            return Image(_fit_text(media_type), _fit_text(data))
+            return Image(fit_text(media_type), fit_text(data))
         case Data(data=found):
             return Data(freeze(found))
         case _:
@@ -138,7 +139,8 @@ def _fit_part(part: object) -> Part:
             raise TypeError(message)
 
 
-def _fit_text(text: object) -> str:
+def fit_text(text: object) -> str:
+    """Return *text*, fit to be kept; raise if it is none."""
     if not isinstance(text, str):
         message = f"a `{type(text).__name__}` where text is wanted"
         raise TypeError(message)
@@ -150,7 +152,7 @@ def fit_response(response: object) -> Response:
     if not isinstance(response, Response):
         message = f"the model returned a `{type(response).__name__}` where a Response is wanted"
         raise TypeError(message)
-    parts: tuple[Said, ...] = tuple(part.but(text=_fit_text(part.text)) for part in response.parts)
+    parts: tuple[Said, ...] = tuple(part.but(text=fit_text(part.text)) for part in response.parts)
     calls = tuple(
         ToolCall(mended(call.call_id), mended(call.name), freeze_object(call.args), mended(call.provider_id))
         for call in response.calls

@@ -12,7 +12,7 @@ from agentrail.core.effects import StartCall
 from agentrail.core.inputs import AnyInput, ToolRaised, ToolReturned, ToolStopped
 from agentrail.errors import ToolError
 from agentrail.ports.tool import Tool, ToolContext
-from agentrail.runtime.border import contained, described, fit_result, mended, traced
+from agentrail.runtime.border import contained, described, fit_result, fit_text, mended, traced
 from agentrail.runtime.threads import CallThreads, Threads
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.tools import ToolExecutionUpdate
@@ -82,7 +82,7 @@ class RunningCall:
 
     def _say(self, update: str) -> None:
         if not self.scope.cancel_called:
-            self._whisper(ToolExecutionUpdate(self.call_id, mended(update)))
+            self._whisper(ToolExecutionUpdate(self.call_id, fit_text(update)))
 
     async def run(self, ctx: ToolContext) -> None:
         """Run the tool and post its one closing input, when nothing of it runs any more."""

@@ -280,6 +280,17 @@ async def test_a_tool_that_returns_nonsense_is_a_failed_call(world: World) -> No
     assert "`int`" in result.text
 
 
+async def test_progress_that_is_no_text_is_a_failed_call_that_says_so(world: World) -> None:
+    async def body(_args: JsonObject, ctx: ToolContext) -> ToolResult:
+        await trio.lowlevel.checkpoint()
+        ctx.report(0.5)  # type: ignore[arg-type]  # on purpose
+        return ok("done")
+
+    session = await world.spawn([say(calls=[call("odd")]), "done"], tools=[fake("odd", body)])
+    (result,) = [m for m in (await session.ask("go")).messages if isinstance(m, ToolMessage)]
+    assert "TypeError: a `float` where text is wanted" in result.text
+
+
 async def test_a_tool_that_cancels_itself_is_a_cancelled_call(world: World) -> None:
     async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
         with trio.move_on_after(1):
