@@ -8,6 +8,8 @@ from agentrail.core.inputs import (
     AbortSent,
     ApproveSent,
     ChangeToolsSent,
+    RespondSent,
+    StreamCut,
     StreamEnded,
     ToolRaised,
     ToolReturned,
@@ -16,7 +18,7 @@ from agentrail.core.inputs import (
 from agentrail.core.options import Options
 from agentrail.core.state import Phase
 from agentrail.errors import ToolChanged
-from agentrail.hooks.actions import Continue
+from agentrail.hooks.actions import Abort, Continue
 from agentrail.hooks.records import Hook
 from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.values.content import ToolCall
@@ -33,7 +35,8 @@ from agentrail.values.events import (
 )
 from agentrail.values.json import FrozenObject, JsonObject
 from agentrail.values.messages import ToolMessage
-from agentrail.values.tools import Err, ToolSpec, err, ok
+from agentrail.values.stream import NOTHING_YET, Failure, FailureKind
+from agentrail.values.tools import AskPerson, Effect, Err, ToolSpec, err, ok
 from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import EDIT, KEEP, LOOK, NOW, SOLO, STORE, Bench, Now, call, plug, response, ruled
 from tests.cells.registry import failure, figure
@@ -448,6 +451,21 @@ def test_the_time_in_which_a_turn_rests_does_not_count() -> None:
     bench.send(ApproveSent("s:a4"), after=500_000)
     assert SetTimer("turn", bench.now + 60_000) in bench.got[-1].step.effects
     assert bench.state.turn.deadline_left is None
+
+
+@failure("max_turn_seconds: the turn is aborted")
+def test_the_limit_of_a_turn_goes_with_the_turn() -> None:
+    bench = streaming(options=Options(max_turn_seconds=90.0))
+    bench.send(StreamCut("r2", NOTHING_YET, Failure(FailureKind.PERMANENT, "NotFound", "no such model")))
+    assert bench.got[-1].step.effects == (ClearTimer("turn"),)
+    assert bench.state.timers == ()
+
+    no = plug("No", after_tool=Abort("enough"))
+    bench = executing(call("keep"), plugins=(no,), options=Options(max_turn_seconds=90.0))
+    bench.returns("c3", Effect(AskPerson("which?", ("this", "that"))))
+    bench.send(RespondSent("s:q4", "that"))
+    assert bench.got[-1].step.effects == (SetTimer("turn", bench.now + 90_000), ClearTimer("turn"))
+    assert bench.state.timers == ()
 
 
 # Work that outlives its call
