@@ -39,12 +39,12 @@ def contained(told: Callable[[BaseException], None]) -> Generator[None]:
     """
     try:
         yield
-    except BaseException as error:  # noqa: BLE001 - what must go on its way does
+    except BaseException as error:  # noqa: ASYNC103, BLE001 - what must go on its way does
         passing, crash = _split(error)
         if crash is not None:
             told(_bare(crash))
         if passing is not None:
-            raise passing from None
+            raise passing from None  # noqa: ASYNC104 - a cancellation from outside is among what passes
 
 
 def _split(error: BaseException) -> tuple[BaseException | None, BaseException | None]:
