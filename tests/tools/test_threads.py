@@ -4,6 +4,7 @@ import contextvars
 import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 
 import pytest
 import trio
@@ -235,9 +236,20 @@ async def test_an_async_tool_may_use_threads_too(world: World, stuck: Stuck) -> 
 async def test_beyond_a_number_of_left_threads_no_more_are_started() -> None:
     threads = Threads()
     go = threading.Event()
-    for _ in range(MAX_LEFT):
-        with trio.move_on_after(0.001):
-            await CallThreads(threads, "stuck").run(go.wait)
+    begun: list[int] = []
+
+    def stick() -> None:
+        begun.append(1)
+        go.wait()
+
+    def has_begun(wanted: int) -> bool:
+        return len(begun) == wanted
+
+    for number in range(MAX_LEFT):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(CallThreads(threads, "stuck").run, stick)
+            await soon(partial(has_begun, number + 1))
+            nursery.cancel_scope.cancel()
     with pytest.raises(ToolError, match=r"64 threads of stopped calls go on, .* they are among `stuck`"):
         await CallThreads(threads, "other").run(go.wait)
     go.set()
