@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from agentrail.core.inputs import (
-    AbortSent,
-    ApproveSent,
-    AskSettled,
-    CompactSent,
-    RespondSent,
-    StopSent,
-    TimerFired,
-    ToolRaised,
-    ToolReturned,
-)
+from agentrail.core.inputs import AskSettled, TimerFired, ToolRaised, ToolReturned
+from agentrail.core.sent import AbortSent, ApproveSent, CompactSent, RespondSent, StopSent
 from agentrail.hooks.asks import Ok
 from agentrail.testing.plugins import Asker, Holder, Scripted
 from agentrail.testing.tally import Tally

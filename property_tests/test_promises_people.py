@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.core.effects import StartCall
-from agentrail.core.inputs import ApproveSent, RejectSent
 from agentrail.core.options import Options
+from agentrail.core.sent import ApproveSent, RejectSent
 from agentrail.core.state import Phase
 from agentrail.hooks.actions import Abort, BlockTool, Continue, Emit, HoldTool, ReplaceToolArgs, Skip
 from agentrail.hooks.plugin import AnyPlugin

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.core.inputs import AbortSent, AskSettled, SteerSent
+from agentrail.core.inputs import AskSettled
+from agentrail.core.sent import AbortSent, SteerSent
 from agentrail.core.state import Phase
 from agentrail.core.step import step
 from agentrail.hooks.actions import Ask, Continue

@@ -13,7 +13,7 @@ from agentrail.app.models import Factory, Models, check_options
 from agentrail.app.pricing import PriceList
 from agentrail.app.spec import MODEL_WANTED, SessionSpec
 from agentrail.core.compacting import drop_oldest_rounds
-from agentrail.core.inputs import SwitchModelSent
+from agentrail.core.sent import SwitchModelSent
 from agentrail.core.state import Attached, Setup, Spare, State
 from agentrail.core.supervising import Policy
 from agentrail.errors import AgentrailError, BadSpec, ModelExists, ToolExists, WrongType

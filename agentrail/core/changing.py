@@ -5,13 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.core.answers import DONE
-from agentrail.core.inputs import (
-    AttachPluginSent,
-    ChangeToolsSent,
-    DetachPluginSent,
-    SwitchModelSent,
-    UpdatePluginSent,
-)
+from agentrail.core.sent import AttachPluginSent, ChangeToolsSent, DetachPluginSent, SwitchModelSent, UpdatePluginSent
 from agentrail.core.state import Attached, Change, Phase
 from agentrail.core.work import Work
 from agentrail.errors import PluginExists, ToolExists, UnknownPlugin, UnknownTool

@@ -13,7 +13,7 @@ from agentrail.core.batch import (
 )
 from agentrail.core.changing import drop_changes
 from agentrail.core.effects import CancelCompaction, CancelRequest, CloseSession, ReportStart
-from agentrail.core.inputs import AbortSent, StopSent
+from agentrail.core.sent import AbortSent, StopSent
 from agentrail.core.state import Phase, Turn
 from agentrail.core.work import Work
 from agentrail.errors import AgentrailError, SessionRefused

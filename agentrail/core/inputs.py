@@ -4,14 +4,30 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias, get_args
 
-from agentrail.core.state import Spare
+from agentrail.core.sent import (
+    AbortSent,
+    ApproveSent,
+    AttachPluginSent,
+    ChangeToolsSent,
+    CompactSent,
+    DetachPluginSent,
+    ForkSent,
+    PromptSent,
+    RejectSent,
+    RespondSent,
+    ResumeSent,
+    SteerSent,
+    StopSent,
+    SuspendSent,
+    SwitchModelSent,
+    TraceSent,
+    UpdatePluginSent,
+    WithdrawSent,
+)
 from agentrail.hooks.asks import AskAnswer
-from agentrail.hooks.seats import Seat
-from agentrail.values.content import Part
-from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.messages import Message
 from agentrail.values.stream import NOTHING_YET, Failure, Partial, Response
-from agentrail.values.tools import ToolResult, ToolSpec
+from agentrail.values.tools import ToolResult
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Value, value
 
@@ -19,182 +35,6 @@ from agentrail.values.value import Value, value
 @value
 class SessionOpened(Value):
     """The session was spawned."""
-
-
-@value
-class PromptSent(Value):
-    """`prompt` was called."""
-
-    parts: tuple[Part, ...]
-    """What was said."""
-
-
-@value
-class SteerSent(Value):
-    """`steer` was called."""
-
-    text: str
-    """What was said."""
-    when: str = "gap"
-    """`gap`: before the next request; `now`: the stream is cut for it."""
-    partial: Partial = NOTHING_YET
-    """What had come of the stream."""
-
-
-@value
-class AbortSent(Value):
-    """`abort` was called."""
-
-    reason: str | None = None
-    """The caller's words."""
-    kill_tools: str = "killable"
-    """`killable`, `all` or `none`."""
-    clear_queue: bool = False
-    """Whether queued prompts go too."""
-    dropped: tuple[str, ...] = ()
-    """Texts of prompts that were still in the mailbox and go too."""
-    partial: Partial = NOTHING_YET
-    """What had come of the stream."""
-
-
-@value
-class ApproveSent(Value):
-    """`approve` was called."""
-
-    approval_id: str
-    """Which held call."""
-    args: JsonObject | None = None
-    """Edited arguments; `None`: as they are."""
-    always: bool = False
-    """Whether calls of this family pass from now on."""
-    auto_resume: bool = True
-    """Whether the model goes on when the batch is done."""
-
-
-@value
-class RejectSent(Value):
-    """`reject` was called."""
-
-    approval_id: str
-    """Which held call."""
-    reason: str | None = None
-    """Why."""
-    auto_resume: bool = False
-    """Whether the model goes on when the batch is done."""
-
-
-@value
-class RespondSent(Value):
-    """`respond` was called."""
-
-    ref: str
-    """Which question."""
-    answer: str
-    """The answer."""
-
-
-@value
-class SwitchModelSent(Value):
-    """`switch_model` was called."""
-
-    model: str
-    """Which model."""
-    options: JsonObject = EMPTY
-    """Options for its provider."""
-    spares: tuple[Spare, ...] = ()
-    """What it may fall back to, in order."""
-    priced: frozenset[str] = frozenset()
-    """Those of them whose price is known."""
-
-
-@value
-class ChangeToolsSent(Value):
-    """`attach_tools`, `detach_tools` or `replace_tools` was called, or a source of tools has other ones now."""
-
-    attach: tuple[ToolSpec, ...] = ()
-    """Tools that come."""
-    detach: tuple[str, ...] = ()
-    """Tools that go."""
-    replace: bool = False
-    """Whether tools that come may take the place of those that are there."""
-    revision: int = 0
-    """The number of this change."""
-    source: str = ""
-    """Which source has other tools now; empty: it was called."""
-    problems: tuple[str, ...] = ()
-    """Why the source has no tools, or not all of them."""
-
-
-@value
-class UpdatePluginSent(Value):
-    """`update_plugin` was called."""
-
-    seat: Seat
-    """The plugin in its new form."""
-    options: JsonObject
-    """The options that change."""
-
-
-@value
-class AttachPluginSent(Value):
-    """`attach_plugin` was called."""
-
-    seat: Seat
-    """The plugin."""
-
-
-@value
-class DetachPluginSent(Value):
-    """`detach_plugin` was called."""
-
-    key: str
-    """Which plugin."""
-
-
-@value
-class CompactSent(Value):
-    """`compact` was called."""
-
-    reason: str | None = None
-    """Why."""
-
-
-@value
-class WithdrawSent(Value):
-    """`withdraw` was called."""
-
-    ref: str
-    """Which queued prompt."""
-
-
-@value
-class StopSent(Value):
-    """`stop` was called."""
-
-    reason: str = "stopped"
-    """Why."""
-    partial: Partial = NOTHING_YET
-    """What had come of the stream."""
-
-
-@value
-class ForkSent(Value):
-    """`fork` was called."""
-
-
-@value
-class SuspendSent(Value):
-    """`suspend` was called."""
-
-
-@value
-class ResumeSent(Value):
-    """`resume` was called."""
-
-
-@value
-class TraceSent(Value):
-    """`trace` was called."""
 
 
 @value

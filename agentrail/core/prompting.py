@@ -6,7 +6,8 @@ from agentrail.core.answers import DONE, Accepted
 from agentrail.core.batch import release
 from agentrail.core.effects import ReportStart
 from agentrail.core.ending import TURN_TIMER, end_turn, fail_start
-from agentrail.core.inputs import PromptSent, SessionOpened, WithdrawSent
+from agentrail.core.inputs import SessionOpened
+from agentrail.core.sent import PromptSent, WithdrawSent
 from agentrail.core.state import Phase, Prompt, Turn
 from agentrail.core.work import Work
 from agentrail.errors import PluginRefused, QueueFull, SessionRefused, StateNotStorable, UnknownPrompt

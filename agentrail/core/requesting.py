@@ -5,7 +5,8 @@ from __future__ import annotations
 from agentrail.core.answers import DONE
 from agentrail.core.effects import StartCompaction, StartRequest
 from agentrail.core.ending import abort_turn, end_turn
-from agentrail.core.inputs import CompactionEnded, CompactionFailed, CompactSent
+from agentrail.core.inputs import CompactionEnded, CompactionFailed
+from agentrail.core.sent import CompactSent
 from agentrail.core.state import Compaction, Phase, Request
 from agentrail.core.steering import merge_steering
 from agentrail.core.work import Work

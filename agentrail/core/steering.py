@@ -5,8 +5,8 @@ from __future__ import annotations
 from agentrail.core.answers import Accepted
 from agentrail.core.batch import skip_for_steering
 from agentrail.core.ending import RETRY_TIMER, cut_request
-from agentrail.core.inputs import SteerSent
 from agentrail.core.prompting import accept
+from agentrail.core.sent import SteerSent
 from agentrail.core.state import Phase, Steering
 from agentrail.core.work import Work
 from agentrail.errors import PluginRefused, SteeringQueueFull

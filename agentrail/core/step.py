@@ -15,6 +15,7 @@ from agentrail.core import (
     prompting,
     requesting,
     running,
+    sent,
     steering,
     streaming,
 )
@@ -23,7 +24,8 @@ from agentrail.core.answers import Answer
 from agentrail.core.batch import put
 from agentrail.core.calls import CallStatus
 from agentrail.core.effects import AnyEffect, CancelAsk, CarryOut, StartCall, WriteLog
-from agentrail.core.inputs import AbortSent, Arrival, HooksWereSlow
+from agentrail.core.inputs import Arrival, HooksWereSlow
+from agentrail.core.sent import AbortSent
 from agentrail.core.state import Phase, State, drafted, finished
 from agentrail.core.table import TABLE
 from agentrail.core.timing import on_timer
@@ -69,23 +71,23 @@ def _on_slow(w: Work, slow: HooksWereSlow) -> None:
 HANDLERS: Final = MappingProxyType[type[Value], Handler](
     {
         inputs.SessionOpened: prompting.on_opened,
-        inputs.PromptSent: prompting.on_prompt,
-        inputs.SteerSent: steering.on_steer,
-        inputs.AbortSent: ending.on_abort,
-        inputs.ApproveSent: holding.on_approve,
-        inputs.RejectSent: holding.on_reject,
-        inputs.RespondSent: holding.on_respond,
-        inputs.SwitchModelSent: changing.on_switch_model,
-        inputs.ChangeToolsSent: changing.on_change_tools,
-        inputs.UpdatePluginSent: changing.on_update_plugin,
-        inputs.AttachPluginSent: changing.on_attach_plugin,
-        inputs.DetachPluginSent: changing.on_detach_plugin,
-        inputs.CompactSent: requesting.on_compact,
-        inputs.WithdrawSent: prompting.on_withdraw,
-        inputs.StopSent: ending.on_stop,
-        inputs.SuspendSent: crashing.on_watched,
-        inputs.ResumeSent: crashing.on_watched,
-        inputs.TraceSent: crashing.on_watched,
+        sent.PromptSent: prompting.on_prompt,
+        sent.SteerSent: steering.on_steer,
+        sent.AbortSent: ending.on_abort,
+        sent.ApproveSent: holding.on_approve,
+        sent.RejectSent: holding.on_reject,
+        sent.RespondSent: holding.on_respond,
+        sent.SwitchModelSent: changing.on_switch_model,
+        sent.ChangeToolsSent: changing.on_change_tools,
+        sent.UpdatePluginSent: changing.on_update_plugin,
+        sent.AttachPluginSent: changing.on_attach_plugin,
+        sent.DetachPluginSent: changing.on_detach_plugin,
+        sent.CompactSent: requesting.on_compact,
+        sent.WithdrawSent: prompting.on_withdraw,
+        sent.StopSent: ending.on_stop,
+        sent.SuspendSent: crashing.on_watched,
+        sent.ResumeSent: crashing.on_watched,
+        sent.TraceSent: crashing.on_watched,
         inputs.ActorRestarted: crashing.on_restarted,
         inputs.CrashedTooOften: crashing.on_crashed_too_often,
         inputs.StreamBegan: streaming.on_began,

@@ -10,7 +10,7 @@ from typing import Final, Protocol, TypeAlias
 import trio
 
 from agentrail.core.answers import Answer
-from agentrail.core.inputs import StopSent
+from agentrail.core.sent import StopSent
 from agentrail.core.supervising import Ward
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.mailbox import Letter

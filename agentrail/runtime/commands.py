@@ -8,24 +8,24 @@ import attrs
 import trio
 
 from agentrail.core.answers import Accepted, Answer, Refused
-from agentrail.core.inputs import AbortSent as AbortSent
 from agentrail.core.inputs import AnyInput
-from agentrail.core.inputs import ApproveSent as ApproveSent
-from agentrail.core.inputs import AttachPluginSent as AttachPluginSent
-from agentrail.core.inputs import ChangeToolsSent as ChangeToolsSent
-from agentrail.core.inputs import CompactSent as CompactSent
-from agentrail.core.inputs import DetachPluginSent as DetachPluginSent
-from agentrail.core.inputs import PromptSent as PromptSent
-from agentrail.core.inputs import RejectSent as RejectSent
-from agentrail.core.inputs import RespondSent as RespondSent
-from agentrail.core.inputs import ResumeSent as ResumeSent
-from agentrail.core.inputs import SteerSent as SteerSent
-from agentrail.core.inputs import StopSent as StopSent
-from agentrail.core.inputs import SuspendSent as SuspendSent
-from agentrail.core.inputs import SwitchModelSent as SwitchModelSent
-from agentrail.core.inputs import TraceSent as TraceSent
-from agentrail.core.inputs import UpdatePluginSent as UpdatePluginSent
-from agentrail.core.inputs import WithdrawSent as WithdrawSent
+from agentrail.core.sent import AbortSent as AbortSent
+from agentrail.core.sent import ApproveSent as ApproveSent
+from agentrail.core.sent import AttachPluginSent as AttachPluginSent
+from agentrail.core.sent import ChangeToolsSent as ChangeToolsSent
+from agentrail.core.sent import CompactSent as CompactSent
+from agentrail.core.sent import DetachPluginSent as DetachPluginSent
+from agentrail.core.sent import PromptSent as PromptSent
+from agentrail.core.sent import RejectSent as RejectSent
+from agentrail.core.sent import RespondSent as RespondSent
+from agentrail.core.sent import ResumeSent as ResumeSent
+from agentrail.core.sent import SteerSent as SteerSent
+from agentrail.core.sent import StopSent as StopSent
+from agentrail.core.sent import SuspendSent as SuspendSent
+from agentrail.core.sent import SwitchModelSent as SwitchModelSent
+from agentrail.core.sent import TraceSent as TraceSent
+from agentrail.core.sent import UpdatePluginSent as UpdatePluginSent
+from agentrail.core.sent import WithdrawSent as WithdrawSent
 from agentrail.errors import AgentrailError, BadChoice, BrokenContractError, NotInItsRun
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.seats import seat_for as seat_for

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
-from agentrail.core.inputs import (
-    AbortSent,
-    AnyInput,
-    AttachPluginSent,
-    ChangeToolsSent,
-    SteerSent,
-    StopSent,
-    UpdatePluginSent,
-)
+from agentrail.core.inputs import AnyInput
+from agentrail.core.sent import AbortSent, AttachPluginSent, ChangeToolsSent, SteerSent, StopSent, UpdatePluginSent
 from agentrail.values.json import canonical
 from agentrail.values.stream import NOTHING_YET
 

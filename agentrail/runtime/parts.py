@@ -8,7 +8,7 @@ from typing import Protocol
 
 import trio
 
-from agentrail.core.inputs import ChangeToolsSent
+from agentrail.core.sent import ChangeToolsSent
 from agentrail.core.state import State
 from agentrail.hooks.live import Live, Validator
 from agentrail.ports.journal import Journal

@@ -10,20 +10,17 @@ import trio
 from agentrail.core.answers import Accepted, Answer, Refused
 from agentrail.core.effects import AnyEffect
 from agentrail.core.inputs import (
-    AbortSent,
     ActorRestarted,
     AnyInput,
     Arrival,
     CrashedTooOften,
     HooksWereSlow,
-    PromptSent,
-    SteerSent,
-    StopSent,
     StreamBegan,
     StreamCut,
     StreamEnded,
     StreamStalled,
 )
+from agentrail.core.sent import AbortSent, PromptSent, SteerSent, StopSent
 from agentrail.core.state import Phase, State
 from agentrail.core.step import Step, step
 from agentrail.errors import (

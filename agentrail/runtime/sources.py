@@ -9,7 +9,7 @@ from typing import Final
 import trio
 
 from agentrail.core.answers import Answer, Refused
-from agentrail.core.inputs import ChangeToolsSent
+from agentrail.core.sent import ChangeToolsSent
 from agentrail.core.state import State
 from agentrail.errors import ToolExists, UnknownTool
 from agentrail.ports.source import ToolSource

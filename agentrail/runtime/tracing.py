@@ -11,7 +11,8 @@ import trio
 
 from agentrail.core.answers import Answer
 from agentrail.core.effects import AnyEffect
-from agentrail.core.inputs import AnyInput, Arrival, TraceSent
+from agentrail.core.inputs import AnyInput, Arrival
+from agentrail.core.sent import TraceSent
 from agentrail.core.state import State
 from agentrail.core.step import Step
 from agentrail.errors import NotEntered

@@ -10,7 +10,8 @@ from types import MappingProxyType
 from typing import Final
 
 from agentrail.core.effects import StartCall
-from agentrail.core.inputs import ApproveSent, TimerFired
+from agentrail.core.inputs import TimerFired
+from agentrail.core.sent import ApproveSent
 from agentrail.hooks.plugin import Attachable
 from agentrail.hooks.seats import unkeyed
 from agentrail.plugins.budget import BudgetGuard

@@ -23,7 +23,8 @@ from itertools import pairwise
 import trio
 
 from agentrail.core.answers import Accepted
-from agentrail.core.inputs import Arrival, PromptSent, TimerFired
+from agentrail.core.inputs import Arrival, TimerFired
+from agentrail.core.sent import PromptSent
 from agentrail.core.state import Phase, Setup, State
 from agentrail.errors import AgentrailError, BadRecord, Fenced
 from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession

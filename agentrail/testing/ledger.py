@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from agentrail.core.answers import Accepted, Done
 from agentrail.core.calls import WAITS_FOR_PERSON, CallStatus, touches_files
 from agentrail.core.effects import StartCall, StartRequest
-from agentrail.core.inputs import ApproveSent, Arrival, CompactionEnded, PromptSent, SteerSent
+from agentrail.core.inputs import Arrival, CompactionEnded
 from agentrail.core.running import CAN_RUN_AGAIN
+from agentrail.core.sent import ApproveSent, PromptSent, SteerSent
 from agentrail.core.state import Phase, State
 from agentrail.core.step import Step
 from agentrail.testing.outstanding import Outstanding, demand

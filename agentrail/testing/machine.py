@@ -20,15 +20,7 @@ from typing import ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from agentrail.core.inputs import (
-    AbortSent,
-    ApproveSent,
-    PromptSent,
-    RejectSent,
-    RespondSent,
-    SteerSent,
-    StopSent,
-)
+from agentrail.core.sent import AbortSent, ApproveSent, PromptSent, RejectSent, RespondSent, SteerSent, StopSent
 from agentrail.core.state import Phase, State
 from agentrail.hooks.plugin import Attachable
 from agentrail.testing.choose import Choose

@@ -12,28 +12,30 @@ from typing import Final, NamedTuple
 
 from agentrail.codec.states import storable
 from agentrail.core.inputs import (
-    AbortSent,
     AnyInput,
-    ApproveSent,
     Arrival,
     AskSettled,
     CompactionEnded,
-    CompactSent,
-    PromptSent,
-    RejectSent,
-    RespondSent,
     SessionOpened,
-    SteerSent,
-    StopSent,
     StreamBegan,
     StreamCut,
     StreamEnded,
     StreamStalled,
-    SwitchModelSent,
     TimerFired,
     ToolRaised,
     ToolReturned,
     ToolStopped,
+)
+from agentrail.core.sent import (
+    AbortSent,
+    ApproveSent,
+    CompactSent,
+    PromptSent,
+    RejectSent,
+    RespondSent,
+    SteerSent,
+    StopSent,
+    SwitchModelSent,
 )
 from agentrail.core.state import Attached, Phase, Setup, State
 from agentrail.core.step import Step, step

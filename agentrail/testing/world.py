@@ -9,15 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.core.inputs import (
-    INPUTS,
-    AnyInput,
-    Arrival,
-    ChangeToolsSent,
-    SessionOpened,
-    StopSent,
-    TimerFired,
-)
+from agentrail.core.inputs import INPUTS, AnyInput, Arrival, SessionOpened, TimerFired
+from agentrail.core.sent import ChangeToolsSent, StopSent
 from agentrail.core.state import NO_TOOLS, Attached, Phase, Setup, State
 from agentrail.core.step import Step, step
 from agentrail.errors import IllegalInput

@@ -11,17 +11,9 @@ from agentrail.codec.states import storable
 from agentrail.core.answers import Answer
 from agentrail.core.calls import Call
 from agentrail.core.effects import AnyEffect, ClearTimer, SetTimer
-from agentrail.core.inputs import (
-    AnyInput,
-    Arrival,
-    PromptSent,
-    SessionOpened,
-    StreamBegan,
-    StreamEnded,
-    TimerFired,
-    ToolReturned,
-)
+from agentrail.core.inputs import AnyInput, Arrival, SessionOpened, StreamBegan, StreamEnded, TimerFired, ToolReturned
 from agentrail.core.options import Options
+from agentrail.core.sent import PromptSent
 from agentrail.core.state import Attached, Setup, State
 from agentrail.core.step import Step, step
 from agentrail.hooks.context import Context

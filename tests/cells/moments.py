@@ -14,18 +14,8 @@ from agentrail.core.answers import DONE, Accepted, Refused
 from agentrail.core.batch import doubt
 from agentrail.core.calls import Stray
 from agentrail.core.effects import AnyEffect, CancelCalls, ClearTimer, CloseSession, ReportStart, SetTimer
-from agentrail.core.inputs import (
-    AnyInput,
-    CompactSent,
-    PromptSent,
-    SessionOpened,
-    SteerSent,
-    StopSent,
-    StreamEnded,
-    ToolRaised,
-    ToolReturned,
-    UpdatePluginSent,
-)
+from agentrail.core.inputs import AnyInput, SessionOpened, StreamEnded, ToolRaised, ToolReturned
+from agentrail.core.sent import CompactSent, PromptSent, SteerSent, StopSent, UpdatePluginSent
 from agentrail.core.state import Phase, State
 from agentrail.core.step import Step
 from agentrail.errors import PluginRefused, SessionRefused

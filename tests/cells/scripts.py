@@ -8,24 +8,26 @@ from typing import Final, TypeAlias
 from attrs import frozen
 
 from agentrail.core.inputs import (
-    AbortSent,
-    ApproveSent,
     Arrival,
     AskSettled,
-    AttachPluginSent,
     CompactionEnded,
-    CompactSent,
-    RejectSent,
-    RespondSent,
     SessionOpened,
-    SteerSent,
     StreamCut,
     StreamStalled,
     ToolRaised,
     ToolStopped,
-    UpdatePluginSent,
 )
 from agentrail.core.options import Options
+from agentrail.core.sent import (
+    AbortSent,
+    ApproveSent,
+    AttachPluginSent,
+    CompactSent,
+    RejectSent,
+    RespondSent,
+    SteerSent,
+    UpdatePluginSent,
+)
 from agentrail.hooks.actions import Ask, Continue, HoldTool
 from agentrail.hooks.asks import CallService, Ok, RunTool
 from agentrail.hooks.context import Context

@@ -8,7 +8,6 @@ import pytest
 from agentrail.core.calls import Stray
 from agentrail.core.effects import CancelAsk, CancelCalls, CancelCompaction, CancelRequest, ClearTimer
 from agentrail.core.inputs import (
-    AbortSent,
     AnyInput,
     Arrival,
     AskSettled,
@@ -23,6 +22,7 @@ from agentrail.core.inputs import (
     ToolReturned,
     ToolStopped,
 )
+from agentrail.core.sent import AbortSent
 from agentrail.core.state import Phase, State
 from agentrail.core.step import step
 from agentrail.errors import IllegalInput

@@ -7,8 +7,9 @@ import pytest
 from agentrail.core.answers import DONE, Refused
 from agentrail.core.calls import CallStatus
 from agentrail.core.effects import ClearTimer
-from agentrail.core.inputs import ApproveSent, RejectSent, SteerSent, TimerFired
+from agentrail.core.inputs import TimerFired
 from agentrail.core.options import Options
+from agentrail.core.sent import ApproveSent, RejectSent, SteerSent
 from agentrail.core.state import Phase
 from agentrail.errors import BadArguments, NoFamily, UnknownApproval
 from agentrail.hooks.actions import BlockTool, Continue, HoldTool, Intervene, ReplaceToolArgs

@@ -8,8 +8,9 @@ import pytest
 from agentrail.core.answers import DONE, Accepted
 from agentrail.core.calls import CallStatus
 from agentrail.core.effects import CancelAsk, CancelRequest, CarryOut, ClearTimer, CloseSession
-from agentrail.core.inputs import AbortSent, AskSettled, CompactSent, SteerSent, StopSent, TimerFired, ToolRaised
+from agentrail.core.inputs import AskSettled, TimerFired, ToolRaised
 from agentrail.core.options import Options
+from agentrail.core.sent import AbortSent, CompactSent, SteerSent, StopSent
 from agentrail.core.state import Phase, Steering
 from agentrail.errors import BrokenPlugin
 from agentrail.hooks.actions import (

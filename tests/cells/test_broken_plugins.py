@@ -8,7 +8,8 @@ import pytest
 
 from agentrail.core.answers import DONE
 from agentrail.core.effects import CloseSession, ReportStart, StartCall, WriteLog
-from agentrail.core.inputs import HooksWereSlow, SessionOpened, StopSent
+from agentrail.core.inputs import HooksWereSlow, SessionOpened
+from agentrail.core.sent import StopSent
 from agentrail.core.state import Phase
 from agentrail.errors import BrokenPlugin, PluginRefused, StateNotStorable
 from agentrail.hooks.actions import (

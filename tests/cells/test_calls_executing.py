@@ -4,7 +4,7 @@ from agentrail.core.answers import DONE, Accepted, Refused
 from agentrail.core.batch import doubt
 from agentrail.core.calls import CallStatus, Stray
 from agentrail.core.effects import CancelCalls, ClearTimer, CloseSession, SetTimer
-from agentrail.core.inputs import (
+from agentrail.core.sent import (
     AbortSent,
     ApproveSent,
     CompactSent,

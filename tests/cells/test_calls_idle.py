@@ -2,7 +2,7 @@
 
 from agentrail.core.answers import DONE, Accepted, Refused
 from agentrail.core.effects import CloseSession, StartCompaction
-from agentrail.core.inputs import (
+from agentrail.core.sent import (
     AbortSent,
     ApproveSent,
     CompactSent,

@@ -3,7 +3,8 @@
 from agentrail.core.answers import DONE, Accepted, Refused
 from agentrail.core.calls import CallStatus
 from agentrail.core.effects import ClearTimer, CloseSession
-from agentrail.core.inputs import (
+from agentrail.core.options import Options
+from agentrail.core.sent import (
     AbortSent,
     ApproveSent,
     CompactSent,
@@ -14,7 +15,6 @@ from agentrail.core.inputs import (
     SwitchModelSent,
     WithdrawSent,
 )
-from agentrail.core.options import Options
 from agentrail.core.state import Phase, Prompt
 from agentrail.errors import Busy, QueueFull, UnknownApproval, UnknownPrompt, WrongDecision
 from agentrail.values.content import Text

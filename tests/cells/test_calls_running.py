@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from agentrail.core.answers import DONE, Accepted, Refused
 from agentrail.core.effects import CloseSession
-from agentrail.core.inputs import (
+from agentrail.core.sent import (
     AbortSent,
     ApproveSent,
     CompactSent,

@@ -5,16 +5,9 @@ import pytest
 from agentrail.core.answers import DONE, Accepted
 from agentrail.core.compacting import drop_oldest_rounds
 from agentrail.core.effects import CancelCompaction, CloseSession, StartCompaction
-from agentrail.core.inputs import (
-    AbortSent,
-    CompactionEnded,
-    CompactionFailed,
-    CompactSent,
-    SteerSent,
-    StopSent,
-    StreamCut,
-)
+from agentrail.core.inputs import CompactionEnded, CompactionFailed, StreamCut
 from agentrail.core.options import Options
+from agentrail.core.sent import AbortSent, CompactSent, SteerSent, StopSent
 from agentrail.core.state import Phase, Prompt
 from agentrail.hooks.actions import Skip
 from agentrail.values.content import Text

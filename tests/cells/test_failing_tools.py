@@ -4,18 +4,9 @@ from agentrail.core.answers import Refused
 from agentrail.core.batch import doubt
 from agentrail.core.calls import CallStatus, Stray
 from agentrail.core.effects import CancelCalls, ClearTimer, SetTimer
-from agentrail.core.inputs import (
-    AbortSent,
-    ApproveSent,
-    ChangeToolsSent,
-    RespondSent,
-    StreamCut,
-    StreamEnded,
-    ToolRaised,
-    ToolReturned,
-    ToolStopped,
-)
+from agentrail.core.inputs import StreamCut, StreamEnded, ToolRaised, ToolReturned, ToolStopped
 from agentrail.core.options import Options
+from agentrail.core.sent import AbortSent, ApproveSent, ChangeToolsSent, RespondSent
 from agentrail.core.state import Phase
 from agentrail.errors import ToolChanged
 from agentrail.hooks.actions import Abort, Continue

@@ -5,17 +5,16 @@ import pytest
 from agentrail.core.answers import DONE, Accepted
 from agentrail.core.effects import ClearTimer, SetTimer, StartCompaction
 from agentrail.core.inputs import (
-    AbortSent,
     AnyInput,
     CompactionEnded,
     CompactionFailed,
-    SteerSent,
     StreamBegan,
     StreamCut,
     StreamEnded,
     StreamStalled,
 )
 from agentrail.core.options import Options
+from agentrail.core.sent import AbortSent, SteerSent
 from agentrail.core.state import Compaction, Phase, Steering
 from agentrail.values.content import Text, Thinking, ToolCall
 from agentrail.values.events import (

@@ -8,8 +8,9 @@ import pytest
 
 from agentrail.core.answers import DONE
 from agentrail.core.effects import SetTimer, StartRequest
-from agentrail.core.inputs import StreamCut, StreamEnded, StreamStalled, SwitchModelSent
+from agentrail.core.inputs import StreamCut, StreamEnded, StreamStalled
 from agentrail.core.options import Options
+from agentrail.core.sent import SwitchModelSent
 from agentrail.core.state import Phase, Spare
 from agentrail.hooks.actions import Continue, SwitchModel
 from agentrail.hooks.context import Context

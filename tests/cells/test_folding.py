@@ -4,7 +4,8 @@ from typing import Final
 
 from agentrail.core.answers import DONE, Accepted, Refused
 from agentrail.core.effects import CloseSession, ReportStart
-from agentrail.core.inputs import SessionOpened, SteerSent, SwitchModelSent, UpdatePluginSent
+from agentrail.core.inputs import SessionOpened
+from agentrail.core.sent import SteerSent, SwitchModelSent, UpdatePluginSent
 from agentrail.core.state import Phase, Steering
 from agentrail.errors import PluginRefused, SessionRefused
 from agentrail.hooks.actions import (

@@ -4,7 +4,8 @@ from typing import Final
 
 from agentrail.core.answers import DONE
 from agentrail.core.calls import Hold
-from agentrail.core.inputs import AbortSent, ApproveSent, AskSettled
+from agentrail.core.inputs import AskSettled
+from agentrail.core.sent import AbortSent, ApproveSent
 from agentrail.core.state import Phase
 from agentrail.hooks.actions import (
     Abort,

@@ -1,7 +1,7 @@
 """Plugins that change while a session lives: always between turns."""
 
 from agentrail.core.answers import DONE, Refused
-from agentrail.core.inputs import AttachPluginSent, DetachPluginSent, StopSent, UpdatePluginSent
+from agentrail.core.sent import AttachPluginSent, DetachPluginSent, StopSent, UpdatePluginSent
 from agentrail.core.state import Change
 from agentrail.errors import UnknownPlugin
 from agentrail.hooks.actions import Abort, Continue

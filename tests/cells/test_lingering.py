@@ -5,8 +5,9 @@ from typing import Final
 from agentrail.core.answers import DONE
 from agentrail.core.calls import CallStatus, Stray
 from agentrail.core.effects import CancelCalls, ClearTimer, SetTimer
-from agentrail.core.inputs import AbortSent, StopSent, ToolRaised, ToolReturned, ToolStopped
+from agentrail.core.inputs import ToolRaised, ToolReturned, ToolStopped
 from agentrail.core.options import Options
+from agentrail.core.sent import AbortSent, StopSent
 from agentrail.core.state import Phase
 from agentrail.values.events import AgentAbort, SessionEnded, ToolAbandoned
 from agentrail.values.messages import Origin

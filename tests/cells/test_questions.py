@@ -3,7 +3,8 @@
 from agentrail.core.answers import DONE, Accepted, Refused
 from agentrail.core.calls import CallStatus, Question
 from agentrail.core.effects import ClearTimer
-from agentrail.core.inputs import AbortSent, ApproveSent, RejectSent, RespondSent, SteerSent, ToolReturned
+from agentrail.core.inputs import ToolReturned
+from agentrail.core.sent import AbortSent, ApproveSent, RejectSent, RespondSent, SteerSent
 from agentrail.core.state import Phase
 from agentrail.errors import UnknownApproval, WrongDecision
 from agentrail.values.events import (

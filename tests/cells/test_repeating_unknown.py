@@ -6,8 +6,9 @@ import pytest
 
 from agentrail.core.doubts import HOLDER, REPEAT_HINT
 from agentrail.core.effects import ClearTimer
-from agentrail.core.inputs import AbortSent, ApproveSent, RejectSent, SteerSent, StopSent, ToolRaised, ToolStopped
+from agentrail.core.inputs import ToolRaised, ToolStopped
 from agentrail.core.options import Options
+from agentrail.core.sent import AbortSent, ApproveSent, RejectSent, SteerSent, StopSent
 from agentrail.core.state import Phase
 from agentrail.hooks.actions import Ask, Continue, Emit, HoldTool, ReplaceToolArgs
 from agentrail.hooks.asks import Failed, RunTool

@@ -4,8 +4,9 @@ from agentrail.core.answers import DONE, Accepted, Refused
 from agentrail.core.batch import doubt
 from agentrail.core.calls import CallStatus, Stray
 from agentrail.core.effects import CancelAsk, CancelCalls, ClearTimer, SetTimer
-from agentrail.core.inputs import AbortSent, AskSettled, SteerSent, StreamCut, ToolRaised, ToolStopped, WithdrawSent
+from agentrail.core.inputs import AskSettled, StreamCut, ToolRaised, ToolStopped
 from agentrail.core.options import Options
+from agentrail.core.sent import AbortSent, SteerSent, WithdrawSent
 from agentrail.core.state import Phase, Prompt
 from agentrail.errors import QueueFull, SteeringQueueFull
 from agentrail.hooks.actions import Abort, Ask, Continue, Intervene

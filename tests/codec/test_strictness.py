@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from agentrail.codec import decode, encode, from_text, to_text
 from agentrail.core.answers import Refused
-from agentrail.core.inputs import AnyInput, Arrival, PromptSent
+from agentrail.core.inputs import AnyInput, Arrival
+from agentrail.core.sent import PromptSent
 from agentrail.errors import AgentrailError, BadData, BadValue
 from agentrail.values.content import Data, Part, Text, ToolCall
 from agentrail.values.events import EVENTS

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from agentrail.core.inputs import AnyInput, PromptSent, StreamBegan, StreamEnded
+from agentrail.core.inputs import AnyInput, StreamBegan, StreamEnded
 from agentrail.core.options import Options
+from agentrail.core.sent import PromptSent
 from agentrail.core.state import Phase, State
 from agentrail.core.step import Step
 from agentrail.hooks.plugin import Attachable

@@ -1,5 +1,6 @@
 from agentrail.core.effects import CloseSession, WriteLog
-from agentrail.core.inputs import HooksWereSlow, StopSent, ToolStopped
+from agentrail.core.inputs import HooksWereSlow, ToolStopped
+from agentrail.core.sent import StopSent
 from agentrail.core.step import Step
 from agentrail.testing.plugins import CriticalListener, Listener
 from agentrail.values.events import PluginError, SessionEnded

@@ -1,7 +1,8 @@
 import pytest
 
 from agentrail.core.effects import StartCall
-from agentrail.core.inputs import CompactionEnded, CompactSent
+from agentrail.core.inputs import CompactionEnded
+from agentrail.core.sent import CompactSent
 from agentrail.core.state import Phase
 from agentrail.hooks.records import HOOK_NAMES
 from agentrail.testing.plugins import LIES, CriticalLiar, Liar

@@ -1,6 +1,6 @@
 from agentrail.core.effects import CloseSession, ReportStart
-from agentrail.core.inputs import AbortSent, SteerSent, StopSent, UpdatePluginSent
 from agentrail.core.options import Options
+from agentrail.core.sent import AbortSent, SteerSent, StopSent, UpdatePluginSent
 from agentrail.core.state import Phase
 from agentrail.errors import SessionRefused
 from agentrail.testing.plugins import Asker, Scripted

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import trio
 
-from agentrail.core.inputs import AbortSent
+from agentrail.core.sent import AbortSent
 from agentrail.errors import PromptDropped, TurnAborted
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.handle import SessionHandle

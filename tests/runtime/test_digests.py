@@ -1,8 +1,8 @@
 """What a command was, in few bytes: the same for a resend, another for anything else."""
 
-from agentrail.core.inputs import (
+from agentrail.core.inputs import AnyInput
+from agentrail.core.sent import (
     AbortSent,
-    AnyInput,
     AttachPluginSent,
     ChangeToolsSent,
     PromptSent,

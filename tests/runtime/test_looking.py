@@ -6,7 +6,8 @@ import time
 import pytest
 import trio
 
-from agentrail.core.inputs import PromptSent, StreamBegan, StreamEnded
+from agentrail.core.inputs import StreamBegan, StreamEnded
+from agentrail.core.sent import PromptSent
 from agentrail.errors import NotEntered, SessionNotAlive
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context

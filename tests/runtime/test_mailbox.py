@@ -5,7 +5,8 @@ import trio
 import trio.testing
 
 from agentrail.core.answers import DONE, Answer, Refused
-from agentrail.core.inputs import AbortSent, AnyInput, PromptSent, StopSent, TimerFired, WithdrawSent
+from agentrail.core.inputs import AnyInput, TimerFired
+from agentrail.core.sent import AbortSent, PromptSent, StopSent, WithdrawSent
 from agentrail.errors import MailboxFull, SessionNotAlive
 from agentrail.runtime.gate import Gate
 from agentrail.runtime.mailbox import MAX_BYTES, MAX_MESSAGES, PATIENCE, Letter, Mailbox

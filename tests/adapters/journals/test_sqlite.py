@@ -15,7 +15,8 @@ import trio
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.places import home
-from agentrail.core.inputs import Arrival, PromptSent
+from agentrail.core.inputs import Arrival
+from agentrail.core.sent import PromptSent
 from agentrail.errors import (
     AgentrailError,
     BadChoice,
