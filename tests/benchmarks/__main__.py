@@ -63,7 +63,7 @@ class Nothing(Plugin[None]):
 
 
 def _median(measure: Callable[[], Awaitable[float]]) -> float:
-    return statistics.median(trio.run(measure) for _ in range(REPEATS))
+    return statistics.median(_cpu(measure) for _ in range(REPEATS))
 
 
 def import_ratio() -> float:
@@ -91,17 +91,17 @@ def costs() -> list[dict[str, float]]:
 
 
 def _costs(plugins: tuple[Keyed, ...]) -> dict[str, float]:
-    bare = trio.run(cpu_of_bare_turn, TURNS)
-    turn = trio.run(cpu_per_turn, TURNS)
-    one = trio.run(partial(cpu_per_turn, TURNS, calls=1))
-    nine = trio.run(partial(cpu_per_turn, TURNS, calls=9))
-    one_function = trio.run(partial(cpu_per_turn, TURNS, calls=1, used=note))
-    nine_functions = trio.run(partial(cpu_per_turn, TURNS, calls=9, used=note))
-    function = trio.run(cpu_of_function, TURNS)
-    long = trio.run(partial(cpu_per_turn, TURNS, chunks=220))
-    hooked = trio.run(partial(cpu_per_turn, TURNS, plugins=plugins))
-    one_hooked = trio.run(partial(cpu_per_turn, TURNS, plugins=plugins[:1]))
-    given = max(trio.run(cpu_of_given_chunk, provider, 5) for provider in SAYING)
+    bare = _cpu(partial(cpu_of_bare_turn, TURNS))
+    turn = _cpu(partial(cpu_per_turn, TURNS))
+    one = _cpu(partial(cpu_per_turn, TURNS, calls=1))
+    nine = _cpu(partial(cpu_per_turn, TURNS, calls=9))
+    one_function = _cpu(partial(cpu_per_turn, TURNS, calls=1, used=note))
+    nine_functions = _cpu(partial(cpu_per_turn, TURNS, calls=9, used=note))
+    function = _cpu(partial(cpu_of_function, TURNS))
+    long = _cpu(partial(cpu_per_turn, TURNS, chunks=220))
+    hooked = _cpu(partial(cpu_per_turn, TURNS, plugins=plugins))
+    one_hooked = _cpu(partial(cpu_per_turn, TURNS, plugins=plugins[:1]))
+    given = max(_cpu(partial(cpu_of_given_chunk, provider, 5)) for provider in SAYING)
     measured = (
         turn,
         one - turn,
@@ -111,7 +111,13 @@ def _costs(plugins: tuple[Keyed, ...]) -> dict[str, float]:
         given,
         (hooked - one_hooked) / (HOOK_PLUGINS - 1),
     )
-    return {BARE: (bare + trio.run(cpu_of_bare_turn, TURNS)) / 2} | dict(zip(FIGURES, measured, strict=True))
+    return {BARE: (bare + _cpu(partial(cpu_of_bare_turn, TURNS))) / 2} | dict(zip(FIGURES, measured, strict=True))
+
+
+def _cpu(job: Callable[[], Awaitable[float]]) -> float:
+    """Measure *job* alone: what the run before has left behind is collected before it, not within it."""
+    gc.collect()
+    return trio.run(job)
 
 
 def print_costs(rows: Sequence[Mapping[str, float]]) -> bool:
@@ -132,7 +138,7 @@ def print_costs(rows: Sequence[Mapping[str, float]]) -> bool:
 def ratios(sessions: int, aborts: int, bursts: int) -> dict[str, float]:
     """Return what does not depend on how fast the machine is, or has a bound of its own."""
     growth = _median(partial(cpu_of_growth, 500, 50))
-    pairs = [trio.run(crowd, sessions) / trio.run(bare_crowd, sessions) for _ in range(5)]
+    pairs = [_cpu(partial(crowd, sessions)) / _cpu(partial(bare_crowd, sessions)) for _ in range(5)]
     busy = trio.run(aborts_in_a_busy_house, sessions, sessions // 5, aborts)
     beside = trio.run(partial(aborts_beside_bursts, sessions, bursts))
     ungated = trio.run(partial(aborts_beside_bursts, sessions, max(10, bursts // 10), gate=False))
