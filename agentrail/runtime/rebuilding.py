@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import trio
 
 from agentrail.core.inputs import Arrival, StreamBegan
@@ -11,6 +13,7 @@ from agentrail.core.step import step
 from agentrail.errors import ReplayDiffers
 from agentrail.hooks.judge import Recorded
 from agentrail.ports.journal import Journal
+from agentrail.values.json import Json, canonical
 
 PAGE = 100
 """Records that are done again at once, before others have their turn."""
@@ -38,12 +41,17 @@ def begun(state: State, request_id: str) -> State:
     return step(state, Arrival(StreamBegan(request_id), 0), Recorded(())).state
 
 
+def _texts(found: Iterable[Json]) -> list[str]:
+    """Return JSON as it would be written: what was read back has tuples for lists."""
+    return [canonical(data) for data in found]
+
+
 def with_plugins_of(state: State, live: State, number: int) -> State:
     """Return *state* with the plugin states of *live*: they must be the same, and records do not know their classes."""
     if state.plugin_states == live.plugin_states:
         return state.but(plugin_states=live.plugin_states)
     from agentrail.codec import data_of  # noqa: PLC0415 - only what was written and read again needs it
 
-    if [data_of(found) for found in state.plugin_states] != [data_of(found) for found in live.plugin_states]:
+    if _texts(map(data_of, state.plugin_states)) != _texts(map(data_of, live.plugin_states)):
         raise ReplayDiffers(state.session_id, number, "the states of its plugins")
     return state.but(plugin_states=live.plugin_states)

@@ -3,11 +3,13 @@
 import pytest
 import trio
 
-from agentrail.errors import SessionCrashed
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.errors import SessionCrashed, TurnAborted
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.records import BeforePrompt
+from agentrail.plugins.budget import BudgetGuard
 from agentrail.ports.journal import Record
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.reports import ChildView
@@ -74,6 +76,18 @@ async def test_what_was_written_before_the_crash_is_not_done_twice() -> None:
         assert (await session.ask("go")).text == "fine"
         assert world.heard(session).names.count("PromptReceived") == 1
         assert world.heard(session).names[1:4] == ["PromptReceived", "AgentStart", "RequestStart"]
+
+
+async def test_plugins_remember_what_they_knew_also_if_it_was_written_and_read() -> None:
+    journal = TestJournal(inner=lambda: MemoryJournal(encode=True))
+    async with open_world(journal) as world:
+        session = await world.spawn(["fine", "fine again"], plugins=[BudgetGuard(max_rounds=2)])
+        assert (await session.ask("go")).text == "fine"
+        journal.failing = times(1)
+        assert (await session.ask("and now?")).text == "fine again"
+        assert world.heard(session).of(SessionRestarted) == [SessionRestarted("OSError: broken")]
+        with pytest.raises(TurnAborted, match="max_rounds=2 is used up"):
+            await session.ask("once more")
 
 
 async def test_what_runs_in_the_world_goes_on() -> None:
