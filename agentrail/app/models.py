@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import trio
 
 from agentrail.adapters.models.providers import PROVIDERS, Provider
-from agentrail.errors import BadModelOptions, BadOptions, UnknownModel
+from agentrail.errors import BadChoice, BadModelOptions, BadOptions, UnknownModel
 from agentrail.errors.branches import listed
 from agentrail.ports.model import ChecksOptions, Model
 from agentrail.values.json import JsonObject
@@ -22,6 +22,9 @@ Factory = Callable[[str], Model]
 
 CLOSING: Final = 2.0
 """Seconds that closing the connections may take."""
+
+LIKE: Final = 0.8
+"""How like a known name, from 0 to 1, one is that is taken for a mistake."""
 
 
 def _demo(_: str) -> Model:
@@ -49,6 +52,18 @@ class Models:
         if made is None:
             made = self._made[name] = self._make(name)
         return made
+
+    def check_limited(self, names: Iterable[str]) -> None:
+        """Raise `BadChoice` for a provider among *names* that is misspelt: nobody would ever wait for its limit.
+
+        A name that is like no other may be that of a model which is given as an object.
+        """
+        from difflib import get_close_matches  # noqa: PLC0415 - few supervisors have limits
+
+        known = sorted({*self._factories, *PROVIDERS})
+        for name in names:
+            if ":" in name or (name not in known and get_close_matches(name.casefold(), known, cutoff=LIKE)):
+                raise BadChoice("limits", name, f"{listed(known)}, or what you name in `models`")
 
     def _make(self, name: str) -> Model:
         provider, _, model = name.partition(":")

@@ -50,6 +50,7 @@ def wired(
 ) -> Sessions:
     """Return the sessions of a new supervisor, with the tasks that they share already running."""
     registry = Models(models, secrets)
+    registry.check_limited(limits)
     house = House(
         nursery=nursery,
         journal=MemoryJournal() if journal is None else journal,

@@ -45,6 +45,16 @@ class ChecksOptions(Protocol):
         ...
 
 
+@runtime_checkable
+class TimesFirstByte(Protocol):
+    """A model that gives up by itself if an answer does not begin: what comes before counts as no stall."""
+
+    @property
+    def times_first_byte(self) -> bool:
+        """Whether it does."""
+        ...
+
+
 @value
 class Compacted(Value):
     """A shorter context."""

@@ -95,10 +95,13 @@ class SessionBody:
             self.session.performer.started.settle(self.session.finish(error))
 
     def view(self, shown: ChildView) -> ChildView:
-        """Show phase and mailbox."""
+        """Show phase, mailbox, and what waits for a provider's limit."""
         session = self.session
         return shown.but(
-            phase=session.state.phase.value, suspended=session.mailbox.suspended, mailbox=session.mailbox.lengths
+            phase=session.state.phase.value,
+            suspended=session.mailbox.suspended,
+            mailbox=session.mailbox.lengths,
+            limited=session.house.limits.waiting_of(session.state.session_id),
         )
 
 

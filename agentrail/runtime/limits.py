@@ -16,9 +16,10 @@ import trio
 from agentrail.errors import RateLimited, WrongType
 from agentrail.ports.model import EmitChunk, Model
 from agentrail.runtime.timers import Timers
+from agentrail.values.estimates import read_tokens
 from agentrail.values.limits import Limit
 from agentrail.values.secrets import secret_name
-from agentrail.values.stream import CHARS_PER_TOKEN, ModelRequest, Response
+from agentrail.values.stream import ModelRequest, Response
 
 Key: TypeAlias = tuple[str, str]
 """A provider, and the name of the secret that holds the key; empty: its customary one."""
@@ -81,6 +82,10 @@ class Lane:
     def waiting(self) -> int:
         """How many requests wait."""
         return sum(map(len, self._waiting.values()))
+
+    def waiting_of(self, session_id: str) -> int:
+        """Return how many requests of a session wait."""
+        return len(self._waiting.get(session_id, ()))
 
     def join(self, ticket: Ticket) -> None:
         """Queue *ticket* behind those of its own session."""
@@ -166,7 +171,7 @@ class Limits:
         if key is None:
             sent()
             return await model.stream(request, emit)
-        ticket = await self._turn(key, Ticket(session_id, request.size // CHARS_PER_TOKEN))
+        ticket = await self._turn(key, Ticket(session_id, read_tokens(request)))
         tokens: int | None = None
         try:
             sent()
@@ -181,6 +186,10 @@ class Limits:
         finally:
             self._lanes[key].done(ticket, tokens)
             self._send(key)
+
+    def waiting_of(self, session_id: str) -> int:
+        """Return how many requests of a session wait for their turn."""
+        return sum(lane.waiting_of(session_id) for lane in self._lanes.values())
 
     def _key(self, request: ModelRequest) -> Key | None:
         """Return the lane of *request*, if its provider has a limit."""

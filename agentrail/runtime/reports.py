@@ -72,6 +72,8 @@ class ChildView(Value):
     """Of a session: whether it was suspended."""
     mailbox: tuple[int, int, int] = (0, 0, 0)
     """Of a session: how many messages wait: control, results, user."""
+    limited: int = 0
+    """Of a session: how many of its requests to models wait for the limit of their provider."""
     children: tuple[ChildView, ...] = ()
     """Of a supervisor: its children, in the order of their start."""
 

@@ -17,14 +17,14 @@ from agentrail.errors import (
     QuotaSpent,
     TransientModelError,
 )
-from agentrail.ports.model import Model
+from agentrail.ports.model import Model, TimesFirstByte
 from agentrail.runtime.border import contained, described, fit_response, mended
 from agentrail.runtime.clock import Clock
 from agentrail.runtime.limits import Limits
+from agentrail.values.estimates import tokens, with_read
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.response import MessageDelta, MessageStart, StatusUpdate, ThinkingDelta, ThinkingStart
 from agentrail.values.stream import (
-    CHARS_PER_TOKEN,
     CallChunk,
     Chunk,
     Failure,
@@ -69,6 +69,7 @@ class Stream:
         "_text",
         "_thinking",
         "_thought",
+        "_timed",
         "_uncounted",
         "_usage",
         "_whisper",
@@ -100,6 +101,7 @@ class Stream:
         self.closed = False
         self.ended = False
         self.waiting = False
+        self._timed = False
         self.last = clock.now()
         self._began = False
         self._thought = False
@@ -125,19 +127,18 @@ class Stream:
         return Partial("".join(self._text), "".join(self._thinking), self._price(self._used()))
 
     def _used(self) -> Usage:
-        written = -(-self._uncounted // CHARS_PER_TOKEN)
-        if self._usage is None:
-            read = self.request.size // CHARS_PER_TOKEN
-            return Usage(read, written, estimated=True) if written else NOTHING_USED
-        if not written:
-            return self._usage
-        return self._usage.but(output_tokens=self._usage.output_tokens + written, estimated=True)
+        written = tokens(self._uncounted)
+        if self._usage is None and not written:
+            return NOTHING_USED
+        used = with_read(self._usage or NOTHING_USED, self.request)
+        return used.but(output_tokens=used.output_tokens + written, estimated=True) if written else used
 
     def emit(self, chunk: Chunk) -> None:
         """Take a chunk: publish it if the stream is open, keep it until then."""
         if self.closed or self.ended:
             return
         self.last = self._clock.now()
+        self.waiting = False
         if isinstance(chunk, TextChunk):
             self._uncounted += len(chunk.text)
             text = chunk.text if chunk.text.isascii() else mended(chunk.text)
@@ -155,7 +156,8 @@ class Stream:
             self._say(ThinkingDelta(text))
         elif isinstance(chunk, UsageChunk):
             self._usage = chunk.usage
-            self._uncounted = 0
+            if chunk.usage.output_tokens:  # some count only what was read until the end
+                self._uncounted = 0
         elif isinstance(chunk, CallChunk):
             self._uncounted += len(chunk.text)
 
@@ -190,7 +192,7 @@ class Stream:
 
     def sent(self) -> None:
         """Take note that the request goes out: what it waited for before is no stall."""
-        self.waiting = False
+        self.waiting = self._timed
         self.last = self._clock.now()
 
     async def run(self, model: Model, session_id: str, limits: Limits) -> None:
@@ -210,6 +212,7 @@ class Stream:
         try:
             with contained(failed), self.scope:
                 self.waiting = True
+                self._timed = isinstance(model, TimesFirstByte) and model.times_first_byte
                 response = fit_response(await limits.stream(session_id, model, self.request, self.emit, self.sent))
                 if self._tags is not None and not self.closed:
                     self._write(*self._tags.end())

@@ -29,6 +29,7 @@ def test_published_prices_know_cached_tokens_and_not_every_model() -> None:
     pytest.importorskip("genai_prices", reason="the extra `prices` is not installed")
     assert published_cost(SONNET, Usage(1_000, 100)) == pytest.approx(0.0045)
     assert published_cost(SONNET, USED) == pytest.approx(500 * 3e-6 + 200 * 0.3e-6 + 300 * 3.75e-6 + 100 * 15e-6)
+    assert published_cost(SONNET, Usage(10, 0, 200)) == pytest.approx(200 * 0.3e-6)  # a server that cannot count
     assert published_cost("anthropic:no-such-model", USED) is None
     assert published_cost("vllm:some-model", USED) is None
     assert published_cost("demo", USED) is None

@@ -11,7 +11,7 @@ from attrs import define, field
 
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import Supervisor, open_supervisor
-from agentrail.errors import RateLimited, TurnAborted, WrongType
+from agentrail.errors import BadChoice, RateLimited, TurnAborted, WrongType
 from agentrail.ports.model import EmitChunk
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.limits import Lane, Limits, Ticket
@@ -139,6 +139,33 @@ async def test_waiting_for_a_turn_is_no_stall() -> None:
                 async for envelope in events:
                     raise AssertionError(envelope)
     assert provider.whom in {"ababa", "babaa"}
+
+
+async def test_the_tree_shows_what_waits() -> None:
+    provider = Provider()
+    async with limited(acme=Limit(concurrency=1)) as supervisor, trio.open_nursery() as nursery:
+        for name in "abc":
+            session = await supervisor.spawn(SessionSpec(model=provider), name)
+            nursery.start_soon(ask, session)
+        for left in (2, 1, 0):
+            await trio.sleep(0.5)
+            waiting = {child.name: child.limited for child in supervisor.tree().children}
+            assert sorted(waiting.values()) == [0] * (3 - left) + [1] * left
+            assert all(waiting[session_id] == 0 for session_id in provider.whom)
+            await trio.sleep(0.5)
+
+
+@pytest.mark.parametrize("name", ["antropic", "Anthropic", "openai_chat", "acm", "Acme", "anthropic:claude-sonnet-5"])
+async def test_the_limit_of_a_misspelt_provider_is_refused(name: str) -> None:
+    with pytest.raises(BadChoice, match=rf"limits='{name}' is not a choice; use one of `acme`, `anthropic`, .* `xai`"):
+        async with open_supervisor(limits={name: Limit()}, models={"acme": Provider}):
+            pass
+
+
+@pytest.mark.parametrize("name", ["anthropic", "demo", "acme", "a-model-of-ones-own"])
+async def test_any_provider_may_have_a_limit(name: str) -> None:
+    async with open_supervisor(limits={name: Limit()}, models={"acme": Provider}):
+        pass
 
 
 async def test_when_a_provider_asks_to_wait_everybody_does() -> None:

@@ -104,6 +104,9 @@ async def test_a_sum_with_an_unknown_part_is_unknown(world: World) -> None:
         ((ThinkingChunk("hm" * 10), "so far" * 2, CallChunk('{"a":3}')), Usage(15, 10, estimated=True)),
         ((UsageChunk(Usage(100, 1, 40)), "so far" * 2), Usage(100, 4, 40, estimated=True)),
         (("so far", UsageChunk(Usage(100, 5, 40))), Usage(100, 5, 40)),
+        (("so far" * 2, UsageChunk(Usage(100))), Usage(100, 3, estimated=True)),
+        ((UsageChunk(Usage(0, 1)), "so far" * 2), Usage(15, 4, estimated=True)),
+        ((UsageChunk(Usage()),), Usage(15, estimated=True)),
     ],
 )
 async def test_an_aborted_turn_keeps_what_was_counted_and_estimates_the_rest(

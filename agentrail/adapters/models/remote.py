@@ -13,6 +13,7 @@ from agentrail.adapters.models.sse import EventReader
 from agentrail.errors import BadModelOptions, KeyMissing, ModelError
 from agentrail.errors.branches import listed
 from agentrail.ports.model import EmitChunk
+from agentrail.values.estimates import counted
 from agentrail.values.json import JsonObject
 from agentrail.values.secrets import secret_name
 from agentrail.values.stream import PING, Chunk, ModelRequest, Response
@@ -49,12 +50,18 @@ class RemoteModel:
         """Raise `BadModelOptions` for options that cannot be used."""
         read_settings(options)
 
+    @property
+    def times_first_byte(self) -> bool:
+        """It does: see `first_byte_timeout`."""
+        return True
+
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
         """Make one attempt."""
         settings = read_settings(request.options)
         headers, redactor = self._headers(settings)
         try:
-            return await self._attempt(request, settings, headers, Hearing(self._format.decoder(), redactor, emit))
+            hearing = Hearing(self._format.decoder(), redactor, emit)
+            return counted(await self._attempt(request, settings, headers, hearing), request)
         except ModelError as error:
             redacted = redactor.error(error)
             if redacted == error:

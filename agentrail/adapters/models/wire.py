@@ -19,6 +19,9 @@ from agentrail.values.json import EMPTY, JsonObject, freeze_object
 from agentrail.values.stream import Chunk, ModelRequest, Response
 from agentrail.values.value import Value, value
 
+LARGEST = 2**40
+"""A count of tokens above it is none."""
+
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 SHOWN = 200
@@ -104,9 +107,9 @@ def text(found: Mapping[str, object], key: str) -> str:
 
 
 def count(found: Mapping[str, object], key: str) -> int:
-    """Return the count under *key*; 0 if there is none."""
+    """Return the count under *key*; 0 if there is none, or one that no answer can have."""
     item = found.get(key)
-    return item if isinstance(item, int) and not isinstance(item, bool) and item > 0 else 0
+    return item if isinstance(item, int) and not isinstance(item, bool) and 0 < item <= LARGEST else 0
 
 
 def arguments(written: str) -> JsonObject:

@@ -103,11 +103,11 @@ def test_counts_are_sums_and_what_is_left_out_stays() -> None:
     ]
     counted = [
         chunk
-        for usage in given
-        for chunk in decoder.feed(event({"type": "message_start", "message": {"usage": usage}}))
+        for kind, usage in zip(("message_start", "message_delta", "message_delta"), given, strict=True)
+        for chunk in decoder.feed(event({"type": kind, "message": {"usage": usage}, "usage": usage}))
     ]
     assert counted == [
-        UsageChunk(Usage(123, 1, 100, cache_write_tokens=20)),
+        UsageChunk(Usage(123, 0, 100, cache_write_tokens=20)),
         UsageChunk(Usage(123, 9, 100, cache_write_tokens=20)),
         UsageChunk(Usage(124, 9, 100, cache_write_tokens=20)),
     ]

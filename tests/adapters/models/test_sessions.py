@@ -17,7 +17,7 @@ from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.content import Text, Thinking, ToolCall
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.life import AgentAbort, AgentEnd
-from agentrail.values.events.response import MessageDelta, Retry, StreamError, ThinkingDelta
+from agentrail.values.events.response import MessageDelta, Retry, StreamError, StreamStalled, ThinkingDelta
 from agentrail.values.json import Json, freeze_object
 from agentrail.values.messages import AssistantMessage, StopReason
 from agentrail.values.secrets import Secret
@@ -40,6 +40,7 @@ from tests.adapters.models.server import (
 )
 
 KEY = "sk-ant-0123456789abcdef"
+OWN_KEY = Secret("ANTHROPIC_API_KEY")
 MODEL = "anthropic:claude-sonnet-5"
 ENDS = (AgentEnd, AgentAbort)
 
@@ -67,7 +68,7 @@ async def opened(
 
 def spec(server: Server, *, options: Mapping[str, Json] | None = None, **changes: object) -> SessionSpec:
     chosen: SessionSpec = SessionSpec(
-        model=MODEL, tools=[lamp, lamps], model_options={"base_url": server.url, **(options or {})}
+        model=MODEL, tools=[lamp, lamps], model_options={"base_url": server.url, "api_key": OWN_KEY, **(options or {})}
     ).but(**changes)
     return chosen
 
@@ -187,6 +188,28 @@ async def test_pings_and_pieces_of_calls_are_signs_of_life() -> None:
     async with serving(steps(*paused), streaming(anthropic.saying("done"))) as server, opened() as supervisor:
         session = await supervisor.spawn(spec(server, stall_timeout=0.2, stall_limit=1, max_retries=0))
         assert (await session.ask("hello")).text == "done"
+
+
+async def test_what_comes_before_the_first_byte_is_no_stall_and_has_its_own_limit() -> None:
+    late = Play((Pause(0.3), head(), anthropic.saying("late")))
+    async with serving(late, Play((Stall(),)), streaming(anthropic.saying("hello"))) as server, opened() as supervisor:
+        impatient = {"stall_timeout": 0.05, "stall_limit": 1, "retry_base": 0.01}
+        session = await supervisor.spawn(spec(server, options={"first_byte_timeout": 0.6}, **impatient))
+        first, second = await turn(session), await turn(session)
+        assert [message.text for message in session.messages()][1::2] == ["late", "hello"]
+    assert [event for event in (*first, *second) if isinstance(event, StreamStalled)] == []
+    assert [event.reason for event in (*first, *second) if isinstance(event, Retry)] == [
+        "the provider's answer did not begin: nothing came for 0.6 seconds"
+    ]
+
+
+async def test_what_comes_behind_the_first_byte_may_stall() -> None:
+    stalling = steps(events(anthropic.opening()), Stall())
+    async with serving(stalling, streaming(anthropic.saying("hello"))) as server, opened() as supervisor:
+        session = await supervisor.spawn(spec(server, stall_timeout=0.05, stall_limit=2, retry_base=0.01))
+        heard = await turn(session)
+        assert session.messages()[-1].text == "hello"
+    assert [event.count for event in heard if isinstance(event, StreamStalled)] == [1, 2]
 
 
 async def test_an_abort_ends_the_connection_and_the_next_turn_is_answered() -> None:

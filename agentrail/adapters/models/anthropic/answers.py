@@ -102,8 +102,9 @@ class MessageDecoder:
     # One method per kind of event
 
     def _start(self, found: Mapping[str, object]) -> Sequence[Chunk]:
+        """Begin; what it says of the output is a beginning, and would pass for the whole if nothing came later."""
         self._started = True
-        return self._count(sub(sub(found, "message"), "usage"))
+        return self._count({**sub(sub(found, "message"), "usage"), "output_tokens": 0})
 
     def _block_start(self, found: Mapping[str, object]) -> Sequence[Chunk]:
         begun = sub(found, "content_block")
