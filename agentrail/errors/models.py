@@ -47,6 +47,15 @@ class KeyRefused(PermanentModelError):
     wording = "the provider refuses the key: {0}; check the variable that it is read from"
 
 
+class KeyWanted(PermanentModelError):
+    """The server wants a key, and none was sent."""
+
+    wording = (
+        "the server wants a key, and none was sent: {0}; name one by the option `api_key`, "
+        "because the customary key of a provider goes to its own address alone"
+    )
+
+
 class AccessDenied(PermanentModelError):
     """The key is known, but may not do this."""
 

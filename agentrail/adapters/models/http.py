@@ -48,6 +48,9 @@ CLOSING: Final = 1.0
 
 OK: Final = range(200, 300)
 
+LOGGED: Final = 5
+"""What httpx logs of an answer: method, address, version, status and, last, the server's own words."""
+
 Heard = Callable[[bytes], bool]
 """Takes a piece of the stream; returns whether the answer is complete."""
 
@@ -129,12 +132,21 @@ class Http:
             return await Exchange(self.client, post, heard).run()
 
 
-def _shows_no_headers(record: logging.LogRecord) -> bool:
-    """Whether a line of httpcore's log is free of what a server sends: it may echo a key."""
-    return "receive_response_headers.complete" not in record.getMessage()
+def _says_nothing_received(record: logging.LogRecord) -> bool:
+    """Whether a line of httpcore's log is free of what a server sends: it may echo a key, also where it garbles."""
+    line = record.getMessage()
+    return "receive_response" not in line or not ("return_value" in line or "exception" in line)
 
 
-logging.getLogger("httpcore.http11").addFilter(_shows_no_headers)
+def _without_reason(record: logging.LogRecord) -> bool:
+    """Take out of a line of httpx's log what a server says beside its status."""
+    if isinstance(record.args, tuple) and len(record.args) == LOGGED:
+        record.args = (*record.args[:-1], "…")
+    return True
+
+
+logging.getLogger("httpcore.http11").addFilter(_says_nothing_received)
+logging.getLogger("httpx").addFilter(_without_reason)
 
 
 class Body(httpx.AsyncByteStream):

@@ -13,6 +13,9 @@ from agentrail.values.stream import Chunk, Response, TextChunk, ThinkingChunk
 INSTEAD: Final = "[secret]"
 """What stands in the place of a secret."""
 
+TELLING: Final = 4
+"""Characters of a secret's beginning that tell something; fewer may end any sentence."""
+
 
 class Redactor:
     """Knows the secrets of one request; it is never shown."""
@@ -25,6 +28,11 @@ class Redactor:
 
     def __repr__(self) -> str:
         return f"<Redactor of {len(self._secrets)}>"
+
+    @property
+    def knows_none(self) -> bool:
+        """Whether the request has no secrets."""
+        return not self._secrets
 
     def text(self, text: str) -> str:
         """Return *text* without the secrets."""
@@ -42,8 +50,10 @@ class Redactor:
         return tuple(map(self.json, found)) if isinstance(found, list | tuple) else found
 
     def error(self, error: ModelError) -> ModelError:
-        """Return *error* without the secrets."""
-        return type(error)(self.text(str(error.args[0])), error.retry_after)
+        """Return *error* without the secrets, nor the beginning of one that it was shortened in."""
+        said = self.text(str(error.args[0]))
+        end = self._beginning(said)
+        return type(error)(said if len(said) - end < TELLING else said[:end] + INSTEAD, error.retry_after)
 
     def response(self, response: Response) -> Response:
         """Return *response* without the secrets."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, final
+from urllib.parse import urlsplit
 
 from agentrail.adapters.models.faults import error_of_body
 from agentrail.adapters.models.providers import Provider, format_of
 from agentrail.adapters.models.redacting import Redactor
 from agentrail.adapters.models.settings import Settings, read_settings, with_extra
 from agentrail.adapters.models.sse import EventReader
-from agentrail.errors import BadModelOptions, KeyMissing, ModelError
+from agentrail.errors import BadModelOptions, KeyMissing, KeyRefused, KeyWanted, ModelError
 from agentrail.errors.branches import listed
 from agentrail.ports.model import EmitChunk
 from agentrail.values.estimates import counted
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
 
 AGENT: Final = {"accept": "text/event-stream", "accept-encoding": "identity", "user-agent": "agentrail"}
 """Headers of every request."""
+
+LISTS: Final = frozenset({"anthropic-beta"})
+"""Headers that list what is wanted: what the options say is added to what the format says. Others are replaced."""
+
+PORTS: Final = {"https": 443, "http": 80}
+"""The ports of addresses that name none."""
 
 LookUp = Callable[[str], str | None]
 """Returns the secret of a name, or `None`."""
@@ -47,8 +54,10 @@ class RemoteModel:
         return f"<RemoteModel {self.name}>"
 
     def check(self, options: JsonObject) -> None:
-        """Raise `BadModelOptions` for options that cannot be used."""
-        read_settings(options)
+        """Raise `BadModelOptions` for options that cannot be used, with this model among others."""
+        settings = read_settings(options)
+        rendered = self._format.render(ModelRequest(self.name, ()), self._provider_name, self._model, settings)
+        with_extra(rendered.body, settings.extra)
 
     @property
     def times_first_byte(self) -> bool:
@@ -58,13 +67,16 @@ class RemoteModel:
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
         """Make one attempt."""
         settings = read_settings(request.options)
-        headers, redactor = self._headers(settings)
+        key = self._key(settings)
+        headers, redactor = self._headers(settings, key)
+        hearing = Hearing(self._format.decoder(), redactor, emit)
         try:
-            hearing = Hearing(self._format.decoder(), redactor, emit)
             return counted(await self._attempt(request, settings, headers, hearing), request)
         except ModelError as error:
             redacted = redactor.error(error)
-            if redacted == error:
+            if isinstance(error, KeyRefused) and redactor.knows_none:
+                redacted = KeyWanted(str(redacted.args[0]))
+            elif redacted == error:
                 raise
         # Outside of the handler: its context would show the secret in a traceback.
         raise redacted
@@ -78,17 +90,16 @@ class RemoteModel:
         base = settings.base_url or self._provider.base_url
         patience = Patience(settings.connect_timeout, settings.first_byte_timeout, settings.next_byte_timeout)
         body = with_extra(rendered.body, settings.extra)
-        post = Post(base + rendered.path, {**AGENT, **rendered.headers, **headers}, body, patience)
+        post = Post(base + rendered.path, _merged({**AGENT, **rendered.headers}, headers), body, patience)
         answer = await self._http.post(post, hearing.heard)
         if answer.body or answer.status not in OK:
             raise error_of_body(self._format.faults, answer.status, answer.headers, answer.body)
         return hearing.response()
 
-    def _headers(self, settings: Settings) -> tuple[dict[str, str], Redactor]:
+    def _headers(self, settings: Settings, key: str | None) -> tuple[dict[str, str], Redactor]:
         """Return the headers that the settings and the key give, and what takes the secrets out of anything."""
         secrets: list[str] = []
         headers: dict[str, str] = {}
-        key = self._key(settings)
         if key is not None:
             secrets.append(key)
             headers |= self._format.key_headers(key)
@@ -100,17 +111,17 @@ class RemoteModel:
         return headers, Redactor(secrets)
 
     def _key(self, settings: Settings) -> str | None:
-        """Return the key; a server at an address of one's own may want none."""
+        """Return the key; the customary one goes to the provider's own address alone, and another may want none."""
         if settings.api_key:
             return _usable(settings.api_key, self._look_up(settings.api_key))
         customary = self._provider.keys
+        if not customary or (settings.base_url and _origin(settings.base_url) != _origin(self._provider.base_url)):
+            return None
         for name in customary:
             key = self._look_up(name)
             if key:
                 return _usable(name, key)
-        if customary and not settings.base_url:
-            raise KeyMissing(listed(customary))
-        return None
+        raise KeyMissing(listed(customary))
 
 
 class Hearing:
@@ -155,6 +166,18 @@ class Hearing:
         for chunk in self._redactor.rest():
             self._emit(chunk)
         return response
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    """Return what decides who reads a request to *url*."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or PORTS.get(parts.scheme)
+
+
+def _merged(first: Mapping[str, str], then: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers of both."""
+    joined = {name: f"{first[name]},{then[name]}" for name in LISTS if name in first and name in then}
+    return {**first, **then, **joined}
 
 
 def _usable(name: str, key: str | None) -> str:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from agentrail import SessionSpec, open_supervisor, tool
+from agentrail import Secret, SessionSpec, open_supervisor, tool
 from agentrail.adapters.models.faults import error_of_body
 from agentrail.adapters.models.gemini import FORMAT
 from agentrail.adapters.models.gemini.faults import FAULTS
@@ -409,9 +409,13 @@ async def test_a_session_talks_thinks_calls_tools_and_sends_back_what_was_signed
     plays = streaming(recorded("gemini_tools.sse"), size=40), streaming(gemini.saying("Both ", "are on."))
     async with (
         serving(*plays) as server,
-        open_supervisor(secrets={"GEMINI_API_KEY": "", "GOOGLE_API_KEY": "AIza-0123456789"}.get) as supervisor,
+        open_supervisor(secrets={"LAMP_KEY": "AIza-0123456789"}.get) as supervisor,
     ):
-        options = {"base_url": server.url, "reasoning_effort": "low"}
+        options: dict[str, Json] = {
+            "base_url": server.url,
+            "api_key": Secret("LAMP_KEY"),
+            "reasoning_effort": "low",
+        }
         spec = SessionSpec(model=f"gemini:{NEW}", system="Be short.", tools=[lamp, lamps], model_options=options)
         session = await supervisor.spawn(spec)
         reply = await session.ask("are the lamps on?")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from agentrail import SessionSpec, open_supervisor, tool
+from agentrail import Secret, SessionSpec, open_supervisor, tool
 from agentrail.adapters.models.openai import FORMAT
 from agentrail.adapters.models.openai.faults import FAULTS, IN_STREAM
 from agentrail.adapters.models.settings import read_settings
@@ -216,7 +216,7 @@ async def lamps() -> str:
 async def test_a_session_talks_thinks_calls_tools_and_counts() -> None:
     plays = streaming(recorded("openai_tools.sse"), size=40), streaming(openai.saying("Both ", "are on."))
     async with serving(*plays) as server, open_supervisor(secrets={"OPENAI_API_KEY": "sk-1"}.get, seed=1) as supervisor:
-        options = {"base_url": server.url}
+        options: dict[str, Json] = {"base_url": server.url, "api_key": Secret("OPENAI_API_KEY")}
         spec = SessionSpec(model="openai:gpt-5.4", tools=[lamp, lamps], system="Be short.", model_options=options)
         session = await supervisor.spawn(spec)
         assert (await session.ask("are the lamps on?")).text == "Both are on."

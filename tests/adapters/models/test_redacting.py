@@ -64,6 +64,13 @@ def test_everything_of_a_response_is_looked_through() -> None:
     )
 
 
+def test_an_error_that_was_shortened_in_a_secret_tells_nothing_of_it() -> None:
+    for end in range(1, len(KEY)):
+        said = f"no such key: {KEY[:end]}"
+        left = said if end < 4 else "no such key: [secret]"
+        assert Redactor([KEY]).error(RateLimited(said)) == RateLimited(left), end
+
+
 def test_an_error_keeps_its_class_and_when_to_try_again() -> None:
     assert Redactor([KEY]).error(RateLimited(f"for {KEY}", 3.0)) == RateLimited("for [secret]", 3.0)
     assert repr(Redactor([KEY])) == "<Redactor of 1>"
