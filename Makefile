@@ -4,6 +4,7 @@
 .NOTPARALLEL:
 
 PYTHON ?= python3
+SEEDS ?= 300
 BIN := .venv/bin
 PY := $(BIN)/python
 PIP := $(PY) -m pip --quiet --disable-pip-version-check --no-input
@@ -29,6 +30,9 @@ properties: .venv/test ## run the property tests, the same examples each time
 
 campaign: .venv/test ## run the property tests for long, with new examples each time, and every figure at full size
 	AGENTRAIL_PROFILE=campaign $(PY) -m pytest property_tests $(FULL_SIZE)
+
+simulate: .venv/test ## run whole supervisors in virtual time, with faults: SEEDS=n of them
+	$(PY) -m agentrail.testing.simulator --seeds $(SEEDS)
 
 bench: .venv/test ## run the benchmarks
 	$(PY) -m tests.benchmarks
@@ -114,5 +118,5 @@ build/models/.installed: Makefile
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run sandbox-tools mcp-servers model-servers test properties campaign bench mutants check lint fix docs clean help
+.PHONY: run sandbox-tools mcp-servers model-servers test properties campaign simulate bench mutants check lint fix docs clean help
 .PHONY: format-check rules async-rules contracts docs-check mypy pyright

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from agentrail.testing.scripted import say as say
     from agentrail.testing.scripted import stall as stall
     from agentrail.testing.scripted import transient as transient
+    from agentrail.testing.simulator.simulator import SimulationFailedError as SimulationFailedError
+    from agentrail.testing.simulator.simulator import Simulator as Simulator
     from agentrail.testing.strategies import actions as actions
     from agentrail.testing.strategies import contexts as contexts
     from agentrail.testing.strategies import event_scripts as event_scripts
@@ -84,6 +86,8 @@ _HOMES = {
     "Scene": "agentrail.testing.scenes",
     "ScriptedModel": "agentrail.testing.scripted",
     "SessionMachine": "agentrail.testing.machine",
+    "SimulationFailedError": "agentrail.testing.simulator.simulator",
+    "Simulator": "agentrail.testing.simulator.simulator",
     "StrictConformance": "agentrail.testing.journals",
     "ToolConformance": "agentrail.testing.tools",
     "Trace": "agentrail.testing.trace",

@@ -1,0 +1,98 @@
+"""`python -m agentrail.testing.simulator`: many seeds, in several processes, with a table of what went wrong.
+
+The exit code is 0 if no rule was broken, and 1 if one was: then one line says how to repeat it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Final
+
+from agentrail.testing.simulator.faults import FAULTS
+from agentrail.testing.simulator.simulator import MODES, Report, Simulator, simulated
+
+BAR: Final = 30
+MOST_SHOWN: Final = 5
+"""Runs that broke a rule of which the command is shown."""
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run what *words* ask for."""
+    asked = _parser().parse_args(words)
+    modes: tuple[str, ...] = (asked.mode,) if asked.mode in MODES else MODES
+    if asked.seed is not None:
+        return _one(asked.seed, modes, trace=asked.trace)
+    began = time.monotonic()
+    wanted = [(modes[seed % len(modes)], seed) for seed in range(asked.start, asked.start + asked.seeds)]
+    failed = _many(wanted, asked.jobs, began)
+    for report in failed[:MOST_SHOWN]:
+        _say(f"\nseed {report.seed} broke a rule: {report.problem}\nrepeat it: {report.command}")
+    return 1 if failed else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m agentrail.testing.simulator", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=300, help="how many runs (300)")
+    parser.add_argument("--start", type=int, default=0, help="the first seed (0)")
+    parser.add_argument("--mode", choices=(*MODES, "both"), default="both", help="which mode; both: they take turns")
+    parser.add_argument("--jobs", type=int, default=min(2, multiprocessing.cpu_count()), help="how many processes")
+    parser.add_argument("--seed", type=int, help="run this seed alone")
+    parser.add_argument("--trace", action="store_true", help="with --seed: say what happened, line by line")
+    return parser
+
+
+def _one(seed: int, modes: Iterable[str], *, trace: bool) -> int:
+    failed = 0
+    for mode in modes:
+        report = Simulator(mode).run(seed, trace=trace)
+        for line in report.lines:
+            _say(line)
+        _say(f"seed {seed}, {mode}: {report.problem or 'no rule was broken'} [{report.digest[:16]}]")
+        failed |= report.problem is not None
+    return int(failed)
+
+
+def _many(wanted: Sequence[tuple[str, int]], jobs: int, began: float) -> list[Report]:
+    """Run all, show how far it is, print the table, and return the reports of runs that broke a rule."""
+    failed: list[Report] = []
+    faults: Counter[str] = Counter()
+    runs: Counter[str] = Counter()
+    records = 0
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        for done, report in enumerate(pool.imap(simulated, wanted, chunksize=4), 1):
+            faults += report.faults
+            runs.update(report.faults.keys())
+            records += report.records
+            if report.problem is not None:
+                failed.append(report)
+            _progress(done, len(wanted), len(failed), began)
+    _say("")
+    width = max(len(fault.name) for fault in FAULTS)
+    _say(f"{'fault':<{width}} {'fired':>7} {'runs':>6}")
+    for fault in FAULTS:
+        _say(f"{fault.name:<{width}} {faults[fault.name]:>7} {runs[fault.name]:>6}")
+    seconds = time.monotonic() - began
+    rate = 60 * len(wanted) / max(seconds, 0.001)
+    _say(f"{len(wanted)} seeds, {records} records, {len(failed)} broke a rule, {seconds:.0f} s, {rate:.0f} a minute")
+    return failed
+
+
+def _progress(done: int, of: int, failed: int, began: float) -> None:
+    if not sys.stderr.isatty() and done % 100 and done != of:
+        return
+    bar = "█" * (BAR * done // of)
+    end = "\r" if sys.stderr.isatty() and done != of else "\n"
+    sys.stderr.write(f"{bar:<{BAR}} {done}/{of}  {failed} broke a rule  {time.monotonic() - began:.0f} s{end}")
+    sys.stderr.flush()
+
+
+_say = partial(print, flush=True)
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,203 @@
+"""Reads each record as it is written: the books of every session, kept from the journal alone.
+
+The auditor does each step again, with the rulings that are in its record, and holds it against the ledger of the kit.
+So what is checked is what a recovery would find, at every event and not only at the end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from agentrail.core.answers import Accepted, Answer
+from agentrail.core.effects import StartCall, StartRequest
+from agentrail.core.inputs import AnyInput, Arrival, StreamBegan, TimerFired
+from agentrail.core.sent import AbortSent, ApproveSent, RejectSent, RespondSent, SteerSent, StopSent
+from agentrail.core.state import Phase, State
+from agentrail.core.step import Step, step
+from agentrail.errors import AgentrailError
+from agentrail.hooks.judge import Recorded
+from agentrail.plugins.budget import BudgetGuard
+from agentrail.ports.journal import Record
+from agentrail.testing.ledger import Ledger
+from agentrail.testing.outstanding import InvariantBrokenError, Outstanding
+from agentrail.testing.simulator.rules import Verdict
+from agentrail.values.content import Text
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.life import AgentEnd, SteeringApplied
+from agentrail.values.messages import History, UserMessage
+
+LATELY: Final = 20
+"""Messages of users among which a text is sought that was applied just now; one step may begin several turns."""
+
+
+class Book:
+    """One session, as its records tell."""
+
+    def __init__(self, session_id: str, budget: BudgetGuard | None) -> None:
+        self.session_id = session_id
+        self.budget = budget
+        self.state: State | None = None
+        self.records = 0
+        self.events: list[Envelope] = []
+        self.ledger = Ledger()
+        self.out = Outstanding()
+        self.accepted: set[str] = set()
+        self.decided: set[str] = set()
+        self.aborts: set[str | None] = set()
+        self.commands: dict[str, tuple[AnyInput, Answer | None]] = {}
+        self.requests: set[str] = set()
+        self.starts: dict[tuple[str, int], StartCall] = {}
+        self.ran: Counter[str] = Counter()
+        self.steered: dict[str, str] = {}
+        self.biggest = 0
+        self.dearest = 0.0
+        self.stopping = False
+        self.ended: set[str] = set()
+        self.crashed = False
+
+    @property
+    def seq(self) -> int:
+        """The number of the last durable event."""
+        return len(self.events)
+
+
+class Auditor:
+    """Keeps the books."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        self._verdict = verdict
+        self.books: dict[str, Book] = {}
+        self.ended: list[str] = []
+
+    def book(self, session_id: str) -> Book:
+        """Return the book of a session."""
+        if session_id not in self.books:
+            self.books[session_id] = Book(session_id, None)
+        return self.books[session_id]
+
+    def committed(self, records: Sequence[Record]) -> None:
+        """Enter what was written."""
+        for record in records:
+            book = self.book(record.session_id)
+            kinds = ",".join(f"{envelope.seq}:{type(envelope.event).__name__}" for envelope in record.events)
+            self._verdict.note(
+                "record",
+                record.session_id,
+                record.number,
+                type(record.arrival.input).__name__,
+                record.arrival.at,
+                kinds,
+            )
+            try:
+                self._enter(book, record)
+            except InvariantBrokenError as broken:
+                self._verdict.demand(False, "session", f"`{book.session_id}`, record {record.number}: {broken}")
+            except AgentrailError as differs:
+                self._verdict.demand(False, "replay", f"{differs}")
+
+    def _enter(self, book: Book, record: Record) -> None:
+        demand = self._verdict.demand
+        book.records += 1
+        demand(record.number == book.records, "numbers", f"{record.number} is written as record {book.records}")
+        if book.state is None:
+            book.state = record.opening
+        before = book.state
+        if before is None:
+            demand(False, "replay", f"the first record of `{book.session_id}` has no beginning")
+            return
+        given = record.arrival.input
+        if record.began is not None:
+            before = self._step(book, before, Arrival(StreamBegan(record.began), record.arrival.at), Recorded(())).state
+        judge = Recorded(record.rulings, book.session_id, record.number)
+        done = self._step(book, before, record.arrival, judge)
+        demand(done.events == record.events, "replay", f"record {record.number} of `{book.session_id}`: other events")
+        demand(judge.left == 0, "replay", f"record {record.number} of `{book.session_id}`: rulings are left over")
+        book.state = done.state
+        for envelope in record.events:
+            book.events.append(envelope)
+            demand(envelope.seq == book.seq, "numbers", f"event {envelope.seq} comes as number {book.seq}")
+        if done.state.phase is Phase.ENDED:
+            self.ended.append(book.session_id)
+        self._said(book, given, done)
+        self._spent(book, before, done.state)
+        if record.command is not None:
+            demand(record.command not in book.commands, "commands", f"`{record.command}` is carried out twice")
+            book.commands[record.command] = (given, record.answer)
+
+    def _step(self, book: Book, before: State, arrival: Arrival, judge: Recorded) -> Step:
+        """Do a step again, and hold it against the ledger."""
+        given = arrival.input
+        if isinstance(given, TimerFired) and book.out.timers.get(given.timer, arrival.at + 1) <= arrival.at:
+            del book.out.timers[given.timer]
+        _closed(book.out, given)
+        done = step(before, arrival, judge)
+        for effect in done.effects:
+            book.out.perform(effect, arrival.at)
+            if isinstance(effect, StartRequest):
+                book.requests.add(effect.request.request_id)
+            elif isinstance(effect, StartCall):
+                book.starts[effect.call_id, effect.attempt] = effect
+        book.ledger.check(before, arrival, done, book.out)
+        if isinstance(given, AbortSent | StopSent) and before.turn is not None:
+            after = done.state.turn
+            over = after is None or after.ended is not None or after.ref != before.turn.ref
+            self._verdict.demand(over, "abort", f"behind {given} the turn {before.turn.ref} is open")
+        return done
+
+    def _said(self, book: Book, given: AnyInput, done: Step) -> None:
+        """Remember what callers are told of."""
+        if isinstance(done.answer, Accepted):
+            book.accepted.add(done.answer.ref)
+            if isinstance(given, SteerSent):
+                book.steered[done.answer.ref] = given.text
+        if isinstance(given, ApproveSent | RejectSent):
+            book.decided.add(given.approval_id)
+        elif isinstance(given, RespondSent):
+            book.decided.add(given.ref)
+        elif isinstance(given, AbortSent):
+            book.aborts.add(given.reason)
+        elif isinstance(given, StopSent):
+            book.stopping = True
+        for envelope in done.events:
+            if isinstance(envelope.event, AgentEnd):
+                book.ended.add(envelope.event.ref)
+            elif isinstance(envelope.event, SteeringApplied):
+                said = _said_by_users(done.state.history)
+                for ref in envelope.event.refs:
+                    text = book.steered.get(ref, "")
+                    self._verdict.demand(text in said, "steering", f"{text!r} was applied, and is not there")
+
+    def _spent(self, book: Book, before: State, after: State) -> None:
+        """Hold what was used against the budget: one response more is what may be."""
+        book.biggest = max(book.biggest, after.usage.total_tokens - before.usage.total_tokens)
+        book.dearest = max(book.dearest, (after.usage.cost_usd or 0.0) - (before.usage.cost_usd or 0.0))
+        budget = book.budget
+        if budget is None:
+            return
+        used, cost = after.usage.total_tokens, after.usage.cost_usd or 0.0
+        if budget.max_tokens is not None:
+            text = f"`{book.session_id}` has used {used} tokens of {budget.max_tokens}"
+            self._verdict.demand(used <= budget.max_tokens + book.biggest, "budget", text)
+        if budget.max_usd is not None:
+            text = f"`{book.session_id}` has spent ${cost:.6f} of ${budget.max_usd}"
+            self._verdict.demand(cost <= budget.max_usd + book.dearest + 1e-9, "budget", text)
+
+
+def _closed(out: Outstanding, given: AnyInput) -> None:
+    """Take what *given* closes out of what is outstanding, if it is still remembered there."""
+    known = {
+        *out.requests,
+        *out.calls,
+        *out.asks,
+        *out.compactions,
+    }
+    names = (getattr(given, name, None) for name in ("request_id", "call_id", "ask_id", "compaction_id"))
+    if any(name in known for name in names if name is not None):
+        out.answered(given)
+
+
+def _said_by_users(history: History) -> str:
+    said = [message for message in history if isinstance(message, UserMessage)]
+    return "\n\n".join(part.text for message in said[-LATELY:] for part in message.parts if isinstance(part, Text))

@@ -1,0 +1,145 @@
+"""What is looked at when a life ends: crashes and restarts, sessions at rest, the order in which they are stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+import trio
+
+from agentrail.app.supervisor import Supervisor
+from agentrail.core.supervising import SAME_INPUT
+from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.reports import ChildView, CrashReport
+from agentrail.testing.simulator.people import DOINGS, Caller
+from agentrail.testing.simulator.stage import Stage
+
+REST: Final = 60.0
+"""Seconds within which every session comes to rest when the faults have stopped."""
+
+OVERDUE: Final = 5000
+"""Milliseconds that a timer may be late in a session at rest."""
+
+ON_PURPOSE: Final = frozenset({"BrokenOnPurposeError", "DiskError", "CommitUnknown", "Fenced"})
+"""What an actor may crash of."""
+
+NEAR: Final = 5
+"""Milliseconds by which a crash may stand before or behind the edge of a period."""
+
+
+class Intensity(Protocol):
+    """How often a supervisor starts its sessions again."""
+
+    strategy: str
+    max_restarts: int
+    period: float
+
+
+def check_reports(stage: Stage, policy: Intensity, supervisor: Supervisor) -> None:
+    """Look at every crash: whose fault it was, and whether the session was started again as it should be."""
+    crashes: dict[str, list[CrashReport]] = {}
+    for report in supervisor.crashes():
+        name = report.path[-1]
+        kind = report.reason.kind
+        stage.auditor.book(name).crashed = True
+        stage.demand(kind in ON_PURPOSE, "crashes", f"`{name}` crashed: {report.reason.text}, {report.reason.where}")
+        if report.kind == "session" and report.done in ("restarted", "set_aside"):
+            crashes.setdefault(name, []).append(report)
+    if policy.strategy == "one_for_one" and len(supervisor.crashes()) < 100:  # noqa: PLR2004 - so many are kept
+        for name, reports in crashes.items():
+            for place in range(len(reports)):
+                _check_restart(stage, policy, name, reports[: place + 1])
+
+
+def _check_restart(stage: Stage, policy: Intensity, name: str, reports: Sequence[CrashReport]) -> None:
+    """Hold what was done about the last crash of a session against those before it."""
+    last = reports[-1]
+    ago = [last.at - report.at for report in reports]
+    edge = policy.period * 1000
+    if any(abs(age - edge) < NEAR for age in ago):
+        return
+    often = sum(1 for age in ago if age <= edge) > policy.max_restarts
+    inputs = [report.input for report in reports[-SAME_INPUT:]]
+    same = len(inputs) == SAME_INPUT and bool(last.input) and set(inputs) == {last.input}
+    wanted = "set_aside" if often or same else "restarted"
+    text = f"`{name}` is {last.done} after its crashes {ago} ms ago, on {inputs}"
+    stage.demand(last.done == wanted, "restarts", text)
+
+
+def check_end(stage: Stage, supervisor: Supervisor) -> None:
+    """Take note of who lives when the supervisor begins to close."""
+    stage.closing = [handle.id for handle in supervisor.sessions()]
+    stage.before = {name: stage.auditor.book(name).stopping for name in stage.closing}
+
+
+def check_order(stage: Stage) -> None:
+    """Demand that those who were alive at the end have ended from the youngest to the oldest."""
+    ended = [
+        name
+        for name in stage.auditor.ended
+        if name in stage.closing and not stage.before[name] and not stage.auditor.book(name).crashed
+    ]
+    wanted = [name for name in reversed(stage.closing) if name in ended]
+    stage.demand(ended == wanted, "order", f"{stage.closing} have ended in the order {ended}")
+
+
+async def comes_to_rest(stage: Stage, supervisor: Supervisor, quiet: Callable[[], bool]) -> None:
+    """Decide whatever is held, and demand that everybody comes to rest in time."""
+    janitor = Caller(stage, "janitor")
+    with trio.move_on_after(REST) as scope:
+        while not (await _all_rest(supervisor, janitor) and quiet()):  # noqa: ASYNC110 - nobody tells of a session's rest
+            await trio.sleep(0.1)
+    if scope.cancelled_caught:
+        stuck = [f"{handle.id}: {handle.status()}" for handle in _living(supervisor) if _busy(handle)]
+        stage.demand(False, "rest", f"after {REST:g} s: callers wait: {not quiet()}; {stuck}")
+        return
+    await trio.sleep(1)
+    for handle in _living(supervisor):
+        _check_idle(stage, supervisor, handle)
+
+
+def _living(supervisor: Supervisor) -> list[SessionHandle]:
+    states = {child.name: child.state for child in supervisor.tree().children}
+    return [handle for handle in supervisor.sessions() if states.get(handle.id) == "running"]
+
+
+def _busy(handle: SessionHandle) -> bool:
+    status = handle.status()
+    return status.phase not in ("idle", "ended") or status.turn_open or status.queued > 0
+
+
+async def _all_rest(supervisor: Supervisor, janitor: Caller) -> bool:
+    held_up = {child.name for child in supervisor.tree().children if child.suspended}
+    return all([await _rests(handle, janitor, held_up) for handle in _living(supervisor)])
+
+
+async def _rests(handle: SessionHandle, janitor: Caller, held_up: set[str]) -> bool:
+    """Whether a session is at rest; what waits for a person is decided, what is held up goes on."""
+    if handle.id in held_up:
+        await janitor.do(RESUME, handle)
+    if handle.status().held:
+        await janitor.do(DECIDE, handle)
+    return not _busy(handle) and handle.id not in held_up
+
+
+def _check_idle(stage: Stage, supervisor: Supervisor, handle: SessionHandle) -> None:
+    book, state = stage.auditor.book(handle.id), handle.inspect()
+    if state.turn is not None or _busy(handle):
+        return
+    view = _view(supervisor, handle.id)
+    stage.demand(view is None or not any(view.mailbox), "idle", f"`{handle.id}` is at rest, and letters wait")
+    stage.demand(state == book.state, "visible", f"`{handle.id}` is not what its records tell")
+    now = stage.watch.time() * 1000
+    late = [timer for timer, due in state.timers if due < now - OVERDUE]
+    stage.demand(not late, "idle", f"`{handle.id}` waits for timers that never fire: {late}")
+    leaving = {stray.call_id for stray in (*state.lingering, *state.quarantined)}
+    alive = {key.partition("/")[2] for key, count in stage.running.items() if count and key.startswith(f"{handle.id}/")}
+    stage.demand(alive <= leaving, "idle", f"`{handle.id}` is at rest, and tools run: {alive - leaving}")
+
+
+def _view(supervisor: Supervisor, name: str) -> ChildView | None:
+    return next((child for child in supervisor.tree().children if child.name == name), None)
+
+
+DECIDE: Final = next(doing for doing in DOINGS if doing.name == "decide")
+RESUME: Final = next(doing for doing in DOINGS if doing.name == "resume")

@@ -1,0 +1,199 @@
+"""One life of a simulated process: a supervisor on the journal that the lives before have written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, cast
+
+import trio
+from trio.testing import MockClock
+
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.app.supervisor import Supervisor, open_supervisor
+from agentrail.errors import AgentrailError, CommitUnknown, SupervisorFailed
+from agentrail.hooks.plugin import Attachable
+from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.rebuilding import rebuilt
+from agentrail.testing.simulator.ending import check_end, check_reports, comes_to_rest
+from agentrail.testing.simulator.faults import generator
+from agentrail.testing.simulator.journal import DiskError, FaultyJournal
+from agentrail.testing.simulator.listeners import Listener
+from agentrail.testing.simulator.people import DOINGS, MEDDLING, Caller
+from agentrail.testing.simulator.specs import draw_spec
+from agentrail.testing.simulator.stage import Stage, nobody
+
+CALLERS: Final = 4
+STRATEGIES: Final = ("one_for_one", "one_for_one", "one_for_one", "one_for_all", "rest_for_one")
+
+
+class ProcessGoneError(Exception):
+    """The process is gone, on purpose."""
+
+
+class Life:
+    """One life."""
+
+    def __init__(self, stage: Stage, disk: MemoryJournal, number: int, plugins: Sequence[Attachable]) -> None:
+        self._stage = stage
+        self._disk = disk
+        self._number = number
+        self._plugins = plugins
+        self._choose = stage.choice("life", number)
+        self._journal = FaultyJournal(disk, stage.chaos, stage.auditor, number)
+        self._handles: list[SessionHandle] = []
+        self._busy = 0
+        self._gone = False
+        self.strategy = self._choose.pick(STRATEGIES)
+        self.max_restarts = self._choose.below(4)
+        self.period = self._choose.pick((5.0, 2.0))
+
+    async def run(self, clock: MockClock, *, seconds: float, last: bool, calm: bool) -> None:
+        """Live for some *seconds*; in the *last* life the process does not die, and a *calm* one comes to rest."""
+        stage = self._stage
+        stage.verdict.note("life", self._number, self.strategy, self.max_restarts)
+        broken = stage.verdict.broken = trio.Event()
+        stage.doom = None if last else trio.Event()
+        doom = trio.Event() if stage.doom is None else stage.doom
+        try:
+            async with open_supervisor(
+                journal=self._journal,
+                seed=generator(stage.seed, "shell", self._number).randrange(2**32),
+                strategy=self.strategy,
+                max_restarts=self.max_restarts,
+                period=self.period,
+            ) as supervisor:
+                try:
+                    await self._until(broken, doom, supervisor, clock, seconds, calm=calm)
+                finally:
+                    check_reports(stage, self, supervisor)
+                    stage.meddle = nobody
+                self._dies(doom)
+                check_end(stage, supervisor)
+        except Exception as error:  # noqa: BLE001 - each kind is looked at
+            self._ended_by(error)
+        finally:
+            stage.verdict.broken = stage.doom = None
+
+    def _dies(self, doom: trio.Event) -> None:
+        """Let the process be gone, if it is to be: nothing reaches the disk any more."""
+        if doom.is_set():
+            self._journal.dead = self._gone = True
+            raise ProcessGoneError
+
+    def _ended_by(self, error: BaseException) -> None:
+        for leaf in _leaves(error):
+            name = type(leaf).__name__
+            self._stage.verdict.note("ends", name)
+            fine = isinstance(leaf, ProcessGoneError | CommitUnknown) or (
+                isinstance(leaf, SupervisorFailed) and self.strategy != "one_for_one"
+            )
+            self._stage.demand(fine, "crashes", f"the supervisor ended with {name}: {leaf}")
+
+    async def _until(
+        self,
+        broken: trio.Event,
+        doom: trio.Event,
+        supervisor: Supervisor,
+        clock: MockClock,
+        seconds: float,
+        *,
+        calm: bool,
+    ) -> None:
+        """Play until the time is over, a rule is broken, or the process is gone."""
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - whoever plays is gone with it
+            for over in (broken, doom):
+                nursery.start_soon(_ends, over, nursery.cancel_scope)
+            await self._play(nursery, supervisor, clock, seconds)
+            if calm:
+                self._stage.chaos.calm = True
+                await comes_to_rest(self._stage, supervisor, lambda: self._busy == 0)
+            nursery.cancel_scope.cancel()
+
+    # Who plays
+
+    async def _play(self, nursery: trio.Nursery, supervisor: Supervisor, clock: MockClock, seconds: float) -> None:
+        await self._check_kept()
+        meddler = Caller(self._stage, f"meddler {self._number}")
+
+        def meddle(session_id: str) -> None:
+            handle = next((handle for handle in self._handles if handle.id == session_id), None)
+            if handle is not None:
+                nursery.start_soon(self._once, meddler, handle)
+
+        self._stage.meddle = meddle
+        until = trio.current_time() + seconds
+        for number in range(self._choose.number(1, 3)):
+            nursery.start_soon(self._opens, nursery, supervisor, f"s{self._number}.{number}")
+        for number in range(CALLERS):
+            nursery.start_soon(self._talks, Caller(self._stage, f"caller {self._number}.{number}"), until)
+        nursery.start_soon(self._jumps, clock, until)
+        await trio.sleep_until(until)
+
+    async def _opens(self, nursery: trio.Nursery, supervisor: Supervisor, session_id: str) -> None:
+        """Spawn a session, and listen to it."""
+        stage = self._stage
+        choose = stage.choice("spawn", session_id)
+        await trio.sleep(choose.below(2000) / 1000)
+        spec, budget = draw_spec(stage, session_id, self._plugins)
+        stage.expect(session_id, budget)
+        try:
+            handle = await supervisor.spawn(
+                spec, session_id, restart=choose.pick(("transient", "transient", "temporary"))
+            )
+        except (AgentrailError, DiskError) as refused:
+            stage.verdict.note("spawn", session_id, type(refused).__name__)
+            return
+        stage.demand(
+            stage.auditor.book(session_id).seq > 0, "acknowledged", f"`{session_id}` is there, and not written"
+        )
+        self._handles.append(handle)
+        for number in range(choose.number(1, 2)):
+            nursery.start_soon(Listener(stage, handle, f"listener {number}").run)
+
+    async def _talks(self, caller: Caller, until: float) -> None:
+        self._busy += 1
+        while True:
+            await trio.sleep(caller.choose.pick((0, 20, 100, 400)) * (1 + caller.choose.below(100) / 100) / 1000)
+            if trio.current_time() >= until:
+                break
+            if self._handles:
+                handle = caller.choose.pick(self._handles)
+                doing = caller.choose.weighted(tuple((doing.weight, doing) for doing in DOINGS))
+                await caller.do(doing, handle)
+        self._busy -= 1
+
+    async def _once(self, meddler: Caller, handle: SessionHandle) -> None:
+        self._busy += 1
+        await meddler.do(meddler.choose.pick(MEDDLING), handle)
+        self._busy -= 1
+
+    async def _jumps(self, clock: MockClock, until: float) -> None:
+        while trio.current_time() < until:
+            await trio.sleep(0.37)
+            if self._stage.fires("clock_jumps"):
+                clock.jump(self._choose.number(1, 9000) / 1000)
+
+    # What was before
+
+    async def _check_kept(self) -> None:
+        """Demand that the sessions of the lives before are on the disk, whole, and are not spawned again."""
+        for session_id in self._stage.spawned:
+            book = self._stage.auditor.book(session_id)
+            if book.state is None:
+                continue
+            state, head = await rebuilt(self._disk, session_id)
+            whole = head == book.records and state.seq == book.seq and state.history == book.state.history
+            self._stage.demand(whole, "kept", f"`{session_id}` has {head} records of {book.records}")
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for part in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from _leaves(part)
+    else:
+        yield error
+
+
+async def _ends(over: trio.Event, scope: trio.CancelScope) -> None:
+    await over.wait()
+    scope.cancel()

@@ -1,0 +1,85 @@
+"""Subscribers of a simulation: each checks that what it is shown is written, whole, and in order."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+from agentrail.core.state import Phase
+from agentrail.errors import SubscriberTooSlow
+from agentrail.runtime.bus import POLICIES
+from agentrail.runtime.handle import SessionHandle
+from agentrail.testing.simulator.journal import DiskError
+from agentrail.testing.simulator.stage import Stage
+from agentrail.values.events.envelope import Cursor, Envelope
+from agentrail.values.events.plugins import Gap
+
+BEGINNING: Final = Cursor(0)
+
+
+class Listener:
+    """One subscriber, who comes back to where it was."""
+
+    def __init__(self, stage: Stage, handle: SessionHandle, name: str) -> None:
+        self._stage = stage
+        self._handle = handle
+        self._choose = stage.choice("listener", handle.id, name)
+        self._book = stage.auditor.book(handle.id)
+        self._at = BEGINNING
+        self._lost: int | None = None
+        self._policy = POLICIES[0]
+        self._name = name
+
+    async def run(self) -> None:
+        """Listen until the session is over."""
+        over = False
+        while not over:
+            self._lost = None
+            policy = self._policy = self._choose.pick(POLICIES)
+            capacity = self._choose.pick((None, 64, 3))
+            try:
+                async with self._handle.subscribe(self._at, policy=policy, capacity=capacity) as events:
+                    over = True
+                    async for envelope in events:
+                        self._hears(envelope)
+                        if self._stage.fires("subscriber_slow"):
+                            await trio.sleep(self._choose.below(700) / 1000)
+                        if self._stage.fires("subscriber_leaves"):
+                            over = False
+                            break
+            except SubscriberTooSlow as slow:
+                at = Cursor(*slow.args)
+                self._demand(at == self._at or at.seq == self._at.seq, "complete", f"is told to go on at {at}")
+                over = False
+            except DiskError:
+                over = False
+            await trio.sleep(0.01)
+        self._ends()
+
+    def _demand(self, holds: bool, rule: str, text: str) -> None:
+        self._stage.demand(holds, rule, f"{self._name} of `{self._handle.id}`, behind {tuple(self._at)}: {text}")
+
+    def _hears(self, envelope: Envelope) -> None:
+        event = envelope.event
+        self._stage.verdict.note("hears", self._name, self._handle.id, envelope.seq, envelope.n, type(event).__name__)
+        if isinstance(event, Gap):
+            self._lost = event.to_seq if self._policy == "drop" else self._lost  # else only deltas are lost
+            return
+        cursor, after = envelope.cursor, (self._at.seq, self._lost)
+        self._demand(cursor > self._at, "complete", f"{tuple(cursor)} comes out of order")
+        if envelope.n == 0:
+            self._demand(envelope.seq - 1 in after, "complete", f"{envelope.seq} comes, and some are missing")
+            written = self._book.events[envelope.seq - 1] if envelope.seq <= self._book.seq else None
+            self._demand(written == envelope, "published", f"{envelope} is shown, {written} is written")
+        else:
+            self._demand(envelope.seq in after, "complete", f"{tuple(cursor)} overtakes a durable event")
+        self._at = cursor
+
+    def _ends(self) -> None:
+        """The session is over, and has said so: everything has come."""
+        state = self._book.state
+        if state is not None and state.phase is Phase.ENDED and not self._book.crashed:
+            self._demand(
+                self._book.seq in (self._at.seq, self._lost), "complete", f"it ends, and {self._book.seq} were written"
+            )

@@ -1,0 +1,216 @@
+"""The models, tools and plugins of a simulation: each works, until a fault of its kind fires."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, cast
+
+import trio
+from attrs import field, frozen
+
+from agentrail.errors import ContextOverflow, PermanentModelError, TransientModelError
+from agentrail.hooks.actions import Ask, Continue
+from agentrail.hooks.asks import CallService
+from agentrail.hooks.records import Hook
+from agentrail.ports.model import EmitChunk
+from agentrail.ports.tool import ToolContext
+from agentrail.testing.plugins import LIES, Answering
+from agentrail.testing.simulator.stage import Stage
+from agentrail.values.content import Text, ToolCall
+from agentrail.values.json import Json, JsonObject, freeze_object
+from agentrail.values.messages import StopReason
+from agentrail.values.stream import ModelRequest, Response, TextChunk, ThinkingChunk, UsageChunk
+from agentrail.values.tools import (
+    AskPerson,
+    CompactNow,
+    Effect,
+    SetTodos,
+    Todo,
+    ToolResult,
+    ToolSpec,
+    err,
+    ok,
+)
+from agentrail.values.usage import NOTHING_USED, Usage
+
+ON_PURPOSE: Final = "on purpose"
+PATHS: Final = ("a", "b", "secret", "replaced")
+
+GARBAGE: Final[tuple[Callable[[ModelRequest], object], ...]] = (
+    lambda _: None,
+    lambda _: "an answer",
+    lambda _: Response((Text("half a pair \ud800"),)),
+    lambda _: Response((), (ToolCall("", "nobody", freeze_object({"path": "a"}), "x"),), StopReason.TOOL_CALLS),
+    lambda _: Response((), (ToolCall("", "read", freeze_object({"path": 7}), "x"),), StopReason.TOOL_CALLS),
+    lambda _: Response((), tuple(ToolCall("", "read", freeze_object({"path": "a"}), "x") for _ in range(3))),
+    lambda _: Response((), (), StopReason.TOOL_CALLS),
+    lambda _: Response(),
+    lambda _: Response((Text("x" * 5000),), (), StopReason.LENGTH),
+    lambda _: Response((Text("no"),), (), StopReason.REFUSED),
+)
+"""Responses that are none, or ask for what is not there."""
+
+NONSENSE: Final[tuple[object, ...]] = (None, "done", 7, {"content": "done"}, ok, b"done", [])
+"""What is no result."""
+
+
+class BrokenOnPurposeError(Exception):
+    """Somebody broke on purpose."""
+
+
+class Provider:
+    """A model that speaks, calls tools now and then, and fails as the faults say."""
+
+    def __init__(self, stage: Stage, session_id: str, name: str) -> None:
+        self.name = name
+        self._stage = stage
+        self._chance = stage.choice("model", session_id, name)
+        self._session_id = session_id
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        """Answer a request."""
+        stage, chance = self._stage, self._chance
+        stage.asked(request)
+        stage.moment(self._session_id)
+        await trio.sleep(chance.below(1000) / 2000)
+        if stage.fires("model_deaf"):
+            with trio.CancelScope(shield=True):
+                await trio.sleep(chance.number(1, 3000) / 1000)
+        await self._fail(emit)
+        said = self._says(request)
+        for piece in said:
+            emit(TextChunk(piece))
+            await trio.sleep(chance.below(200) / 1000)
+            stage.moment(self._session_id)
+        if stage.fires("model_cut"):
+            raise TransientModelError(ON_PURPOSE)
+        if stage.fires("model_garbage"):
+            return cast("Response", chance.pick(GARBAGE)(request))
+        calls = self._calls(request)
+        used = NOTHING_USED
+        if not stage.fires("model_uncounted"):
+            used = Usage(request.size // 4 + 1, sum(map(len, said)) // 4 + 5)
+            emit(UsageChunk(used))
+        parts = (Text("".join(said)),) if said else ()
+        return Response(parts, calls, StopReason.TOOL_CALLS if calls else StopReason.END, used)
+
+    async def _fail(self, emit: EmitChunk) -> None:
+        stage, chance = self._stage, self._chance
+        if stage.fires("model_transient"):
+            raise TransientModelError(ON_PURPOSE, chance.pick((None, None, 0.5)))
+        if stage.fires("model_permanent"):
+            raise PermanentModelError(ON_PURPOSE)
+        if stage.fires("model_overflow"):
+            raise ContextOverflow(ON_PURPOSE)
+        if stage.fires("model_raises"):
+            raise BrokenOnPurposeError(ON_PURPOSE)
+        if stage.fires("model_stalls"):
+            for _ in range(chance.below(3)):
+                emit(ThinkingChunk("hm "))
+            await trio.sleep_forever()
+
+    def _says(self, request: ModelRequest) -> list[str]:
+        chance = self._chance
+        words = chance.below(4) + (0 if request.tools else 1)
+        return [f"word{chance.below(100)} " for _ in range(words)] or ["done"]
+
+    def _calls(self, request: ModelRequest) -> tuple[ToolCall, ...]:
+        chance = self._chance
+        if not request.may_call or not request.tools or not chance.percent(55):
+            return ()
+        return tuple(
+            ToolCall("", chance.pick(request.tools).name, freeze_object({"path": chance.pick(PATHS)}), f"x{place}")
+            for place in range(chance.number(1, 3))
+        )
+
+
+class Worker:
+    """A tool that does nothing much, in its time, until a fault fires."""
+
+    def __init__(self, stage: Stage, session_id: str, spec: ToolSpec) -> None:
+        self.spec = spec
+        self._stage = stage
+        self._session_id = session_id
+        self._chance = stage.choice("tool", session_id, spec.name)
+
+    async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
+        """Do it."""
+        stage = self._stage
+        stage.runs(ctx.session_id, ctx.call_id, args)
+        key = f"{ctx.session_id}/{ctx.call_id}"
+        stage.running[key] += 1
+        stage.moment(self._session_id)
+        try:
+            return await self._work(ctx)
+        finally:
+            stage.running[key] -= 1
+            stage.verdict.note("ran", key)
+
+    async def _work(self, ctx: ToolContext) -> ToolResult:
+        stage, chance = self._stage, self._chance
+        if stage.fires("tool_chatters"):
+            for number in range(chance.below(300)):
+                ctx.report(f"step {number}")
+        late = stage.fires("tool_late")
+        try:
+            if stage.fires("tool_deaf"):
+                with trio.CancelScope(shield=True):
+                    await trio.sleep(chance.number(1, 6000) / 1000)
+            if stage.fires("tool_hangs"):
+                await trio.sleep_forever()
+            await trio.sleep(chance.pick((1, 50, 400, 1500)) * (1 + chance.below(100) / 100) / 1000)
+        except trio.Cancelled:  # noqa: ASYNC103 - late on purpose
+            if not late:
+                raise
+            return ok("as if nothing had been")  # noqa: ASYNC104 - on purpose
+        stage.moment(self._session_id)
+        if stage.fires("tool_raises"):
+            raise BrokenOnPurposeError(self.spec.name)
+        if stage.fires("tool_exits"):
+            raise SystemExit(3)
+        if stage.fires("tool_nonsense"):
+            return cast("ToolResult", chance.pick(NONSENSE))
+        return self._result()
+
+    def _result(self) -> ToolResult:
+        chance = self._chance
+        if self.spec.name == "talk" and chance.percent(60):
+            return Effect(AskPerson("which one?", chance.pick(((), ("a", "b")))))
+        kinds: tuple[tuple[int, ToolResult], ...] = (
+            (12, ok("done")),
+            (3, err("it could not be done")),
+            (1, Effect(SetTodos((Todo("tidy up"),)))),
+            (1, Effect(CompactNow())),
+        )
+        return chance.weighted(kinds)
+
+
+@frozen
+class Prober(Answering):
+    """Goes on, asks a service now and then, and breaks as the faults say."""
+
+    stage: Stage = field(eq=False, repr=False)
+    asks: frozenset[str] = frozenset()
+
+    def answer(self, hook: Hook, state: int) -> object:
+        """Say what to answer."""
+        fires = self.stage.fires
+        if fires("plugin_slow"):
+            self.stage.watch.worked += 0.3
+        if fires("plugin_raises"):
+            raise BrokenOnPurposeError(hook.moment)
+        if fires("plugin_lies"):
+            return LIES[state % len(LIES)](hook, state)
+        if hook.moment in self.asks and hook.answer is None:
+            return Ask(CallService("lookup"), state + 1, 2.0)
+        return Continue(state + 1)
+
+
+async def lookup(stage: Stage, _: Json) -> Json:
+    """Answer a plugin's question."""
+    if stage.fires("service_hangs"):
+        await trio.sleep_forever()
+    await trio.sleep(0.013)
+    if stage.fires("service_raises"):
+        raise BrokenOnPurposeError(ON_PURPOSE)
+    return {"found": 1}

@@ -1,0 +1,77 @@
+"""What must hold in a simulated supervisor, whatever goes wrong, as data; and the first thing that did not."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+import trio
+
+from agentrail.values.value import Value, value
+
+RULES: Final = {
+    "session": "each record is a step that keeps the invariants of a session: one result for each call, and so on",
+    "replay": "each record leads to the same events again",
+    "numbers": "durable events are numbered without a hole, and no number is used twice",
+    "acknowledged": "what a caller was told is in the journal",
+    "published": "what a subscriber is shown is in the journal, word for word",
+    "complete": "a subscriber is shown every durable event, once, in order, and no delta overtakes one",
+    "requests": "the model is asked only what the journal knows of, once, in a conversation that a provider takes",
+    "witness": "a tool runs only if the journal knows of it: once for each attempt, with the arguments that are there",
+    "abort": "behind an abort the turn that was open is over",
+    "steering": "a text that was applied is in the conversation",
+    "budget": "no session spends more than its budget by more than one response, in tokens and in money",
+    "commands": "a command id is carried out once, and is answered the same each time",
+    "restarts": "a session is started again at most as often as its supervisor allows, and not less",
+    "order": "a supervisor ends its sessions from the youngest to the oldest",
+    "crashes": "nothing breaks but what is broken on purpose",
+    "visible": "what a handle shows is what the journal tells",
+    "kept": "what was written before the process was gone is there afterwards",
+    "rest": "when the faults stop, every session comes to rest, and every caller gets an answer",
+    "idle": "a session at rest has nothing in its mailbox, nothing going on, and the timers that its state names",
+}
+"""The rules by name."""
+
+
+@value
+class Problem(Value):
+    """A rule that was broken."""
+
+    rule: str
+    """Which one."""
+    text: str
+    """How."""
+
+    def __str__(self) -> str:
+        return f"{self.rule} ({RULES[self.rule]}): {self.text}"
+
+
+class Verdict:
+    """The first rule that was broken, and the fingerprint of everything that happened."""
+
+    def __init__(self) -> None:
+        self.problem: Problem | None = None
+        self.broken: trio.Event | None = None
+        self._trace = hashlib.sha256()
+        self.lines: list[str] | None = None
+
+    @property
+    def digest(self) -> str:
+        """The fingerprint of what happened so far."""
+        return self._trace.hexdigest()
+
+    def demand(self, holds: bool, rule: str, text: str) -> None:
+        """Take note if a rule does not hold: the run ends then."""
+        if holds or self.problem is not None:
+            return
+        self.problem = Problem(rule, text)
+        self.note("problem", rule, text)
+        if self.broken is not None:
+            self.broken.set()
+
+    def note(self, *facts: object) -> None:
+        """Let something that has happened count for the fingerprint."""
+        line = " ".join(map(str, facts))
+        self._trace.update(line.encode("utf-8", "backslashreplace"))
+        if self.lines is not None:
+            self.lines.append(f"{trio.current_time():10.3f} {line}")

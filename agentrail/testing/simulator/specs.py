@@ -1,0 +1,84 @@
+"""What the sessions of a simulation are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from agentrail.adapters.sandboxes.memory import MemorySandbox
+from agentrail.app.spec import SessionSpec
+from agentrail.core.options import Options
+from agentrail.hooks.plugin import Attachable, Keyed
+from agentrail.plugins.budget import BudgetGuard
+from agentrail.testing.choose import Choose
+from agentrail.testing.plugins import ArgsReplacer, Guard, Holder, Listener, Recorder
+from agentrail.testing.scenes import CAN_ASK, TOOLS, draw_options, draw_people
+from agentrail.testing.simulator.players import Prober, Provider, Worker, lookup
+from agentrail.testing.simulator.stage import Stage
+from agentrail.values.json import freeze_object
+from agentrail.values.prices import Price
+from agentrail.values.tools import ToolSpec
+
+NAMES: Final = ("m0", "m1")
+PRICES: Final = {name: Price(input=3.0, output=15.0) for name in NAMES}
+SCHEMA: Final = freeze_object(
+    {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
+)
+LONGEST_CALL: Final = 4.0
+"""Seconds that a tool may run: what hangs is to end before a simulation does."""
+
+
+def fitted(spec: ToolSpec) -> ToolSpec:
+    """Return *spec* with a schema, and with a time limit that a simulation can wait for."""
+    return spec.but(parameters=SCHEMA, timeout=min(spec.timeout, LONGEST_CALL))
+
+
+def draw_budget(choose: Choose) -> BudgetGuard | None:
+    """Draw a limit, or none."""
+    return choose.pick((None, None, None, BudgetGuard(max_tokens=1500), BudgetGuard(max_usd=0.01)))
+
+
+def draw_figures(choose: Choose) -> Options:
+    """Draw small figures, so that every limit is met within a minute."""
+    return draw_options(choose).but(
+        stall_timeout=choose.pick((1.5, 3.0)),
+        retry_base=0.4,
+        retry_cap=2.0,
+        shutdown=choose.pick((5.0, 1.0)),
+        event_buffer_size=choose.pick((256, 8, 0)),
+    )
+
+
+def draw_row(stage: Stage, choose: Choose, budget: BudgetGuard | None) -> tuple[Attachable, ...]:
+    """Draw the plugins of a session."""
+    row: list[Attachable] = [Recorder(), Prober(stage, frozenset(choose.some(CAN_ASK, 12)))]
+    if budget is not None:
+        row.append(budget)
+    if choose.percent(25):
+        row += draw_people(choose)
+    elif choose.percent(50):
+        tools = choose.pick((frozenset({"write"}), frozenset({"read", "talk"}), None))
+        row.append(Keyed("holder", Holder(tools, choose.pick((None, 120.0, 1.0)), choose.pick((None, "family")))))
+    row += choose.some((Guard(), ArgsReplacer(), Listener(0, 5)), 20)
+    return tuple(row)
+
+
+def draw_spec(stage: Stage, session_id: str, plugins: Sequence[Attachable]) -> tuple[SessionSpec, BudgetGuard | None]:
+    """Draw a session, which has *plugins* beside those that are drawn."""
+    choose = stage.choice("spec", session_id)
+    budget = draw_budget(choose)
+    options = draw_figures(choose)
+    names = NAMES[: choose.pick((1, 1, 2))]
+    tools = [Worker(stage, session_id, fitted(spec)) for spec in TOOLS]
+    spec = SessionSpec(
+        **{name: getattr(options, name) for name in Options.__fields__},
+        model=[Provider(stage, session_id, name) for name in names],
+        tools=choose.some(tools, 70),
+        plugins=(*draw_row(stage, choose, budget), *plugins),
+        system="You are simulated.",
+        sandbox=MemorySandbox({"notes.md": b"tea"}),
+        prices=PRICES,
+        services={"lookup": partial(lookup, stage)},
+    )
+    return spec, budget

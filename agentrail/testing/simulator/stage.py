@@ -1,0 +1,93 @@
+"""What everybody in a simulation shares: chance, the books, the time, and who is there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import trio
+
+from agentrail.plugins.budget import BudgetGuard
+from agentrail.testing.choose import Choose
+from agentrail.testing.simulator.auditor import Auditor
+from agentrail.testing.simulator.faults import Chaos, choice
+from agentrail.testing.simulator.rules import Verdict
+from agentrail.testing.simulator.virtual import Watch
+from agentrail.values.json import JsonObject, canonical
+from agentrail.values.messages import why_unfit
+from agentrail.values.stream import ModelRequest
+
+
+def nobody(_: str) -> None:
+    """Nobody meddles."""
+
+
+class Stage:
+    """One simulation, through all lives of its process."""
+
+    def __init__(self, seed: int, faults: tuple[str, ...]) -> None:
+        self.seed = seed
+        self.chaos = Chaos(seed, faults)
+        self.verdict = Verdict()
+        self.auditor = Auditor(self.verdict)
+        self.watch = Watch()
+        self.doings: Counter[str] = Counter()
+        self.running: Counter[str] = Counter()
+        self.meddle: Callable[[str], None] = nobody
+        self.spawned: list[str] = []
+        self.doom: trio.Event | None = None
+        self.closing: list[str] = []
+        self.before: dict[str, bool] = {}
+
+    def choice(self, *names: object) -> Choose:
+        """Return choices for one purpose."""
+        return choice(self.seed, *names)
+
+    def fires(self, name: str) -> bool:
+        """Whether a fault happens."""
+        return self.chaos.fires(name)
+
+    def demand(self, holds: bool, rule: str, text: str) -> None:
+        """Take note if a rule does not hold."""
+        self.verdict.demand(holds, rule, text)
+
+    def moment(self, session_id: str) -> None:
+        """Something is going on in a session: a good moment to meddle, or for the process to die."""
+        if self.fires("meddling"):
+            self.meddle(session_id)
+        if self.doom is not None and not self.doom.is_set() and self.fires("process_dies"):
+            self.doom.set()
+
+    def expect(self, session_id: str, budget: BudgetGuard | None) -> None:
+        """Take note of a session that is about to be spawned."""
+        self.auditor.book(session_id).budget = budget
+        self.spawned.append(session_id)
+
+    # Witnesses
+
+    def asked(self, request: ModelRequest) -> None:
+        """A model is asked."""
+        if not request.request_id:
+            return  # a plugin's question
+        book = self.auditor.book(request.session_id)
+        known = request.request_id in book.requests
+        book.requests.discard(request.request_id)
+        problem = why_unfit(request.messages)
+        self.verdict.note("asked", request.session_id, request.request_id)
+        self.demand(
+            known, "requests", f"{request.request_id} of `{request.session_id}` is not in the journal, or twice"
+        )
+        self.demand(problem is None, "requests", f"{request.request_id} of `{request.session_id}`: {problem}")
+
+    def runs(self, session_id: str, call_id: str, args: JsonObject) -> None:
+        """A tool runs."""
+        book = self.auditor.book(session_id)
+        self.verdict.note("runs", session_id, call_id, canonical(args))
+        if call_id in book.out.asks:
+            return
+        book.ran[call_id] += 1
+        starts = [start for start in book.starts.values() if start.call_id == call_id]
+        text = f"{call_id} of `{session_id}` runs for the {book.ran[call_id]}. time, started {len(starts)} times"
+        self.demand(book.ran[call_id] <= len(starts), "witness", text)
+        same = any(canonical(start.args) == canonical(args) for start in starts[-1:])
+        self.demand(same, "witness", f"{call_id} of `{session_id}` runs with {args}, which nobody wrote down")

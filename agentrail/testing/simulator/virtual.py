@@ -1,0 +1,72 @@
+"""Virtual time and chance for a whole run of Trio: what the scheduler draws is drawn from the seed.
+
+Trio shuffles the tasks of a pass; the switches that make this repeatable are private, and are those that its own
+plugin for Hypothesis uses. The time of day and the time that a step takes are virtual too: nothing of a run depends on
+how fast the machine is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import ExitStack, contextmanager
+from typing import Final
+
+import trio
+from trio._core import _run as scheduler  # pyright: ignore[reportPrivateUsage]  # there is no other way
+from trio.testing import MockClock
+
+from agentrail.runtime import clock, session
+from agentrail.runtime.watchdog import Watchdog
+
+START: Final = 1_700_000_000.0
+"""The time of day at which a simulation begins, in seconds since 1970."""
+
+
+class Watch:
+    """Stands in for the module `time`: the time of day moves with Trio's clock, steps take what they are said to."""
+
+    def __init__(self) -> None:
+        self.worked = 0.0
+        self.day = START
+
+    def time(self) -> float:
+        """Return the time of day."""
+        return self.day + trio.lowlevel.current_clock().current_time()
+
+    def perf_counter(self) -> float:
+        """Return how long steps have taken."""
+        return self.worked
+
+
+@contextmanager
+def swapped(owner: object, name: str, new: object) -> Generator[None]:
+    """Have something else stand under a name for a while."""
+    old: object = getattr(owner, name)
+    setattr(owner, name, new)
+    try:
+        yield
+    finally:
+        setattr(owner, name, old)
+
+
+def run(seed: int, watch: Watch, main: Callable[[MockClock], Awaitable[None]]) -> None:
+    """Run *main* on a virtual clock; whatever it does it does again for the same seed."""
+    virtual = MockClock(autojump_threshold=0)
+    known = scheduler._r.getstate()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    disabled = logging.root.manager.disable
+    with ExitStack() as swaps:
+        swaps.enter_context(swapped(scheduler, "_ALLOW_DETERMINISTIC_SCHEDULING", True))
+        swaps.enter_context(swapped(clock, "time", watch))
+        swaps.enter_context(swapped(session, "time", watch))
+        swaps.enter_context(swapped(Watchdog, "start", _no_thread))
+        swaps.callback(scheduler._r.setstate, known)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        swaps.callback(logging.disable, disabled)
+        logging.disable()  # what breaks on purpose is no news
+        scheduler._r.seed(seed)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        trio.run(main, virtual, clock=virtual)
+    watch.day += virtual.current_time()
+
+
+def _no_thread(_: Watchdog) -> None:
+    """Nothing watches: no step is slow but in virtual time."""

@@ -1,0 +1,143 @@
+"""The simulator: the same seed is the same run, whatever the machine; a failing one says how to repeat it."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from attrs import frozen
+
+from agentrail.core import steering
+from agentrail.core.work import Work
+from agentrail.errors import BadChoice
+from agentrail.hooks.actions import Continue
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
+from agentrail.hooks.records import BeforeRequest
+from agentrail.testing import SimulationFailedError, Simulator
+from agentrail.testing.simulator.__main__ import main
+from agentrail.testing.simulator.faults import FAULTS, generator
+from agentrail.testing.simulator.rules import RULES
+from agentrail.testing.simulator.simulator import MODES
+from agentrail.values.events.life import SteeringApplied
+
+SEEDS = range(6)
+
+PRINT_DIGESTS = """
+from agentrail.testing import Simulator
+for seed in range(6):
+    print(Simulator("liveness" if seed % 2 else "safety").run(seed).digest)
+"""
+
+
+def mode_of(seed: int) -> str:
+    return MODES[seed % 2]
+
+
+def test_the_same_seed_is_the_same_run() -> None:
+    first, second, third = ([Simulator(mode_of(seed)).run(seed) for seed in SEEDS] for _ in range(3))
+    assert first == second == third
+    assert len({report.digest for report in first}) == len(SEEDS)
+
+
+def test_it_is_the_same_run_in_another_process_with_another_hash_seed() -> None:
+    digests = {
+        subprocess.run(  # noqa: S603 - our own code
+            [sys.executable, "-c", PRINT_DIGESTS],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for hash_seed in ("1", "2")
+    }
+    here = "".join(f"{Simulator(mode_of(seed)).run(seed).digest}\n" for seed in SEEDS)
+    assert digests == {here}
+
+
+def test_there_are_many_kinds_of_faults_each_said_once() -> None:
+    names = Counter(fault.name for fault in FAULTS)
+    assert len(names) >= 20
+    assert set(names.values()) == {1}
+    assert all(fault.says and 0 < fault.fires <= 1000 for fault in FAULTS)
+
+
+def test_only_the_faults_that_are_wanted_fire() -> None:
+    wanted = ("tool_raises", "journal_slow")
+    found: Counter[str] = Counter()
+    for seed in range(20):
+        found += Simulator(faults=wanted).check(seed).faults
+    assert set(found) == set(wanted)
+    assert not Simulator(faults=()).check(1).faults
+
+
+def test_a_fault_that_is_left_out_leaves_the_chance_of_the_others_alone() -> None:
+    assert generator(5, "fault", "tool_raises").random() == generator(5, "fault", "tool_raises").random()
+    assert generator(5, "fault", "tool_raises").random() != generator(5, "fault", "tool_exits").random()
+
+
+def test_what_there_is_not_is_refused_with_what_there_is() -> None:
+    with pytest.raises(BadChoice, match="safety"):
+        Simulator("hope")
+    with pytest.raises(BadChoice, match="tool_raises"):
+        Simulator(faults=["tool_rises"])
+
+
+@frozen
+class Seen(Plugin[None]):
+    """Notes that it was asked."""
+
+    times: list[int]
+
+    def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> Continue[None]:
+        self.times.append(ctx.round)
+        return Continue()
+
+
+def test_plugins_of_ones_own_are_in_every_session() -> None:
+    times: list[int] = []
+    Simulator(plugins=[Seen(times)], faults=()).check(0)
+    assert times
+
+
+def _forgets(w: Work) -> None:
+    """Say that the texts are applied, and forget them."""
+    waiting, w.s.steering = w.s.steering, ()
+    if waiting:
+        w.emit(SteeringApplied(tuple(text.ref for text in waiting), len(waiting)))
+
+
+def test_a_broken_rule_is_told_with_what_repeats_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from agentrail.core import requesting  # noqa: PLC0415 - what is broken here
+
+    for module in (steering, requesting):
+        if hasattr(module, "merge_steering"):
+            monkeypatch.setattr(module, "merge_steering", _forgets)
+    failed = next(report for report in map(Simulator().run, range(50)) if report.problem is not None)
+    assert failed.problem is not None
+    assert failed.problem.rule in RULES
+    with pytest.raises(SimulationFailedError) as told:
+        Simulator().check(failed.seed)
+    assert str(failed.problem) in str(told.value)
+    assert failed.command in str(told.value)
+    words = failed.command.split()[3:]
+    assert main(words) == 1
+    assert str(failed.problem) in capsys.readouterr().out
+
+
+def test_the_command_line_runs_many_and_shows_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--seeds", "4", "--jobs", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "4 seeds" in out
+    assert "0 broke a rule" in out
+    assert all(fault.name in out for fault in FAULTS)
+
+
+def test_the_command_line_runs_one_and_says_what_happened(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--seed", "3", "--mode", "liveness", "--trace"]) == 0
+    out = capsys.readouterr().out
+    assert "record s1." in out
+    assert "seed 3, liveness: no rule was broken" in out
