@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from agentrail.codec.values import decode_state as decode_state
     from agentrail.codec.values import encode as encode
     from agentrail.codec.values import encode_envelope as encode_envelope
+    from agentrail.codec.values import encode_text as encode_text
     from agentrail.codec.values import readable as readable
     from agentrail.codec.values import revive as revive
 
@@ -40,6 +41,7 @@ _HOMES = {
     "encode": "agentrail.codec.values",
     "encode_envelope": "agentrail.codec.values",
     "encode_state": "agentrail.codec.states",
+    "encode_text": "agentrail.codec.values",
     "from_text": "agentrail.codec.text",
     "readable": "agentrail.codec.values",
     "revive": "agentrail.codec.values",

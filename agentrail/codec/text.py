@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NoReturn, cast
@@ -84,6 +85,21 @@ def _check_surrogates(text: str, value: object) -> None:
         text.encode()
     if "\\ud" in text or "\\uD" in text:
         _ENCODER.encode(value).encode()
+
+
+def check_levels(text: str) -> None:
+    """Raise `RecursionError` if the JSON *text* has more levels than `from_text` reads; most have too few brackets."""
+    if text.count("[") + text.count("{") <= DOCUMENT_DEPTH:
+        return
+    level = 0
+    for bracket in _BRACKETS.findall(_STRINGS.sub("", text)):
+        level += 1 if bracket in "[{" else -1
+        if level > DOCUMENT_DEPTH:
+            raise RecursionError
+
+
+_STRINGS: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
+_BRACKETS: Final = re.compile(r"[][{}]")
 
 
 def _check_depth(text: str, value: object, depth: int) -> None:

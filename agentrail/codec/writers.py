@@ -1,4 +1,7 @@
-"""Values to JSON by their hints: one small function for each field, made once, when its class is first written.
+"""Values to JSON text by their hints: one small function for each field, made once, when its class is first written.
+
+Text, not data that something else makes text of: each record of a journal is written once, and half of what that cost
+was to make what was thrown away at once.
 
 Each refuses what its hint does not allow, because what is written wrong could not be read back. Where it stands is
 baked in, so a misfit knows its path and nobody pays for that otherwise.
@@ -10,13 +13,15 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final, cast
 
-from agentrail.codec.classes import Written, written_by
+from agentrail.codec.classes import Part, Written, written_by
 from agentrail.codec.faults import ERRORS, facts_of
-from agentrail.codec.hints import AnyJson, Field, fields_of, is_class
-from agentrail.codec.leaves import LEAVES, Rule, wrong
+from agentrail.codec.hints import MISSING, AnyJson, Field, fields_of, is_class
+from agentrail.codec.leaves import LEAVES, wrong
+from agentrail.codec.lines import Writer, in_line, leaf_writer
 from agentrail.codec.misfit import TAG, MisfitError, one, shortened
 from agentrail.codec.shapes import Choice, Chosen, Instance, Items, Leaf, Row, Shape, Table, named, shape_of
 from agentrail.codec.states import CONSTANTS, MAPPINGS, SCALARS, in_order, kept
+from agentrail.codec.text import from_text, to_text
 from agentrail.core.options import Options
 from agentrail.errors import AgentrailError
 from agentrail.hooks.ruling import NOTHING_GATHERED, START
@@ -33,12 +38,12 @@ _VOID: Final = (None, False, 0, 0.0, "", (), frozenset[object](), NOTHING_GATHER
 _IN_FULL: Final = frozenset[type[object]]({Options})
 """Classes whose defaults are settings: they may change, and what was written must not change with them."""
 
-_made: Final[dict[type[object], Written]] = {}
-_facts: Final[dict[type[object], Rule]] = {}
-_by_type: Final[dict[type[object], Rule]] = {}
+_made: Final[dict[tuple[type[object], bool], Written]] = {}
+_facts: Final[dict[type[object], Writer]] = {}
+_by_type: Final[dict[type[object], Writer]] = {}
 
 
-def write(found: object, _: object = None) -> object:
+def write(found: object) -> str:
     """Write *found* by what it is; an instance of a class says which."""
     kind = type(found)
     writer = _by_type.get(kind)
@@ -47,7 +52,7 @@ def write(found: object, _: object = None) -> object:
     return writer(found)
 
 
-def writer_for(hint: object, at: str = "") -> Rule:
+def writer_for(hint: object, at: str = "") -> Writer:
     """Return what writes a value of *hint* that stands *at* its place."""
     try:
         return _for_shape(shape_of(hint), at)
@@ -68,7 +73,7 @@ def omitted(cls: type[object], field: Field) -> bool:
     return cls not in _IN_FULL and is_void(field.default)
 
 
-def _for_type(kind: type[object]) -> Rule:
+def _for_type(kind: type[object]) -> Writer:
     if kind in SCALARS or issubclass(kind, Enum):
         return writer_for(kind)
     if is_class(kind):
@@ -84,14 +89,14 @@ def _for_type(kind: type[object]) -> Rule:
     raise MisfitError("", f"is {one(kind)}, which has no form in JSON")
 
 
-def _for_shape(shape: Shape, at: str) -> Rule:
+def _for_shape(shape: Shape, at: str) -> Writer:
     match shape:
         case Leaf.STATE:
             return _state(at)
         case Leaf.ERROR:
             return _error(at)
         case Leaf():
-            return LEAVES[shape](at)
+            return leaf_writer(shape, at)
         case Chosen():
             return _chosen(shape, at)
         case Items(container=container, item=item):
@@ -108,10 +113,10 @@ def _for_shape(shape: Shape, at: str) -> Rule:
             return _choice(shape, at)
 
 
-def _state(at: str) -> Rule:
-    def write_state(found: object, _: object = None) -> object:
+def _state(at: str) -> Writer:
+    def write_state(found: object) -> str:
         try:
-            return kept(found)
+            return to_text(kept(found))
         except MisfitError as misfit:
             misfit.under(at)
             raise
@@ -119,21 +124,22 @@ def _state(at: str) -> Rule:
     return write_state
 
 
-def _error(at: str) -> Rule:
-    def write_error(found: object, _: object = None) -> object:
+def _error(at: str) -> Writer:
+    def write_error(found: object) -> str:
         kind = type(found)
         if not isinstance(found, AgentrailError) or ERRORS.get(kind.__name__) is not kind:
             raise wrong(at, found, "an error of ours")
         try:
-            return {"error": kind.__name__, "facts": (_facts.get(kind) or _make_facts(type(found)))(found.args)}
+            facts = (_facts.get(kind) or _make_facts(type(found)))(found.args)
         except MisfitError as misfit:
             misfit.under(at)
             raise
+        return f'{{"error":"{kind.__name__}","facts":{facts}}}'
 
     return write_error
 
 
-def _make_facts(cls: type[AgentrailError]) -> Rule:
+def _make_facts(cls: type[AgentrailError]) -> Writer:
     """Make what writes the facts of *cls*, and keep it."""
     hints = facts_of(cls)
     shape = Items(tuple, AnyJson) if hints is None else Row(hints)
@@ -141,10 +147,10 @@ def _make_facts(cls: type[AgentrailError]) -> Rule:
     return rule
 
 
-def _chosen(shape: Chosen, at: str) -> Rule:
-    written = {(type(means), means): plain for plain, means in shape.options}
+def _chosen(shape: Chosen, at: str) -> Writer:
+    written = {(type(means), means): to_text(cast("Json", plain)) for plain, means in shape.options}
 
-    def write_chosen(found: object, _: object = None) -> object:
+    def write_chosen(found: object) -> str:
         try:
             return written[type(found), found]
         except (KeyError, TypeError):
@@ -153,28 +159,28 @@ def _chosen(shape: Chosen, at: str) -> Rule:
     return write_chosen
 
 
-def _array(write_item: Rule, at: str, containers: frozenset[type[object]]) -> Rule:
-    def write_array(found: object, _: object = None) -> object:
+def _array(write_item: Writer, at: str, containers: frozenset[type[object]]) -> Writer:
+    def write_array(found: object) -> str:
         if type(found) not in containers:
             raise wrong(at, found, "a tuple")
-        written: list[object] = []
+        written: list[str] = []
         try:
             for item in cast("tuple[object, ...]", found):
                 written.append(write_item(item))  # noqa: PERF401 - its length says where a misfit is
         except MisfitError as misfit:
             misfit.under(f"{at}[{len(written)}]")
             raise
-        return written
+        return f"[{','.join(written)}]"
 
     return write_array
 
 
-def _frozenset(write_item: Rule, at: str) -> Rule:
-    def write_frozenset(found: object, _: object = None) -> object:
+def _frozenset(write_item: Writer, at: str) -> Writer:
+    def write_frozenset(found: object) -> str:
         if type(found) is not frozenset:
             raise wrong(at, found, "a frozenset")
         try:
-            return in_order(cast("Json", write_item(item)) for item in cast("frozenset[object]", found))
+            return to_text(in_order(from_text(write_item(item)) for item in cast("frozenset[object]", found)))
         except MisfitError as misfit:
             misfit.under(f"{at}[]")
             raise
@@ -182,86 +188,89 @@ def _frozenset(write_item: Rule, at: str) -> Rule:
     return write_frozenset
 
 
-def _row(writers: tuple[Rule, ...], at: str) -> Rule:
-    def write_row(found: object, _: object = None) -> object:
+def _row(writers: tuple[Writer, ...], at: str) -> Writer:
+    def write_row(found: object) -> str:
         if type(found) is not tuple:
             raise wrong(at, found, "a tuple")
         items = cast("tuple[object, ...]", found)
         if len(items) != len(writers):
             raise MisfitError(at, f"holds {len(items)} things where {len(writers)} are wanted")
         try:
-            return [write_item(item) for write_item, item in zip(writers, items, strict=True)]
+            written = [write_item(item) for write_item, item in zip(writers, items, strict=True)]
         except MisfitError as misfit:
             misfit.under(at)
             raise
+        return f"[{','.join(written)}]"
 
     return write_row
 
 
-def _table(write_item: Rule, at: str) -> Rule:
-    def write_table(found: object, _: object = None) -> object:
+def _table(write_item: Writer, at: str) -> Writer:
+    write_key = leaf_writer(Leaf.TEXT, "")
+
+    def write_table(found: object) -> str:
         if not isinstance(found, Mapping):
             raise wrong(at, found, "a mapping")
-        written: dict[str, object] = {}
+        written: list[str] = []
         key: object = None
         try:
             for key, item in cast("Mapping[object, object]", found).items():
-                if type(key) is not str:
-                    raise wrong("", key, "text")
-                written[key] = write_item(item)
+                written.append(f"{write_key(key)}:{write_item(item)}")
         except MisfitError as misfit:
             misfit.under(f"{at}[{shortened(repr(key))}]")
             raise
-        return written
+        return f"{{{','.join(written)}}}"
 
     return write_table
 
 
-def _instance(cls: type[object], at: str, *, tagged: bool = False) -> Rule:
+def _instance(cls: type[object], at: str, *, tagged: bool = False) -> Writer:
     if cls is UnknownEvent:
         return _unknown(at)
-    head: dict[str, object] = {**({TAG: cls.__name__} if tagged else {}), **CONSTANTS.get(cls, {})}
+    made: Written | None = None
 
-    def write_instance(found: object, _: object = None) -> object:
+    def write_instance(found: object) -> str:
+        nonlocal made
         if type(found) is not cls:
             raise wrong(at, found, one(cls))
         try:
-            body = (_made.get(cls) or _make(cls))(found)
+            if made is None:
+                made = _written(cls, tagged=tagged)
+            return made(found)
         except MisfitError as misfit:
             misfit.under(at)
             raise
-        return {**head, **body} if head else body
 
     return write_instance
 
 
-def _unknown(at: str) -> Rule:
+def _unknown(at: str) -> Writer:
     """An event of a newer version goes on as it came, unless that would make it look like one that is known."""
+    text, json_object = LEAVES[Leaf.TEXT](f"{at}.kind"), LEAVES[Leaf.OBJECT](f"{at}.body")
 
-    def write_unknown(found: object, _: object = None) -> object:
+    def write_unknown(found: object) -> str:
         if type(found) is not UnknownEvent:
             raise wrong(at, found, "an `UnknownEvent`")
-        body = (_made.get(UnknownEvent) or _make(UnknownEvent))(found)
-        inner = cast("Mapping[str, object]", body["body"])
-        if found.kind in KNOWN_EVENTS or TAG in inner:
-            return {TAG: UnknownEvent.__name__, **body}
-        return {TAG: found.kind, **inner}
+        kind, body = text(found.kind), cast("Mapping[str, Json]", json_object(found.body))
+        if kind in KNOWN_EVENTS or TAG in body:
+            return _written(UnknownEvent, tagged=True)(found)
+        return to_text({TAG: found.kind, **body})
 
     return write_unknown
 
 
-def _choice(shape: Choice, at: str) -> Rule:
-    writers: dict[type[object], Rule] = {}
+def _choice(shape: Choice, at: str) -> Writer:
+    writers: dict[type[object], Writer] = {}
     tagged = shape.tagged
     for each in shape.shapes:
         writer = _instance(each.cls, at, tagged=tagged) if isinstance(each, Instance) else _for_shape(each, at)
         for kind in _types_of(each):
             writers.setdefault(kind, writer)
     if shape.optional:
-        writers[type(None)] = LEAVES[Leaf.NOTHING](at)
+        writers[type(None)] = leaf_writer(Leaf.NOTHING, at)
     otherwise = _error(at) if Leaf.ERROR in shape.shapes else None
 
-    def write_choice(found: object, _: object = None) -> object:
+    def write_choice(found: object) -> str:
         kind = type(found)
         writer = writers.get(kind, otherwise)
         if writer is None:
@@ -305,9 +314,16 @@ _LEAF_TYPES: Final[Mapping[Leaf, tuple[type[object], ...]]] = {
 }
 
 
-def _make(cls: type[object]) -> Written:
-    """Make what writes the fields of *cls*, and keep it."""
-    fields = fields_of(cls)
-    rules = {field.name: writer_for(field.hint, f".{field.name}") for field in fields}
-    _made[cls] = made = written_by(cls, rules, {field.name for field in fields if omitted(cls, field)})
+def _written(cls: type[object], *, tagged: bool) -> Written:
+    """Return what writes the fields of *cls*, with its name if it is *tagged*; it is made once."""
+    made = _made.get((cls, tagged))
+    if made is None:
+        head = {**({TAG: cls.__name__} if tagged else {}), **CONSTANTS.get(cls, {})}
+        made = _made[cls, tagged] = written_by([_part(cls, field) for field in fields_of(cls)], head)
     return made
+
+
+def _part(cls: type[object], field: Field) -> Part:
+    writer = writer_for(field.hint, f".{field.name}")
+    default = field.default if omitted(cls, field) else MISSING
+    return Part(field.name, writer, in_line(shape_of(field.hint)), default)

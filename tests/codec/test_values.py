@@ -10,7 +10,7 @@ import pytest
 from typing_extensions import TypeAliasType
 
 from agentrail import codec
-from agentrail.codec import decode, encode, readable
+from agentrail.codec import DOCUMENT_DEPTH, decode, encode, encode_text, from_text, readable, to_text
 from agentrail.codec.hints import AnyJson
 from agentrail.codec.shapes import Leaf, shape_of
 from agentrail.core.options import Options
@@ -19,11 +19,15 @@ from agentrail.hooks.records import BeforeCompact, BeforeRequest, Hook
 from agentrail.hooks.ruling import Ruling
 from agentrail.values import json
 from agentrail.values.content import Text
+from agentrail.values.events import EVENTS
 from agentrail.values.events.envelope import Event
-from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze
+from agentrail.values.events.plugins import Heartbeat, UnknownEvent
+from agentrail.values.events.tools import SubAgentEvent
+from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject, freeze, freeze_object
 from agentrail.values.messages import EMPTY_HISTORY, AssistantMessage, History, Message, UserMessage
 from agentrail.values.value import Value, value
 from tests.codec.plugin_states import Colour, First, Plain, Second
+from tests.codec.sampling import STORED, event_sample, sample
 
 HELLO = UserMessage((Text("hello"),))
 
@@ -186,6 +190,36 @@ def test_what_is_nested_too_deep_is_refused() -> None:
         given = (given,)
     with pytest.raises(BadValue, match="it is nested too deep"):
         encode(given)
+
+
+def test_what_readers_would_refuse_for_its_levels_is_not_written() -> None:
+    event: Event = Heartbeat()
+    for _ in range(DOCUMENT_DEPTH - 1):
+        event = SubAgentEvent("c", "s", event)
+    assert decode(Event, from_text(encode_text(event))) == event
+    with pytest.raises(BadValue, match="it is nested too deep"):
+        encode_text(SubAgentEvent("c", "s", event))
+    brackets = Text('[{\\"' * DOCUMENT_DEPTH)
+    assert decode(Text, from_text(encode_text(brackets))) == brackets, "brackets in texts are no levels"
+
+
+def test_the_text_of_a_value_is_that_of_its_data() -> None:
+    values = [sample(cls) for cls in STORED] + [event_sample(cls) for cls in EVENTS]
+    odd = Text('é 🙂 "quoted" \\ \x00 \n \u2028')
+    for one in (*values, odd, UnknownEvent("Else", freeze_object({"a": [1.0, -0.0, 1e22, 2**64 - 1]}))):
+        assert encode_text(one) == to_text(encode(one))
+
+
+@pytest.mark.parametrize(
+    ("event", "problem"),
+    [
+        (UnknownEvent("half \ud800", EMPTY), "its `kind` is text with half a surrogate pair"),
+        (UnknownEvent("Else", cast("JsonObject", None)), "its `body` is nothing where a JSON object is wanted"),
+    ],
+)
+def test_an_unknown_event_is_not_written_blindly(event: UnknownEvent, problem: str) -> None:
+    with pytest.raises(BadValue, match=problem):
+        encode_text(event)
 
 
 def test_the_package_says_what_it_has() -> None:

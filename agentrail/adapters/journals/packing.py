@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import Final, NamedTuple, TypeVar
 
-from agentrail.codec import FORMAT, decode, encode, from_text, to_text, upcast
+from agentrail.codec import FORMAT, decode, encode_text, from_text, to_text, upcast
 from agentrail.codec.misfit import MisfitError
 from agentrail.errors import BadData, BadText
 from agentrail.ports.journal import Record, Snapshot
@@ -40,12 +40,12 @@ class Packed(NamedTuple):
 
 def pack(value: Record | Snapshot) -> Packed:
     """Return *value* as it is written; raise `BadValue` for what JSON cannot hold."""
-    data = encode(value)
-    body = to_text(data).encode()
+    text = encode_text(value)
+    body = text.encode()
     if len(body) < BLOB_FROM:
         return Packed(body, {})
     blobs: dict[str, bytes] = {}
-    split = _split(data, blobs)
+    split = _split(from_text(text), blobs)
     return Packed(to_text(split).encode(), blobs) if blobs else Packed(body, {})
 
 
@@ -67,15 +67,12 @@ class UnpackError(Exception):
 
 def check_of(before: bytes, outside: str, body: bytes) -> bytes:
     """Return the check of a record: of what stands beside it, of it, and of all that came before it."""
-    digest = hashlib.blake2b(before, digest_size=16)
-    digest.update(outside.encode())
-    digest.update(body)
-    return digest.digest()
+    return blake2b(b"".join((before, outside.encode(), body)), digest_size=16).digest()
 
 
 def digest_of(content: bytes) -> str:
     """Return the name of a blob."""
-    return hashlib.blake2b(content, digest_size=32).hexdigest()
+    return blake2b(content, digest_size=32).hexdigest()
 
 
 def _split(data: Json, blobs: dict[str, bytes]) -> Json:

@@ -6,8 +6,9 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,16 +18,19 @@ from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.places import home
 from agentrail.core.inputs import Arrival
 from agentrail.core.sent import PromptSent
+from agentrail.core.state import Setup, State
 from agentrail.errors import (
     AgentrailError,
     BadChoice,
     BadRecord,
+    BadValue,
     CommitUnknown,
     Fenced,
     JournalFull,
     JournalInUse,
     JournalUnusable,
 )
+from agentrail.ports.journal import Snapshot
 from agentrail.testing.journals import opened, prompted, refused, run_of
 from agentrail.values.content import Text
 
@@ -459,11 +463,90 @@ async def test_what_is_cancelled_while_it_waits_is_not_written_and_what_is_under
 
 
 def test_one_journal_serves_one_run_after_another(path: Path) -> None:
+    """Also if those who were answered together do not come back any more."""
     journal = SqliteJournal(path)
+
+    async def together(names: Sequence[str]) -> None:
+        async with trio.open_nursery() as nursery:
+            for name in names:
+                nursery.start_soon(opened, journal, name)
+
     for number in range(3):
-        trio.run(opened, journal, f"s{number}")
-    assert len(trio.run(journal.sessions)) == 3
+        trio.run(together, [f"s{number}-{each}" for each in range(10)])
+    assert len(trio.run(journal.sessions)) == 30
     trio.run(journal.close)
+
+
+async def test_those_who_were_answered_together_are_written_together_again(path: Path) -> None:
+    """However the first calls fall: whoever comes back at once is waited for, and then all go in one commit."""
+
+    class Counting(Connection):
+        pass
+
+    commits: list[str] = []
+    journal = SqliteJournal(path, connect=connecting(Counting))
+    claims = [await opened(journal, f"s{number}", 0) for number in range(20)]
+    Counting.failing = staticmethod(lambda sql: commits.append(sql) if sql == "COMMIT" else None)
+
+    async def write(number: int) -> None:
+        for head in range(10):
+            await journal.append(claims[number], head, run_of(f"s{number}", head + 1, 1))
+
+    async with trio.open_nursery() as nursery:
+        for number in range(20):
+            nursery.start_soon(write, number)
+    assert 10 <= len(commits) <= 40, "of 200"
+    for number in range(20):
+        assert await journal.read(f"s{number}") == run_of(f"s{number}", 1, 10)
+    await journal.close()
+
+
+async def test_what_goes_in_one_commit_sees_what_came_before_it(path: Path) -> None:
+    class Slow(Connection):
+        pass
+
+    begun, done = threading.Event(), threading.Event()
+    journal = SqliteJournal(path, connect=connecting(Slow))
+    first, other = [await opened(journal, name) for name in ("s", "t")]
+    snapshot = Snapshot("s", 4, State("s", Setup(), "demo"))
+
+    def failing(sql: str) -> Exception | None:
+        if sql == "COMMIT":
+            begun.set()
+            done.wait(10)
+        return None
+
+    Slow.failing = staticmethod(failing)
+    heads: list[int] = []
+
+    async def claim_again() -> None:
+        heads.append((await journal.claim("s", "test")).head)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(journal.append, other, 3, run_of("t", 4, 1))
+        await trio.to_thread.run_sync(begun.wait)
+        for doing in (
+            partial(journal.append, first, 3, run_of("s", 4, 1)),
+            partial(journal.keep, first, snapshot),
+            partial(journal.append, first, 4, run_of("s", 5, 1)),
+            claim_again,
+        ):
+            nursery.start_soon(doing)
+            await trio.testing.wait_all_tasks_blocked()
+        done.set()
+    assert heads == [5]
+    assert await journal.snapshot("s") == snapshot
+    assert await journal.read("s") == run_of("s", 1, 5)
+    await refused(Fenced, journal.append(first, 5, run_of("s", 6, 1)))
+    await journal.close()
+
+
+async def test_what_cannot_be_written_at_all_is_refused_alone_and_leaves_nothing(journal: SqliteJournal) -> None:
+    claim = await opened(journal, "s")
+    bad = prompted("s", 5).but(command="half \ud800")
+    error = await refused(BadValue, journal.append(claim, 3, [prompted("s", 4, "word " * 20_000), bad]))
+    assert "half a surrogate pair" in str(error)
+    assert await journal.append(claim, 3, run_of("s", 4, 1)) == 4
 
 
 async def test_what_the_file_cannot_hold_fails_alone(journal: SqliteJournal) -> None:

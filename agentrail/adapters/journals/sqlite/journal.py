@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from agentrail.adapters.journals.packing import pack
 from agentrail.adapters.journals.sqlite.opening import Connect
 from agentrail.adapters.journals.sqlite.places import NAME, home
 from agentrail.adapters.journals.sqlite.reading import Reader
@@ -56,8 +55,7 @@ class SqliteJournal:
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write *records* behind record *expected* and return the new head."""
         check_numbers(claim, expected, records)
-        packed = [(record, pack(record)) for record in records]
-        return await self._writing.do(lambda writer: writer.append(claim, expected, packed), claim.session_id)
+        return await self._writing.do(lambda writer: writer.append(claim, expected, records), claim.session_id)
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
         """Return up to *limit* records behind number *after*."""
@@ -86,8 +84,7 @@ class SqliteJournal:
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Keep a snapshot instead of the one before."""
-        packed = pack(snapshot)
-        await self._writing.do(lambda writer: writer.keep(claim, snapshot, packed), claim.session_id)
+        await self._writing.do(lambda writer: writer.keep(claim, snapshot), claim.session_id)
 
     async def snapshot(self, session_id: str) -> Snapshot | None:
         """Return the snapshot of a session, if there is one that can be used."""

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+from collections.abc import Sequence
+from functools import cache
+from itertools import chain
 from typing import Final, NamedTuple
 
 from agentrail.adapters.journals.packing import check_of
@@ -77,7 +80,7 @@ class SessionRow(NamedTuple):
 
     def sealed(self) -> SessionRow:
         """Return the row with its seal."""
-        return self._replace(seal=_seal(self))
+        return SessionRow(*self[:-1], _seal(self))
 
     @property
     def is_whole(self) -> bool:
@@ -108,7 +111,7 @@ class RecordRow(NamedTuple):
     @property
     def outside(self) -> str:
         """What stands beside the body, for the check."""
-        return repr((self.session, self.number, self.epoch, self.seq, self.command, self.format, self.blobs))
+        return repr(self[:7])
 
     def follows(self, before: bytes) -> bool:
         """Whether nothing has changed since it was written behind the record that has the check *before*."""
@@ -118,6 +121,44 @@ class RecordRow(NamedTuple):
 
 
 RECORD_COLUMNS: Final = 'session, number, epoch, seq, command, format, blobs, "check", body'
+
+
+MOST_AT_ONCE: Final = 64
+"""Rows that one statement writes; more gain nothing, and older versions of SQLite take 999 values at most."""
+
+
+def write_records(connection: sqlite3.Connection, rows: Sequence[RecordRow]) -> None:
+    """Write new records."""
+    _write(connection, "record", RECORD_COLUMNS, rows)
+
+
+def write_sessions(connection: sqlite3.Connection, rows: Sequence[SessionRow]) -> None:
+    """Write what is known of sessions, in place of what was known before."""
+    _write(connection, "session", COLUMNS, rows, f"ON CONFLICT (id) DO UPDATE SET {_RENEWED}")
+
+
+_RENEWED: Final = ", ".join(f"{name} = excluded.{name}" for name in COLUMNS.split(", ") if name != "id")
+
+
+def _write(
+    connection: sqlite3.Connection, table: str, columns: str, rows: Sequence[tuple[object, ...]], otherwise: str = ""
+) -> None:
+    """Write *rows* with as few statements as there are powers of two in their number.
+
+    Each statement lets go of the interpreter and has to get it back, which costs more than a row.
+    """
+    done = 0
+    while done < len(rows):
+        count = min(MOST_AT_ONCE, 1 << (len(rows) - done).bit_length() - 1)
+        piece = rows[done : done + count]
+        connection.execute(_statement(table, columns, count, otherwise), tuple(chain.from_iterable(piece)))
+        done += count
+
+
+@cache
+def _statement(table: str, columns: str, count: int, otherwise: str) -> str:
+    row = f"({', '.join('?' * len(columns.split(', ')))})"
+    return f"INSERT INTO {table} ({columns}) VALUES {', '.join([row] * count)} {otherwise}"  # noqa: S608
 
 
 def is_ours(connection: sqlite3.Connection) -> bool:

@@ -1,5 +1,8 @@
 """A thread of its own that does jobs for tasks: nothing of it runs in the event loop, and no other thread delays it.
 
+Jobs that are done together are answered together; then the thread lets those who were answered come back, so that what
+they have next is done together again. While they run, nobody could hear an answer anyway.
+
 A task that is cancelled takes its job back if it still waits. A job that was taken is done to its end, and its task
 waits for that: whoever is told that it was cancelled knows that nothing has happened.
 """
@@ -9,7 +12,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Generic, Protocol, TypeVar
+from enum import Enum
+from functools import partial
+from typing import Final, Generic, Protocol, TypeVar, cast
 
 import trio
 
@@ -57,6 +62,21 @@ class Servant(Protocol[C]):
         ...
 
 
+PASSES: Final = 2
+"""How often the loop goes round until all who were woken have run: in the first pass, some come behind us."""
+
+LONGEST_PATIENCE: Final = 0.05
+"""Seconds to wait for that, in case that the loop is held up."""
+
+
+class Mood(Enum):
+    """What the thread waits for."""
+
+    BUSY = "nothing"
+    IDLE = "a job"
+    PATIENT = "those who were just answered: they may have more to do, and it is cheaper to do it together"
+
+
 class Worker(Generic[C]):
     """A queue of jobs, and a thread as long as it is wanted."""
 
@@ -67,57 +87,93 @@ class Worker(Generic[C]):
         self._jobs: list[Job[C, object]] = []
         self._closing: list[Job[C, object]] = []
         self._alive = False
-        self._wake = threading.Condition()
+        self._mood = Mood.BUSY
+        self._lock = threading.Lock()
+        self._bell = threading.Lock()
+        self._bell.acquire()
 
     async def do(self, run: Callable[[C], T], about: str = "") -> T:
         """Have the thread *run* something *about* a session, and return what it returns."""
         await trio.lowlevel.checkpoint_if_cancelled()
         job = Job(run, about)
-        await self._wait(job, self._jobs)
+        self._give(job, self._jobs)
+        await trio.lowlevel.wait_task_rescheduled(partial(self._take_back, job, self._jobs))
         return job.outcome()
 
     async def close(self) -> None:
         """Wait until the thread has done its jobs, given back what it holds, and ended."""
-        with self._wake:
+        with self._lock:
             if not self._alive:
                 return
-        await self._wait(Job(lambda _: None), self._closing)
+        job: Job[C, None] = Job(lambda _: None)
+        self._give(job, self._closing)
+        await trio.lowlevel.wait_task_rescheduled(partial(self._take_back, job, self._closing))
 
-    async def _wait(self, job: Job[C, T], queue: list[Job[C, object]]) -> None:
-        entry: Job[C, object] = job  # type: ignore[assignment]  # what it returns is only read by who made it
-        with self._wake:
+    def _give(self, job: Job[C, T], queue: list[Job[C, object]]) -> None:
+        with self._lock:
+            queue.append(cast("Job[C, object]", job))
             if not self._alive:
-                threading.Thread(target=self._run, name=self._name, daemon=True).start()
                 self._alive = True
-            queue.append(entry)
-            self._wake.notify()
+                threading.Thread(target=self._run, name=self._name, daemon=True).start()
+            elif self._mood is Mood.IDLE:
+                self._mood = Mood.BUSY
+                self._bell.release()
 
-        def leave(_: object) -> trio.lowlevel.Abort:
-            with self._wake:
-                if entry not in queue:
-                    return trio.lowlevel.Abort.FAILED
-                queue.remove(entry)
-            return trio.lowlevel.Abort.SUCCEEDED
+    def _take_back(self, job: Job[C, T], queue: list[Job[C, object]], _: object) -> trio.lowlevel.Abort:
+        with self._lock:
+            if job not in queue:
+                return trio.lowlevel.Abort.FAILED
+            queue.remove(cast("Job[C, object]", job))
+        return trio.lowlevel.Abort.SUCCEEDED
 
-        await trio.lowlevel.wait_task_rescheduled(leave)
+    # In the loop, after the thread has done something
+
+    def _wake(self, token: trio.lowlevel.TrioToken, tasks: Sequence[trio.lowlevel.Task]) -> None:
+        for task in tasks:
+            trio.lowlevel.reschedule(task)
+        self._pass(token, PASSES)
+
+    def _pass(self, token: trio.lowlevel.TrioToken, left: int) -> None:
+        """Let the loop go round until those who were answered have had their turn, and have the thread go on."""
+        with suppress(trio.RunFinishedError):
+            if left:
+                token.run_sync_soon(self._pass, token, left - 1)
+                return
+        self._go_on()
+
+    def _go_on(self) -> None:
+        with self._lock:
+            if self._mood is Mood.PATIENT:
+                self._mood = Mood.BUSY
+                self._bell.release()
 
     # In the thread
 
     def _run(self) -> None:
         while True:
-            with self._wake:
-                while not self._jobs and not self._closing:
-                    self._wake.wait()
-                jobs = self._jobs[: self._most]
-                del self._jobs[: self._most]
-                closing = [] if self._jobs or jobs else self._closing[:]
-                del self._closing[: len(closing)]
+            jobs, closing = self._next()
             if jobs:
                 self._serve(jobs)
-                _answer(jobs)
+                self._mood = Mood.PATIENT if len(jobs) > 1 else Mood.BUSY
+                self._answer(jobs)
                 self._servant.rest()
+                if len(jobs) > 1 and not self._bell.acquire(timeout=LONGEST_PATIENCE):
+                    self._go_on()
+                    self._bell.acquire()
+            elif not closing:
+                self._bell.acquire()
             elif self._closed(closing):
                 return
+
+    def _next(self) -> tuple[list[Job[C, object]], list[Job[C, object]]]:
+        """Return the next jobs or, without any, those that close; without those either, the bell will ring."""
+        with self._lock:
+            jobs = self._jobs[: self._most]
+            del self._jobs[: self._most]
+            closing = [] if jobs else self._closing[:]
+            del self._closing[: len(closing)]
+            self._mood = Mood.BUSY if jobs or closing else Mood.IDLE
+        return jobs, closing
 
     def _serve(self, jobs: Sequence[Job[C, object]]) -> None:
         try:
@@ -126,26 +182,22 @@ class Worker(Generic[C]):
             for job in jobs:
                 job.error = error
 
+    def _answer(self, jobs: Sequence[Job[C, object]]) -> None:
+        """Wake the tasks that wait for *jobs*, all of a run at once."""
+        by_run: dict[trio.lowlevel.TrioToken, list[trio.lowlevel.Task]] = {}
+        for job in jobs:
+            by_run.setdefault(job.token, []).append(job.task)
+        for token, tasks in by_run.items():
+            try:
+                token.run_sync_soon(self._wake, token, tasks)
+            except trio.RunFinishedError:  # who waited went down with the run
+                self._go_on()
+
     def _closed(self, closing: list[Job[C, object]]) -> bool:
         """Give back what is held; return whether the thread ends."""
         self._servant.close()
-        with self._wake:
+        with self._lock:
             done = not self._jobs and not self._closing
             self._alive = not done
-        _answer(closing)
+        self._answer(closing)
         return done
-
-
-def _answer(jobs: Sequence[Job[C, object]]) -> None:
-    """Wake the tasks that wait for *jobs*, all of a run at once."""
-    by_run: dict[trio.lowlevel.TrioToken, list[trio.lowlevel.Task]] = {}
-    for job in jobs:
-        by_run.setdefault(job.token, []).append(job.task)
-    for token, tasks in by_run.items():
-        with suppress(trio.RunFinishedError):  # who waited went down with the run
-            token.run_sync_soon(_wake, tasks)
-
-
-def _wake(tasks: list[trio.lowlevel.Task]) -> None:
-    for task in tasks:
-        trio.lowlevel.reschedule(task)

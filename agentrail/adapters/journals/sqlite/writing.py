@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from agentrail.adapters.journals.packing import NO_CHECK, Packed, check_of
+from agentrail.adapters.journals.packing import Packed, check_of, pack
 from agentrail.adapters.journals.sqlite.failures import RAISED, fresh, in_checkpoint, in_commit, is_passing, rolled_back
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_writing
 from agentrail.adapters.journals.sqlite.ownership import Ownership
 from agentrail.adapters.journals.sqlite.reading import LOST, session_row
-from agentrail.adapters.journals.sqlite.tables import COLUMNS, RECORD_COLUMNS, RecordRow, SessionRow
+from agentrail.adapters.journals.sqlite.tables import RecordRow, SessionRow, write_records, write_sessions
 from agentrail.adapters.journals.sqlite.worker import Job
 from agentrail.errors import AgentrailError, BadRecord, CommitUnknown, Fenced, JournalError
 from agentrail.ports.journal import Claim, Record, Snapshot, check_snapshot, last_seq, stored_session
@@ -25,13 +25,6 @@ CHECKPOINT_AFTER: Final = 4 * 1024 * 1024
 
 PAGE: Final = 4096
 """Bytes that a record takes at least in the log."""
-
-
-INSERT_RECORD: Final = f"INSERT INTO record ({RECORD_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
-REPLACE_SESSION: Final = f"INSERT OR REPLACE INTO session ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
-UPDATE_SESSION: Final = (
-    'UPDATE session SET head = ?, seq = ?, "check" = ?, due = ?, at_work = ?, ended = ?, seal = ? WHERE id = ?'
-)
 
 ROWS_KEPT: Final = 1000
 """Sessions whose rows are at hand."""
@@ -55,6 +48,8 @@ class Writer:
         self._logged = 0
         self._lost: JournalError | None = None
         self._rows: dict[str, SessionRow] = {}
+        self._changed: dict[str, SessionRow] = {}
+        self._records: list[RecordRow] = []
 
     # For the worker
 
@@ -64,6 +59,7 @@ class Writer:
             self._begin()
             for job in jobs:
                 self._do(job)
+            self._flush()
         except JournalError as error:
             _fail(jobs, error)
         except Exception as error:  # noqa: BLE001 - it is raised again where the job was given
@@ -119,6 +115,13 @@ class Writer:
         except AgentrailError as error:
             job.error = error
 
+    def _flush(self) -> None:
+        """Write the rows that the jobs have left, all together."""
+        records, changed = self._records, self._changed
+        self._records, self._changed = [], {}
+        write_records(self._db, records)
+        write_sessions(self._db, tuple(changed.values()))
+
     def _commit(self, jobs: Sequence[Job[Writer, object]]) -> None:
         try:
             self._db.execute("COMMIT")
@@ -133,6 +136,8 @@ class Writer:
     def _roll_back(self) -> None:
         """Undo the transaction, if SQLite has not done so itself."""
         self._rows.clear()
+        self._changed.clear()
+        self._records.clear()
         try:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
@@ -161,38 +166,35 @@ class Writer:
         self._check_generation(session_id)
         known = self._row(session_id)
         row = (known or SessionRow(session_id, 0, owner))._replace(owner=owner)
-        row = row._replace(epoch=row.epoch + 1).sealed()
-        self._db.execute(REPLACE_SESSION, row)
-        self._rows[session_id] = row
-        return Claim(session_id, row.epoch, row.head)
+        self._change(row._replace(epoch=row.epoch + 1))
+        return Claim(session_id, row.epoch + 1, row.head)
 
-    def append(self, claim: Claim, expected: int, records: Sequence[tuple[Record, Packed]]) -> int:
+    def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write *records* behind record *expected*."""
         row = self._claimed(claim)
         if row.head != expected:
             raise Fenced(claim.session_id, row.epoch)
-        for record, packed in records:
-            seq = last_seq(record, row.seq)
-            names = self._write_blobs(packed)
-            written = RecordRow(
-                row.id, record.number, row.epoch, seq, record.command, packed.format, names, NO_CHECK, packed.body
-            )
-            check = check_of(row.check, written.outside, packed.body)
-            self._db.execute(INSERT_RECORD, written._replace(check=check))
-            row = row._replace(head=record.number, seq=seq, check=check)
+        seq, check = row.seq, row.check
+        for record, packed in [(record, pack(record)) for record in records]:
+            names = self._write_blobs(packed) if packed.blobs else ""
+            seq = last_seq(record, seq)
+            beside = (row.id, record.number, row.epoch, seq, record.command, packed.format, names)
+            check = check_of(check, repr(beside), packed.body)
+            self._records.append(RecordRow(*beside, check, packed.body))
             self._logged += len(packed.body) + PAGE
         if records:
-            known = stored_session(records[-1][0])
+            known = stored_session(records[-1])
             due = None if known.due is None else min(known.due, LATEST)
-            row = row._replace(due=due, at_work=int(known.at_work), ended=int(known.ended)).sealed()
-            self._db.execute(UPDATE_SESSION, (*row[3:], row.id))
-            self._rows[row.id] = row
-        return row.head
+            at_work, ended = int(known.at_work), int(known.ended)
+            self._change(SessionRow(row.id, row.epoch, row.owner, known.head, seq, check, due, at_work, ended))
+        return expected + len(records)
 
-    def keep(self, claim: Claim, snapshot: Snapshot, packed: Packed) -> None:
+    def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Write a snapshot of the session."""
         row = self._claimed(claim)
         check_snapshot(claim, snapshot, row.head)
+        packed = pack(snapshot)
+        self._flush()
         number = snapshot.number
         query = 'SELECT "check" FROM record WHERE session = ? AND number = ?'
         found = self._db.execute(query, (row.id, number)).fetchone()
@@ -219,11 +221,15 @@ class Writer:
         row = self._rows.get(session_id)
         if row is None:
             if len(self._rows) >= ROWS_KEPT:
-                self._rows.clear()
+                self._rows = dict(self._changed)
             row = session_row(self._db, session_id)
             if row is not None:
                 self._rows[session_id] = row
         return row
+
+    def _change(self, row: SessionRow) -> None:
+        """Have *row* written with all others that have changed."""
+        self._rows[row.id] = self._changed[row.id] = row.sealed()
 
     def _check_generation(self, session_id: str) -> None:
         """Raise `Fenced` if another process has taken over the journal."""
