@@ -25,8 +25,11 @@ OWN: Final = {
 }
 """A model of each provider that has goldens."""
 
-WITHOUT: Final[dict[str, frozenset[str]]] = {"openai": frozenset({"stop"})}
-"""Options that a provider does not have."""
+WITHOUT: Final[dict[str, dict[str, frozenset[str]]]] = {
+    "anthropic": {"everything": frozenset({"temperature", "tool_choice"})},
+    "openai": {"everything": frozenset({"stop"})},
+}
+"""Options that a provider does not take, or not together with the others."""
 
 
 def rendered(provider: str) -> dict[str, Rendered]:
@@ -36,7 +39,8 @@ def rendered(provider: str) -> dict[str, Rendered]:
     requests = histories(own, "elsewhere:some-model")
     found = {name: wire.render(request, provider, model, read_settings(EMPTY)) for name, request in requests.items()}
     for name, options in SETTINGS.items():
-        taken = freeze_object({key: options[key] for key in options if key not in WITHOUT.get(provider, ())})
+        without = WITHOUT.get(provider, {}).get(name, frozenset())
+        taken = freeze_object({key: options[key] for key in options if key not in without})
         found[f"options_{name}"] = wire.render(requests["tools"], provider, model, read_settings(taken))
     return found
 

@@ -1,6 +1,7 @@
 """What is special to the Messages API."""
 
 import json
+from collections.abc import Sequence
 
 import pytest
 
@@ -23,8 +24,9 @@ from agentrail.errors import (
     StreamEndedEarly,
     StreamGarbled,
 )
-from agentrail.values.json import Json, freeze_object
-from agentrail.values.messages import StopReason
+from agentrail.values.content import Said, Text, Thinking, ToolCall
+from agentrail.values.json import Json, freeze_object, thaw
+from agentrail.values.messages import AssistantMessage, Message, StopReason, ToolMessage
 from agentrail.values.stream import ModelRequest, Response, UsageChunk
 from agentrail.values.usage import Usage
 from tests.adapters.models import anthropic_events as anthropic
@@ -56,8 +58,12 @@ def answered(*data: object) -> Response:
     return decoder.response()
 
 
-def body(model: str, **options: Json) -> dict[str, object]:
-    request = ModelRequest(f"anthropic:{model}", (user("hello"),), tools=TOOLS)
+SHOWN = {"type": "adaptive", "display": "summarized"}
+BOUND = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+
+
+def body(model: str, messages: Sequence[Message] = (user("hello"),), /, **options: Json) -> dict[str, object]:
+    request = ModelRequest(f"anthropic:{model}", messages, tools=TOOLS)
     return dict(FORMAT.render(request, "anthropic", model, read_settings(freeze_object(options))).body)
 
 
@@ -148,9 +154,19 @@ def test_what_is_no_json_is_no_event(text: str) -> None:
     [
         ("claude-sonnet-5", "", {}),
         ("claude-sonnet-5", "none", {"thinking": {"type": "disabled"}}),
-        ("claude-sonnet-5", "minimal", {"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}}),
-        ("claude-sonnet-5", "max", {"thinking": {"type": "adaptive"}, "output_config": {"effort": "max"}}),
-        ("claude-opus-4-6", "high", {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}}),
+        ("claude-sonnet-5", "minimal", {"thinking": SHOWN, "output_config": {"effort": "low"}}),
+        ("claude-sonnet-5", "max", {"thinking": SHOWN, "output_config": {"effort": "max"}}),
+        ("claude-opus-4-8", "xhigh", {"thinking": SHOWN, "output_config": {"effort": "xhigh"}}),
+        ("claude-opus-4-6", "xhigh", {"thinking": SHOWN, "output_config": {"effort": "high"}}),
+        ("claude-opus-4-6", "high", {"thinking": SHOWN, "output_config": {"effort": "high"}}),
+        ("somebody-s-own", "high", {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}}),
+        ("claude-haiku-5-5", "", {"thinking": BOUND}),
+        ("claude-haiku-5-5", "none", {"thinking": {"type": "disabled"}}),
+        ("claude-sonnet-5-5", "none", {"thinking": {"type": "between_tools"}}),
+        ("claude-opus-5-5", "low", {"thinking": {**BOUND, **SHOWN}, "output_config": {"effort": "low"}}),
+        ("claude-fable-5-2", "", {"thinking": BOUND}),
+        ("claude-fable-5", "", {}),
+        ("claude-sonnet-4-5", "", {}),
         ("claude-sonnet-4-5", "none", {"thinking": {"type": "disabled"}}),
         ("claude-sonnet-4-5", "high", {"thinking": {"type": "enabled", "budget_tokens": 20_000}}),
         ("claude-opus-4-20250514", "low", {"thinking": {"type": "enabled", "budget_tokens": 4_096}}),
@@ -164,6 +180,81 @@ def test_how_much_it_thinks(model: str, effort: str, wanted: dict[str, object]) 
 def test_a_budget_for_thinking_stays_below_the_tokens_of_the_answer() -> None:
     found = body("claude-haiku-4-5", reasoning_effort="max", max_tokens=5_000)
     assert found["thinking"] == {"type": "enabled", "budget_tokens": 4_999}
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "problem"),
+    [
+        ("claude-sonnet-5", {"temperature": 0.5}, "`temperature` is nothing that `claude-sonnet-5` takes"),
+        ("claude-opus-4-7", {"temperature": 0}, "`temperature` is nothing that `claude-opus-4-7` takes"),
+        ("claude-opus-4-6", {"temperature": 0.5, "reasoning_effort": "low"}, "`temperature` is not taken while"),
+        ("claude-haiku-4-5", {"temperature": 0.5, "reasoning_effort": "low"}, "`temperature` is not taken while"),
+        ("claude-fable-5", {"reasoning_effort": "none"}, "`claude-fable-5` always thinks"),
+        ("claude-opus-5-5", {"reasoning_effort": "none"}, "`claude-opus-5-5` always thinks"),
+        ("claude-sonnet-5-5", {"tool_choice": "any"}, "`tool_choice` cannot make `claude-sonnet-5-5` call a tool"),
+        ("claude-fable-5-1", {"tool_choice": {"tool": "lamp"}}, "`tool_choice` cannot make `claude-fable-5-1` call"),
+        ("claude-sonnet-5", {"tool_choice": "any", "reasoning_effort": "low"}, "`tool_choice` cannot force a call"),
+        ("claude-haiku-4-5", {"reasoning_effort": "low", "max_tokens": 1_024}, "`max_tokens` must be above 1024"),
+    ],
+)
+def test_what_a_model_would_refuse_is_refused_before_the_request(
+    model: str, options: dict[str, Json], problem: str
+) -> None:
+    with pytest.raises(BadModelOptions, match=problem):
+        body(model, **options)
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "wanted"),
+    [
+        ("claude-sonnet-4-5", {"temperature": 0.5}, {"temperature": 0.5}),
+        ("claude-opus-4-6", {"temperature": 0.5, "reasoning_effort": "none"}, {"temperature": 0.5}),
+        ("somebody-s-own", {"temperature": 0.5, "reasoning_effort": "none"}, {"temperature": 0.5}),
+        ("claude-sonnet-5", {"temperature": 1, "reasoning_effort": "low"}, {}),
+        ("claude-haiku-4-5", {"temperature": 1.0, "reasoning_effort": "low"}, {}),
+    ],
+)
+def test_a_temperature_goes_to_who_takes_one(model: str, options: dict[str, Json], wanted: dict[str, object]) -> None:
+    found = body(model, **options)
+    assert {name: found[name] for name in found if name == "temperature"} == wanted
+
+
+def turn_of_two(*parts: Said, model: str = "anthropic:claude-haiku-4-5") -> tuple[Message, ...]:
+    """Return messages that end in the result of a call, with what was said before it."""
+    called = AssistantMessage(parts, (ToolCall("c1", "lamps"),), model, StopReason.TOOL_CALLS)
+    return (user("are the lamps on?"), called, ToolMessage("c1", "lamps", (Text("on"),)))
+
+
+@pytest.mark.parametrize("said", [(), (Text("I look."),)])
+def test_a_model_with_a_budget_goes_on_without_thinking_where_another_one_called(said: tuple[Said, ...]) -> None:
+    messages = turn_of_two(*said, model="openai:gpt-5.4")
+    assert "thinking" not in body("claude-haiku-4-5", messages, reasoning_effort="low")
+    assert "thinking" in body(
+        "claude-haiku-4-5", (*messages, AssistantMessage((Text("well"),)), user("so?")), reasoning_effort="low"
+    )
+    assert "thinking" in body("claude-haiku-4-5", turn_of_two(Thinking("hm", "seal"), *said), reasoning_effort="low")
+    assert "thinking" in body("claude-sonnet-5", messages, reasoning_effort="low")
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "shown"),
+    [
+        ("claude-haiku-5-5", {}, True),
+        ("claude-haiku-5-5", {"reasoning_effort": "low"}, True),
+        ("claude-haiku-5-5", {"reasoning_effort": "none"}, False),
+        ("claude-haiku-5-5", {"tool_choice": "any"}, False),
+        ("claude-sonnet-5", {"reasoning_effort": "none"}, True),
+    ],
+)
+def test_thoughts_that_are_bound_go_back_only_if_they_may_be_dropped(
+    model: str, options: dict[str, Json], *, shown: bool
+) -> None:
+    messages = turn_of_two(Thinking("hm", "seal"), Text("I look."), model=f"anthropic:{model}")
+    request = ModelRequest(f"anthropic:{model}", messages, tools=TOOLS)
+    found = FORMAT.render(request, "anthropic", model, read_settings(freeze_object(options)))
+    written = json.dumps(thaw(found.body))
+    assert ('"seal"' in written, '"I look."' in written) == (shown, True)
+    assert ("anthropic-beta" in found.headers) == ("drop_block" in written) == (shown and model == "claude-haiku-5-5")
 
 
 def test_an_answer_in_json_needs_a_schema() -> None:

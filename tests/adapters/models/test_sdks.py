@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping
-from typing import cast
+from typing import cast, get_args
 
 import pytest
 from anthropic.types import (
@@ -27,6 +27,8 @@ from anthropic.types import (
 )
 from anthropic.types import Message as AnthropicMessage
 from anthropic.types import Usage as AnthropicUsage
+from anthropic.types.anthropic_beta_param import AnthropicBetaParam
+from anthropic.types.beta.message_create_params import MessageCreateParamsStreaming as BetaMessageCreateParamsStreaming
 from anthropic.types.message_create_params import MessageCreateParamsStreaming
 from anthropic.types.raw_message_delta_event import Delta
 from openai.types import CompletionUsage
@@ -63,9 +65,10 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 from typing_extensions import is_typeddict
 
 from agentrail.adapters.models.providers import PROVIDERS, format_of
+from agentrail.adapters.models.settings import read_settings
 from agentrail.adapters.models.sse import EventReader
 from agentrail.values.content import Text, Thinking, ToolCall
-from agentrail.values.json import freeze_object
+from agentrail.values.json import EMPTY, freeze_object
 from agentrail.values.messages import StopReason
 from agentrail.values.stream import Response
 from agentrail.values.usage import Usage
@@ -98,6 +101,8 @@ OLD = {"anthropic": {"temperature"}}
 NOT_THEIRS = {"lamp_broken", "ping"}
 """Events that the types leave out: one that nobody knows yet, and a sign of life."""
 STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+OPEN = ConfigDict(extra="allow", arbitrary_types_allowed=True)
+"""Of types that say themselves that they take any field."""
 
 
 @pytest.fixture(scope="module")
@@ -107,8 +112,9 @@ def adapters() -> dict[str, TypeAdapter[object]]:
         if name.startswith(("openai.types", "anthropic.types")):
             for found in vars(module).values():
                 if is_typeddict(found):
-                    found.__pydantic_config__ = STRICT
-    return {provider: TypeAdapter(kind) for provider, kind in REQUESTS.items()}
+                    found.__pydantic_config__ = OPEN if vars(found).get("__extra_items__") is object else STRICT
+    kinds = {**REQUESTS, "anthropic-beta": BetaMessageCreateParamsStreaming}
+    return {provider: TypeAdapter(kind) for provider, kind in kinds.items()}
 
 
 def read(adapter: TypeAdapter[object], body: object) -> object:
@@ -135,6 +141,17 @@ def test_what_we_send_is_what_the_sdk_would_send(
     whole = json.loads(json.dumps(rendered(provider)[name].body))
     body = {key: item for key, item in whole.items() if key not in OLD.get(provider, ())}
     assert read(adapters[provider], body) == body
+
+
+@pytest.mark.parametrize("name", histories("", ""))
+def test_what_we_ask_of_models_that_bind_thoughts_is_what_the_sdk_would_ask(
+    adapters: dict[str, TypeAdapter[object]], name: str
+) -> None:
+    history = histories("anthropic:claude-haiku-5-5", "elsewhere:some-model")[name]
+    found = format_of(PROVIDERS["anthropic"]).render(history, "anthropic", "claude-haiku-5-5", read_settings(EMPTY))
+    body = json.loads(json.dumps(found.body))
+    assert read(adapters["anthropic-beta"], body) == body
+    assert found.headers["anthropic-beta"] in get_args(get_args(AnthropicBetaParam)[1])
 
 
 @pytest.mark.parametrize("provider", REQUESTS)

@@ -300,6 +300,33 @@ async def test_bad_options_are_refused_when_they_are_given(options: dict[str, Js
     assert KEY not in f"{spawned.value} {spawned.value!r} {switched.value} {switched.value!r}"
 
 
+@pytest.mark.parametrize(
+    ("model", "options", "problem"),
+    [
+        ("anthropic:claude-sonnet-5", {"temperature": 0.5}, "`temperature` is nothing that `claude-sonnet-5` takes"),
+        ("anthropic:claude-sonnet-5", {"extra": {"stream": False}}, "`extra` may not replace `stream`"),
+        ("openai:gpt-5.4", {"stop": "END"}, "`stop` is not known to this provider"),
+    ],
+)
+async def test_what_one_model_does_not_take_is_refused_when_it_is_given(
+    model: str, options: dict[str, Json], problem: str
+) -> None:
+    async with open_supervisor() as supervisor:
+        with pytest.raises(BadOptions, match=problem):
+            await supervisor.spawn(SessionSpec(model=model, model_options=options))
+
+
+async def test_a_header_that_lists_what_is_wanted_is_added_to() -> None:
+    async with serving(streaming(anthropic.saying("hello"))) as server, opened() as supervisor:
+        headers = {"Anthropic-Beta": "lamps-2026-11-20", "anthropic-version": "2027-01-01"}
+        options: dict[str, Json] = {"base_url": server.url, "headers": headers}
+        session = await supervisor.spawn(SessionSpec(model="anthropic:claude-haiku-5-5", model_options=options))
+        await session.ask("hello")
+        found = server.asked[0].headers
+    assert found["anthropic-beta"] == "thinking-binding-controls-2026-08-01,lamps-2026-11-20"
+    assert found["anthropic-version"] == "2027-01-01"
+
+
 async def test_a_plain_secret_is_refused_for_any_model() -> None:
     async with open_supervisor() as supervisor:
         with pytest.raises(BadOptions, match="`token` looks like a secret"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from agentrail.adapters.models.anthropic.thinking import manner_of, temperature_of
 from agentrail.adapters.models.history import Asked, ModelTurn, Result, Turn, UserTurn, system_of, turns_of
 from agentrail.adapters.models.settings import Settings
 from agentrail.adapters.models.wire import Rendered
@@ -35,37 +36,18 @@ MAX_TOKENS_OF: Final[Mapping[str, int]] = {
 
 NO_SCHEMA: Final = "`response_format` is empty, and this provider wants a JSON Schema"
 
-BUDGETS: Final[Mapping[str, int]] = {
-    "minimal": 1_024,
-    "low": 4_096,
-    "medium": 10_000,
-    "high": 20_000,
-    "xhigh": 28_000,
-    "max": 31_000,
-}
-"""Tokens for thinking, for models that know no effort."""
-
-BUDGETED: Final = (
-    "claude-3-7",
-    "claude-sonnet-4-0",
-    "claude-sonnet-4-2",
-    "claude-sonnet-4-5",
-    "claude-opus-4-0",
-    "claude-opus-4-1",
-    "claude-opus-4-2",
-    "claude-opus-4-5",
-    "claude-haiku-4-5",
-)
-"""How the names of models begin that want a budget for thinking; all later ones adapt to an effort."""
-
 
 def render(request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
     """Return *request* for *model*."""
+    turns = turns_of(request.messages, provider)
+    most = settings.max_tokens or _max_tokens(model)
+    manner = manner_of(model, settings, most, turns)
+    shown = turns if manner.thoughts else map(_without_thoughts, turns)
     body: dict[str, Json] = {
         "model": model,
-        "max_tokens": settings.max_tokens or _max_tokens(model),
+        "max_tokens": most,
         "stream": True,
-        "messages": _messages(turns_of(request.messages, provider), cache=settings.cache),
+        "messages": _messages(shown, cache=settings.cache),
     }
     system = system_of(request)
     if system:
@@ -73,36 +55,25 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
     if request.tools:
         body["tools"] = _tools(request.tools, cache=settings.cache)
         body["tool_choice"] = _choice(request, settings)
-    if settings.temperature is not None:
-        body["temperature"] = settings.temperature
+    if (temperature := temperature_of(settings)) is not None:
+        body["temperature"] = temperature
     if settings.stop:
         body["stop_sequences"] = settings.stop
-    output: dict[str, Json] = {}
-    if settings.reasoning_effort:
-        body["thinking"], effort = _thinking(model, settings)
-        output |= effort
+    if manner.thinking is not None:
+        body["thinking"] = manner.thinking
+    output: dict[str, Json] = {"effort": manner.effort} if manner.effort else {}
     if settings.response_format is not None:
         if not settings.response_format:
             raise BadModelOptions(NO_SCHEMA)
         output["format"] = {"type": "json_schema", "schema": settings.response_format}
     if output:
         body["output_config"] = output
-    return Rendered(PATH, body, {"anthropic-version": VERSION})
+    betas = {"anthropic-beta": manner.betas} if manner.betas else {}
+    return Rendered(PATH, body, {"anthropic-version": VERSION, **betas})
 
 
 def _max_tokens(model: str) -> int:
     return next((most for prefix, most in MAX_TOKENS_OF.items() if model.startswith(prefix)), MAX_TOKENS)
-
-
-def _thinking(model: str, settings: Settings) -> tuple[JsonObject, JsonObject]:
-    """Return how *model* is to think, and the effort if it knows that."""
-    effort = settings.reasoning_effort
-    if effort == "none":
-        return {"type": "disabled"}, {}
-    if model.startswith(BUDGETED):
-        room = (settings.max_tokens or _max_tokens(model)) - 1
-        return {"type": "enabled", "budget_tokens": max(BUDGETS["minimal"], min(BUDGETS[effort], room))}, {}
-    return {"type": "adaptive"}, {"effort": "low" if effort == "minimal" else effort}
 
 
 def _choice(request: ModelRequest, settings: Settings) -> JsonObject:
@@ -141,6 +112,12 @@ def _messages(turns: Iterable[Turn], *, cache: bool) -> list[Json]:
     role, blocks = rendered[-1]
     rendered[-1] = (role, [*blocks[:-1], {**blocks[-1], "cache_control": MARK}] if cache else blocks)
     return [{"role": role, "content": list(blocks)} for role, blocks in rendered]
+
+
+def _without_thoughts(turn: Turn) -> Turn:
+    if isinstance(turn, UserTurn):
+        return turn
+    return turn.but(parts=tuple(part for part in turn.parts if isinstance(part, Text)))
 
 
 def _message(turn: Turn) -> tuple[str, list[JsonObject]]:
