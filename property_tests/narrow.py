@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from agentrail.core.inputs import AskSettled, TimerFired, ToolRaised, ToolReturned
-from agentrail.core.sent import AbortSent, ApproveSent, CompactSent, RespondSent, StopSent
-from agentrail.hooks.asks import Ok
+from collections.abc import Callable
+
+from agentrail.core.inputs import (
+    AnyInput,
+    AskSettled,
+    CallProbed,
+    CompactionEnded,
+    TimerFired,
+    ToolRaised,
+    ToolReturned,
+)
+from agentrail.core.sent import AbortSent, ApproveSent, CompactSent, RejectSent, RespondSent, ResumeSent, StopSent
+from agentrail.hooks.asks import Ok, RunTool
+from agentrail.hooks.plugin import Plugin
 from agentrail.testing.plugins import Asker, Holder, Scripted
+from agentrail.testing.scenes import TOOLS
 from agentrail.testing.tally import Tally
 from agentrail.testing.world import World
-from agentrail.values.tools import AskPerson, Effect
-from tests.core.driving import answer, asked, begin, call, hello, session
+from agentrail.values.json import FrozenObject
+from agentrail.values.tools import AskPerson, Effect, EffectClass, NotStarted, ToolSpec, Unknown, ok
+from tests.core.driving import answer, asked, back, begin, call, hello, session
 
 
 def _held(world: World) -> str:
-    (held,) = (call.hold for call in world.state.waiting_calls if call.hold is not None)
+    (held,) = (waiting.hold for waiting in world.state.waiting_calls if waiting.hold is not None)
     return held.approval_id
 
 
@@ -58,6 +71,101 @@ def _a_plugin_aborts_what_a_person_has_approved(tally: Tally, *, beside: bool) -
     world.apply(ApproveSent(_held(world)))
 
 
+def _a_probe_that_nobody_waits_for(tally: Tally, *, begun: bool | None) -> None:
+    world = session(tally=tally)
+    asked(world, call("solo"))
+    world.apply(back(world))
+    world.apply(AbortSent())
+    if begun is not None:
+        world.apply(hello())
+        if begun:
+            begin(world)
+    world.apply(CallProbed("c3", 1, NotStarted()))
+
+
+def _a_compaction_that_nobody_waits_for(tally: Tally) -> None:
+    world = session(tally=tally)
+    world.apply(hello())
+    answer(world, text="hello")
+    world.apply(CompactSent())
+    (name,) = world.out.live_compactions
+    world.apply(AbortSent())
+    asked(world, call("read"))
+    world.apply(CompactionEnded(name, (), 2, "shorter"))
+
+
+def _a_probe_at_the_end(tally: Tally) -> None:
+    world = session(tally=tally)
+    asked(world, call("solo"))
+    world.apply(back(world))
+    world.apply(StopSent())
+    world.apply(CallProbed("c3", 1, Unknown()))
+
+
+def _a_plugin_aborts_for_what_a_probe_found(tally: Tally) -> None:
+    world = session(Scripted({"after_tool": ("abort",)}), Asker("before_tool"), tally=tally)
+    asked(world, call("solo"), call("write"))
+    (first, _) = world.out.live_asks
+    world.apply(AskSettled(first, Ok("yes")))
+    world.apply(back(world))
+    world.apply(CallProbed("c3", 1, ok("done")))
+
+
+def _what_a_plugin_had_run_is_not_run_again(tally: Tally, *others: Plugin[int]) -> None:
+    asking = RunTool("write", FrozenObject({"path": "a"}))
+    world = session(Asker("after_response", asking), *others, tally=tally)
+    world.apply(hello())
+    begin(world)
+    answer(world, call("read"), call("fix"))
+    world.apply(back(world))
+
+
+CHECK = ToolSpec("check", "can be asked what it has done", effect=EffectClass.CHECKABLE)
+
+
+def _a_plugin_aborts_what_was_just_taken_up_again(
+    tally: Tally, decide: Callable[[World], AnyInput] | None = None
+) -> None:
+    aborts = Scripted({"after_tool": ("abort",)})
+    holder = Holder(frozenset({"keep"}), timeout=1.0)
+    world = session(holder, aborts, Asker("before_tool"), tools=(*TOOLS, CHECK), tally=tally)
+    asked(world, call("check"), call("write"), call("talk"), call("keep"), call("read"))
+    for ask_id in tuple(world.out.live_asks)[:3]:
+        world.apply(AskSettled(ask_id, Ok("yes")))
+    world.apply(ToolReturned("c5", 1, Effect(AskPerson("which?"))))
+    world.apply(back(world, pause=decide is not None))
+    if decide is not None:
+        world.apply(decide(world))
+
+
+def _resume(_: World) -> AnyInput:
+    return ResumeSent()
+
+
+def _approve(world: World) -> AnyInput:
+    return ApproveSent(_held(world))
+
+
+def _reject(world: World) -> AnyInput:
+    return RejectSent(_held(world))
+
+
+def _respond(world: World) -> AnyInput:
+    (question,) = (call.question for call in world.state.waiting_calls if call.question is not None)
+    return RespondSent(question.ref, "that one")
+
+
+def _expire(world: World) -> AnyInput:
+    return TimerFired(f"hold:{_held(world)}")
+
+
+def _nobody_decides_in_time_about_what_has_paused(tally: Tally) -> None:
+    world = session(Holder(frozenset({"write"}), timeout=1.0), tally=tally)
+    asked(world, call("read"), call("write"))
+    world.apply(back(world, pause=True))
+    world.apply(_expire(world))
+
+
 def narrow_paths(tally: Tally) -> None:
     """Go all of them."""
     for either in (False, True):
@@ -67,3 +175,14 @@ def narrow_paths(tally: Tally) -> None:
     _something_goes_on_while_the_next_response_streams(tally).apply(AbortSent(kill_tools="all"))
     _something_goes_on_while_the_next_response_streams(tally).apply(StopSent())
     _something_goes_on_while_the_next_response_streams(tally).apply(TimerFired("call:c3"))
+    for _ in range(20):
+        for begun in (None, False, True):
+            _a_probe_that_nobody_waits_for(tally, begun=begun)
+        _a_probe_at_the_end(tally)
+        _a_compaction_that_nobody_waits_for(tally)
+    _a_plugin_aborts_for_what_a_probe_found(tally)
+    _nobody_decides_in_time_about_what_has_paused(tally)
+    _what_a_plugin_had_run_is_not_run_again(tally)
+    _what_a_plugin_had_run_is_not_run_again(tally, Scripted({"before_tool": ("ask", "abort")}))
+    for decide in (None, _resume, _approve, _reject, _respond, _expire, back):
+        _a_plugin_aborts_what_was_just_taken_up_again(tally, decide)

@@ -2,7 +2,6 @@ from itertools import product
 
 import pytest
 
-from agentrail.core import inputs, sent
 from agentrail.core.effects import EFFECTS, WriteLog
 from agentrail.core.inputs import INPUTS, Arrival
 from agentrail.core.state import Phase, Setup, State
@@ -37,7 +36,7 @@ def test_an_input_has_a_handler_just_if_it_is_legal_somewhere() -> None:
 @pytest.mark.parametrize("phase", Phase)
 def test_an_illegal_input_is_refused_with_the_reason_of_its_row(phase: Phase) -> None:
     state = State("s", Setup(), "model", phase=phase)
-    for kind in (sent.ForkSent, inputs.SessionReturned):
+    for kind in LATER:
         with pytest.raises(IllegalInput) as refused:
             step(state, Arrival(kind(), 0), Recorded(()))
         assert refused.value == IllegalInput(phase.value, kind.__name__, "not before recovery")

@@ -36,6 +36,8 @@ class SessionSpec(Options):
 
     A model of a chain is asked when those before it cannot answer; one with options is a pair: `(name, options)`.
     """
+    name: str = ""
+    """What the specification is called: by it, `open_supervisor(specs=…)` finds the code of a stored session."""
     tools: Sequence[object] = ()
     """Tools: decorated functions, objects with `spec` and `execute`, and MCP servers."""
     plugins: Sequence[Attachable] = ()
@@ -73,7 +75,7 @@ class SessionSpec(Options):
             _check_model(model)
         _check_prices(self.prices)
         _check_flag("inline_tags", self.inline_tags)
-        for name in ("system", "working_dir", "prompt_mode"):
+        for name in ("name", "system", "working_dir", "prompt_mode"):
             _check_text(name, getattr(self, name))
         if "\0" in self.working_dir:
             raise BadSpec("working_dir", "has a NUL character; give the path of a folder")

@@ -5,30 +5,39 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import trio
 
 from agentrail.app.spec import SessionSpec
-from agentrail.errors import BadChoice, NoTrioRun, UnknownChild, WrongType
+from agentrail.errors import BadChoice, NoTrioRun, SessionExists, SessionStored, SpecMissing, UnknownChild, WrongType
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.lazy import LazyModule
 
 if TYPE_CHECKING:
-    from agentrail.app import growing, wiring
+    from agentrail.app import growing, returning, wiring
     from agentrail.app.models import Factory
-    from agentrail.ports.journal import Journal
+    from agentrail.core.inputs import SessionReturned
+    from agentrail.core.state import State
+    from agentrail.ports.journal import Journal, StoredSession
     from agentrail.runtime.children import Service
     from agentrail.runtime.node import Node
+    from agentrail.runtime.parts import Outfit
+    from agentrail.runtime.recovery import Equip
     from agentrail.runtime.reports import ChildView, CrashReport
     from agentrail.runtime.supervisor import Sessions
     from agentrail.values.limits import Limit
 else:  # importing this module costs little; opening a supervisor brings the rest
     wiring = LazyModule("agentrail.app.wiring")
     growing = LazyModule("agentrail.app.growing")
+    returning = LazyModule("agentrail.app.returning")
 
+
+Specs: TypeAlias = Mapping[str, Callable[[], SessionSpec]]
+"""Builds a specification, by its name."""
 
 RESTARTS = ("permanent", "transient", "temporary")
+RECOVERIES = ("continue", "pause")
 SPEC_WANTED = "a `SessionSpec`"
 ID_WANTED = "text, or nothing: then one is made up"
 
@@ -36,9 +45,10 @@ ID_WANTED = "text, or nothing: then one is made up"
 class Supervisor:
     """Starts sessions, services and supervisors, starts them again when they crash, and ends them when it ends."""
 
-    def __init__(self, sessions: Sessions, node: Node) -> None:
+    def __init__(self, sessions: Sessions, node: Node, specs: Specs) -> None:
         self._sessions = sessions
         self._node = node
+        self._specs = specs
 
     async def spawn(
         self,
@@ -51,15 +61,68 @@ class Supervisor:
 
         A `transient` session is started again, from its records, when it has crashed; a `temporary` one is not.
         """
-        if not isinstance(cast("object", spec), SessionSpec):
-            raise WrongType.of("spec", spec, SPEC_WANTED)
+        _check_spec(spec)
         if not isinstance(cast("object", id), str | None):
             raise WrongType.of("id", id, ID_WANTED)
         _check_choice("restart", restart, RESTARTS[1:])
-        spec.check()
         session_id = f"s-{secrets.token_hex(16)}" if id is None else id
         state, outfit = wiring.outfitted(session_id, spec, self._sessions.house.model)
         return await self._sessions.start(self._node, state, outfit, restart)
+
+    async def resume(
+        self,
+        id: str,  # noqa: A002 - what users call it
+        spec: SessionSpec | None = None,
+        *,
+        restart: str = "transient",
+        recovery: str = "continue",
+    ) -> SessionHandle:
+        """Bring a session back from the journal, with what was under way; raise why it cannot.
+
+        Its model, options and figures are those that it had; its code comes from *spec*, or from `specs` by the name
+        that its specification had. With *recovery* `"pause"` an open turn rests until `session.resume()`.
+        """
+        if spec is not None:
+            _check_spec(spec)
+        _check_choice("restart", restart, RESTARTS[1:])
+        _check_choice("recovery", recovery, RECOVERIES)
+        return await self._sessions.resume(self._node, id, self._equip(spec, pause=recovery == "pause"), restart)
+
+    async def open(
+        self,
+        id: str,  # noqa: A002 - what users call it
+        spec: SessionSpec,
+        *,
+        restart: str = "transient",
+        recovery: str = "continue",
+    ) -> SessionHandle:
+        """Return the session of this id: the one that is here, or the stored one, or a new one."""
+        try:
+            return await self.spawn(spec, id, restart=restart)
+        except SessionExists:
+            return self._sessions.handle(id)
+        except SessionStored:
+            return await self.resume(id, spec, restart=restart, recovery=recovery)
+
+    async def stored(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
+        """Return what the journal tells of up to *limit* sessions behind the id *after*, without reading them."""
+        return await self._sessions.stored(after, limit)
+
+    def _equip(self, spec: SessionSpec | None, *, pause: bool) -> Equip:
+        def equip(stored: State, opening: State, records: int) -> tuple[State, Outfit, SessionReturned]:
+            found = self._built(stored) if spec is None else spec
+            return returning.reunited(stored, opening, records, found, self._sessions.house.model, pause=pause)
+
+        return equip
+
+    def _built(self, stored: State) -> SessionSpec:
+        """Return the specification of a stored session, by its name."""
+        build = self._specs.get(stored.setup.spec)
+        if build is None:
+            raise SpecMissing(stored.session_id, stored.setup.spec)
+        spec = build()
+        _check_spec(spec)
+        return spec
 
     async def start_service(
         self,
@@ -92,7 +155,7 @@ class Supervisor:
         policy = growing.policy(strategy, max_restarts, period)
         node, child = growing.supervisor(self._node, name, policy, restart)
         await self._node.start(child)
-        return Supervisor(self._sessions, node)
+        return Supervisor(self._sessions, node, self._specs)
 
     async def stop_child(self, name: str) -> None:
         """Stop a service or a supervisor for good."""
@@ -118,6 +181,12 @@ class Supervisor:
         return tuple(self._sessions.tree.reports)
 
 
+def _check_spec(spec: object) -> None:
+    if not isinstance(spec, SessionSpec):
+        raise WrongType.of("spec", spec, SPEC_WANTED)
+    spec.check()
+
+
 def _check_choice(name: str, found: str, choices: tuple[str, ...]) -> None:
     if found not in choices:
         raise BadChoice.among(name, found, choices)
@@ -135,6 +204,7 @@ async def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     seed: int | None = None,
     gate_width: float | None = None,
     limits: Mapping[str, Limit] | None = None,
+    specs: Specs | None = None,
 ) -> AsyncGenerator[Supervisor, None]:
     """Open a supervisor; leaving the `async with` stops everything under it, the youngest first.
 
@@ -144,7 +214,9 @@ async def open_supervisor(  # noqa: PLR0913 - each is an option of its own
 
     *models* make models by what stands before the colon of a name; *secrets* look up a secret by its name, when it is
     needed, in the environment if not given. *limits* bound what all sessions together ask of a provider, by what stands
-    before the colon, with each key; whoever is over a limit waits, and sessions take turns.
+    before the colon, with each key; whoever is over a limit waits, and sessions take turns. *specs* build the
+    specifications of stored sessions, by their names. With a *journal* of your own, sessions that are here when the
+    supervisor ends are parked in it: `resume` goes on with them, in this process or another.
     """
     if not trio.lowlevel.in_trio_run():
         raise NoTrioRun
@@ -155,7 +227,7 @@ async def open_supervisor(  # noqa: PLR0913 - each is an option of its own
             try:
                 sessions = wiring.wired(roof, policy, journal, models or {}, secrets, seed, gate_width, limits or {})
                 try:
-                    yield Supervisor(sessions, sessions.root)
+                    yield Supervisor(sessions, sessions.root, specs or {})
                 finally:
                     with trio.CancelScope(shield=True):
                         await sessions.close()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from agentrail.core import changing, ending, prompting, requesting, ruling, running, steering, streaming
-from agentrail.core.batch import tell_of_asked
+from agentrail.core.batch import doubt, tell_of_asked
 from agentrail.core.doubts import REPEAT_HINT, is_in_doubt
 from agentrail.core.effects import CarryOut
 from agentrail.core.inputs import AskSettled
@@ -48,11 +48,15 @@ STAGES: Final[Mapping[str, Stage]] = {
     "request": requesting.request,
     "conclude": streaming.conclude,
     "advance_batch": running.advance_batch,
+    "probe": running.probe,
     "change_plugins": changing.change_plugins,
     "turn_over": ending.turn_over,
     "after_aborted_nothing": ending.after_aborted_nothing,
 }
 """What follows without asking anybody."""
+
+AGAIN: Final = "ask_again"
+"""The stage that asks again for a plugin; it goes on with the flow, so that it is called from here."""
 
 OF_ONE_CALL: Final = frozenset({"before_tool", "on_tool_error", "after_tool"})
 """Pipelines of different calls may wait side by side."""
@@ -69,6 +73,9 @@ def drain(w: Work) -> None:
         if due.what in STAGES:
             s.due = s.due[1:]
             STAGES[due.what](w, due.ref)
+        elif due.what == AGAIN:
+            s.due = s.due[1:]
+            ask_again(w, due.ref)
         elif _must_wait(w, due):
             return
         else:
@@ -152,6 +159,29 @@ def _screened(w: Work, asker: str, request: RunTool, ask_id: str) -> RunTool | F
     fits = w.judge.check(request.name, attached.revision, args)
     w.rulings.append(fits)
     return RunTool(request.name, args) if fits.verdict is Verdict.PASS else Failed(fits.reason)
+
+
+def ask_again(w: Work, ask_id: str) -> None:
+    """Do again what a plugin had asked for when the process ended, unless that could do harm."""
+    s = w.s
+    waiting = next((other for other in s.suspended if other.ask_id == ask_id), None)
+    if waiting is None or waiting.pause.request is None:
+        return
+    request: AskRequest | Failed = waiting.pause.request
+    if isinstance(request, RunTool) and waiting.started_at is not None:
+        attached = s.tools.get(request.name)
+        if attached is None or attached.spec.effect not in running.CAN_RUN_AGAIN:
+            answer(w, ask_id, Failed(f"the process ended while the tool ran; {doubt(None)}"))
+            return
+        request = _screened(w, waiting.plugin, request, ask_id)
+    if isinstance(request, Failed):
+        answer(w, ask_id, request)
+        return
+    timer = f"ask:{ask_id}"
+    if waiting.pause.deadline is not None and all(timer != other for other, _ in s.timers):
+        w.set_timer(timer, w.at + int(waiting.pause.deadline * 1000))
+    s.suspended = tuple(other.but(asked=True) if other is waiting else other for other in s.suspended)
+    w.ask(CarryOut(ask_id, waiting.plugin, request, w.context().model))
 
 
 STATUS: Final[Mapping[type[AskAnswer], str]] = {Ok: "ok", Failed: "failed", TimedOut: "timed_out"}

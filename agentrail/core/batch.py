@@ -227,7 +227,8 @@ def drop_suspension(w: Work, suspension: Suspension) -> None:
     """Give up what a plugin asked for; what its pipeline emitted is said."""
     w.s.suspended = tuple(other for other in w.s.suspended if other is not suspension)
     w.clear_timer(f"ask:{suspension.ask_id}")
-    w.ask(CancelAsk(suspension.ask_id))
+    if suspension.asked:
+        w.ask(CancelAsk(suspension.ask_id))
     tell_of_asked(w, suspension, Failed("it was stopped, because nobody waits for it any more"))
     w.emit(AskAnswered(suspension.ask_id, suspension.plugin, "dropped"), *suspension.gathered.emits)
 

@@ -19,6 +19,7 @@ class CallStatus(Enum):
     RULING = "ruling"
     HELD = "held"
     READY = "ready"
+    SETTLING = "settling"
     RUNNING = "running"
     FAILED = "failed"
     ASKING = "asking"
@@ -114,7 +115,9 @@ class Call(Value):
 
 
 WAITS_FOR_PERSON = frozenset({CallStatus.HELD, CallStatus.ASKING})
-TO_START = frozenset({CallStatus.RULING, CallStatus.READY, CallStatus.FAILED})
+HAS_ROOM = frozenset({CallStatus.SETTLING, CallStatus.RUNNING})
+"""Calls that count towards what may run at once."""
+TO_START = frozenset({CallStatus.RULING, CallStatus.READY, CallStatus.SETTLING, CallStatus.FAILED})
 
 
 @value

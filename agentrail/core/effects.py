@@ -68,6 +68,24 @@ class StartCall(Value):
 
 
 @value
+class ProbeCall(Value):
+    """Ask a tool what has become of a call that ran when the process ended."""
+
+    call_id: str
+    """Which call."""
+    attempt: int
+    """Which attempt."""
+    name: str
+    """Which tool."""
+    revision: int
+    """Which form of it."""
+    args: JsonObject
+    """With which arguments it ran."""
+    key: str
+    """Under which key it ran."""
+
+
+@value
 class CancelCalls(Value):
     """Cancel calls that run."""
 
@@ -161,6 +179,7 @@ AnyEffect: TypeAlias = (
     | OpenStream
     | CancelRequest
     | StartCall
+    | ProbeCall
     | CancelCalls
     | SetTimer
     | ClearTimer

@@ -124,7 +124,7 @@ def abort_turn(
 def _closing(w: Work, turn: Turn) -> None:
     w.s.turn = turn
     w.s.phase = Phase.RUNNING
-    w.s.due = ()
+    w.s.due = w.s.paused = ()
     w.next("after_turn")
 
 

@@ -25,9 +25,10 @@ from agentrail.core.sent import (
     WithdrawSent,
 )
 from agentrail.hooks.asks import AskAnswer
+from agentrail.hooks.seats import Seat
 from agentrail.values.messages import Message
 from agentrail.values.stream import NOTHING_YET, Failure, Partial, Response
-from agentrail.values.tools import ToolResult
+from agentrail.values.tools import Probed, ToolResult, ToolSpec
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Value, value
 
@@ -57,7 +58,24 @@ class CrashedTooOften(Value):
 
 @value
 class SessionReturned(Value):
-    """The session came back from its journal."""
+    """The session came back from its journal; its code may be other than it was."""
+
+    records: int
+    """How many records it was rebuilt from."""
+    seats: tuple[Seat, ...]
+    """The row of plugins from now on; those that were there before are all in it."""
+    tools: tuple[ToolSpec, ...] = ()
+    """Tools that are new or have changed."""
+    gone: tuple[str, ...] = ()
+    """Tools that are not there any more."""
+    revision: int = 0
+    """The number of this change of tools."""
+    without: tuple[str, ...] = ()
+    """Plugins whose change waits, and whose code is not there."""
+    lost: tuple[str, ...] = ()
+    """What else was there and is gone, in words."""
+    pause: bool = False
+    """Whether an open turn rests until somebody says how it goes on."""
 
 
 @value
@@ -112,6 +130,8 @@ class ToolReturned(Value):
     """Which attempt."""
     result: ToolResult
     """The answer."""
+    jobs: tuple[str, ...] | None = None
+    """The commands that run in the background now; `None`: as before."""
 
 
 @value
@@ -134,6 +154,18 @@ class ToolStopped(Value):
     """Which call."""
     attempt: int
     """Which attempt."""
+
+
+@value
+class CallProbed(Value):
+    """A tool was asked what has become of a call."""
+
+    call_id: str
+    """Which call."""
+    attempt: int
+    """Which attempt."""
+    found: Probed
+    """What has become of it."""
 
 
 @value
@@ -191,7 +223,7 @@ class HooksWereSlow(Value):
 
 
 StreamInput: TypeAlias = StreamBegan | StreamEnded | StreamCut | StreamStalled
-CallInput: TypeAlias = ToolReturned | ToolRaised | ToolStopped
+CallInput: TypeAlias = ToolReturned | ToolRaised | ToolStopped | CallProbed
 
 AnyInput: TypeAlias = (
     SessionOpened

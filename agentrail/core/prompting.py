@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from agentrail.core.answers import DONE, Accepted
-from agentrail.core.batch import release
+from agentrail.core.batch import drop_suspension, kill, release
 from agentrail.core.effects import ReportStart
-from agentrail.core.ending import TURN_TIMER, end_turn, fail_start
+from agentrail.core.ending import TURN_TIMER, cancel_compaction, end_turn, fail_start
 from agentrail.core.inputs import SessionOpened
 from agentrail.core.sent import PromptSent, WithdrawSent
 from agentrail.core.state import Phase, Prompt, Turn
@@ -93,10 +93,21 @@ def accept(w: Work, parts: tuple[Part, ...]) -> None:
         return
     w.answer = Accepted(prompt.ref, "queued", len(s.queue))
     w.emit(PromptQueued(prompt.ref, prompt.text, len(s.queue)))
-    if s.resting and s.setup.options.on_prompt_while_held == "supersede":
-        for call in s.waiting_calls:
-            release(w, call, "superseded", "superseded by a new message of the user")
-        end_turn(w, "superseded")
+    if s.resting and (s.paused or s.setup.options.on_prompt_while_held == "supersede"):
+        _supersede(w)
+
+
+def _supersede(w: Work) -> None:
+    """End a turn that rests, because the user has said something new."""
+    why = "superseded by a new message of the user"
+    for call in w.s.waiting_calls:
+        release(w, call, "superseded", why)
+    if w.s.paused:
+        for suspension in w.s.suspended:
+            drop_suspension(w, suspension)
+        cancel_compaction(w)
+        kill(w, "killable", why)
+    end_turn(w, "superseded")
 
 
 def on_withdraw(w: Work, sent: WithdrawSent) -> None:

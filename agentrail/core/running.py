@@ -16,11 +16,11 @@ from agentrail.core.batch import (
     stray_of,
     tell_of,
 )
-from agentrail.core.calls import WAITS_FOR_PERSON, Batch, Call, CallStatus, Question, touches_files
+from agentrail.core.calls import HAS_ROOM, WAITS_FOR_PERSON, Batch, Call, CallStatus, Question, touches_files
 from agentrail.core.doubts import clear_up, doubt_about, remember
-from agentrail.core.effects import StartCall
+from agentrail.core.effects import ProbeCall, StartCall
 from agentrail.core.ending import TURN_TIMER, close_batch, end_turn
-from agentrail.core.inputs import ToolRaised, ToolReturned, ToolStopped
+from agentrail.core.inputs import CallProbed, ToolRaised, ToolReturned, ToolStopped
 from agentrail.core.requesting import abort_by
 from agentrail.core.state import Phase
 from agentrail.core.work import Work
@@ -36,6 +36,7 @@ from agentrail.values.events.tools import (
     ToolExecutionEnd,
     ToolExecutionMetrics,
     ToolExecutionStart,
+    ToolUnknown,
 )
 from agentrail.values.messages import Origin, UserMessage
 from agentrail.values.tools import (
@@ -44,10 +45,12 @@ from agentrail.values.tools import (
     Effect,
     EffectClass,
     Err,
+    NotStarted,
     Ok,
     SetTodos,
     ToolEffect,
     ToolResult,
+    Unknown,
     err,
     ok,
 )
@@ -72,10 +75,11 @@ def advance_batch(w: Work, _: str) -> None:
     if not left:
         w.next("after_tool_batch")
     elif all(status in WAITS_FOR_PERSON for status in left):
-        _rest(w)
+        rest(w)
 
 
-def _rest(w: Work) -> None:
+def rest(w: Work) -> None:
+    """Wait for a person: nothing of the turn is under way, and its time stands still."""
     s = w.s
     s.phase = Phase.IDLE
     due = dict(s.timers).get(TURN_TIMER)
@@ -87,7 +91,8 @@ def _rest(w: Work) -> None:
 def wake(w: Work) -> None:
     """Leave the rest: a person has decided something."""
     s = w.s
-    s.phase = Phase.EXECUTING_TOOLS
+    s.phase = Phase.RUNNING if s.batch is None else Phase.EXECUTING_TOOLS
+    s.due, s.paused = (*s.paused, *s.due), ()
     if s.turn is not None and s.turn.deadline_left is not None:
         w.set_timer(TURN_TIMER, w.at + s.turn.deadline_left)
         s.turn = s.turn.but(deadline_left=None)
@@ -96,7 +101,7 @@ def wake(w: Work) -> None:
 def _start_ready(w: Work, batch: Batch) -> None:
     s = w.s
     running = s.running_calls()
-    alone = any(c.status is CallStatus.RUNNING and c.spec is not None and not c.spec.parallel for c in batch.calls)
+    alone = any(c.status in HAS_ROOM and c.spec is not None and not c.spec.parallel for c in batch.calls)
     writers = any(stray.writes and not stray.reported for stray in s.quarantined)
     for call in batch.calls:
         if call.status is not CallStatus.READY or call.spec is None:
@@ -116,7 +121,6 @@ def _start_ready(w: Work, batch: Batch) -> None:
 
 
 def _start(w: Work, call: Call) -> None:
-    s = w.s
     started = call.started_at or w.at
     put(w, call.but(status=CallStatus.RUNNING, started_at=started))
     if call.approved is not None:
@@ -124,8 +128,22 @@ def _start(w: Work, call: Call) -> None:
     w.emit(ToolExecutionStart(call.call_id, call.name, call.args, call.attempt))
     if call.spec is not None:
         w.set_timer(call_timer(call.call_id), w.at + int(call.spec.timeout * 1000))
-    key = f"{s.session_id}/{call.call_id}"
-    w.ask(StartCall(call.call_id, call.attempt, call.name, call.revision, call.args, key))
+    w.ask(StartCall(call.call_id, call.attempt, call.name, call.revision, call.args, _key(w, call)))
+
+
+def _key(w: Work, call: Call) -> str:
+    """Return what stays the same for every attempt of *call*."""
+    return f"{w.s.session_id}/{call.call_id}"
+
+
+def probe(w: Work, call_id: str) -> None:
+    """Ask a tool what has become of a call that ran when the process ended."""
+    call = find(w, call_id)
+    if call is None or call.status is not CallStatus.SETTLING or call.spec is None:
+        return
+    put(w, call.but(status=CallStatus.RUNNING))
+    w.set_timer(call_timer(call_id), w.at + int(call.spec.timeout * 1000))
+    w.ask(ProbeCall(call_id, call.attempt, call.name, call.revision, call.args, _key(w, call)))
 
 
 # What tools answer
@@ -141,6 +159,8 @@ def _running(w: Work, call_id: str, attempt: int) -> Call | None:
 
 def on_returned(w: Work, returned: ToolReturned) -> None:
     """Take a tool's answer, or note the outcome of one that had left its turn."""
+    if returned.jobs is not None:
+        w.s.jobs = returned.jobs
     call = _running(w, returned.call_id, returned.attempt)
     if call is None:
         _closed_late(w, returned.call_id, returned.result, answered=True)
@@ -209,6 +229,30 @@ def on_stopped(w: Work, stopped: ToolStopped) -> None:
     else:
         remember(w, doubt_about(w, call))
         take_answer(w, call, err(f"the call was cancelled; {doubt(call.spec)}"))
+
+
+def on_probed(w: Work, probed: CallProbed) -> None:
+    """Go on with a call whose fate was asked for: it has its answer, it runs, or nobody knows."""
+    call = _running(w, probed.call_id, probed.attempt)
+    if call is None:
+        _closed_late(w, probed.call_id, err("it was interrupted"), answered=False)
+        return
+    match probed.found:
+        case NotStarted():
+            put(w, call.but(status=CallStatus.READY))
+            w.next("advance_batch")
+        case Unknown():
+            give_up(w, call)
+        case Ok() | Err():
+            take_answer(w, call, probed.found)
+
+
+def give_up(w: Work, call: Call) -> None:
+    """Say that nobody knows what a call has done that ran when the process ended."""
+    w.clear_timer(call_timer(call.call_id))
+    w.emit(ToolUnknown(call.call_id, call.name))
+    remember(w, doubt_about(w, call))
+    take_answer(w, call, err(f"the process ended while the call ran; {doubt(call.spec)}"))
 
 
 def begin_on_tool_error(w: Work, call_id: str) -> Hook | None:

@@ -7,7 +7,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, cast
 
-from agentrail.core.calls import WAITS_FOR_PERSON, Batch, Call, CallStatus, Doubt, Stray
+from agentrail.core.calls import HAS_ROOM, WAITS_FOR_PERSON, Batch, Call, Doubt, Stray
 from agentrail.core.options import Options
 from agentrail.hooks.judge import Row
 from agentrail.hooks.records import Hook
@@ -50,6 +50,8 @@ class Setup(Value):
     """How much of a system prompt it has."""
     path: tuple[str, ...] = ()
     """Of a sub-agent: parent session and call, outermost first."""
+    spec: str = ""
+    """What its specification is called."""
 
 
 @value
@@ -175,6 +177,8 @@ class Suspension(Value):
     """What the pipeline has accumulated."""
     started_at: int | None = None
     """When the tool that it asked for started, if it asked for one."""
+    asked: bool = True
+    """Whether it is being asked for; not yet, if the session has just come back."""
 
 
 @value
@@ -259,6 +263,8 @@ class State(Value):
     crashed: str | None = None
     spares: tuple[Spare, ...] = ()
     priced: frozenset[str] = frozenset()
+    paused: tuple[Due, ...] = ()
+    jobs: tuple[str, ...] = ()
 
     @property
     def resting(self) -> bool:
@@ -283,8 +289,8 @@ class State(Value):
         return () if self.batch is None else tuple(c for c in self.batch.calls if c.status in WAITS_FOR_PERSON)
 
     def running_calls(self) -> int:
-        """How many calls run, lingering ones included."""
-        running = 0 if self.batch is None else sum(c.status is CallStatus.RUNNING for c in self.batch.calls)
+        """How many calls run or are about to be probed, lingering ones included."""
+        running = 0 if self.batch is None else sum(c.status in HAS_ROOM for c in self.batch.calls)
         return running + len(self.lingering)
 
 

@@ -20,6 +20,7 @@ from agentrail.core.effects import (
     ClearTimer,
     CloseSession,
     OpenStream,
+    ProbeCall,
     ReportStart,
     SetTimer,
     StartCall,
@@ -29,6 +30,7 @@ from agentrail.core.effects import (
 from agentrail.core.inputs import (
     ActorRestarted,
     AskSettled,
+    CallProbed,
     CompactionEnded,
     CompactionFailed,
     CrashedTooOften,
@@ -104,7 +106,7 @@ def each(inputs: Kinds, rule: Rule) -> Rows:
 
 # Inputs that share rows
 
-LATER: Final = (ForkSent, SessionReturned)
+LATER: Final = (ForkSent,)
 WATCHED: Final = (SuspendSent, ResumeSent, TraceSent)
 CRASHED: Final = (ActorRestarted, CrashedTooOften)
 TALK: Final = (PromptSent, SteerSent)
@@ -112,7 +114,7 @@ DECISIONS: Final = (ApproveSent, RejectSent, RespondSent)
 SETTINGS: Final = (SwitchModelSent, ChangeToolsSent)
 PLUGIN_CHANGES: Final = (UpdatePluginSent, AttachPluginSent, DetachPluginSent)
 STREAM: Final = (StreamBegan, StreamEnded, StreamCut, StreamStalled)
-CALLS: Final = (ToolReturned, ToolRaised, ToolStopped)
+CALLS: Final = (ToolReturned, ToolRaised, ToolStopped, CallProbed)
 COMPACTIONS: Final = (CompactionEnded, CompactionFailed)
 COMMANDS: Final = (
     *(*TALK, AbortSent, *DECISIONS, *SETTINGS, *PLUGIN_CHANGES, CompactSent, WithdrawSent, StopSent, *WATCHED),
@@ -128,11 +130,15 @@ LEAVE: Final = (CancelCalls, CancelAsk)
 END: Final = (CloseSession, CancelCalls, SetTimer, ClearTimer)
 """Ending a session: background work is cancelled too."""
 
+AGAIN: Final = (StartCall, ProbeCall, *LEAVE, *ON)
+"""Going on with what was under way when the process ended."""
+
 # Rules that several phases share
 
 NOTED: Final = "it is noted, and nothing waits for it"
 LATE: Final = "it belongs to something that was cancelled: it changes nothing"
 OPENED: Final = illegal("the session was opened before")
+BACK: Final = "what was under way goes on by what doing it again would mean, or rests; timers are set again"
 
 
 def stays(phase: Phase, why: str, may: Kinds = ()) -> Rule:
@@ -166,7 +172,7 @@ _NEW: Rows = {
         may=(ReportStart, CloseSession, CarryOut, SetTimer),
         why="plugins get their first states; one may refuse, or ask for something first",
     ),
-    **each((*COMMANDS, *CRASHED, *RESULTS), illegal("the session has not been opened")),
+    **each((*COMMANDS, *CRASHED, *RESULTS, SessionReturned), illegal("the session has not been opened")),
 }
 
 _IDLE: Rows = {
@@ -176,7 +182,7 @@ _IDLE: Rows = {
         goes(
             *(IDLE, RUNNING),
             may=ON,
-            why="it starts a turn, unless a plugin refuses it; held calls are superseded, or it queues behind them",
+            why="it starts a turn, unless a plugin refuses it; what rests is superseded, or it queues behind it",
         ),
     ),
     AbortSent: goes(
@@ -186,14 +192,14 @@ _IDLE: Rows = {
     ),
     ApproveSent: goes(
         *(IDLE, RUNNING, EXECUTING),
-        may=(*ON, StartCall),
+        may=AGAIN,
         why="the call goes on behind the plugin that held it; if a later one stops it, the batch may be done",
     ),
     **each(
         (RejectSent, RespondSent),
         goes(
             *(IDLE, RUNNING, EXECUTING),
-            may=ON,
+            may=AGAIN,
             why="the call has its result; with the last one the model goes on, or the turn ends",
         ),
     ),
@@ -203,9 +209,15 @@ _IDLE: Rows = {
         why="the context is compacted at once; not while a turn rests, and not if a plugin skips it",
     ),
     StopSent: goes(ENDED, may=END, why="`session_end` runs and everything under the session ends"),
+    ResumeSent: goes(
+        *(IDLE, RUNNING, EXECUTING),
+        may=AGAIN,
+        why="a turn that rests since the session came back goes on; the actor handles what has waited",
+    ),
+    SessionReturned: goes(*(IDLE, RUNNING, EXECUTING), may=(ReportStart, *AGAIN), why=BACK),
     TimerFired: goes(
         *(IDLE, RUNNING, EXECUTING),
-        may=(*ON, CancelCalls),
+        may=AGAIN,
         why="nobody decided in time about a held call; or background work was too slow to end",
     ),
     AskSettled: stays(IDLE, "nobody waits for it any more; what it used counts"),
@@ -231,6 +243,7 @@ _RUNNING: Rows = {
         may=(CancelRequest, CancelCompaction, CancelAsk, *END, ReportStart),
         why="the turn is aborted first; a session that was starting does not start",
     ),
+    SessionReturned: goes(*(IDLE, RUNNING), may=(ReportStart, *ON), why=BACK),
     StreamBegan: goes(STREAMING, RUNNING, may=(OpenStream,), why="the first chunk came: the deltas are let out"),
     StreamEnded: goes(
         *(IDLE, RUNNING, EXECUTING),
@@ -278,6 +291,9 @@ _STREAMING: Rows = {
     **each(DECISIONS, stays(STREAMING, NOBODY_WAITS)),
     CompactSent: stays(STREAMING, UNTIL_REQUEST),
     StopSent: goes(ENDED, may=(CancelRequest, CancelAsk, *END), why="the turn is aborted first"),
+    SessionReturned: goes(
+        *(STREAMING, IDLE, RUNNING, EXECUTING), may=(ReportStart, StartCall, CancelAsk, *ON), why=BACK
+    ),
     StreamEnded: goes(
         *(STREAMING, IDLE, RUNNING, EXECUTING),
         may=(StartCall, CancelAsk, *ON),
@@ -322,13 +338,19 @@ _EXECUTING: Rows = {
     ),
     CompactSent: stays(EXECUTING, UNTIL_REQUEST),
     StopSent: goes(ENDED, may=(CancelAsk, *END), why="the turn is aborted first, with all its tools"),
+    SessionReturned: goes(*_BATCH_GOES_ON, may=(ReportStart, *AGAIN), why=BACK),
     **each(
-        CALLS,
+        (ToolReturned, ToolRaised, ToolStopped),
         goes(
             *_BATCH_GOES_ON,
             may=(StartCall, *LEAVE, *ON),
             why="the call has its result, or runs again; the next one starts; with the last one the model goes on",
         ),
+    ),
+    CallProbed: goes(
+        *_BATCH_GOES_ON,
+        may=(StartCall, CancelAsk, *ON),
+        why="the call has its result, or runs, or nobody knows; the next one starts",
     ),
     TimerFired: goes(
         *_BATCH_GOES_ON,
@@ -342,7 +364,7 @@ _EXECUTING: Rows = {
 
 _ENDED: Rows = {
     SessionOpened: OPENED,
-    **each((*COMMANDS, *CRASHED), illegal("the session has ended")),
+    **each((*COMMANDS, *CRASHED, SessionReturned), illegal("the session has ended")),
     **each(RESULTS, stays(ENDED, LATE)),
 }
 

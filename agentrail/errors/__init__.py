@@ -74,6 +74,7 @@ from agentrail.errors.refused import (
     TurnAborted,
     WebRefused,
 )
+from agentrail.errors.stored import PluginMismatch, SessionParked, SessionStored, SpecMissing
 from agentrail.errors.usage import (
     BadArguments,
     BadChoice,
@@ -176,6 +177,7 @@ __all__ = [
     "PathRefused",
     "PermanentModelError",
     "PluginExists",
+    "PluginMismatch",
     "PluginRefused",
     "PromptDropped",
     "PromptRejected",
@@ -191,7 +193,10 @@ __all__ = [
     "SessionCrashed",
     "SessionExists",
     "SessionNotAlive",
+    "SessionParked",
     "SessionRefused",
+    "SessionStored",
+    "SpecMissing",
     "StartTooSlow",
     "StateNotStorable",
     "SteeringQueueFull",

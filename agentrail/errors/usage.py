@@ -104,8 +104,7 @@ class SessionExists(UsageError):
     """Two sessions cannot have one id."""
 
     wording = (
-        "cannot spawn `{0}`: the id is taken by a session that is here, or by one that has ended; "
-        "use another id, or `supervisor.session({0!r})`"
+        "cannot start `{0}`: the id is taken by a session that is here; use another id, or `supervisor.session({0!r})`"
     )
 
     def __init__(self, session: str) -> None:

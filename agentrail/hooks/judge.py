@@ -75,6 +75,10 @@ class Judge(Protocol):
         """Ask a plugin, in its new form, for the state to go on with."""
         ...
 
+    def upgrade(self, seat: Seat, state: object) -> Ruling:
+        """Ask a plugin of a new version to bring its stored state forward."""
+        ...
+
     def check(self, tool: str, revision: int, args: JsonObject) -> Ruling:
         """Say whether *args* fit the schema of *tool*."""
         ...
@@ -126,6 +130,10 @@ class Recorded:
     def options(self, seat: Seat, state: object, new: JsonObject) -> Ruling:  # noqa: ARG002 - recorded
         """Return the recorded state."""
         return self._next("on_options")
+
+    def upgrade(self, seat: Seat, state: object) -> Ruling:  # noqa: ARG002 - recorded
+        """Return the recorded state."""
+        return self._next("upgrade")
 
     def check(self, tool: str, revision: int, args: JsonObject) -> Ruling:  # noqa: ARG002 - recorded
         """Return the recorded verdict on the arguments."""

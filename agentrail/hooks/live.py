@@ -26,12 +26,15 @@ from agentrail.hooks.ruling import (
 from agentrail.hooks.seats import Seat
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.plugins import PluginError
-from agentrail.values.json import JsonObject, freeze_object
+from agentrail.values.json import Json, JsonObject, freeze_object
 
 Validator = Callable[[JsonObject], str | None]
 
 MAX_FAILURES: Final = 3
 """Failures of `on_event` after which a plugin hears no more events until the next turn."""
+
+Data = Callable[[object], Json]
+"""Returns a stored state as JSON."""
 
 _Row = Mapping[str, tuple[Entry, ...]]
 
@@ -46,14 +49,24 @@ def no_price(_: str, _options: JsonObject) -> bool:
     return False
 
 
+def as_it_is(state: object) -> Json:
+    """Take a state for its own data: where no process ends, none is of an earlier version."""
+    return cast("Json", state)
+
+
 class Live:
     """Asks plugins and validators; keeps their code by key and revision, and nothing that a session would miss."""
 
-    __slots__ = ("_for", "_has_price", "_plugins", "_row", "_storable", "_validators", "_why_no_model")
+    __slots__ = ("_data", "_for", "_has_price", "_plugins", "_row", "_storable", "_validators", "_why_no_model")
 
     def __init__(
-        self, storable: Storable, why_no_model: ModelCheck = any_model, has_price: PriceCheck = no_price
+        self,
+        storable: Storable,
+        why_no_model: ModelCheck = any_model,
+        has_price: PriceCheck = no_price,
+        data: Data = as_it_is,
     ) -> None:
+        self._data = data
         self._plugins: dict[tuple[str, int], AnyPlugin] = {}
         self._validators: dict[tuple[str, int], Validator] = {}
         self._storable = storable
@@ -174,6 +187,11 @@ class Live:
         """Ask a plugin, in its new form, for the state to go on with."""
         plugin = cast("Plugin[object]", self._plugins[seat.key, seat.revision])
         return self._stateful("on_options", seat, lambda: plugin.on_options(new, state))
+
+    def upgrade(self, seat: Seat, state: object) -> Ruling:
+        """Ask a plugin of a new version to bring its stored state forward."""
+        plugin = cast("Plugin[object]", self._plugins[seat.key, seat.revision])
+        return self._stateful("upgrade", seat, lambda: plugin.upgrade(self._data(state)))
 
     def _stateful(self, hook: str, seat: Seat, call: Callable[[], object]) -> Ruling:
         try:

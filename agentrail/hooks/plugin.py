@@ -7,7 +7,7 @@ remembers is its state, which the session holds, journals and gives back.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import ClassVar, Final, Generic, TypeAlias
+from typing import ClassVar, Final, Generic, TypeAlias, cast, get_args, get_origin
 
 from typing_extensions import TypeVar
 
@@ -233,6 +233,19 @@ class Keyed(Value):
 
 
 Attachable: TypeAlias = AnyPlugin | Keyed
+
+UNKNOWN: Final = object()
+"""The state type of a plugin that does not say it."""
+
+
+def state_type(plugin: AnyPlugin) -> object:
+    """Return the type of the state of *plugin*, as its class says: the `S` of `Plugin[S]`."""
+    for cls in type(plugin).__mro__:
+        for base in cast("tuple[object, ...]", cls.__dict__.get("__orig_bases__", ())):
+            args = get_args(base)
+            if get_origin(base) is Plugin and args:
+                return UNKNOWN if isinstance(args[0], TypeVar) else args[0]
+    return UNKNOWN
 
 
 def implemented(plugin: AnyPlugin) -> frozenset[str]:

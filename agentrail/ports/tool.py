@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import attrs
 
@@ -12,7 +12,7 @@ from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.threads import Threads
 from agentrail.ports.web import Web
 from agentrail.values.json import EMPTY, Json, JsonObject
-from agentrail.values.tools import Todo, ToolResult, ToolSpec
+from agentrail.values.tools import Probed, Todo, ToolResult, ToolSpec
 from agentrail.values.value import Value, value
 
 
@@ -66,6 +66,15 @@ class Tool(Protocol):
 
     async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
         """Do it. Raise `ToolError` to answer `Err`; any other exception is a crash of the call."""
+        ...
+
+
+@runtime_checkable
+class Checkable(Protocol):
+    """A tool that can find out what has become of a call that was interrupted; its effect class is `checkable`."""
+
+    async def probe(self, key: str) -> Probed:
+        """Return the result of the call that ran under the idempotency key *key*, `NotStarted()`, or `Unknown()`."""
         ...
 
 

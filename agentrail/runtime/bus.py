@@ -38,6 +38,7 @@ class Bus:
     """The events of one session."""
 
     __slots__ = (
+        "_before",
         "_buffer",
         "_buffer_size",
         "_last",
@@ -50,7 +51,7 @@ class Bus:
         "session_id",
     )
 
-    def __init__(self, session_id: str, buffer_size: int, read: ReadRecords, place: FindPlace) -> None:
+    def __init__(self, session_id: str, buffer_size: int, read: ReadRecords, place: FindPlace, before: int = 0) -> None:
         self.session_id = session_id
         self.read = read
         self.place = place
@@ -58,6 +59,7 @@ class Bus:
         self.dropped: Cursor | None = None
         self._buffer: list[Envelope] = []
         self._buffer_size = buffer_size
+        self._before = before
         self._last: Envelope | None = None
         self._n = 0
         self._subscriptions: tuple[Subscription, ...] = ()
@@ -65,7 +67,7 @@ class Bus:
     @property
     def cursor(self) -> Cursor:
         """Behind the last event that was published."""
-        return Cursor(self._last.seq if self._last is not None else 0, self._n)
+        return Cursor(self._last.seq if self._last is not None else self._before, self._n)
 
     def publish(self, envelopes: Sequence[Envelope]) -> None:
         """Give durable events to everybody, in order."""
@@ -84,7 +86,7 @@ class Bus:
         self._n += 1
         last = self._last
         if last is None:
-            envelope = Envelope(self.session_id, 0, self._n, at, 0, 0, event)
+            envelope = Envelope(self.session_id, self._before, self._n, at, 0, 0, event)
         else:
             envelope = Envelope(self.session_id, last.seq, self._n, at, last.turn, last.round, event, last.path)
         if self._buffer_size:

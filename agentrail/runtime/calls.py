@@ -8,16 +8,16 @@ from typing import cast
 
 import trio
 
-from agentrail.core.effects import StartCall
-from agentrail.core.inputs import AnyInput, ToolRaised, ToolReturned, ToolStopped
+from agentrail.core.effects import ProbeCall, StartCall
+from agentrail.core.inputs import AnyInput, CallProbed, ToolRaised, ToolReturned, ToolStopped
 from agentrail.errors import ToolError
-from agentrail.ports.tool import Tool, ToolContext
+from agentrail.ports.tool import Checkable, Tool, ToolContext
 from agentrail.runtime.border import contained, described, fit_result, fit_text, mended, traced
 from agentrail.runtime.threads import CallThreads, Threads
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.tools import ToolExecutionUpdate
 from agentrail.values.json import JsonObject
-from agentrail.values.tools import ToolResult, err
+from agentrail.values.tools import Effect, NotStarted, Probed, ToolResult, Unknown, err
 
 log = logging.getLogger("agentrail.tool")
 
@@ -31,6 +31,20 @@ async def execute(tool: Tool, args: JsonObject, ctx: ToolContext) -> ToolResult:
     return fit_result(result)
 
 
+async def probe(tool: Tool, key: str) -> Probed:
+    """Ask *tool* what has become of the call that ran under *key*; an answer that is none is a crash of the probe."""
+    if not isinstance(tool, Checkable):
+        return Unknown()
+    found = cast("object", await tool.probe(key))
+    if isinstance(found, NotStarted | Unknown):
+        return found
+    result = fit_result(found)
+    if isinstance(result, Effect):
+        message = "a probe returned an `Effect` where Ok, Err, NotStarted or Unknown is wanted"
+        raise TypeError(message)
+    return result
+
+
 class RunningCall:
     """A call that runs, or that was cancelled and has not ended yet."""
 
@@ -38,7 +52,7 @@ class RunningCall:
 
     def __init__(
         self,
-        started: StartCall,
+        started: StartCall | ProbeCall,
         tool: Tool,
         threads: Threads,
         whisper: Callable[[Event], None],
@@ -91,16 +105,24 @@ class RunningCall:
             with contained(self._raised):
                 if not self.scope.cancel_called:  # a tool may do much before it first waits
                     with self.scope:
-                        result = await execute(self._tool, started.args, ctx)
-                        self._closing = ToolReturned(started.call_id, started.attempt, result)
+                        self._closing = await self._ended_well(started, ctx)
             if self.scope.cancel_called:
                 await self.threads.wait_ended()
         finally:
             self._ended(self, self._closing)
 
+    async def _ended_well(self, started: StartCall | ProbeCall, ctx: ToolContext) -> AnyInput:
+        if isinstance(started, ProbeCall):
+            return CallProbed(started.call_id, started.attempt, await probe(self._tool, started.key))
+        return ToolReturned(started.call_id, started.attempt, await execute(self._tool, started.args, ctx))
+
     def _raised(self, error: BaseException) -> None:
         """Take note of what the tool raised; a `ToolError` that came out of its nursery is its own `Err` too."""
         started = self._started
+        if isinstance(started, ProbeCall):
+            log.warning("the probe of tool `%s` raised for call %s: %s", self.name, self.call_id, traced(error))
+            self._closing = CallProbed(started.call_id, started.attempt, Unknown())
+            return
         if isinstance(error, ToolError):
             self._closing = ToolReturned(started.call_id, started.attempt, err(mended(str(error))))
             return

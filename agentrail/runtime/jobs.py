@@ -20,6 +20,10 @@ MAX_KEPT: Final = 32
 """Jobs of a session whose output can still be read."""
 
 
+MOST_SHOWN: Final = 100
+"""Characters of a command that are kept, to name it when it is gone."""
+
+
 class BackgroundJob:
     """A command that runs until it ends, is killed, or its session is gone."""
 
@@ -94,6 +98,14 @@ class BackgroundJobs:
     def find(self, job_id: str) -> BackgroundJob | None:
         """Return one of them."""
         return self._jobs.get(job_id)
+
+    def names(self) -> tuple[str, ...]:
+        """Return what runs now, in words: at most a line of each command."""
+        return tuple(
+            f"{job.job_id} `{job.command.partition(chr(10))[0][:MOST_SHOWN]}`"
+            for job in self._jobs.values()
+            if not job.has_ended
+        )
 
     def close(self) -> None:
         """End them all."""

@@ -28,10 +28,11 @@ MAX_REPORTS: Final = 100
 class Tree:
     """What all supervisors of a tree share."""
 
-    __slots__ = ("closing", "house", "reports", "sessions")
+    __slots__ = ("closing", "house", "parks", "reports", "sessions")
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: House, *, parks: bool) -> None:
         self.house = house
+        self.parks = parks
         self.sessions: dict[str, Child] = {}
         self.reports: deque[CrashReport] = deque(maxlen=MAX_REPORTS)
         self.closing = False
@@ -92,7 +93,10 @@ class Node:
         """Stop the children for good, the youngest first."""
         self._stopping = True
         for child in reversed(list(self._children.values())):
-            await self.stop(child)
+            if self.tree.closing and self.tree.parks and isinstance(child.body, SessionBody):
+                await self.park(child)
+            else:
+                await self.stop(child)
         self._over.settle(None)
 
     async def rest(self) -> None:
@@ -311,6 +315,13 @@ class Node:
         await child.body.rest()
         child.scope.cancel()
         await self._wait(child)
+
+    async def park(self, child: Child) -> None:
+        """Let a session go as it is: it can come back from its records, with what was under way."""
+        if isinstance(child.body, SessionBody):
+            child.body.session.parked = True
+        await self._halt(child)
+        self._forget(child, child.error)
 
     async def stop(self, child: Child) -> None:
         """Stop *child* for good: first gently, then by cancelling it; name it if it does not end in time."""

@@ -121,7 +121,7 @@ class Surroundings:
 class Outfit:
     """The code of one session: its plugins, tools and services, where these work, and how tools are checked."""
 
-    __slots__ = ("_revision", "judge", "models", "prices", "services", "sources", "surroundings", "tools", "validator")
+    __slots__ = ("judge", "models", "prices", "revision", "services", "sources", "surroundings", "tools", "validator")
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class Outfit:
         prices: Prices,
         sources: tuple[ToolSource, ...] = (),
     ) -> None:
-        self._revision = 0
+        self.revision = 0
         self.judge = judge
         self.tools = tools
         self.models = models
@@ -146,8 +146,8 @@ class Outfit:
 
     def next_revision(self) -> int:
         """Return a number for a change of plugins or tools; no two changes have the same."""
-        self._revision += 1
-        return self._revision
+        self.revision += 1
+        return self.revision
 
     def keep(self, state: State) -> None:
         """Forget the code of plugins and tools that nothing names any more: each change would leave some behind."""

@@ -12,7 +12,15 @@ import trio
 from agentrail.core import effects
 from agentrail.core.calls import CallStatus
 from agentrail.core.effects import AnyEffect
-from agentrail.core.inputs import AnyInput, CompactionEnded, CompactionFailed, StreamCut, TimerFired, ToolRaised
+from agentrail.core.inputs import (
+    AnyInput,
+    CompactionEnded,
+    CompactionFailed,
+    StreamCut,
+    TimerFired,
+    ToolRaised,
+    ToolReturned,
+)
 from agentrail.core.state import State
 from agentrail.errors import AgentrailError, UnknownTool
 from agentrail.ports.model import Model
@@ -199,8 +207,8 @@ class Performer:
 
     # Tools
 
-    def start_call(self, effect: effects.StartCall) -> None:
-        """Run a tool in a task of its own."""
+    def start_call(self, effect: effects.StartCall | effects.ProbeCall) -> None:
+        """Run a tool in a task of its own, or ask it what has become of a call."""
         tool = self._outfit.tools.get((effect.name, effect.revision))
         if tool is None:
             self._post(ToolRaised(effect.call_id, effect.attempt, f"UnknownTool: `{effect.name}` has no code here"))
@@ -214,7 +222,15 @@ class Performer:
         self._house.calls.remove(call)
         if self._calls.get(call.call_id) is call:
             del self._calls[call.call_id]
+        if isinstance(closing, ToolReturned):
+            closing = self._with_jobs(closing)
         self._post(closing)
+
+    def _with_jobs(self, closing: ToolReturned) -> ToolReturned:
+        """Say which commands run in the background now, if others do than the session knows of."""
+        jobs = self._jobs.names()
+        known = () if self.state is None else self.state.jobs
+        return closing if jobs == known else closing.but(jobs=jobs)
 
     def _context(self, call_id: str, key: str, report: Callable[[str], None], threads: CallThreads) -> ToolContext:
         state = self.state
@@ -331,6 +347,7 @@ _PERFORM: Final[Mapping[type[object], Callable[..., None]]] = {
     effects.OpenStream: Performer.open_stream,
     effects.CancelRequest: Performer.cancel_request,
     effects.StartCall: Performer.start_call,
+    effects.ProbeCall: Performer.start_call,
     effects.CancelCalls: Performer.cancel_calls,
     effects.SetTimer: Performer.set_timer,
     effects.ClearTimer: Performer.clear_timer,

@@ -25,17 +25,17 @@ from agentrail.core.state import Phase, State
 from agentrail.core.step import Step, step
 from agentrail.errors import (
     AgentrailError,
-    CommandConflict,
     Fenced,
     IllegalInput,
     JournalFull,
     PromptDropped,
     SessionCrashed,
     SessionNotAlive,
+    SessionParked,
 )
 from agentrail.ports.journal import Claim, Record
+from agentrail.runtime.answers import Answers
 from agentrail.runtime.bus import Bus
-from agentrail.runtime.digests import digest_of
 from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.parts import House, Outfit
 from agentrail.runtime.performing import Performer
@@ -56,14 +56,14 @@ SLOW_HOOKS = 0.05
 LATE_COMMIT = 0.05
 """Seconds after which an abort that is not durable yet is announced."""
 
-KEPT_ANSWERS = 1000
-"""Answers to command ids that are kept at hand."""
-
 FULL_PAUSE = 1.0
 """Seconds between attempts to write a record that the journal had no space for."""
 
 PAGE = 1000
 """Records that are read at once."""
+
+PARKED = "parked: it can come back from its journal"
+"""Why a session is gone that has not ended."""
 
 TOLD = (ActorRestarted, CrashedTooOften)
 """What the supervisor tells a session, anew each time."""
@@ -92,6 +92,7 @@ class Session:
         "house",
         "mailbox",
         "outfit",
+        "parked",
         "performer",
         "reason",
         "sources",
@@ -101,13 +102,13 @@ class Session:
         "waiters",
     )
 
-    def __init__(self, state: State, claim: Claim, house: House, outfit: Outfit) -> None:
+    def __init__(self, state: State, claim: Claim, house: House, outfit: Outfit, *, returned: bool = False) -> None:
         self.state = state
         self.home = trio.lowlevel.current_trio_token()
         self.house = house
         self.outfit = outfit
         self.mailbox = Mailbox(state.session_id, house.gate)
-        self.bus = Bus(state.session_id, state.setup.options.event_buffer_size, self._read, self._place)
+        self.bus = Bus(state.session_id, state.setup.options.event_buffer_size, self._read, self._place, state.seq)
         self.performer = Performer(self.state.session_id, house, outfit, self.bus, self.post)
         self.sources = Sources()
         self.waiters = Waiters()
@@ -117,15 +118,16 @@ class Session:
         self.traces = Traces()
         self._aborting: Slot[Answer] | None = None
         self.broke: str | None = None
+        self.parked = False
         self._in_hand: Letter | None = None
         self._in_doubt: Step | None = None
         self._left: tuple[Step, Letter, bool] | None = None
-        self._opening: State | None = state
+        self._opening: State | None = None if returned else state
         self._unwritten: list[Record] = []
         self._claim = claim
         self._head: int = claim.head
         self._began: str | None = None
-        self._answers: dict[str, tuple[bytes, Answer]] = {}
+        self._answers = Answers(state.session_id, house.journal)
 
     async def _read(self, after: int, limit: int) -> tuple[Record, ...]:
         return await self.house.journal.read(self.state.session_id, after, limit)
@@ -181,7 +183,7 @@ class Session:
 
     async def _handle(self, letter: Letter) -> None:
         if letter.command is not None:
-            known = await self._known(letter.command, letter.digest)
+            known = await self._answers.known(letter.command, letter.digest)
             if known is not None:
                 if letter.watch is not None and isinstance(known, Accepted):
                     letter.watch(known.ref)
@@ -242,7 +244,7 @@ class Session:
         answer = outcome.answer
         if answer is not None:
             if letter.command is not None:
-                self._remember(letter.command, letter.digest, answer)
+                self._answers.remember(letter.command, letter.digest, answer)
             if letter.watch is not None and isinstance(answer, Accepted):
                 letter.watch(answer.ref)
             letter.settle(answer)
@@ -310,21 +312,6 @@ class Session:
         self.house.timers.set(key, self.house.clock.after(FULL_PAUSE), lambda: slot.settle(None))
         await slot.wait()
 
-    async def _known(self, command: str, digest: bytes) -> Answer | None:
-        """Return the answer to a command that was carried out before, or the refusal of a conflicting one."""
-        known = self._answers.get(command)
-        if known is None:
-            stored = await self.house.journal.answer(self.state.session_id, command)
-            known = None if stored is None else (digest_of(stored.input), stored.answer)
-        if known is None:
-            return None
-        return known[1] if known[0] == digest else Refused(CommandConflict(command))
-
-    def _remember(self, command: str, digest: bytes, answer: Answer) -> None:
-        self._answers[command] = (digest, answer)
-        if len(self._answers) > KEPT_ANSWERS:
-            del self._answers[next(iter(self._answers))]
-
     async def open_sources(self) -> None:
         """Start what supplies tools; return when each source has offered some, or could not."""
         parts = (self.house, self.outfit, self.mailbox, lambda: self.state)
@@ -334,7 +321,7 @@ class Session:
 
     def abort_now(self, kill_tools: str, command: str | None, answer: Slot[Answer]) -> None:
         """Stop what an abort stops, at once; the step, the record and the event follow, and *answer* with them."""
-        if self.reason is not None or command in self._answers:
+        if self.reason is not None or self._answers.has(command):
             return
         self.performer.stop_now(self.state, kill_tools)
         if self._aborting is None or self._aborting.settled:
@@ -376,6 +363,9 @@ class Session:
         if error is not None:
             self.reason = f"crashed: {type(error).__name__}: {error}"
             gone = SessionCrashed(session_id, f"{type(error).__name__}: {error}")
+        elif self.parked and self.state.phase is not Phase.ENDED:
+            self.reason = PARKED
+            gone = SessionParked(session_id)
         else:
             ended = self.state.phase is Phase.ENDED
             self.reason = self.state.stopping or "stopped" if ended else "cancelled: it did not stop in time"

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 
 import trio
 
+from agentrail.core.answers import Answer, Refused
 from agentrail.core.inputs import SessionOpened
 from agentrail.core.state import State
 from agentrail.core.supervising import Ward
-from agentrail.errors import BadId, SessionExists, UnknownSession
-from agentrail.ports.journal import Claim
+from agentrail.errors import BadId, SessionExists, SessionStored, UnknownSession
+from agentrail.ports.journal import Claim, StoredSession
 from agentrail.runtime.children import Child, SessionBody
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.mailbox import Letter
 from agentrail.runtime.node import Node, Tree
 from agentrail.runtime.parts import Outfit
+from agentrail.runtime.recovery import Equip, brought_back
 from agentrail.runtime.session import Session
+from agentrail.runtime.slot import Slot
 
 log = logging.getLogger("agentrail.supervisor")
 
@@ -52,23 +56,10 @@ class Sessions:
     async def start(self, node: Node, state: State, outfit: Outfit, restart: str) -> SessionHandle:
         """Start a session under *node*; if it does not start, nothing of it is left, and the reason is raised."""
         session_id = state.session_id
-        node.check_open(session_id)
-        if not _follows_grammar(session_id):
-            raise BadId(session_id)
-        if session_id in self._starting or session_id in self.tree.sessions:
-            raise SessionExists(session_id)
-        node.check(session_id)
-        self._starting.add(session_id)
-        try:
+        with self._taking(node, session_id):
             session = Session(state, await self._claim(node, session_id), self.house, outfit)
-        finally:
-            self._starting.remove(session_id)
-        handle = self._wrap(session)
-        ward = Ward(session_id, restart, session=True)
-        child = Child(SessionBody(session, handle), ward, state.setup.options.shutdown)
-        self.tree.sessions[session_id] = child
         session.mailbox.post_control(Letter(SessionOpened()))
-        node.adopt(child)
+        handle, child = self._adopted(node, session, restart)
         try:
             error = await session.performer.started.wait()
             if error is None:
@@ -84,14 +75,65 @@ class Sessions:
             raise type(error)(*error.args)
         return handle
 
+    async def resume(self, node: Node, session_id: str, equip: Equip, restart: str) -> SessionHandle:
+        """Bring a session back from the journal; if its code does not fit, it stays there as it is."""
+        with self._taking(node, session_id):
+            session, returned = await brought_back(self.house, session_id, OWNER, equip)
+            node.check(session_id)
+        slot: Slot[Answer] = Slot()
+        session.mailbox.post_control(Letter(returned, slot=slot))
+        handle, child = self._adopted(node, session, restart)
+        try:
+            answer = await slot.wait()
+            if not isinstance(answer, Refused):
+                await session.open_sources()
+                return handle
+        except trio.Cancelled:
+            with trio.CancelScope(shield=True):
+                await node.park(child)
+            raise
+        if child.state != "quarantined":
+            with trio.CancelScope(shield=True):
+                await node.park(child)
+        raise type(answer.error)(*answer.error.args)
+
+    @contextmanager
+    def _taking(self, node: Node, session_id: str) -> Generator[None]:
+        """Hold an id, so that nobody else starts a session under it meanwhile."""
+        node.check_open(session_id)
+        if not _follows_grammar(session_id):
+            raise BadId(session_id)
+        if session_id in self._starting or session_id in self.tree.sessions:
+            raise SessionExists(session_id)
+        node.check(session_id)
+        self._starting.add(session_id)
+        try:
+            yield
+        finally:
+            self._starting.remove(session_id)
+
+    def _adopted(self, node: Node, session: Session, restart: str) -> tuple[SessionHandle, Child]:
+        """Let a session live under *node*."""
+        session_id = session.state.session_id
+        handle = self._wrap(session)
+        ward = Ward(session_id, restart, session=True)
+        child = Child(SessionBody(session, handle), ward, session.state.setup.options.shutdown)
+        self.tree.sessions[session_id] = child
+        node.adopt(child)
+        return handle, child
+
+    async def stored(self, after: str, limit: int) -> tuple[StoredSession, ...]:
+        """Return what the journal tells of its sessions, without reading them."""
+        return await self.house.journal.sessions(after, limit)
+
     async def _claim(self, node: Node, session_id: str) -> Claim:
         """Become the writer of a session that is new; claiming one that exists would stop its owner."""
         journal = self.house.journal
         if await journal.read(session_id, 0, 1):
-            raise SessionExists(session_id)
+            raise SessionStored(session_id)
         claim = await journal.claim(session_id, OWNER)
         if claim.head:
-            raise SessionExists(session_id)
+            raise SessionStored(session_id)
         node.check(session_id)
         return claim
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping
-from typing import Final, TypeVar, cast, get_args, get_origin
+from typing import Final, TypeVar, cast
 
 import attrs
 
@@ -19,7 +19,7 @@ from agentrail.hooks.asks import AskAnswer
 from agentrail.hooks.context import Context
 from agentrail.hooks.matrix import MATRIX
 from agentrail.hooks.pipeline import MAX_ASKS
-from agentrail.hooks.plugin import ON_EVENT, AnyPlugin, Log, Plugin
+from agentrail.hooks.plugin import ON_EVENT, UNKNOWN, AnyPlugin, Log, Plugin, state_type
 from agentrail.hooks.records import Hook
 from agentrail.hooks.seats import options_of
 from agentrail.hooks.wellformed import why_malformed
@@ -59,20 +59,6 @@ class LawBrokenError(AssertionError):
             f"{type(self.plugin).__name__} breaks a law at `{self.where}`: {self.problem}\n\n"
             f"  The law: {self.law} ({LAWS[self.law]}).\n\nThe smallest example, as a test:\n\n{self.example}"
         )
-
-
-UNKNOWN: Final = object()
-"""The state type of a plugin that does not say it."""
-
-
-def state_type(plugin: AnyPlugin) -> object:
-    """Return the type of the state of *plugin*, as its class says: the `S` of `Plugin[S]`."""
-    for cls in type(plugin).__mro__:
-        for base in cast("tuple[object, ...]", cls.__dict__.get("__orig_bases__", ())):
-            args = get_args(base)
-            if get_origin(base) is Plugin and args:
-                return UNKNOWN if isinstance(args[0], TypeVar) else args[0]
-    return UNKNOWN
 
 
 def check_hook(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from agentrail.core.answers import Accepted, Done
 from agentrail.core.calls import WAITS_FOR_PERSON, CallStatus, touches_files
 from agentrail.core.effects import StartCall, StartRequest
-from agentrail.core.inputs import Arrival, CompactionEnded
+from agentrail.core.inputs import Arrival, CallProbed, CompactionEnded
 from agentrail.core.running import CAN_RUN_AGAIN
 from agentrail.core.sent import ApproveSent, PromptSent, SteerSent
 from agentrail.core.state import Phase, State
@@ -33,7 +33,7 @@ from agentrail.values.events.plugins import AskAnswered, AskStarted
 from agentrail.values.events.tools import ToolBlocked
 from agentrail.values.json import canonical
 from agentrail.values.messages import AssistantMessage, Message, why_unfit
-from agentrail.values.tools import EffectClass
+from agentrail.values.tools import EffectClass, NotStarted
 from agentrail.values.usage import Usage
 
 RECORDER = "Recorder"
@@ -62,6 +62,9 @@ class Ledger:
         """Raise `InvariantBrokenError` if *step* broke an invariant; *out* has performed its effects."""
         after = step.state
         self._answered(before, arrival, step)
+        given = arrival.input
+        if isinstance(given, CallProbed) and isinstance(given.found, NotStarted):
+            self.attempts[given.call_id] -= 1
         for effect in step.effects:
             if isinstance(effect, StartCall):
                 self._starts(effect, after)
@@ -206,7 +209,7 @@ class Ledger:
 
 def _starts_all(after: State) -> None:
     batch = after.batch
-    if batch is None or any(call.status is CallStatus.NEW for call in batch.calls):
+    if batch is None or after.paused or any(call.status is CallStatus.NEW for call in batch.calls):
         return
     running = [call.spec for call in batch.calls if call.status is CallStatus.RUNNING and call.spec is not None]
     busy = len(running) + len(after.lingering)
@@ -253,9 +256,12 @@ def _history(before: State, after: State) -> None:
 def _idle(after: State) -> None:
     if after.phase not in (Phase.IDLE, Phase.ENDED):
         return
+    demand(after.request is None and after.taking is None, f"{after.phase} with a request or a prompt in hand")
+    if after.paused:
+        demand(not after.due and after.turn is not None, "what rests since it came back is no turn")
+        return
     demand(not after.due and not after.suspended, f"{after.phase} with something due: {after.due} {after.suspended}")
-    demand(after.request is None and after.compaction is None, f"{after.phase} with something running")
-    demand(after.taking is None, f"{after.phase} with a prompt in hand")
+    demand(after.compaction is None, f"{after.phase} with something running")
     if after.turn is None:
         waits = after.queue or after.steering or after.changes
         demand(not waits and after.batch is None, f"{after.phase} and not settled")
@@ -269,7 +275,8 @@ def _outstanding(after: State, out: Outstanding) -> None:
     demand(dict(after.timers) == out.timers, f"timers {after.timers}, outstanding {out.timers}")
     requests = [after.request.request_id] if after.request is not None else []
     demand(requests == out.live_requests, f"request {requests}, outstanding {out.live_requests}")
-    demand({waiting.ask_id for waiting in after.suspended} == set(out.live_asks), "asks and outstanding ones differ")
+    asks = {waiting.ask_id for waiting in after.suspended if waiting.asked}
+    demand(asks == set(out.live_asks), "asks and outstanding ones differ")
     running = after.compaction is not None and after.compaction.running
     demand(running == bool(out.live_compactions), "compaction and outstanding ones differ")
     calls = [] if after.batch is None else [c.call_id for c in after.batch.calls if c.status is CallStatus.RUNNING]

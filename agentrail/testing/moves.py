@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final, NamedTuple
 
-from agentrail.core.effects import StartCall, StartCompaction
+from agentrail.core.effects import ProbeCall, StartCall, StartCompaction
 from agentrail.core.inputs import (
     ActorRestarted,
     AnyInput,
     AskSettled,
+    CallProbed,
     CompactionEnded,
     CompactionFailed,
     CrashedTooOften,
     HooksWereSlow,
+    SessionReturned,
     StreamBegan,
     StreamCut,
     StreamEnded,
@@ -62,6 +64,7 @@ from agentrail.testing.scenes import TOOLS, draw_plugin
 from agentrail.values.content import Text
 from agentrail.values.json import EMPTY, FrozenObject
 from agentrail.values.stream import NOTHING_YET, Partial
+from agentrail.values.tools import NotStarted, Probed, Unknown, err, ok
 from agentrail.values.value import Value
 
 Teach = Callable[[str, AnyPlugin], Seat]
@@ -140,6 +143,9 @@ def _of_calls(out: Outstanding) -> Iterator[Move]:
             yield Move(BUSY // 3, ToolStopped, partial(_given, ToolStopped(call_id, attempt)))
         else:  # whoever aborts cancels at once, before the abort is heard of here
             yield Move(LATE, ToolStopped, partial(_given, ToolStopped(call_id, attempt)))
+        if isinstance(call.start, ProbeCall):
+            yield Move(BUSY // 2 if call.cancelled else BUSY, CallProbed, partial(_probed, call.start))
+            continue
         yield Move(LATE if call.cancelled else BUSY, ToolReturned, partial(_returned, call.start))
         yield Move(
             LATE if call.cancelled else BUSY // 2, ToolRaised, partial(_given, ToolRaised(call_id, attempt, "Oops"))
@@ -173,6 +179,12 @@ def _stalled(request_id: str, began: bool, choose: Choose) -> AnyInput:
     return StreamStalled(request_id, 30.0, draw_partial(choose, began))
 
 
+def _probed(start: ProbeCall, choose: Choose) -> AnyInput:
+    outcomes: tuple[Probed, ...] = (ok("it was done"), err("it was done in vain"), NotStarted(), Unknown())
+    found = choose.pick(outcomes)
+    return CallProbed(start.call_id, start.attempt, found)
+
+
 def _returned(start: StartCall, choose: Choose) -> AnyInput:
     return ToolReturned(start.call_id, start.attempt, draw_result(choose, start.name))
 
@@ -199,6 +211,8 @@ def calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
     yield Move(1, CompactSent, partial(_given, CompactSent()))
     yield Move(2 if state.queue else 1, WithdrawSent, partial(_withdraw, state))
     yield Move(1, StopSent, partial(_stop, out))
+    if not state.opening:
+        yield Move(2, SessionReturned, partial(_come_back, state))
     for given in OF_THE_ACTOR:
         yield Move(LATE, type(given), partial(_given, given))
 
@@ -270,6 +284,13 @@ def _detach(choose: Choose) -> AnyInput:
 
 def _withdraw(state: State, choose: Choose) -> AnyInput:
     return WithdrawSent(_one_of([prompt.ref for prompt in state.queue], choose))
+
+
+def _come_back(state: State, choose: Choose) -> AnyInput:
+    gone = choose.some(tuple(state.tools), 10)
+    without = choose.some(tuple(change.key for change in state.changes), 30)
+    lost = choose.pick(((), ("the MCP server `files`",)))
+    return SessionReturned(1, state.seats, (), gone, 0, without, lost, choose.percent(40))
 
 
 def _stop(out: Outstanding, choose: Choose) -> AnyInput:

@@ -17,6 +17,7 @@ from agentrail.core.effects import (
     ClearTimer,
     CloseSession,
     OpenStream,
+    ProbeCall,
     ReportStart,
     SetTimer,
     StartCall,
@@ -27,6 +28,7 @@ from agentrail.core.effects import (
 from agentrail.core.inputs import (
     AnyInput,
     AskSettled,
+    CallProbed,
     CompactionEnded,
     CompactionFailed,
     StreamBegan,
@@ -66,7 +68,7 @@ class RequestOut:
 class CallOut:
     """A call that runs."""
 
-    start: StartCall
+    start: StartCall | ProbeCall
     cancelled: bool = False
 
 
@@ -115,7 +117,7 @@ class Outstanding:
     def perform(self, effect: AnyEffect, now: int) -> None:
         """Take note of *effect*; one that makes no sense breaks an invariant."""
         match effect:
-            case StartRequest() | StartCall() | CarryOut() | StartCompaction():
+            case StartRequest() | StartCall() | ProbeCall() | CarryOut() | StartCompaction():
                 self._start(effect)
             case CancelRequest(request_id=name):
                 _cancel(self.requests, name, self.live_requests)
@@ -150,8 +152,8 @@ class Outstanding:
                 self.requests[request_id].began = True
             case StreamEnded(request_id=request_id) | StreamCut(request_id=request_id):
                 del self.requests[request_id]
-            case ToolReturned(call_id=call_id) | ToolRaised(call_id=call_id) | ToolStopped(call_id=call_id):
-                del self.calls[call_id]
+            case ToolReturned() | ToolRaised() | ToolStopped() | CallProbed():
+                del self.calls[given.call_id]
             case AskSettled(ask_id=ask_id):
                 del self.asks[ask_id]
             case CompactionEnded(compaction_id=name) | CompactionFailed(compaction_id=name):
@@ -159,12 +161,12 @@ class Outstanding:
             case _:
                 pass
 
-    def _start(self, effect: StartRequest | StartCall | CarryOut | StartCompaction) -> None:
+    def _start(self, effect: StartRequest | StartCall | ProbeCall | CarryOut | StartCompaction) -> None:
         match effect:
             case StartRequest(request=request):
                 demand(not self.live_requests, "a second request is out")
                 self.requests[request.request_id] = RequestOut(request)
-            case StartCall(call_id=call_id):
+            case StartCall(call_id=call_id) | ProbeCall(call_id=call_id):
                 demand(call_id not in self.calls, f"{effect} starts a call that runs")
                 self.calls[call_id] = CallOut(effect)
             case CarryOut(ask_id=ask_id):

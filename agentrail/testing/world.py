@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.core.inputs import INPUTS, AnyInput, Arrival, SessionOpened, TimerFired
+from agentrail.core.inputs import INPUTS, AnyInput, Arrival, SessionOpened, SessionReturned, TimerFired
 from agentrail.core.sent import ChangeToolsSent, StopSent
 from agentrail.core.state import NO_TOOLS, Attached, Phase, Setup, State
 from agentrail.core.step import Step, step
@@ -143,6 +143,8 @@ class World:
         match given:
             case TimerFired(timer=timer):
                 self._fires(timer)
+            case SessionReturned():
+                self.out = Outstanding()  # the process has ended, and everything with it
             case ChangeToolsSent(attach=attach, revision=revision):
                 for spec in attach:
                     self.judge.tool(spec.name, revision, fits)

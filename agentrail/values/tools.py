@@ -118,6 +118,20 @@ class Effect(Value):
 ToolResult: TypeAlias = Ok | Err | Effect
 
 
+@value
+class NotStarted(Value):
+    """A probe found that the call has done nothing: it may run."""
+
+
+@value
+class Unknown(Value):
+    """A probe could not find out whether the call has done anything."""
+
+
+Probed: TypeAlias = Ok | Err | NotStarted | Unknown
+"""What has become of a call: its result, nothing, or nobody knows."""
+
+
 def ok(content: str | Sequence[Part], details: JsonObject | None = None) -> Ok:
     """Return `Ok` with text or parts."""
     return Ok(as_parts(content), details)

@@ -45,11 +45,14 @@ ON_THE_HANDLE: Final = {
 OPENS: Final = frozenset({"SessionOpened"})
 """What only a new session takes, and all that it takes."""
 
-LATER: Final = frozenset({"ForkSent", "SessionReturned"})
+LATER: Final = frozenset({"ForkSent"})
 """What no session takes before recovery."""
 
 CRASHES: Final = frozenset({"ActorRestarted", "CrashedTooOften"})
 """What a supervisor tells a session that lives."""
+
+RETURNS: Final = frozenset({"SessionReturned"})
+"""What a session hears that has come back."""
 
 FAILURES: Final = (
     "stall: reported",

@@ -9,6 +9,7 @@ from agentrail.core.answers import DONE, Refused
 from agentrail.core.inputs import (
     INPUTS,
     ActorRestarted,
+    CallProbed,
     AnyInput,
     AskSettled,
     CompactionEnded,
@@ -66,11 +67,11 @@ from agentrail.values.events import (
 )
 from agentrail.values.json import EMPTY, FrozenObject
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Response
-from agentrail.values.tools import ToolSpec, ok
+from agentrail.values.tools import ToolSpec, Unknown, ok
 from tests.cells.bench import LOOK, Bench, plug, ruled
 from tests.cells.registry import CALLS, cell, each_of
 from tests.cells.scenes import executing, idle, resting, running, streaming
-from tests.cells.tables import CRASHES, OPENS, STATES
+from tests.cells.tables import CRASHES, OPENS, RETURNS, STATES
 from tests.cells.tables import LATER as LATER_INPUTS
 
 IN: Final[dict[str, Callable[..., Bench]]] = {
@@ -259,7 +260,7 @@ INPUT_EXAMPLES: Final[dict[str, AnyInput]] = {
         TraceSent(),
         ActorRestarted("KeyError: x"),
         CrashedTooOften("KeyError: x"),
-        SessionReturned(),
+        SessionReturned(1, ()),
         StreamBegan("r"),
         StreamEnded("r", Response()),
         StreamCut("r", NOTHING_YET, Failure(FailureKind.PERMANENT, "Gone", "gone")),
@@ -267,6 +268,7 @@ INPUT_EXAMPLES: Final[dict[str, AnyInput]] = {
         ToolReturned("c", 1, ok("late")),
         ToolRaised("c", 1, "late"),
         ToolStopped("c", 1),
+        CallProbed("c", 1, Unknown()),
         TimerFired("retry"),
         AskSettled("ask", Ok(None)),
         CompactionEnded("k", (), 0, "late"),
@@ -341,7 +343,7 @@ def test_no_state_takes_what_has_no_meaning_there(state: str) -> None:
         if state == "new":
             legal = name in OPENS
         else:
-            lives = state != "ended" or not (name.endswith("Sent") or name in CRASHES)
+            lives = state != "ended" or not (name.endswith("Sent") or name in CRASHES | RETURNS)
             legal = lives and name not in OPENS | LATER_INPUTS
         bench = PHASES[state]()
         bench.seat(plug())
@@ -353,7 +355,7 @@ def test_no_state_takes_what_has_no_meaning_there(state: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in INPUT_EXAMPLES if not name.endswith("Sent")])
 def test_an_ended_session_ignores_every_result(name: str) -> None:
-    if name not in OPENS | LATER_INPUTS | CRASHES:
+    if name not in OPENS | LATER_INPUTS | CRASHES | RETURNS:
         _ended().send(INPUT_EXAMPLES[name]).expect_nothing()
 
 

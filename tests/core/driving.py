@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentrail.core.inputs import AnyInput, StreamBegan, StreamEnded
+from agentrail.core.inputs import AnyInput, SessionReturned, StreamBegan, StreamEnded
 from agentrail.core.options import Options
 from agentrail.core.sent import PromptSent
 from agentrail.core.state import Phase, State
@@ -72,6 +72,11 @@ def names(step: Step) -> list[str]:
 def results(state: State) -> list[str]:
     """Return the texts of all results in the history."""
     return [message.text for message in state.history if isinstance(message, ToolMessage)]
+
+
+def back(world: World, *, pause: bool = False) -> SessionReturned:
+    """Return what a session hears when its process has ended and it has come back, with the same code."""
+    return SessionReturned(len(world.records), world.state.seats, pause=pause)
 
 
 def apply_all(world: World, *given: AnyInput) -> list[Step]:

@@ -205,5 +205,5 @@ async def test_of_a_large_command_only_a_digest_is_kept_at_hand(world: World) ->
     assert await session.prompt(text, command="large") == first
     with pytest.raises(CommandConflict):
         await session.prompt(text + "x", command="large")
-    ((digest, answer),) = session._session._answers.values()  # noqa: SLF001 - what is kept there is the point
+    ((digest, answer),) = session._session._answers._kept.values()  # noqa: SLF001 - what is kept there is the point
     assert (len(digest), answer) == (16, first)

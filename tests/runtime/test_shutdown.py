@@ -31,7 +31,7 @@ from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.tools import ToolResult
 from tests.runtime.journals import TestJournal
 from tests.runtime.tools import fake, shielded, slow
-from tests.runtime.world import World, check_records, open_world, settle, spec_of
+from tests.runtime.world import World, check_records, open_world, settle, spec_of, stop_at_the_end
 
 
 def tasks() -> int:
@@ -194,6 +194,7 @@ async def test_the_end_of_the_surrounding_scope_stops_everything_in_order() -> N
     async with trio.open_nursery() as nursery:
         with trio.move_on_after(5) as scope:
             async with open_supervisor(journal=journal) as supervisor:
+                stop_at_the_end(supervisor)
                 for number in range(3):
                     model = ScriptedModel([stall(after=1)])
                     session = await supervisor.spawn(spec_of(model), str(number))
@@ -248,6 +249,7 @@ async def test_a_body_that_spawns_while_it_ends_is_refused() -> None:
             refused.append(type(error))
 
     async with trio.open_nursery() as nursery, open_supervisor(journal=TestJournal(commit=2.0)) as supervisor:
+        stop_at_the_end(supervisor)
         nursery.start_soon(spawn_late, supervisor)
         await supervisor.spawn(spec_of("demo"), "early")
         nursery.start_soon(spawn_late, supervisor)

@@ -11,6 +11,7 @@ from agentrail.errors import (
     SessionCrashed,
     SessionExists,
     SessionRefused,
+    SessionStored,
     StateNotStorable,
     UnknownSession,
 )
@@ -114,7 +115,7 @@ async def test_nor_can_two_under_two_supervisors_that_share_a_journal() -> None:
     journal = TestJournal()
     async with open_world(journal) as world, open_supervisor(journal=journal) as other:
         first = await world.spawn(["fine"], "same")
-        with pytest.raises(SessionExists):
+        with pytest.raises(SessionStored):
             await other.spawn(spec_of("demo"), "same")
         assert (await first.ask("still there?")).text == "fine"
 
@@ -123,7 +124,7 @@ async def test_the_id_of_a_session_that_has_ended_stays_taken(world: World) -> N
     session = await world.spawn([], "once")
     await session.stop()
     await until(lambda: not world.supervisor.sessions())
-    with pytest.raises(SessionExists):
+    with pytest.raises(SessionStored):
         await world.spawn([], "once")
 
 

@@ -99,12 +99,21 @@ async def listen(
             heard.envelopes.append(envelope)
 
 
+def stop_at_the_end(supervisor: Supervisor) -> None:
+    """Let sessions end with the supervisor as they do without a journal: most tests look at the end."""
+    supervisor._sessions.tree.parks = False  # noqa: SLF001 - for users, a journal of their own says it
+
+
 @asynccontextmanager
-async def open_world(journal: Journal | None = None, *, gate_width: float = 8) -> AsyncIterator[World]:
+async def open_world(
+    journal: Journal | None = None, *, gate_width: float = 8, parks: bool = False
+) -> AsyncIterator[World]:
     """Open a supervisor; at the end, every session is held against its records."""
     used = TestJournal() if journal is None else journal
     async with trio.open_nursery() as nursery:
         async with open_supervisor(journal=used, seed=1, gate_width=gate_width) as supervisor:
+            if not parks:
+                stop_at_the_end(supervisor)
             world = World(supervisor, used, nursery)
             yield world
             await settle()

@@ -34,12 +34,14 @@ async def make(path: Path) -> None:
         plugins = (HumanApproval(tools=["note"]), BudgetGuard(max_rounds=100))
         spec = SessionSpec(model=ScriptedModel(script), tools=[note], plugins=plugins, system="Be brief.")
         session = await supervisor.spawn(spec, "sample")
-        await supervisor.spawn(spec, "other")
+        other = await supervisor.spawn(spec, "other")
         (held,) = (await session.ask("go on", command="c1")).held
         await session.approve(held.id, command="c2")
         await session.prompt("and then?")
         await session.abort("enough")
         await session.ask("a long one, please")
+        await other.stop()
+        await session.stop()
     await export_session(journal, "sample", SESSION)
     await journal.close()
 

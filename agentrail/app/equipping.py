@@ -1,0 +1,142 @@
+"""The code of a session, from its specification: what a new one and one that comes back have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from agentrail.app.chain import chain_of, is_model
+from agentrail.app.models import check_options
+from agentrail.app.pricing import PriceList
+from agentrail.app.spec import MODEL_WANTED, SessionSpec
+from agentrail.core.sent import SwitchModelSent
+from agentrail.core.state import Spare
+from agentrail.errors import AgentrailError, BadSpec, ModelExists, ToolExists, WrongType
+from agentrail.hooks.live import Live, Validator
+from agentrail.hooks.pipeline import ModelCheck
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.seats import refuse_twins, unkeyed
+from agentrail.ports.model import Model, ModelChain
+from agentrail.ports.sandbox import Sandbox
+from agentrail.ports.source import ToolSource
+from agentrail.ports.tool import Tool
+from agentrail.ports.web import Web
+from agentrail.runtime.parts import Outfit, Surroundings
+from agentrail.tools import as_tool, validator_for
+from agentrail.values.json import Json, JsonObject
+
+
+def judge_for(own: Mapping[str, Model], known: Callable[[str], Model], prices: PriceList) -> Live:
+    """Return the judge of a session that knows its *own* models and those that are *known* to all."""
+    return Live(_storable, _model_check(own, known), prices.knows, _data)
+
+
+def attachments(spec: SessionSpec) -> list[tuple[str, AnyPlugin]]:
+    """Return the plugins of *spec* with their keys; refuse two of one key."""
+    keyed = [unkeyed(given) for given in spec.plugins]
+    refuse_twins([key for key, _ in keyed])
+    return keyed
+
+
+def surroundings(spec: SessionSpec, working_dir: str) -> Surroundings:
+    """Return where the tools work."""
+    return Surroundings(spec.sandbox, spec.web, working_dir, _local_sandbox, _httpx_web)
+
+
+def _local_sandbox(working_dir: str) -> Sandbox:
+    from agentrail.adapters.sandboxes.local import LocalSandbox  # noqa: PLC0415 - a session without tools needs none
+
+    return LocalSandbox(working_dir)
+
+
+def _httpx_web() -> Web:
+    from agentrail.adapters.web import HttpxWeb  # noqa: PLC0415 - see above
+
+    return HttpxWeb()
+
+
+def tools_of(spec: SessionSpec) -> dict[str, Tool]:
+    """Return the tools of *spec* by name, but for those of sources; refuse two of one name."""
+    tools: dict[str, Tool] = {}
+    for given in spec.tools:
+        if isinstance(given, ToolSource):
+            continue
+        tool = as_tool(given)
+        if tool.spec.name in tools:
+            raise ToolExists(tool.spec.name)
+        tools[tool.spec.name] = tool
+    return tools
+
+
+def sources_of(spec: SessionSpec) -> tuple[ToolSource, ...]:
+    """Return the sources of tools of *spec*, each checked."""
+    found: dict[str, ToolSource] = {}
+    for given in spec.tools:
+        if isinstance(given, ToolSource):
+            given.check()
+            if found.setdefault(given.name, given) is not given:
+                raise BadSpec("tools", f"have two sources called `{given.name}`; give each a `name` of its own")
+    return tuple(found.values())
+
+
+def own_model(outfit: Outfit, model: str | Model) -> str:
+    """Return the name of *model*; one that is an object is the session's own from now on."""
+    if isinstance(model, str):
+        return model
+    if not is_model(model):
+        raise WrongType.of("model", model, MODEL_WANTED)
+    if outfit.models.setdefault(model.name, model) is not model:
+        raise ModelExists(model.name)
+    return model.name
+
+
+def _model_check(own: Mapping[str, Model], known: Callable[[str], Model]) -> ModelCheck:
+    """Return what says why a plugin cannot choose a model with such options; one that it can is made at once."""
+
+    def why_not(name: str, options: JsonObject) -> str | None:
+        try:
+            check_options(own.get(name) or known(name), options)
+        except AgentrailError as error:
+            return str(error)
+        return None
+
+    return why_not
+
+
+def chosen(outfit: Outfit, known: Callable[[str], Model], model: ModelChain, options: JsonObject) -> SwitchModelSent:
+    """Return the choice of a chain, after making sure that there are such models and that they take their options."""
+    links: list[Spare] = []
+    for link, own_options in chain_of(model, options):
+        name = own_model(outfit, link)
+        check_options(outfit.models.get(name) or known(name), own_options)
+        links.append(Spare(name, own_options))
+    if not links:
+        raise WrongType.of("model", model, MODEL_WANTED)
+    first, *spares = links
+    priced = frozenset(link.model for link in links if outfit.prices.knows(link.model, link.options))
+    return SwitchModelSent(first.model, first.options, tuple(spares), priced)
+
+
+def validator(tool: Tool) -> Validator:
+    """Return what checks arguments of *tool*; it is made when the first arguments come."""
+    made: list[Validator] = []
+
+    def check(args: JsonObject) -> str | None:
+        if not made:
+            made.append(validator_for(tool.spec))
+        return made[0](args)
+
+    return check
+
+
+def _data(state: object) -> Json:
+    from agentrail.codec import data_of  # noqa: PLC0415 - only a plugin of a new version needs it
+
+    return data_of(state)
+
+
+def _storable(state: object) -> str | None:
+    if state is None:
+        return None
+    from agentrail.codec import storable  # noqa: PLC0415 - a session whose plugins have no state need not pay for it
+
+    return storable(state)

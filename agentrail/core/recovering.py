@@ -1,0 +1,189 @@
+"""A session that comes back from its journal: what was under way is settled, by what doing it again would mean."""
+
+from __future__ import annotations
+
+from agentrail.core.answers import DONE
+from agentrail.core.batch import GRACE_TIMER, call_timer, doubt, put, tell_of
+from agentrail.core.calls import Call, CallStatus
+from agentrail.core.changing import REPORTS
+from agentrail.core.doubts import remember
+from agentrail.core.effects import ReportStart, SetTimer
+from agentrail.core.ending import RETRY_TIMER
+from agentrail.core.inputs import SessionReturned
+from agentrail.core.running import CAN_RUN_AGAIN, give_up, rest, wake
+from agentrail.core.sent import ResumeSent
+from agentrail.core.state import Attached, Due, Phase
+from agentrail.core.work import Work
+from agentrail.errors import PluginMismatch
+from agentrail.hooks.ruling import Verdict
+from agentrail.hooks.seats import Seat
+from agentrail.values.events.context import CompactEnd
+from agentrail.values.events.life import SessionRecovered
+from agentrail.values.events.plugins import PluginAttached, PluginUpgraded
+from agentrail.values.events.response import Retry
+from agentrail.values.events.tools import ToolAttached, ToolDetached, ToolsUpdated
+from agentrail.values.tools import EffectClass, err
+
+ENDED = "the process ended"
+"""Why something that was under way has come to nothing."""
+
+MAX_RUNS = 3
+"""How often a call is run that each time ends with the process: it may be what ends it."""
+
+
+def on_returned(w: Work, returned: SessionReturned) -> None:
+    """Take up what the journal tells, with the code that there is now; nothing changes if it does not fit."""
+    if not _seat(w, returned.seats):
+        return
+    s = w.s
+    w.answer = DONE
+    w.emit(SessionRecovered(returned.records))
+    for timer, at in s.timers:
+        w.ask(SetTimer(timer, at))
+    _change_tools(w, returned)
+    _drop_changes(w, returned.without)
+    _tell_of_lost(w, returned.lost)
+    _end_strays(w)
+    _settle(w)
+    if not returned.pause:
+        if s.paused:
+            wake(w)
+    elif s.phase is not Phase.IDLE and s.turn is not None and s.turn.ended is None:
+        _pause(w)
+    w.ask(ReportStart())
+
+
+def on_resumed(w: Work, _: ResumeSent) -> None:
+    """Go on with a turn that has rested since the session came back."""
+    w.answer = DONE
+    if w.s.paused:
+        wake(w)
+
+
+# The code that there is now
+
+
+def _seat(w: Work, seats: tuple[Seat, ...]) -> bool:
+    """Let the plugins take their places again; return whether each of them could."""
+    s = w.s
+    before = {seat.key: (seat, state) for seat, state in zip(s.seats, s.plugin_states, strict=True)}
+    states: list[object] = []
+    upgraded: list[PluginUpgraded] = []
+    joined: list[PluginAttached] = []
+    for seat in seats:
+        old, state = before.get(seat.key, (None, None))
+        if old is not None and old.version == seat.version:
+            states.append(state)
+            continue
+        ruling = w.judge.init(seat, w.context) if old is None else w.judge.upgrade(seat, state)
+        w.rulings.append(ruling)
+        if ruling.verdict is not Verdict.PASS:
+            w.refuse(PluginMismatch(s.session_id, seat.key, ruling.reason))
+            return False
+        states.append(ruling.states[0][1])
+        if old is None:
+            joined.append(PluginAttached(seat.key))
+        else:
+            upgraded.append(PluginUpgraded(seat.key, old.version, seat.version))
+    s.seats, s.plugin_states = seats, tuple(states)
+    w.emit(*upgraded, *joined)
+    return True
+
+
+def _change_tools(w: Work, returned: SessionReturned) -> None:
+    """Take the tools that are new or have changed, and let go of those whose code is gone."""
+    if not returned.tools and not returned.gone:
+        return
+    s = w.s
+    left = {name: attached for name, attached in s.tools.items() if name not in returned.gone}
+    left |= {spec.name: Attached(spec, returned.revision) for spec in returned.tools}
+    s.tools = left
+    names = tuple(spec.name for spec in returned.tools)
+    w.emit(*(ToolDetached(name) for name in returned.gone), *(ToolAttached(name) for name in names))
+    w.emit(ToolsUpdated(names, returned.gone))
+
+
+def _drop_changes(w: Work, keys: tuple[str, ...]) -> None:
+    """Report the changes of plugins that cannot be made, because their code is not there any more."""
+    dropped = tuple(change for change in w.s.changes if change.key in keys)
+    if dropped:
+        w.s.changes = tuple(change for change in w.s.changes if change.key not in keys)
+        error = f"{ENDED}, and its code is not there any more"
+        w.emit(*(REPORTS[change.kind](change.key, success=False, error=error) for change in dropped))
+
+
+def _tell_of_lost(w: Work, lost: tuple[str, ...]) -> None:
+    """Name, in the next request, what was there and is gone."""
+    s = w.s
+    gone = (*(f"the command in the background {job}" for job in s.jobs), *lost)
+    s.jobs = ()
+    if gone:
+        s.notices = (*s.notices, f"{ENDED.capitalize()} and was started again. Gone with it: {'; '.join(gone)}.")
+
+
+# What was under way
+
+
+def _end_strays(w: Work) -> None:
+    """Tell of calls that had left their turn; what was cancelled has ended now."""
+    s = w.s
+    lingering, s.lingering, s.quarantined = s.lingering, (), ()
+    w.clear_timer(GRACE_TIMER)
+    for stray in lingering:
+        w.clear_timer(call_timer(stray.call_id))
+        remember(w, stray.doubt)
+        what = doubt(None) if stray.doubt is not None else "its answer is lost"
+        tell_of(w, stray, err(f"{ENDED} while it ran; {what}"))
+
+
+def _settle(w: Work) -> None:
+    """Note what is to be done again; from here on nothing is under way, and nothing has been started."""
+    s = w.s
+    if s.request is not None and s.turn is not None:
+        w.emit(Retry(s.turn.attempt, 0, ENDED, dropped_text=s.phase is Phase.STREAMING))
+        s.request = None
+        s.phase = Phase.RUNNING
+        s.turn = s.turn.but(last_error=ENDED)
+        w.next("request")
+    if s.compaction is not None and s.compaction.running:
+        s.compaction = s.compaction.but(running=False)
+        w.emit(CompactEnd(0, ENDED))
+        w.next("before_compact")
+    for call in () if s.batch is None else s.batch.calls:
+        if call.status is CallStatus.RUNNING:
+            _settle_call(w, call)
+        elif call.status is CallStatus.SETTLING and not s.paused:
+            w.next("probe", call.call_id)
+    if s.phase is Phase.EXECUTING_TOOLS:
+        w.later("advance_batch")
+    if not s.paused:
+        s.suspended = tuple(suspension.but(asked=False) for suspension in s.suspended)
+        for suspension in s.suspended:
+            w.next("ask_again", suspension.ask_id)
+
+
+def _settle_call(w: Work, call: Call) -> None:
+    """Run a call again, ask what has become of it, or say that nobody knows: by what running it again would mean."""
+    attached = w.s.tools.get(call.name)
+    is_there = attached is not None and attached.revision == call.revision
+    effect = EffectClass.UNSAFE if call.spec is None else call.spec.effect
+    if effect in CAN_RUN_AGAIN and call.attempt < MAX_RUNS:
+        w.clear_timer(call_timer(call.call_id))
+        put(w, call.but(status=CallStatus.READY, attempt=call.attempt + 1))
+    elif effect is EffectClass.CHECKABLE and is_there:
+        w.clear_timer(call_timer(call.call_id))
+        put(w, call.but(status=CallStatus.SETTLING))
+        w.next("probe", call.call_id)
+    else:
+        give_up(w, call)
+
+
+def _pause(w: Work) -> None:
+    """Let the open turn rest: what is due waits until somebody says how it goes on."""
+    s = w.s
+    waits = any(timer == RETRY_TIMER for timer, _ in s.timers)
+    w.clear_timer(RETRY_TIMER)
+    for suspension in s.suspended:
+        w.clear_timer(f"ask:{suspension.ask_id}")
+    s.paused, s.due = (*s.due, *((Due("request"),) if waits else ())), ()
+    rest(w)

@@ -1,0 +1,44 @@
+"""What was answered to command ids: a call that is made again gets the answer of then, and nothing happens twice."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentrail.core.answers import Answer, Refused
+from agentrail.errors import CommandConflict
+from agentrail.ports.journal import Journal
+from agentrail.runtime.digests import digest_of
+
+MOST_KEPT: Final = 1000
+"""Answers that are kept at hand; older ones are looked up in the journal."""
+
+
+class Answers:
+    """The answers of one session."""
+
+    __slots__ = ("_journal", "_kept", "_session_id")
+
+    def __init__(self, session_id: str, journal: Journal) -> None:
+        self._session_id = session_id
+        self._journal = journal
+        self._kept: dict[str, tuple[bytes, Answer]] = {}
+
+    def has(self, command: str | None) -> bool:
+        """Whether the answer to *command* is at hand."""
+        return command in self._kept
+
+    async def known(self, command: str, digest: bytes) -> Answer | None:
+        """Return the answer to a command that was carried out before, or the refusal of a conflicting one."""
+        known = self._kept.get(command)
+        if known is None:
+            stored = await self._journal.answer(self._session_id, command)
+            known = None if stored is None else (digest_of(stored.input), stored.answer)
+        if known is None:
+            return None
+        return known[1] if known[0] == digest else Refused(CommandConflict(command))
+
+    def remember(self, command: str, digest: bytes, answer: Answer) -> None:
+        """Keep an answer at hand."""
+        self._kept[command] = (digest, answer)
+        if len(self._kept) > MOST_KEPT:
+            del self._kept[next(iter(self._kept))]

@@ -1,0 +1,402 @@
+"""A session that comes back: what was under way goes on by what doing it again would mean, or is told as unknown."""
+
+import pytest
+from attrs import frozen
+
+from agentrail.core.effects import CarryOut, ProbeCall, ReportStart, SetTimer, StartCall, StartCompaction, StartRequest
+from agentrail.core.inputs import AskSettled, CallProbed, SessionReturned, StreamBegan, StreamCut, ToolReturned
+from agentrail.core.options import Options
+from agentrail.core.sent import (
+    AbortSent,
+    ApproveSent,
+    AttachPluginSent,
+    CompactSent,
+    ResumeSent,
+    StopSent,
+)
+from agentrail.core.state import Phase
+from agentrail.core.step import Step
+from agentrail.errors import PluginMismatch
+from agentrail.hooks.asks import Failed, RunTool
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
+from agentrail.testing.plugins import Asker, Holder
+from agentrail.testing.world import World
+from agentrail.values.events.life import AgentAbort, AgentEnd, PromptQueued, SessionRecovered
+from agentrail.values.events.plugins import AskAnswered, PluginAttached, PluginUpgraded
+from agentrail.values.events.response import RequestStart, Retry
+from agentrail.values.events.tools import ToolExecutionStart, ToolsUpdated, ToolUnknown
+from agentrail.values.json import FrozenObject, Json
+from agentrail.values.stream import NOTHING_YET, Failure, FailureKind
+from agentrail.values.tools import AskPerson, Effect, NotStarted, Unknown, ok
+from tests.core.driving import answer, asked, back, begin, call, ends, events, hello, names, results, session
+
+
+def kinds(step: Step) -> list[str]:
+    return [type(effect).__name__ for effect in step.effects]
+
+
+# A model request
+
+
+def test_a_request_is_sent_again_and_its_partial_text_is_dropped() -> None:
+    world = session()
+    world.apply(hello())
+    begin(world)
+    step = world.apply(back(world))
+    assert events(step) == [
+        SessionRecovered(3),
+        Retry(1, 0, "the process ended", dropped_text=True),
+        RequestStart("r3", "model0", 1, 2),
+    ]
+    (request,) = (effect for effect in step.effects if isinstance(effect, StartRequest))
+    assert [message.text for message in request.request.messages] == ["hello"]
+    assert ReportStart() in step.effects
+    answer(world, text="here")
+    assert world.state.phase is Phase.IDLE
+    assert [message.text for message in world.state.history] == ["hello", "here"]
+
+
+def test_a_back_off_goes_on() -> None:
+    world = session()
+    world.apply(hello())
+    (request_id,) = world.out.live_requests
+    world.apply(StreamCut(request_id, NOTHING_YET, Failure(FailureKind.TRANSIENT, "Overloaded", "later")))
+    timers = world.state.timers
+    step = world.apply(back(world))
+    assert events(step) == [SessionRecovered(3)]
+    assert [SetTimer(name, at) for name, at in timers] == [e for e in step.effects if isinstance(e, SetTimer)]
+    assert world.state.timers == timers
+
+
+def test_a_compaction_is_made_again() -> None:
+    world = session()
+    world.apply(hello())
+    answer(world, text="hello to you")
+    world.apply(CompactSent())
+    step = world.apply(back(world))
+    assert names(step) == ["SessionRecovered", "CompactEnd", "BeforeCompact", "CompactStart"]
+    assert [e for e in step.effects if isinstance(e, StartCompaction)] != []
+
+
+# Calls
+
+
+@pytest.mark.parametrize("name", ["read", "fix"])
+def test_a_call_that_can_run_again_runs_again_under_the_same_key(name: str) -> None:
+    world = session()
+    first = asked(world, call(name))
+    step = world.apply(back(world))
+    (before,) = (effect for effect in first.effects if isinstance(effect, StartCall))
+    (again,) = (effect for effect in step.effects if isinstance(effect, StartCall))
+    assert again == before.but(attempt=2)
+    assert ToolExecutionStart(before.call_id, name, before.args, 2) in events(step)
+
+
+def test_a_call_that_ends_the_process_each_time_is_given_up() -> None:
+    world = session()
+    asked(world, call("read"))
+    world.apply(back(world))
+    world.apply(back(world))
+    step = world.apply(back(world))
+    assert ToolUnknown("c3", "read") in events(step)
+    assert results(world.state) == ["the process ended while the call ran; it only reads, so it can be called again"]
+
+
+def test_an_unsafe_call_is_told_as_unknown_and_does_not_run_again() -> None:
+    world = session()
+    asked(world, call("keep"), call("read"))
+    world.apply(ToolReturned("c4", 1, ok("text")))
+    step = world.apply(back(world))
+    assert ToolUnknown("c3", "keep") in events(step)
+    assert "StartCall" not in kinds(step)
+    assert results(world.state) == [
+        "the process ended while the call ran; it may have taken effect; find out before calling it again",
+        "text",
+    ]
+    assert [doubt.name for doubt in world.state.in_doubt] == ["keep"]
+
+
+def test_the_same_unsafe_call_is_held_for_a_person_afterwards() -> None:
+    world = session()
+    asked(world, call("write"))
+    world.apply(back(world))
+    step = answer(world, call("write"))
+    assert "ApprovalRequired" in names(step)
+    assert "StartCall" not in kinds(step)
+
+
+def probed(found: object) -> tuple[World, Step]:
+    world = session()
+    asked(world, call("solo"))
+    step = world.apply(back(world))
+    (probe,) = (effect for effect in step.effects if isinstance(effect, ProbeCall))
+    assert (probe.call_id, probe.key) == ("c3", "s/c3")
+    return world, world.apply(CallProbed("c3", 1, found))  # type: ignore[arg-type]
+
+
+def test_a_checkable_call_that_was_done_has_its_result() -> None:
+    world, _ = probed(ok("done then"))
+    assert results(world.state) == ["done then"]
+
+
+def test_a_checkable_call_that_had_not_started_runs() -> None:
+    world, step = probed(NotStarted())
+    assert [e.attempt for e in step.effects if isinstance(e, StartCall)] == [1]
+    assert results(world.state) == []
+
+
+def test_a_checkable_call_of_which_nobody_knows_is_unknown() -> None:
+    _, step = probed(Unknown())
+    assert ToolUnknown("c3", "solo") in events(step)
+
+
+def test_a_call_that_was_approved_and_had_not_started_starts() -> None:
+    world = session(Holder(frozenset({"write"})))
+    asked(world, call("solo"), call("write"))
+    (hold,) = (waiting.hold for waiting in world.state.waiting_calls)
+    assert hold is not None
+    world.apply(ApproveSent(hold.approval_id))
+    world.apply(back(world))
+    step = world.apply(CallProbed("c3", 1, ok("done")))
+    assert [e.name for e in step.effects if isinstance(e, StartCall)] == ["write"]
+
+
+def test_a_held_call_is_still_held_and_its_time_goes_on() -> None:
+    world = session(Holder(frozenset({"write"}), timeout=60.0))
+    asked(world, call("write"))
+    before = world.state
+    step = world.apply(back(world))
+    assert events(step) == [SessionRecovered(3)]
+    assert world.state == before.but(seq=before.seq + 1)
+    assert [e for e in step.effects if isinstance(e, SetTimer)] == [SetTimer(*before.timers[0])]
+
+
+def test_a_question_is_still_open() -> None:
+    world = session()
+    asked(world, call("talk"))
+    world.apply(ToolReturned("c3", 1, Effect(AskPerson("which?"))))
+    world.apply(back(world))
+    assert [waiting.question is not None for waiting in world.state.waiting_calls] == [True]
+
+
+def test_a_call_that_went_on_in_the_background_has_only_an_outcome() -> None:
+    world = session()
+    asked(world, call("keep"))
+    world.apply(AbortSent())
+    assert [stray.name for stray in world.state.lingering] == ["keep"]
+    step = world.apply(back(world))
+    assert names(step) == ["SessionRecovered", "ToolExecutionEnd", "ToolExecutionMetrics"]
+    assert world.state.lingering == ()
+    world.apply(hello("and?"))
+    assert "the process ended while it ran; it may have taken effect" in world.state.history[-1].text
+
+
+def test_cancelled_work_that_had_not_ended_is_forgotten() -> None:
+    world = session()
+    asked(world, call("write"))
+    world.apply(AbortSent())
+    assert world.state.quarantined != ()
+    world.apply(back(world))
+    assert (world.state.quarantined, world.state.timers) == ((), ())
+
+
+# Prompts, questions of plugins, what else is gone
+
+
+def test_queued_prompts_are_still_queued() -> None:
+    world = session()
+    world.apply(hello())
+    assert events(world.apply(hello("then"))) == [PromptQueued("p3", "then", 1)]
+    world.apply(back(world))
+    assert [prompt.text for prompt in world.state.queue] == ["then"]
+
+
+def test_what_a_plugin_asks_for_is_asked_for_again() -> None:
+    world = session(Asker("before_request"))
+    world.apply(hello())
+    (ask_id,) = world.out.live_asks
+    step = world.apply(back(world))
+    assert [e.ask_id for e in step.effects if isinstance(e, CarryOut)] == [ask_id]
+    assert world.state.phase is Phase.RUNNING
+
+
+def test_an_unsafe_tool_that_a_plugin_had_run_is_not_run_again() -> None:
+    world = session(Asker("before_request", RunTool("write", FrozenObject({"path": "a"}))))
+    world.apply(hello())
+    step = world.apply(back(world))
+    assert [e for e in step.effects if isinstance(e, CarryOut)] == []
+    (answered,) = (event for event in events(step) if isinstance(event, AskAnswered))
+    assert answered.status == "failed"
+    assert "RequestStart" in names(step)
+
+
+def test_a_safe_tool_that_a_plugin_had_run_is_run_again() -> None:
+    world = session(Asker("before_request", RunTool("read", FrozenObject({"path": "a"}))))
+    world.apply(hello())
+    step = world.apply(back(world))
+    assert [type(e.request) for e in step.effects if isinstance(e, CarryOut)] == [RunTool]
+    assert not any(isinstance(event, AskAnswered) for event in events(step))
+
+
+def test_commands_in_the_background_and_servers_are_named_in_the_next_request() -> None:
+    world = session()
+    asked(world, call("read"))
+    world.apply(ToolReturned("c3", 1, ok("started"), jobs=("job-1 `serve`",)))
+    answer(world, text="it runs")
+    world.apply(back(world).but(lost=("the MCP server `files`",)))
+    assert world.state.jobs == ()
+    world.apply(hello("go on"))
+    assert world.state.history[-1].text == (
+        "The process ended and was started again. Gone with it: "
+        "the command in the background job-1 `serve`; the MCP server `files`."
+    )
+
+
+# The code that there is now
+
+
+@frozen
+class Counting(Plugin[int]):
+    """Counts."""
+
+    def init(self, ctx: Context) -> int:
+        return 7
+
+    def upgrade(self, old: Json) -> int:
+        if not isinstance(old, int) or old > 100:
+            raise ValueError(old)
+        return old * 10
+
+
+def test_a_plugin_of_a_later_version_brings_its_state_forward() -> None:
+    world = session(Counting())
+    seats = tuple(seat.but(version=2) if seat.key == "Counting" else seat for seat in world.state.seats)
+    step = world.apply(back(world).but(seats=seats))
+    assert PluginUpgraded("Counting", 1, 2) in events(step)
+    assert 70 in world.state.plugin_states
+
+
+def test_nothing_changes_if_a_plugin_cannot_bring_its_state_forward() -> None:
+    world = session(Counting())
+    world.state = before = world.state.but(
+        plugin_states=tuple(101 if state == 7 else state for state in world.state.plugin_states)
+    )
+    seats = tuple(seat.but(version=2) if seat.key == "Counting" else seat for seat in before.seats)
+    from agentrail.core.answers import Refused  # noqa: PLC0415
+    from agentrail.core.inputs import Arrival  # noqa: PLC0415
+    from agentrail.core.step import step  # noqa: PLC0415
+
+    done = step(before, Arrival(back(world).but(seats=seats), 2_000_000), world.judge)
+    assert done.answer == Refused(PluginMismatch("s", "Counting", "ValueError: 101"))
+    assert not done.changes(before)
+
+
+def test_a_plugin_that_is_new_joins_in_its_place() -> None:
+    world = session()
+    seat = world.teach("Counting", Counting())
+    step = world.apply(back(world).but(seats=(*world.state.seats, seat)))
+    assert PluginAttached("Counting") in events(step)
+    assert world.state.plugin_states[-1] == 7
+
+
+def test_tools_whose_code_is_gone_are_let_go_and_calls_to_them_are_told_so() -> None:
+    world = session(Holder(frozenset({"write"})))
+    asked(world, call("solo"), call("write"))
+    step = world.apply(back(world).but(gone=("solo", "write")))
+    assert ToolsUpdated((), ("solo", "write")) in events(step)
+    assert ToolUnknown("c3", "solo") in events(step)
+    assert "write" not in world.state.tools
+
+
+def test_a_change_of_a_plugin_whose_code_is_gone_is_dropped() -> None:
+    world = session()
+    world.apply(hello())
+    world.apply(AttachPluginSent(world.teach("Counting", Counting())))
+    step = world.apply(back(world).but(without=("Counting",)))
+    (told,) = (event for event in events(step) if isinstance(event, PluginAttached))
+    assert (told.success, world.state.changes) == (False, ())
+
+
+# At rest until somebody decides
+
+
+def paused() -> World:
+    world = session(options=Options(max_turn_seconds=100.0))
+    asked(world, call("read"), call("keep"))
+    step = world.apply(back(world, pause=True))
+    assert "StartCall" not in kinds(step)
+    assert world.state.phase is Phase.IDLE
+    assert world.state.turn is not None
+    assert dict(world.state.timers) == {}
+    return world
+
+
+def test_a_paused_turn_goes_on_when_it_is_resumed() -> None:
+    world = paused()
+    step = world.apply(ResumeSent())
+    assert [e.name for e in step.effects if isinstance(e, StartCall)] == ["read"]
+    assert dict(world.state.timers).keys() == {"turn", "call:c3"}
+
+
+def test_a_paused_turn_can_be_aborted() -> None:
+    world = paused()
+    step = world.apply(AbortSent())
+    assert any(isinstance(event, AgentAbort) for event in events(step))
+    assert results(world.state) == [
+        "stopped: user; it only reads, so it can be called again",
+        "it ended, but no plugin had passed its result on when the turn was aborted: user",
+    ]
+
+
+def test_a_prompt_supersedes_a_paused_turn_also_if_prompts_queue_behind_held_calls() -> None:
+    world = session(options=Options(on_prompt_while_held="queue"))
+    asked(world, call("read"))
+    world.apply(back(world, pause=True))
+    step = world.apply(hello("rather that"))
+    assert [event.stop_reason for event in events(step) if isinstance(event, AgentEnd)] == ["superseded"]
+    assert world.state.phase is Phase.RUNNING
+
+
+def test_a_paused_turn_is_still_paused_when_it_comes_back_paused_again() -> None:
+    world = paused()
+    rests = world.state.paused
+    world.apply(back(world, pause=True))
+    assert world.state.paused == rests
+    step = world.apply(back(world))
+    assert [e.name for e in step.effects if isinstance(e, StartCall)] == ["read"]
+
+
+def test_a_session_with_a_paused_turn_can_be_stopped() -> None:
+    world = paused()
+    world.apply(StopSent())
+    assert ends(world)
+
+
+def test_a_request_that_had_paused_is_sent_when_it_is_resumed() -> None:
+    world = session()
+    world.apply(hello())
+    step = world.apply(back(world, pause=True))
+    assert "StartRequest" not in kinds(step)
+    assert "StartRequest" in kinds(world.apply(ResumeSent()))
+
+
+def test_a_question_of_a_plugin_that_had_paused_is_asked_when_it_is_resumed() -> None:
+    world = session(Asker("before_request"))
+    world.apply(hello())
+    step = world.apply(back(world, pause=True))
+    assert "CarryOut" not in kinds(step)
+    step = world.apply(ResumeSent())
+    (again,) = (effect for effect in step.effects if isinstance(effect, CarryOut))
+    world.apply(AskSettled(again.ask_id, Failed("no")))
+    (request_id,) = world.out.live_requests
+    world.apply(StreamBegan(request_id))
+    assert world.state.phase is Phase.STREAMING
+
+
+def test_an_idle_session_comes_back_idle() -> None:
+    world = session()
+    before = world.state
+    step = world.apply(SessionReturned(1, before.seats, pause=True))
+    assert (events(step), kinds(step)) == ([SessionRecovered(1)], ["ReportStart"])
+    assert world.state == before.but(seq=before.seq + 1)

@@ -1,0 +1,389 @@
+"""Sessions that come back from a journal in another process: the same journal, another supervisor."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+from attrs import frozen
+
+from agentrail import SessionSpec, open_supervisor
+from agentrail.app.supervisor import Supervisor
+from agentrail.errors import (
+    PluginMismatch,
+    SessionExists,
+    SessionNotAlive,
+    SessionParked,
+    SessionStored,
+    SpecMissing,
+    UnknownModel,
+    UnknownSession,
+)
+from agentrail.hooks.actions import Continue
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
+from agentrail.hooks.records import AfterTurn
+from agentrail.plugins import HumanApproval
+from agentrail.ports.journal import Journal
+from agentrail.ports.tool import ToolContext
+from agentrail.testing import ScriptedModel, call, say, stall
+from agentrail.values.events.envelope import Cursor
+from agentrail.values.events.life import AgentEnd, SessionRecovered
+from agentrail.values.events.plugins import PluginAttached, PluginUpgraded
+from agentrail.values.events.tools import ToolUnknown
+from agentrail.values.json import Json, JsonObject
+from agentrail.values.tools import EffectClass, NotStarted, Ok, Probed, ToolResult, ToolSpec, ok
+from tests.runtime.journals import TestJournal
+from tests.runtime.tools import fake
+from tests.runtime.world import settle, until
+
+
+@frozen
+class Turns(Plugin[int]):
+    """Counts turns."""
+
+    step: int = 1
+
+    def init(self, ctx: Context) -> int:
+        return 0
+
+    def after_turn(self, hook: AfterTurn, state: int, ctx: Context) -> Continue[int]:
+        return Continue(state + self.step)
+
+
+class NewerTurns(Turns):
+    version = 2
+
+    def upgrade(self, old: Json) -> int:
+        if not isinstance(old, int):
+            raise TypeError(old)
+        return old * 100
+
+
+NewerTurns.__name__ = "Turns"
+
+
+@asynccontextmanager
+async def process(journal: Journal) -> AsyncIterator[Supervisor]:
+    """Stand for one life of a process."""
+    async with open_supervisor(journal=journal, seed=1) as supervisor:
+        yield supervisor
+
+
+async def test_a_conversation_goes_on_where_it_was() -> None:
+    journal = TestJournal()
+    spec = SessionSpec(model=ScriptedModel(["hello", "you said hi"]), plugins=[Turns()])
+    async with process(journal) as supervisor:
+        session = await supervisor.spawn(spec, "s")
+        await session.ask("hi")
+        before = session.inspect()
+    with pytest.raises(SessionParked, match=r"`supervisor\.resume\('s', spec\)`"):
+        await session.prompt("anybody there?")
+    async with process(journal) as supervisor:
+        again = await supervisor.resume("s", spec)
+        assert [message.text for message in again.messages()] == ["hi", "hello"]
+        assert again.inspect().plugin_states == before.plugin_states == (1,)
+        async with again.subscribe(since=Cursor(before.seq)) as events:
+            first = await anext(aiter(events))
+        assert (await again.ask("what did I say?")).text == "you said hi"
+    assert (first.seq, type(first.event)) == (before.seq + 1, SessionRecovered)
+
+
+async def test_a_subscriber_goes_on_behind_what_it_had_heard() -> None:
+    journal = TestJournal()
+    spec = SessionSpec(model=ScriptedModel(["one", "two"]))
+    heard: list[int] = []
+    async with process(journal) as supervisor:
+        session = await supervisor.spawn(spec, "s")
+        async with session.subscribe(since=0) as events:
+            await session.ask("hi")
+            async for envelope in events:
+                heard.append(envelope.seq)
+                if isinstance(envelope.event, AgentEnd):
+                    break
+    async with process(journal) as supervisor:
+        again = await supervisor.resume("s", spec)
+        await again.ask("and")
+        async with again.subscribe(since=Cursor(heard[-1])) as events:
+            async for envelope in events:
+                if envelope.n == 0:
+                    heard.append(envelope.seq)
+                if isinstance(envelope.event, AgentEnd):
+                    break
+    assert sorted(set(heard)) == list(range(1, heard[-1] + 1))
+
+
+async def test_a_turn_that_was_open_goes_on_by_itself() -> None:
+    journal = TestJournal()
+    async with process(journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel([stall(after=2)])), "s")
+        await session.prompt("hi")
+        await trio.sleep(1)
+    async with process(journal) as supervisor:
+        again = await supervisor.resume("s", SessionSpec(model=ScriptedModel(["here I am"])))
+        await until(lambda: again.inspect().turn is None)
+        assert [message.text for message in again.messages()] == ["hi", "here I am"]
+
+
+async def test_a_turn_rests_if_that_is_wanted() -> None:
+    journal = TestJournal()
+    async with process(journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel([stall(after=2)])), "s")
+        await session.prompt("hi")
+        await trio.sleep(1)
+    async with process(journal) as supervisor:
+        again = await supervisor.resume("s", SessionSpec(model=ScriptedModel(["here I am"])), recovery="pause")
+        await settle()
+        assert again.inspect().resting
+        await again.resume()
+        await until(lambda: again.inspect().turn is None)
+        assert [message.text for message in again.messages()] == ["hi", "here I am"]
+
+
+class Witnessed:
+    """A tool that notes each run, and then hangs the first time."""
+
+    def __init__(self, effect: EffectClass, found: Probed | None = None) -> None:
+        self.spec = ToolSpec("work", "works", effect=effect)
+        self._found = found
+        self.runs: list[str] = []
+
+    async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
+        self.runs.append(ctx.idempotency_key)
+        if len(self.runs) == 1:
+            await trio.sleep_forever()
+        return ok("worked")
+
+    async def probe(self, key: str) -> Probed:
+        self.runs.append(f"probed {key}")
+        await trio.lowlevel.checkpoint()
+        assert self._found is not None
+        return self._found
+
+
+async def over_two_lives(tool: Witnessed) -> tuple[list[str], list[str]]:
+    """Let a call to *tool* run when the process ends; return the results, and the kinds of what is told."""
+    journal = TestJournal()
+    async with process(journal) as supervisor:
+        spec = SessionSpec(model=ScriptedModel([say(calls=[call("work")])]), tools=[tool])
+        session = await supervisor.spawn(spec, "s")
+        await session.prompt("hi")
+        await trio.sleep(1)
+    async with process(journal) as supervisor:
+        spec = SessionSpec(model=ScriptedModel(["fine"]), tools=[tool])
+        again = await supervisor.resume("s", spec)
+        await until(lambda: again.inspect().turn is None)
+        told = [type(e.event).__name__ for record in await journal.read("s", 0, 1000) for e in record.events]
+        return [message.text for message in again.messages() if hasattr(message, "call_id")], told
+
+
+@pytest.mark.parametrize("effect", [EffectClass.PURE, EffectClass.IDEMPOTENT])
+async def test_a_tool_that_can_run_again_does_so_under_the_same_key(effect: EffectClass) -> None:
+    tool = Witnessed(effect)
+    results, _ = await over_two_lives(tool)
+    assert results == ["worked"]
+    assert tool.runs == ["s/c3", "s/c3"]
+
+
+async def test_an_unsafe_tool_never_runs_twice() -> None:
+    tool = Witnessed(EffectClass.UNSAFE)
+    results, told = await over_two_lives(tool)
+    assert tool.runs == ["s/c3"]
+    assert ToolUnknown.__name__ in told
+    assert results == [
+        "the process ended while the call ran; it may have taken effect; find out before calling it again"
+    ]
+
+
+async def test_a_checkable_tool_is_asked() -> None:
+    tool = Witnessed(EffectClass.CHECKABLE, ok("it had worked"))
+    results, _ = await over_two_lives(tool)
+    assert (results, tool.runs) == (["it had worked"], ["s/c3", "probed s/c3"])
+
+
+async def test_a_checkable_tool_that_had_not_started_runs() -> None:
+    tool = Witnessed(EffectClass.CHECKABLE, NotStarted())
+    results, _ = await over_two_lives(tool)
+    assert (results, tool.runs) == (["worked"], ["s/c3", "probed s/c3", "s/c3"])
+
+
+async def test_a_probe_that_breaks_knows_nothing() -> None:
+    tool = Witnessed(EffectClass.CHECKABLE)
+    results, told = await over_two_lives(tool)
+    assert ToolUnknown.__name__ in told
+    assert "it may have taken effect; check before" in results[0]
+
+
+async def test_an_approval_that_waits_outlives_the_process() -> None:
+    journal = TestJournal()
+
+    async def write(_args: JsonObject, _ctx: ToolContext) -> Ok:  # noqa: ASYNC124
+        return ok("written")
+
+    def spec(*script: object) -> SessionSpec:
+        return SessionSpec(
+            model=ScriptedModel(list(script)),  # type: ignore[arg-type]
+            tools=[fake("write", write)],
+            plugins=[HumanApproval(tools=frozenset({"write"}))],
+        )
+
+    async with process(journal) as supervisor:
+        session = await supervisor.spawn(spec(say(calls=[call("write")])), "s")
+        reply = await session.ask("write it")
+        (held,) = reply.held
+    async with process(journal) as supervisor:
+        again = await supervisor.resume("s", spec("it is written"))
+        assert [waiting.id for waiting in again.status().held] == [held.id]
+        await again.approve(held.id)
+        await until(lambda: again.inspect().turn is None)
+        assert [message.text for message in again.messages()][-2:] == ["written", "it is written"]
+
+
+async def test_an_answer_to_a_command_outlives_the_process() -> None:
+    journal = TestJournal()
+    spec = SessionSpec(model=ScriptedModel(["one", "two"]))
+    async with process(journal) as supervisor:
+        session = await supervisor.spawn(spec, "s")
+        accepted = await session.prompt("hi", command="c-1")
+        await until(lambda: session.inspect().turns == 1 and session.inspect().turn is None)
+    async with process(journal) as supervisor:
+        again = await supervisor.resume("s", spec)
+        assert await again.prompt("hi", command="c-1") == accepted
+        assert again.inspect().turns == 1
+
+
+# What does not fit
+
+
+async def test_a_stored_id_is_not_spawned_anew() -> None:
+    journal = TestJournal()
+    spec = SessionSpec(model=ScriptedModel(["one", "two"]))
+    async with process(journal) as supervisor:
+        await (await supervisor.spawn(spec, "s")).ask("hi")
+    async with process(journal) as supervisor:
+        with pytest.raises(SessionStored, match=r"supervisor\.resume\('s', spec\)"):
+            await supervisor.spawn(spec, "s")
+        opened = await supervisor.open("s", spec)
+        assert await supervisor.open("s", spec) is opened
+        with pytest.raises(SessionExists):
+            await supervisor.resume("s", spec)
+        assert (await supervisor.open("new", SessionSpec(model="demo"))).id == "new"
+        assert [stored.session_id for stored in await supervisor.stored()] == ["new", "s"]
+
+
+async def test_an_unknown_one_cannot_come_back() -> None:
+    async with process(TestJournal()) as supervisor:
+        with pytest.raises(UnknownSession):
+            await supervisor.resume("nobody", SessionSpec(model="demo"))
+        assert await supervisor.stored() == ()
+
+
+async def test_one_that_has_ended_cannot_come_back() -> None:
+    journal = TestJournal()
+    async with process(journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model="demo"), "s")
+        await session.stop("enough")
+        await until(lambda: not supervisor.sessions())
+        with pytest.raises(SessionNotAlive, match="enough"):
+            await supervisor.resume("s", SessionSpec(model="demo"))
+
+
+async def test_a_plugin_that_is_missing_leaves_the_session_as_it_is() -> None:
+    journal = TestJournal()
+    spec = SessionSpec(model=ScriptedModel(["one", "two"]), plugins=[Turns()])
+    async with process(journal) as supervisor:
+        await (await supervisor.spawn(spec, "s")).ask("hi")
+        head = (await supervisor.stored())[0].head
+    async with process(journal) as supervisor:
+        with pytest.raises(PluginMismatch, match="`Turns`: it is not in the specification"):
+            await supervisor.resume("s", SessionSpec(model=ScriptedModel([])))
+        assert (await supervisor.stored())[0].head == head
+        assert (await (await supervisor.resume("s", spec)).ask("and")).text == "two"
+
+
+async def test_a_plugin_brings_its_state_forward_but_never_back() -> None:
+    journal = TestJournal()
+    async with process(journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["one"]), plugins=[Turns()]), "s")
+        await session.ask("hi")
+    newer = SessionSpec(model=ScriptedModel(["two"]), plugins=[NewerTurns()])
+    async with process(journal) as supervisor:
+        again = await supervisor.resume("s", newer)
+        assert again.inspect().plugin_states == (100,)
+        records = await journal.read("s", 0, 1000)
+        assert PluginUpgraded("Turns", 1, 2) in [envelope.event for envelope in records[-1].events]
+    async with process(journal) as supervisor:
+        with pytest.raises(PluginMismatch, match="version 2, and the code is version 1"):
+            await supervisor.resume("s", SessionSpec(model=ScriptedModel([]), plugins=[Turns()]))
+
+
+async def test_options_that_were_updated_stay_updated() -> None:
+    journal = TestJournal()
+    spec = SessionSpec(model=ScriptedModel(["one", "two"]), plugins=[Turns()])
+    async with process(journal) as supervisor:
+        session = await supervisor.spawn(spec, "s")
+        await session.update_plugin(Turns, step=5)
+        await session.ask("hi")
+    async with process(journal) as supervisor:
+        again = await supervisor.resume("s", spec)
+        await again.ask("and")
+        assert again.inspect().plugin_states == (10,)
+
+
+async def test_what_the_specification_has_more_joins_the_session() -> None:
+    journal = TestJournal()
+
+    async def look(_args: JsonObject, _ctx: ToolContext) -> Ok:  # noqa: ASYNC124
+        return ok("seen")
+
+    spec = SessionSpec(model=ScriptedModel(["one", say(calls=[call("look")]), "two"]))
+    async with process(journal) as supervisor:
+        await (await supervisor.spawn(spec, "s")).ask("hi")
+    async with process(journal) as supervisor:
+        again = await supervisor.resume("s", spec.but(plugins=[Turns()], tools=[fake("look", look)]))
+        assert PluginAttached("Turns") in [
+            envelope.event for record in await journal.read("s", 0, 1000) for envelope in record.events
+        ]
+        assert (await again.ask("look")).text == "two"
+        assert again.inspect().plugin_states == (1,)
+
+
+async def test_what_was_let_go_stays_gone() -> None:
+    journal = TestJournal()
+
+    async def look(_args: JsonObject, _ctx: ToolContext) -> Ok:  # noqa: ASYNC124
+        return ok("seen")
+
+    spec = SessionSpec(model=ScriptedModel(["one"]), plugins=[Turns()], tools=[fake("look", look)])
+    async with process(journal) as supervisor:
+        session = await supervisor.spawn(spec, "s")
+        await session.detach_plugin(Turns)
+        await session.detach_tools("look")
+    async with process(journal) as supervisor:
+        again = await supervisor.resume("s", spec)
+        assert (again.inspect().seats, dict(again.inspect().tools)) == ((), {})
+
+
+async def test_a_model_that_is_not_there_any_more_is_named() -> None:
+    journal = TestJournal()
+    async with process(journal) as supervisor:
+        await supervisor.spawn(SessionSpec(model=ScriptedModel(["one"], name="special")), "s")
+    async with process(journal) as supervisor:
+        with pytest.raises(UnknownModel, match="special"):
+            await supervisor.resume("s", SessionSpec(model="demo"))
+
+
+async def test_code_is_found_by_the_name_of_the_specification() -> None:
+    journal = TestJournal()
+
+    def build() -> SessionSpec:
+        return SessionSpec(model=ScriptedModel(["one", "two"]), name="helper")
+
+    async with open_supervisor(journal=journal, specs={"helper": build}) as supervisor:
+        await (await supervisor.spawn(build(), "s")).ask("hi")
+    async with open_supervisor(journal=journal, specs={"helper": build}) as supervisor:
+        again = await supervisor.resume("s")
+        assert (await again.ask("and")).text == "one"
+    async with process(journal) as supervisor:
+        with pytest.raises(SpecMissing, match="'helper'"):
+            await supervisor.resume("s")
