@@ -31,6 +31,9 @@ from agentrail.values.value import Value, value
 SHOWN: Final = 500
 """Characters of what a provider says that an error repeats."""
 
+BEGINNING: Final = 100
+"""Characters of a document that stands where a stream should."""
+
 ErrorClass: TypeAlias = type[ModelError]
 
 OK, MOVED, REFUSED, FAILED = 200, 300, 400, 500
@@ -104,9 +107,9 @@ def reported(found: object, faults: Faults) -> Reported:
         return Reported()
     inner = cast("Mapping[str, object]", error)
     types = tuple(str(inner[field]) for field in faults.fields if isinstance(inner.get(field), str | int))
-    said = inner.get("message")
+    said = inner.get("message") or inner.get("detail")
     reasons, wait = _details(inner.get("details"))
-    return Reported((*reasons, *types), said if isinstance(said, str) else "", wait)
+    return Reported((*reasons, *types), said if isinstance(said, str) else json.dumps(said) if said else "", wait)
 
 
 def _details(found: object) -> tuple[tuple[str, ...], float | None]:
@@ -152,10 +155,14 @@ def by_status(status: int) -> ErrorClass:
 def error_of_body(faults: Faults, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
     """Return the error of an answer that is no stream."""
     said = body.decode("utf-8", "replace").strip()
+    if MOVED <= status < REFUSED and "location" in headers:
+        said = f"it leads to {headers['location']}"
     try:
         found: object = json.loads(said)
     except (ValueError, RecursionError):
         found = {"message": said[:SHOWN]}
+    if said and status < MOVED and not _is_error(found):
+        found = {"message": f"it is no stream, but begins with {said[:BEGINNING]}"}
     return error_of(faults, found, status, headers)
 
 

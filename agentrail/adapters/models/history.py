@@ -5,6 +5,7 @@ Whatever the history holds, the turns that come out of it
 * give each call exactly one result, in the next turn of the user, in the order of the calls: one that is missing is
   made up, and one without a call is left out;
 * have ids of calls that are unique and that the provider takes: its own where it made them, else the session's;
+* have names of calls that the provider takes, whatever a model made up;
 * hold thoughts only where this very provider sealed them: a signature of another one is worth nothing, and the
   thoughts of another model are not this one's words;
 * hold no empty text.
@@ -31,6 +32,15 @@ NO_OUTPUT: Final = "(no output)"
 
 ANY_ID: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """Ids of calls that every provider takes."""
+
+ANY_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+"""Names of tools that some provider takes, so that there may be such a tool."""
+
+SHORT: Final = 64
+"""Characters of a name that every provider takes."""
+
+NO_NAME: Final = "unnamed"
+"""What a call without a name is called."""
 
 
 @value
@@ -105,6 +115,13 @@ def plain(parts: Iterable[Part]) -> tuple[Part, ...]:
     return tuple(part for part in found if not (isinstance(part, Text) and not part.text.strip()))
 
 
+def _fit(call: ToolCall) -> ToolCall:
+    """Return *call* with a name that every provider takes: models make up others, which then stand in the history."""
+    if ANY_NAME.fullmatch(call.name):
+        return call
+    return call.but(name=re.sub(r"[^a-zA-Z0-9_-]", "_", call.name)[:SHORT] or NO_NAME)
+
+
 class _Projection:
     """The turns so far, and what the last one of the model still waits for."""
 
@@ -138,7 +155,7 @@ class _Projection:
         for asked in self._waiting:
             if asked.call.call_id == message.call_id and asked.wire_id not in self._results:
                 parts = plain(message.parts) or (Text(NO_OUTPUT),)
-                self._results[asked.wire_id] = Result(asked.wire_id, message.name, parts, message.is_error)
+                self._results[asked.wire_id] = Result(asked.wire_id, asked.call.name, parts, message.is_error)
                 return
 
     def _settle(self) -> None:
@@ -164,7 +181,7 @@ class _Projection:
     def _answer(self, message: AssistantMessage) -> None:
         own = message.model.partition(":")[0] == self._provider
         parts = tuple(part for part in message.parts if self._is_said(part, own=own))
-        asked = tuple(Asked(self._wire_id(call, own=own), call) for call in message.calls)
+        asked = tuple(Asked(self._wire_id(call, own=own), _fit(call)) for call in message.calls)
         if not asked and not any(isinstance(part, Text) for part in parts):
             return
         if not self._turns:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import zlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final
@@ -24,6 +25,7 @@ from agentrail.errors import (
     ModelError,
     NoFirstByte,
     NoNextByte,
+    PermanentModelError,
     StreamEndedEarly,
     StreamGarbled,
     WrongEndpoint,
@@ -47,6 +49,9 @@ CLOSING: Final = 1.0
 """Seconds that closing a connection may take."""
 
 OK: Final = range(200, 300)
+
+ANY_ZLIB: Final = 32 + zlib.MAX_WBITS
+"""What makes zlib see for itself whether it is gzip or deflate."""
 
 LOGGED: Final = 5
 """What httpx logs of an answer: method, address, version, status and, last, the server's own words."""
@@ -129,7 +134,12 @@ class Http:
         Raises what is said in `agentrail.errors.models`; an answer that is no stream is returned, whatever it says.
         """
         async with self._limiter:
-            return await Exchange(self.client, post, heard).run()
+            try:
+                client = self.client
+            except (httpx.InvalidURL, ValueError, ImportError) as error:
+                problem = f"the proxy that the environment names cannot be used: {error}"
+                raise PermanentModelError(problem) from None
+            return await Exchange(client, post, heard).run()
 
 
 def _says_nothing_received(record: logging.LogRecord) -> bool:
@@ -228,7 +238,7 @@ class Exchange:
             if response.status_code in OK and not _is_document(headers):
                 await self._stream(response)
                 return Answer(response.status_code, headers)
-            return Answer(response.status_code, headers, await self._body(response))
+            return Answer(response.status_code, headers, _plain(await self._body(response), encoding))
         finally:
             with trio.move_on_after(CLOSING, shield=True):
                 await response.aclose()
@@ -274,6 +284,16 @@ class Exchange:
                 return StreamEndedEarly(what)
             case _:
                 return ConnectionFailed(what)
+
+
+def _plain(body: bytes, encoding: str) -> bytes:
+    """Return *body* as it is meant; some encode an error though plain bytes were asked for."""
+    if encoding not in {"gzip", "deflate"}:
+        return body
+    try:
+        return zlib.decompressobj(wbits=ANY_ZLIB).decompress(body, MAX_BODY)
+    except zlib.error:
+        return b""
 
 
 def _is_document(headers: Mapping[str, str]) -> bool:

@@ -11,7 +11,15 @@ from agentrail.adapters.models.providers import Provider, format_of
 from agentrail.adapters.models.redacting import Redactor
 from agentrail.adapters.models.settings import Settings, read_settings, with_extra
 from agentrail.adapters.models.sse import EventReader
-from agentrail.errors import BadModelOptions, KeyMissing, KeyRefused, KeyWanted, ModelError
+from agentrail.errors import (
+    BadModelOptions,
+    KeyMissing,
+    KeyRefused,
+    KeyWanted,
+    ModelError,
+    NoNextByte,
+    StreamEndedEarly,
+)
 from agentrail.errors.branches import listed
 from agentrail.ports.model import EmitChunk
 from agentrail.values.estimates import counted
@@ -91,7 +99,12 @@ class RemoteModel:
         patience = Patience(settings.connect_timeout, settings.first_byte_timeout, settings.next_byte_timeout)
         body = with_extra(rendered.body, settings.extra)
         post = Post(base + rendered.path, _merged({**AGENT, **rendered.headers}, headers), body, patience)
-        answer = await self._http.post(post, hearing.heard)
+        try:
+            answer = await self._http.post(post, hearing.heard)
+        except (StreamEndedEarly, NoNextByte):
+            if (whole := hearing.whole()) is None:
+                raise
+            return whole
         if answer.body or answer.status not in OK:
             raise error_of_body(self._format.faults, answer.status, answer.headers, answer.body)
         return hearing.response()
@@ -155,6 +168,13 @@ class Hearing:
         for part in fit:
             self._emit(part)
         return bool(fit)
+
+    def whole(self) -> Response | None:
+        """Return the answer if all of it has come: some say why they stopped, and do not end the stream in order."""
+        try:
+            return self.response()
+        except ModelError:
+            return None
 
     def response(self) -> Response:
         """Return the whole answer."""

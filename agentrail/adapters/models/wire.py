@@ -113,11 +113,11 @@ def count(found: Mapping[str, object], key: str) -> int:
 
 
 def arguments(written: str) -> JsonObject:
-    """Return the arguments of a call from the JSON that was streamed; nothing at all stands for none.
+    """Return the arguments of a call from the JSON that was streamed; nothing at all, or `null`, stands for none.
 
     What is no JSON object becomes `{"": text}`, which no schema takes: the model is told, and may correct itself.
     """
-    if not written.strip():
+    if written.strip() in {"", "null"}:
         return EMPTY
     try:
         found: object = json.loads(written)

@@ -19,6 +19,8 @@ LAMP: Final = ToolSpec(
 )
 LAMPS: Final = ToolSpec("lamps", "Look at all lamps.", freeze_object({"type": "object", "properties": {}}))
 TOOLS: Final = (LAMP, LAMPS)
+ATTIC: Final = freeze_object({"room": "attic"})
+LONG: Final = "lamp" * 33
 
 
 def user(text: str, origin: Origin = Origin.PROMPT) -> UserMessage:
@@ -92,6 +94,17 @@ def histories(own: str, other: str) -> dict[str, ModelRequest]:
             user("stop", Origin.STEERING),
             user("and go on", Origin.INTERVENTION),
             AssistantMessage((Thinking("cut"), Text("half an ans")), (), own, interrupted=True),
+        ),
+        "odd": asked(
+            UserMessage((Image("image/png", PIXEL),)),
+            AssistantMessage(
+                (),
+                (ToolCall("c1", "functions.lamp 1", ATTIC, "id_1"), ToolCall("c2", "", ATTIC), ToolCall("c3", LONG)),
+                own,
+            ),
+            result("c1", "no such tool", name="functions.lamp 1", is_error=True),
+            ToolMessage("c2", "", (Image("image/png", PIXEL),), is_error=True),
+            ToolMessage("c3", LONG, (Image("image/png", PIXEL),)),
         ),
     }
 

@@ -24,13 +24,13 @@ from agentrail.errors import (
     StreamEndedEarly,
     StreamGarbled,
 )
-from agentrail.values.content import Said, Text, Thinking, ToolCall
+from agentrail.values.content import Image, Said, Text, Thinking, ToolCall
 from agentrail.values.json import Json, freeze_object, thaw
 from agentrail.values.messages import AssistantMessage, Message, StopReason, ToolMessage
 from agentrail.values.stream import ModelRequest, Response, UsageChunk
 from agentrail.values.usage import Usage
 from tests.adapters.models import anthropic_events as anthropic
-from tests.adapters.models.histories import TOOLS, user
+from tests.adapters.models.histories import PIXEL, TOOLS, user
 
 KINDS = {
     "invalid_request_error": RequestRefused,
@@ -58,6 +58,7 @@ def answered(*data: object) -> Response:
     return decoder.response()
 
 
+PHOTO = Image("image/png", PIXEL)
 SHOWN = {"type": "adaptive", "display": "summarized"}
 BOUND = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
 
@@ -98,6 +99,31 @@ def test_a_context_that_is_too_long_may_be_said_in_the_stream() -> None:
 )
 def test_why_it_stopped(said: str, stop: StopReason) -> None:
     assert answered(anthropic.opening(), *anthropic.closing(said)).stop is stop
+
+
+def test_what_is_given_at_once_counts_and_a_number_may_be_used_again() -> None:
+    begun = {"type": "tool_use", "id": "toolu_1", "name": "lamp", "input": {"room": "attic"}}
+    found = answered(
+        anthropic.opening(),
+        *anthropic.block(0, "text", "text_delta", "text", "I "),
+        *anthropic.block(0, "text", "text_delta", "text", "look."),
+        {"type": "content_block_start", "index": 0, "content_block": begun},
+        {"type": "content_block_stop", "index": 0},
+        *anthropic.closing("tool_use"),
+    )
+    assert found.parts == (Text("I "), Text("look."))
+    assert found.calls == (ToolCall("", "lamp", freeze_object({"room": "attic"}), "toolu_1"),)
+
+
+def test_a_result_that_is_an_error_holds_text_alone_and_its_image_follows() -> None:
+    called = AssistantMessage((), (ToolCall("c1", "lamps"), ToolCall("c2", "lamps")), "anthropic:claude-sonnet-5")
+    results = (ToolMessage("c1", "lamps", (Text("no"), PHOTO), is_error=True), ToolMessage("c2", "lamps", (PHOTO,)))
+    content = body("claude-sonnet-5", (user("so?"), called, *results))["messages"]
+    assert isinstance(content, tuple | list)
+    first, second, image = content[-1]["content"]
+    assert [part["type"] for part in first["content"]] == ["text"]
+    assert [part["type"] for part in second["content"]] == ["image"]
+    assert image["type"] == "image"
 
 
 def test_counts_are_sums_and_what_is_left_out_stays() -> None:

@@ -66,6 +66,21 @@ def test_a_type_of_the_provider_decides_before_the_status(body: object, wanted: 
     assert error_of_body(FAULTS, 429, {}, json.dumps(body).encode()) == wanted
 
 
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "wanted"),
+    [
+        (404, {}, {"detail": "Not Found"}, ModelMissing("404: Not Found", None)),
+        (422, {}, {"detail": [{"msg": "field required"}]}, RequestRefused('422: [{"msg": "field required"}]', None)),
+        (307, {"location": "/v1/"}, None, WrongEndpoint("307: it leads to /v1/", None)),
+        (200, {}, {"id": 1}, WrongEndpoint('200: it is no stream, but begins with {"id": 1}', None)),
+    ],
+)
+def test_what_is_there_to_be_said_is_said(
+    status: int, headers: dict[str, str], body: object, wanted: ModelError
+) -> None:
+    assert error_of_body(FAULTS, status, headers, b"" if body is None else json.dumps(body).encode()) == wanted
+
+
 @pytest.mark.parametrize("status", [0, 200])
 def test_an_error_that_comes_with_no_status_of_its_own_may_name_one(status: int) -> None:
     error = error_of(FAULTS, {"error": {"code": 429, "message": "Wait."}}, status)

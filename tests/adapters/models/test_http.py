@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,6 +20,7 @@ from agentrail.errors import (
     ModelError,
     NoFirstByte,
     NoNextByte,
+    PermanentModelError,
     StreamEndedEarly,
     StreamGarbled,
     WrongEndpoint,
@@ -146,6 +148,29 @@ async def test_a_document_is_no_stream(kind: str) -> None:
     async with serving(refusing(200, b"<html>", kind=kind)) as server, client() as http:
         answer, heard = await asked(http, server)
     assert (answer.status, answer.body, heard) == (200, b"<html>", b"")
+
+
+async def test_an_error_is_read_however_it_is_encoded() -> None:
+    zipped = refusing(400, gzip.compress(b'{"error":1}'), "content-encoding: gzip", kind="text/plain")
+    broken = refusing(400, b"no gzip", "content-encoding: gzip")
+    async with serving(zipped, broken) as server, client() as http:
+        assert [(await asked(http, server))[0].body for _ in range(2)] == [b'{"error":1}', b""]
+
+
+async def test_what_comes_before_an_answer_is_passed_over() -> None:
+    early = b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n"
+    async with serving(Play((early, early, CHUNKED, *chunked([b"end"])))) as server, client() as http:
+        assert (await asked(http, server))[1] == b"end"
+
+
+@pytest.mark.parametrize("proxy", ["socks9://127.0.0.1", "http://[::1"])
+async def test_a_proxy_that_cannot_be_used_is_named_as_the_reason(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    async with serving(streaming(b"end")) as server, client() as http:
+        with pytest.raises(PermanentModelError, match="the proxy that the environment names cannot be used"):
+            await asked(http, server)
+        monkeypatch.delenv("ALL_PROXY")
+        assert (await asked(http, server))[1] == b"end"
 
 
 async def test_a_redirect_is_not_followed() -> None:

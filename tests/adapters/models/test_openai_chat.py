@@ -18,6 +18,7 @@ from agentrail.errors import (
     RequestRefused,
     StreamEndedEarly,
     StreamGarbled,
+    TurnAborted,
 )
 from agentrail.values.content import Image, Text, Thinking, ToolCall
 from agentrail.values.json import EMPTY, Json, JsonObject, freeze_object
@@ -26,7 +27,18 @@ from agentrail.values.stream import ModelRequest, Response, UsageChunk
 from agentrail.values.usage import Usage
 from tests.adapters.models import openai_chat_events as chat
 from tests.adapters.models.histories import PIXEL, TOOLS, call, user
-from tests.adapters.models.server import recorded, serving, streaming
+from tests.adapters.models.server import (
+    Play,
+    Reset,
+    Stall,
+    Step,
+    chunked,
+    events,
+    head,
+    recorded,
+    serving,
+    streaming,
+)
 
 DONE = "[DONE]"
 END = chat.piece("stop")
@@ -308,6 +320,31 @@ def test_each_server_has_an_address_and_a_local_one_needs_no_key(name: str) -> N
 async def lamp(room: str) -> str:
     """Look at a lamp."""
     return f"the lamp in the {room} is on"
+
+
+@pytest.mark.parametrize("last", [(), (Stall(),), (Reset(),), (b"7\r\nbro",)])
+async def test_an_answer_is_whole_when_it_says_why_it_stopped_however_the_stream_ends(last: tuple[Step, ...]) -> None:
+    said = events(chat.piece(content="well"), chat.piece("stop"), named=False)
+    play = Play((head(200, "transfer-encoding: chunked"), *chunked([said])[:1], *last))
+    half = Play((head(200, "transfer-encoding: chunked"), *chunked([said[:-30]])[:1], *last))
+    async with serving(play, half) as server, open_supervisor(secrets=keyless) as supervisor:
+        options: dict[str, Json] = {"base_url": server.url, "next_byte_timeout": 0.1}
+        session = await supervisor.spawn(SessionSpec(model="vllm:m", model_options=options, max_retries=0))
+        assert (await session.ask("hello")).text == "well"
+        with pytest.raises(TurnAborted, match=r"ended early|did not go on"):
+            await session.ask("hello")
+
+
+def test_a_name_that_is_new_begins_a_call_where_servers_count_none() -> None:
+    pieces = (
+        chat.calling(index=0, name="lamps", arguments="null"),
+        chat.calling(index=0, name="lamp", arguments='{"room":'),
+        chat.calling(index=0, name="lamp", arguments='"attic"}'),
+    )
+    assert [(call.name, dict(call.args)) for call in answered(*pieces, chat.piece("tool_calls")).calls] == [
+        ("lamps", {}),
+        ("lamp", {"room": "attic"}),
+    ]
 
 
 @tool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, final
 
@@ -42,6 +43,8 @@ class Block:
     """The tool, if it is a call."""
     written: list[str] = field(factory=list[str])
     """What has come of it."""
+    given: str = ""
+    """The arguments that it began with; they count if no others come."""
     signature: str = ""
     """The seal of a thought."""
     open: bool = True
@@ -52,10 +55,11 @@ class Block:
 class MessageDecoder:
     """Reads one message."""
 
-    __slots__ = ("_blocks", "_counts", "_ended", "_started", "_stop", "_takes")
+    __slots__ = ("_at", "_blocks", "_counts", "_ended", "_started", "_stop", "_takes")
 
     def __init__(self) -> None:
-        self._blocks: dict[object, Block] = {}
+        self._blocks: list[Block] = []
+        self._at: dict[object, Block] = {}
         self._counts: dict[str, int] = {}
         self._started = False
         self._ended = False
@@ -92,11 +96,11 @@ class MessageDecoder:
         if not self._ended:
             raise StreamEndedEarly("the last event was not `message_stop`" if self._started else "nothing came")
         calls = tuple(
-            ToolCall("", block.name, arguments("".join(block.written)), block.id)
-            for block in self._blocks.values()
+            ToolCall("", block.name, arguments("".join(block.written) or block.given), block.id)
+            for block in self._blocks
             if block.kind == "tool_use"
         )
-        parts = tuple(said for block in self._blocks.values() if (said := _said(block)) is not None)
+        parts = tuple(said for block in self._blocks if (said := _said(block)) is not None)
         return Response(parts, calls, STOPS.get(self._stop, StopReason.END), self._usage())
 
     # One method per kind of event
@@ -109,13 +113,16 @@ class MessageDecoder:
     def _block_start(self, found: Mapping[str, object]) -> Sequence[Chunk]:
         begun = sub(found, "content_block")
         block = Block(text(begun, "type"), text(begun, "id"), text(begun, "name"))
-        self._blocks[found.get("index")] = block
+        if given := sub(begun, "input"):
+            block.given = json.dumps(given)
+        self._blocks.append(block)
+        self._at[found.get("index")] = block
         if block.kind == "redacted_thinking":
             block.signature = REDACTED + text(begun, "data")
         return self._more(block, text(begun, "text") or text(begun, "thinking"))
 
     def _block_delta(self, found: Mapping[str, object]) -> Sequence[Chunk]:
-        block = self._blocks.get(found.get("index"))
+        block = self._at.get(found.get("index"))
         if block is None or not block.open:
             problem = f"a piece came for the block {found.get('index')!r}, which is not open"
             raise StreamGarbled(problem)
@@ -135,7 +142,7 @@ class MessageDecoder:
         return () if make is None else (make(piece),)
 
     def _block_stop(self, found: Mapping[str, object]) -> Sequence[Chunk]:
-        block = self._blocks.get(found.get("index"))
+        block = self._at.get(found.get("index"))
         if block is not None:
             block.open = False
         return ()

@@ -21,6 +21,8 @@ PATH: Final = "/v1/messages"
 REDACTED: Final = "redacted:"
 """What the signature of a thought begins with that came without text, encrypted; its data follows."""
 
+AN_IMAGE: Final = "(the image follows)"
+
 MARK: Final = {"type": "ephemeral"}
 """Behind a block that has it, the provider keeps all that stands before for a while."""
 
@@ -123,7 +125,7 @@ def _without_thoughts(turn: Turn) -> Turn:
 def _message(turn: Turn) -> tuple[str, list[JsonObject]]:
     match turn:
         case UserTurn(results=results, parts=parts):
-            return "user", [*map(_result, results), *map(_part, parts)]
+            return "user", [*map(_result, results), *map(_part, _images_of_errors(results)), *map(_part, parts)]
         case ModelTurn(parts=said, asked=asked):
             return "assistant", [*map(_said, said), *map(_call, asked)]
 
@@ -138,11 +140,17 @@ def _part(part: Part) -> JsonObject:
             return {"type": "text", "text": str(part.data)}
 
 
+def _images_of_errors(results: Iterable[Result]) -> Iterable[Image]:
+    """Return the images of results that are errors, which may hold nothing but text."""
+    return (part for result in results if result.is_error for part in result.parts if isinstance(part, Image))
+
+
 def _result(result: Result) -> JsonObject:
+    shown = [part for part in result.parts if not (result.is_error and isinstance(part, Image))]
     rendered: dict[str, Json] = {
         "type": "tool_result",
         "tool_use_id": result.wire_id,
-        "content": [_part(part) for part in result.parts],
+        "content": [_part(part) for part in shown or (Text(AN_IMAGE),)],
     }
     if result.is_error:
         rendered["is_error"] = True

@@ -177,16 +177,16 @@ class ChatDecoder:
         return _more(call.written, written, CallChunk)
 
     def _call(self, piece: Mapping[str, object]) -> Call:
-        """Return the call that *piece* belongs to; an id that is new begins one, whatever its place."""
+        """Return the call that *piece* belongs to; an id or a name that is new begins one, whatever its place."""
         call_id, place = text(piece, "id"), piece.get("index")
+        name = text(sub(piece, "function"), "name")
         if isinstance(place, int):
             call = self._places.get(place)
         elif call_id:
             call = next((call for call in self._calls if call.id == call_id), None)
         else:
-            begins = text(sub(piece, "function"), "name") or not self._calls
-            call = None if begins else self._calls[-1]
-        if call is None or (call_id and call.id and call_id != call.id):
+            call = None if name or not self._calls else self._calls[-1]
+        if call is None or _is_other(call_id, call.id) or _is_other(name, call.name):
             call = Call()
             self._calls.append(call)
             self._places[place] = call
@@ -200,6 +200,10 @@ class ChatDecoder:
             return ()
         self._usage = _higher(self._usage, _usage(usage))
         return (UsageChunk(self._usage),)
+
+
+def _is_other(found: str, known: str) -> bool:
+    return bool(found and known) and found != known
 
 
 def _more(written: list[str], piece: str, make: Callable[[str], Chunk]) -> Sequence[Chunk]:
