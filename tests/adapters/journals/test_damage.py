@@ -1,13 +1,16 @@
 """Damage: the last good state, or a refusal that names the session; never a hole, and never anybody else's loss.
 
-A spread of cuts and bits here; all of them with `AGENTRAIL_PROFILE=campaign`.
+Each cut and a spread of bits in the last records here; with `AGENTRAIL_PROFILE=campaign` each cut, all bits of what is
+beside a last record, and a bit of each other byte. What became of the sessions is counted, as properties of the tests.
 """
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -22,10 +25,18 @@ from agentrail.ports.journal import Record, Snapshot
 from agentrail.testing.journals import prompted, silent
 
 CAMPAIGN = os.environ.get("AGENTRAIL_PROFILE") == "campaign"
-SPREAD = 1 if CAMPAIGN else 61
-"""Every which byte is cut or changed; no power of two, so that all kinds of places come up."""
+SPREAD = 1 if CAMPAIGN else 211
+"""Every which byte is cut or changed where no last record is; no power of two, so that all kinds of places come up."""
 
 BITS = tuple(range(8)) if CAMPAIGN else (0, 6)
+PAGE = 4096
+FRAME = 24 + PAGE
+"""Bytes of a page in the log, with its head."""
+
+Found = tuple[Record, ...] | JournalError
+Says = Callable[[str, object], None]
+"""Keeps a property of a test."""
+
 NAMES = ("a", "b", "c")
 
 
@@ -49,10 +60,16 @@ async def fill(path: Path, *, close: bool) -> SqliteJournal:
     return journal
 
 
-async def read_all(path: Path) -> dict[str, tuple[Record, ...] | JournalError]:
-    """Read each session in a new process's way: what there is, or why not."""
+async def look(path: Path, data: bytes, log: bytes | None = None) -> dict[str, Found]:
+    """Read each session of a journal with these bytes as a new process does: what there is, or why not."""
+    await trio.lowlevel.checkpoint()
+    for beside in ("-wal", "-shm"):
+        path.with_name(path.name + beside).unlink(missing_ok=True)  # noqa: ASYNC240 - nobody else waits
+    path.write_bytes(data)  # noqa: ASYNC240
+    if log is not None:
+        path.with_name(f"{path.name}-wal").write_bytes(log)  # noqa: ASYNC240
     journal = SqliteJournal(path)
-    found: dict[str, tuple[Record, ...] | JournalError] = {}
+    found: dict[str, Found] = {}
     for name in NAMES:
         try:
             found[name] = await journal.read(name)
@@ -62,11 +79,16 @@ async def read_all(path: Path) -> dict[str, tuple[Record, ...] | JournalError]:
     return found
 
 
-def is_honest(name: str, found: tuple[Record, ...] | JournalError) -> bool:
-    """Whether a session is whole, or refused by its name; a file that cannot be used at all names itself."""
+def kind(name: str, found: Found) -> str:
+    """Say in a word what became of a session; anything but these three is a failure."""
     if isinstance(found, BadRecord):
-        return bool(found.args[0] == name)
-    return isinstance(found, JournalUnusable) or bool(found == records_of(name))
+        assert found.args[0] == name, found
+        return "refused by name"
+    if isinstance(found, JournalError):
+        assert isinstance(found, JournalUnusable), found
+        return "file refused"
+    assert found == records_of(name)[: len(found)], found
+    return "whole" if len(found) == len(records_of(name)) else "earlier state"
 
 
 def flipped(data: bytes, at: int, bit: int) -> bytes:
@@ -80,97 +102,106 @@ def whole(tmp_path: Path) -> bytes:
     return (tmp_path / "whole.db").read_bytes()
 
 
-def check(path: Path, data: bytes) -> dict[str, tuple[Record, ...] | JournalError]:
-    path.write_bytes(data)
-    for beside in ("-wal", "-shm"):
-        path.with_name(path.name + beside).unlink(missing_ok=True)
-    return trio.run(read_all, path)
+def places(whole: bytes, name: str) -> range:
+    """Return where the last record of a session is."""
+    body = pack(records_of(name)[-1]).body
+    at = whole.rindex(body)
+    return range(at, at + len(body))
 
 
-def last_records(whole: bytes) -> Iterator[tuple[str, int]]:
-    """Return the places of the bytes of each session's last record."""
+def said(outcomes: Counter[str]) -> str:
+    return ", ".join(f"{what} {count:,}" for what, count in sorted(outcomes.items()))
+
+
+async def test_a_changed_bit_in_a_last_record_is_noticed_and_harms_nobody_else(
+    tmp_path: Path, whole: bytes, record_property: Says
+) -> None:
+    flips = 0
     for name in NAMES:
-        body = pack(records_of(name)[-1]).body
-        at = whole.index(body)
-        yield from ((name, place) for place in range(at, at + len(body), 1 if CAMPAIGN else 7))
+        refusal = BadRecord(name, 5, "it has changed since it was written")
+        expected = {other: refusal if other == name else records_of(other) for other in NAMES}
+        for at in places(whole, name)[:: 1 if CAMPAIGN else 7]:
+            for bit in BITS:
+                found = await look(tmp_path / "damaged.db", flipped(whole, at, bit))
+                assert found == expected, (at, bit)
+                flips += 1
+    record_property("flips in last records", f"{flips:,}: each refused by name, the others whole")
 
 
-def test_a_changed_bit_in_a_last_record_is_noticed_and_harms_nobody_else(tmp_path: Path, whole: bytes) -> None:
-    for name, at in last_records(whole):
-        for bit in BITS:
-            found = check(tmp_path / "damaged.db", flipped(whole, at, bit))
-            refusal = BadRecord(name, 5, "it has changed since it was written")
-            assert found == {other: refusal if other == name else records_of(other) for other in NAMES}, (at, bit)
+async def test_a_changed_bit_anywhere_is_never_a_hole(tmp_path: Path, whole: bytes, record_property: Says) -> None:
+    """All bits of the pages with the last records, and of the places that say where records are; else one of a byte."""
+    outcomes: Counter[str] = Counter()
+    flips = 0
+    pages = {at // PAGE for name in NAMES for at in places(whole, name)}
+    for at in range(0, len(whole), SPREAD):
+        for bit in BITS if at // PAGE in pages else (at % 8,):
+            found = await look(tmp_path / "damaged.db", flipped(whole, at, bit))
+            kinds = {name: kind(name, each) for name, each in found.items()}
+            assert "earlier state" not in kinds.values(), (at, bit)
+            outcomes.update(kinds.values())
+            flips += 1
+    assert outcomes["refused by name"]
+    record_property("flips anywhere", f"{flips:,}, sessions: {said(outcomes)}")
 
 
-def test_a_changed_bit_anywhere_is_never_a_hole(tmp_path: Path, whole: bytes) -> None:
-    refused = 0
-    for at in range(0, len(whole), SPREAD if CAMPAIGN else 4 * SPREAD):
-        for bit in BITS:
-            found = check(tmp_path / "damaged.db", flipped(whole, at, bit))
-            for name in NAMES:
-                assert is_honest(name, found[name]), (at, bit, found[name])
-                refused += not isinstance(found[name], tuple)
-    assert refused
-
-
-def test_damage_that_sqlite_cannot_even_quote_is_a_refusal_too(tmp_path: Path, whole: bytes) -> None:
+async def test_damage_that_sqlite_cannot_even_quote_is_a_refusal_too(tmp_path: Path, whole: bytes) -> None:
     """Half a character in the text of a table's definition breaks SQLite's own message."""
     at = whole.index(b"CREATE TABLE session")
-    found = check(tmp_path / "damaged.db", whole[:at] + b"\xe2\x28" + whole[at + 2 :])
+    found = await look(tmp_path / "damaged.db", whole[:at] + b"\xe2\x28" + whole[at + 2 :])
     assert {name: type(error) for name, error in found.items()} == dict.fromkeys(NAMES, BadRecord)
 
 
-def test_a_cut_file_is_never_a_shorter_session(tmp_path: Path, whole: bytes) -> None:
-    for length in range(1, len(whole), SPREAD * (1 if CAMPAIGN else 6)):
-        found = check(tmp_path / "damaged.db", whole[:length])
-        for name in NAMES:
-            assert is_honest(name, found[name]), (length, found[name])
+async def test_a_cut_file_is_never_a_shorter_session(tmp_path: Path, whole: bytes, record_property: Says) -> None:
+    outcomes: Counter[str] = Counter()
+    lengths = {*range(1, len(whole), SPREAD), *(at for name in NAMES for at in places(whole, name))}
+    for length in sorted(lengths):
+        found = await look(tmp_path / "damaged.db", whole[:length])
+        kinds = {name: kind(name, each) for name, each in found.items()}
+        assert "earlier state" not in kinds.values(), length
+        outcomes.update(kinds.values())
+    record_property("cuts of the file", f"{len(lengths):,}, sessions: {said(outcomes)}")
 
 
-def test_a_cut_log_leads_back_to_a_commit(tmp_path: Path) -> None:
+async def test_a_cut_log_leads_back_to_a_commit(tmp_path: Path, record_property: Says) -> None:
     """What was not moved into the file yet is lost from its end, commit by commit, and nothing else."""
     path = tmp_path / "open.db"
-    journal = trio.run(partial(fill, path, close=False))
-    data, log = path.read_bytes(), path.with_name("open.db-wal").read_bytes()
+    journal = await fill(path, close=False)
+    data, log = path.read_bytes(), path.with_name("open.db-wal").read_bytes()  # noqa: ASYNC240
     states: set[tuple[int, ...]] = set()
-    lengths = range(0, len(log) + 1, SPREAD * (1 if CAMPAIGN else 20))
-    damaged = [log[:length] for length in lengths] + [flipped(log, at, 3) for at in lengths[:-1]]
+    lasts = {name: places(log, name) for name in NAMES}
+    since = min(last.start for last in lasts.values()) // FRAME * FRAME
+    spread = [*range(0, since, 2110), *range(since, len(log), 1 if CAMPAIGN else 2110)]
+    cuts = {*spread, len(log), *(at for name in NAMES for at in lasts[name])}
+    flips = [(at, at % 8) for at in spread]
+    flips += [(at, bit) for name in NAMES for at in lasts[name][:: 1 if CAMPAIGN else 29] for bit in BITS]
+    damaged = chain((log[:length] for length in sorted(cuts)), (flipped(log, at, bit) for at, bit in flips))
+    outcomes: Counter[str] = Counter()
     for each in damaged:
-        copy = tmp_path / "copy" / "open.db"
-        copy.parent.mkdir(exist_ok=True)
-        copy.with_name("open.db-shm").unlink(missing_ok=True)
-        copy.write_bytes(data)
-        copy.with_name("open.db-wal").write_bytes(each)
-        found = trio.run(read_all, copy)
-        for name in NAMES:
-            records = found[name]
-            assert isinstance(records, tuple)
-            assert records == records_of(name)[: len(records)]
+        found = await look(tmp_path / "copy.db", data, each)
+        outcomes.update(kind(name, records) for name, records in found.items())
         states.add(tuple(len(records) for records in found.values() if isinstance(records, tuple)))
-    trio.run(journal.close)
+    await journal.close()
     assert states <= {(rounds + (turn > 0), rounds + (turn > 1), rounds) for rounds in range(6) for turn in range(3)}
     assert {(0, 0, 0), (5, 5, 5)} <= states
+    assert outcomes.keys() == {"whole", "earlier state"}
+    record_property("log", f"{len(cuts):,} cuts and {len(flips):,} flips, sessions: {said(outcomes)}")
 
 
-def test_a_damaged_snapshot_is_none(tmp_path: Path, whole: bytes) -> None:
+async def test_a_damaged_snapshot_is_none(tmp_path: Path, whole: bytes) -> None:
     at = whole.rindex(b'"$":"Snapshot"')
+    path = tmp_path / "damaged.db"
     for place in range(at, at + 100, 1 if CAMPAIGN else 9):
-        path = tmp_path / "damaged.db"
-        assert check(path, flipped(whole, place, 1)) == {name: records_of(name) for name in NAMES}
-
-        async def look(path: Path = path) -> Snapshot | None:
-            journal = SqliteJournal(path)
-            found = await journal.snapshot("a")
-            await journal.close()
-            return found
-
-        assert trio.run(look) is None
+        found = await look(path, flipped(whole, place, 1))
+        assert found == {name: records_of(name) for name in NAMES}
+        journal = SqliteJournal(path)
+        assert await journal.snapshot("a") is None
+        await journal.close()
 
 
-def test_without_any_snapshot_everything_is_as_before(tmp_path: Path, whole: bytes) -> None:
+async def test_without_any_snapshot_everything_is_as_before(tmp_path: Path, whole: bytes) -> None:
     path = tmp_path / "without.db"
-    path.write_bytes(whole)
+    path.write_bytes(whole)  # noqa: ASYNC240 - nobody else waits
     with closing(sqlite3.connect(path, isolation_level=None)) as file:
         file.execute("DELETE FROM snapshot")
-    assert trio.run(read_all, path) == {name: records_of(name) for name in NAMES}
+    found = await look(tmp_path / "copy.db", path.read_bytes())  # noqa: ASYNC240
+    assert found == {name: records_of(name) for name in NAMES}

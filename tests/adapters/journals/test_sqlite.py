@@ -6,7 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -33,34 +33,7 @@ from agentrail.errors import (
 from agentrail.ports.journal import Snapshot
 from agentrail.testing.journals import opened, prompted, refused, run_of
 from agentrail.values.content import Text
-
-Failing = Callable[[str], Exception | None]
-
-
-class Connection(sqlite3.Connection):
-    """A connection of SQLite that fails where it is told to."""
-
-    failing: Failing = staticmethod(lambda _: None)
-
-    def execute(self, sql: str, parameters: object = (), /) -> sqlite3.Cursor:
-        error = type(self).failing(sql)
-        if error is not None:
-            raise error
-        return super().execute(sql, parameters)  # type: ignore[arg-type]
-
-
-def sqlite_error(name: str) -> sqlite3.OperationalError:
-    error = sqlite3.OperationalError(f"made up: {name}")
-    error.sqlite_errorname = name
-    error.sqlite_errorcode = getattr(sqlite3, name)
-    return error
-
-
-def connecting(kind: type[Connection]) -> Callable[..., sqlite3.Connection]:
-    def connect(database: str, **options: object) -> sqlite3.Connection:
-        return sqlite3.connect(database, factory=kind, **options)  # type: ignore[call-overload,no-any-return]
-
-    return connect
+from tests.adapters.journals.sick import Connection, connecting, sqlite_error
 
 
 def change(path: Path, *statements: str) -> None:

@@ -1,0 +1,220 @@
+"""A disk that is full, failing or slow under a whole supervisor: nothing is lost, and whoever asks is told."""
+
+import json
+import logging
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+import trio
+
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.app.supervisor import open_supervisor
+from agentrail.errors import CommitUnknown, JournalFull, SessionCrashed
+from agentrail.testing import ScriptedModel, say
+from agentrail.values.events.life import AbortPending, AgentAbort, AgentEnd
+from agentrail.values.events.response import MessageDelta
+from tests.adapters.journals.sick import Connection, Failing, connecting, sqlite_error
+from tests.runtime.conftest import run_in_virtual_time
+from tests.runtime.journals import AwakeJournal
+from tests.runtime.world import Heard, listen, spec_of, until
+from tests.sandboxes.kinds import needs_bubblewrap
+
+T = TypeVar("T")
+
+MANY = 1_000_000
+
+in_virtual_time = pytest.mark.trio(run=run_in_virtual_time)
+
+
+class Sick(Connection):
+    """A connection that fails as the test says."""
+
+
+class Limited(Connection):
+    """A connection whose file has at most this many pages, or those that it has already."""
+
+    pages = MANY
+
+    def execute(self, sql: str, parameters: object = (), /) -> sqlite3.Cursor:
+        if sql == "BEGIN IMMEDIATE":
+            super().execute(f"PRAGMA max_page_count = {self.pages}")
+        return super().execute(sql, parameters)
+
+
+class Dozing(AwakeJournal):
+    """A journal that the virtual clock does not wait for while it is *dozing*."""
+
+    dozing = False
+
+    async def _awake(self, doing: Awaitable[T]) -> T:
+        return await (doing if self.dozing else super()._awake(doing))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "agentrail.db"
+
+
+@pytest.fixture
+async def journal(path: Path) -> AsyncIterator[Dozing]:
+    yield Dozing(SqliteJournal(path, connect=connecting(Sick)))
+    Sick.failing = staticmethod(lambda _: None)
+
+
+def failing_at(statement: str, code: str) -> Failing:
+    return staticmethod(lambda sql: sqlite_error(code) if sql.startswith(statement) else None)
+
+
+async def spin(holds: Callable[[], object]) -> None:
+    """Wait for a thread, in real time: the virtual clock stands still while somebody runs."""
+    while not holds():
+        await trio.lowlevel.checkpoint()
+
+
+async def stored(path: Path, name: str) -> list[object]:
+    """Return the durable events of a session, as the next process finds them."""
+    journal = AwakeJournal(SqliteJournal(path))
+    found = [envelope for record in await journal.read(name) for envelope in record.events]
+    await journal.close()
+    return list(found)
+
+
+@needs_bubblewrap
+def test_a_really_full_disk_stops_everything_but_aborts_until_there_is_space(tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    size = str(1 << 20)
+    inside = ("bwrap", "--dev-bind", "/", "/", "--die-with-parent", "--size", size, "--tmpfs", str(small))
+    command = (*inside, sys.executable, "-m", "tests.adapters.journals.full_disk", str(small))
+    done = subprocess.run(command, capture_output=True, check=False, timeout=60)  # noqa: S603 - our own words
+    assert done.returncode == 0, done.stderr.decode()
+    facts = json.loads(done.stdout)
+    assert facts.pop("said").startswith("session notes: ")
+    assert "SQLITE_FULL" in facts.pop("refused")
+    assert facts == {
+        "deltas after the abort": 0,
+        "while full": [[], 0, 0],
+        "ran": ["x"],
+        "next": "three",
+        "sick": ["session notes", "session talks"],
+        "published and stored": [True, True],
+    }
+
+
+@in_virtual_time
+async def test_a_file_that_may_not_grow_is_a_full_disk(path: Path) -> None:
+    """The same without a small file system: SQLite itself says that there is no space."""
+    journal = AwakeJournal(SqliteJournal(path, connect=connecting(Limited)))
+    heard = Heard()
+    async with open_supervisor(journal=journal, seed=1) as supervisor, trio.open_nursery() as nursery:
+        session = await supervisor.spawn(spec_of(ScriptedModel(["one", "two", "three"])), "s")
+        await nursery.start(listen, session, heard)
+        await session.ask("one?")
+        await until(lambda: heard.of(AgentEnd))
+        Limited.pages = 1
+        before = len(heard.durable)
+        async with trio.open_nursery() as callers:
+            callers.start_soon(session.prompt, "two? " * 1_000)
+            await trio.sleep(10)
+            with pytest.raises(JournalFull, match="SQLITE_FULL"):
+                await session.prompt("three?")
+            assert len(heard.durable) == before
+            Limited.pages = MANY
+        await until(lambda: len(heard.of(AgentEnd)) == 2)
+        assert (await session.ask("three?")).text == "three"
+        nursery.cancel_scope.cancel()
+    assert (await stored(path, "s"))[: len(heard.durable)] == heard.durable
+
+
+@in_virtual_time
+@pytest.mark.parametrize("code", ["SQLITE_IOERR_WRITE", "SQLITE_FULL", "SQLITE_BUSY"])
+async def test_what_fails_before_the_commit_is_tried_again(journal: Dozing, path: Path, code: str) -> None:
+    heard = Heard()
+    async with open_supervisor(journal=journal, seed=1) as supervisor, trio.open_nursery() as nursery:
+        session = await supervisor.spawn(spec_of(ScriptedModel(["one"])), "s")
+        await nursery.start(listen, session, heard)
+        Sick.failing = failing_at("INSERT INTO record", code)
+        async with trio.open_nursery() as callers:
+            callers.start_soon(session.prompt, "one?")
+            await trio.sleep(10)
+            assert heard.names == ["SessionStarted"]
+            with pytest.raises(JournalFull, match=code):
+                await session.prompt("two?")
+            Sick.failing = staticmethod(lambda _: None)
+        await until(lambda: heard.of(AgentEnd))
+        nursery.cancel_scope.cancel()
+    assert (await stored(path, "s"))[: len(heard.durable)] == heard.durable
+
+
+@in_virtual_time
+@pytest.mark.parametrize("code", ["SQLITE_IOERR_FSYNC", "SQLITE_IOERR_WRITE"])
+async def test_a_commit_that_fails_in_its_sync_ends_everything_and_what_was_acknowledged_is_there(
+    journal: Dozing, path: Path, code: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard = {name: Heard() for name in ("s", "t")}
+    answers: list[str] = []
+
+    async def until_it_ends() -> None:
+        async with open_supervisor(journal=journal, seed=1) as supervisor, trio.open_nursery() as nursery:
+            sessions = {name: await supervisor.spawn(spec_of(ScriptedModel(["one", "two"])), name) for name in heard}
+            for name, session in sessions.items():
+                await nursery.start(listen, session, heard[name])
+                answers.append((await session.ask("one?")).text)
+            Sick.failing = failing_at("COMMIT", code)
+            with pytest.raises(SessionCrashed, match="CommitUnknown"):
+                await sessions["s"].ask("two?")
+            await trio.sleep(100)
+
+    with pytest.raises(CommitUnknown, match=code):
+        await until_it_ends()
+    assert answers == ["one", "one"]
+    assert any(record.levelno == logging.CRITICAL for record in caplog.records)
+    Sick.failing = staticmethod(lambda _: None)
+    for name, each in heard.items():
+        assert [type(envelope.event) for envelope in each.durable].count(AgentEnd) == 1
+        assert (await stored(path, name))[: len(each.durable)] == each.durable
+
+
+@in_virtual_time
+async def test_while_a_sync_takes_long_an_abort_stops_at_once_and_says_that_it_is_being_written(
+    journal: Dozing, path: Path
+) -> None:
+    heard = Heard()
+    begun, done = threading.Event(), threading.Event()
+
+    def slow(sql: str) -> Exception | None:
+        if sql == "COMMIT":
+            begun.set()
+            done.wait(30)
+        return None
+
+    async with open_supervisor(journal=journal, seed=1) as supervisor, trio.open_nursery() as nursery:
+        model = ScriptedModel([say("word " * 10_000, delay=0.01), "next"])
+        session = await supervisor.spawn(spec_of(model), "s")
+        await nursery.start(listen, session, heard)
+        await session.prompt("go")
+        await until(lambda: len(heard.of(MessageDelta)) > 5)
+        Sick.failing = staticmethod(slow)
+        journal.dozing = True
+        nursery.start_soon(session.steer, "and then?")
+        await spin(begun.is_set)
+        began, deltas = trio.current_time(), len(heard.of(MessageDelta))
+        async with trio.open_nursery() as callers:
+            callers.start_soon(session.abort)
+            await until(lambda: heard.of(AbortPending))
+            assert trio.current_time() - began <= 0.1
+            await trio.sleep(1.0)
+            assert len(heard.of(MessageDelta)) == deltas, "the model is not heard any more"
+            assert heard.of(AgentAbort) == []
+            journal.dozing = False
+            done.set()
+            await spin(lambda: heard.of(AgentAbort))
+        assert (await session.ask("next?")).text == "next"
+        nursery.cancel_scope.cancel()
+    assert (await stored(path, "s"))[: len(heard.durable)] == heard.durable
