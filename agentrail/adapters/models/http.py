@@ -276,14 +276,25 @@ class Exchange:
 
     def _translated(self, error: Exception) -> ModelError:
         """Return our own error for one of httpx."""
-        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        said = _said(error)
+        what = f"{type(error).__name__}: {said}" if said else type(error).__name__
         match error:
+            case httpx.ConnectError() | httpx.ConnectTimeout():
+                return ConnectionFailed(f"{what}; it was on the way to {self._post.url}")
             case httpx.UnsupportedProtocol() | httpx.LocalProtocolError():
                 return WrongEndpoint(what)
             case httpx.RemoteProtocolError() | httpx.ReadError() if self._begun:
                 return StreamEndedEarly(what)
             case _:
                 return ConnectionFailed(what)
+
+
+def _said(error: BaseException) -> str:
+    """Return what *error* says, or what is behind it says: of a failed handshake, httpx itself says nothing."""
+    behind: BaseException | None = error
+    while behind is not None and not str(behind):
+        behind = behind.__cause__ or behind.__context__
+    return "" if behind is None else str(behind)
 
 
 def _plain(body: bytes, encoding: str) -> bytes:

@@ -17,8 +17,10 @@ from agentrail.errors import (
     KeyRefused,
     KeyWanted,
     ModelError,
+    ModelMissing,
     NoNextByte,
     StreamEndedEarly,
+    WrongEndpoint,
 )
 from agentrail.errors.branches import listed
 from agentrail.ports.model import EmitChunk
@@ -106,7 +108,11 @@ class RemoteModel:
                 raise
             return whole
         if answer.body or answer.status not in OK:
-            raise error_of_body(self._format.faults, answer.status, answer.headers, answer.body)
+            error = error_of_body(self._format.faults, answer.status, answer.headers, answer.body)
+            if isinstance(error, ModelMissing | WrongEndpoint):
+                problem = f"{post.url} answers {error.args[0]}"
+                raise type(error)(problem, error.retry_after)
+            raise error
         return hearing.response()
 
     def _headers(self, settings: Settings, key: str | None) -> tuple[dict[str, str], Redactor]:

@@ -6,6 +6,7 @@ import gzip
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,14 @@ async def test_a_connection_is_used_again_after_a_whole_answer() -> None:
         for _ in range(3):
             await asked(http, server)
         assert (server.opened, len(server.asked)) == (1, 3)
+
+
+async def test_a_connection_that_the_server_has_closed_meanwhile_is_not_used_again() -> None:
+    async with serving(streaming(b"end", keep=False)) as server, client() as http:
+        for _ in range(3):
+            assert (await asked(http, server))[1] == b"end"
+            await trio.testing.wait_all_tasks_blocked()
+        assert (server.opened, len(server.asked)) == (3, 3)
 
 
 async def test_an_answer_that_is_complete_is_not_waited_for_any_longer() -> None:
@@ -239,6 +248,19 @@ async def test_nobody_there() -> None:
     async with client() as http:
         with pytest.raises(ConnectionFailed):
             await asked(http, server)
+
+
+async def test_a_connection_that_cannot_be_made_is_told_with_its_reason_and_where_it_was_to_lead() -> None:
+    async def plain(stream: trio.SocketStream) -> None:
+        await stream.send_all(b"HTTP/1.1 400 this is no TLS\r\n\r\n")
+        await stream.receive_some()
+
+    async with trio.open_nursery() as nursery, client() as http:
+        (listener,) = await nursery.start(partial(trio.serve_tcp, plain, 0, host="127.0.0.1"))
+        url = f"https://127.0.0.1:{listener.socket.getsockname()[1]}/v1"
+        with pytest.raises(ConnectionFailed, match=rf"SSL.*; it was on the way to {url}"):
+            await http.post(Post(url, {}, BODY, TIME), bool)
+        nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("url", ["ftp://127.0.0.1/x", "http://[::1", "/v1"])

@@ -162,6 +162,13 @@ async def test_a_refused_key_aborts_the_turn_and_the_session_lives() -> None:
     )
 
 
+async def test_what_is_not_there_is_said_with_where_it_was_asked_for() -> None:
+    async with serving(refusing(404, b'{"detail":"Not Found"}')) as server, opened() as supervisor:
+        session = await supervisor.spawn(spec(server, options={"base_url": f"{server.url}/v1"}))
+        with pytest.raises(TurnAborted, match=rf"address: {server.url}/v1/v1/messages answers 404: Not Found; check"):
+            await session.ask("hello")
+
+
 async def test_a_missing_key_is_said_by_its_name() -> None:
     async with serving(Play(())) as server, opened(secrets={}) as supervisor:
         session = await supervisor.spawn(spec(server, options={"api_key": Secret("LAMP_KEY")}))
