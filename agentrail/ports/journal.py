@@ -109,8 +109,8 @@ class Snapshot(Value):
 
 def stored_session(record: Record) -> StoredSession:
     """Return what a journal tells of a session whose last record is *record*."""
-    due = min((at for _, at in record.timers), default=None)
-    ended = any(isinstance(envelope.event, SessionEnded) for envelope in record.events)
+    due = min(at for _, at in record.timers) if record.timers else None
+    ended = bool(record.events) and isinstance(record.events[-1].event, SessionEnded)  # nothing comes behind that
     return StoredSession(record.session_id, record.number, due, record.at_work, ended)
 
 

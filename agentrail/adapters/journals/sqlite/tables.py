@@ -6,10 +6,10 @@ record, and a seal over itself: no record can be lost, swapped or changed withou
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 from collections.abc import Sequence
 from functools import cache
+from hashlib import blake2b
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -80,16 +80,17 @@ class SessionRow(NamedTuple):
 
     def sealed(self) -> SessionRow:
         """Return the row with its seal."""
-        return SessionRow(*self[:-1], _seal(self))
+        facts = self[:-1]
+        return SessionRow(*facts, _seal(facts))
 
     @property
     def is_whole(self) -> bool:
         """Whether nothing in it has changed since it was sealed."""
-        return self.seal == _seal(self)
+        return self.seal == _seal(self[:-1])
 
 
-def _seal(row: SessionRow) -> bytes:
-    return hashlib.blake2b(repr(row[:-1]).encode(errors="backslashreplace"), digest_size=16).digest()
+def _seal(facts: tuple[object, ...]) -> bytes:
+    return blake2b(repr(facts).encode(errors="backslashreplace"), digest_size=16).digest()
 
 
 COLUMNS: Final = 'id, epoch, owner, head, seq, "check", due, at_work, ended, seal'
