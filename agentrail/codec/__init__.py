@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from agentrail.codec.states import encode_state as encode_state
     from agentrail.codec.states import storable as storable
     from agentrail.codec.text import DOCUMENT_DEPTH as DOCUMENT_DEPTH
+    from agentrail.codec.text import from_own_text as from_own_text
     from agentrail.codec.text import from_text as from_text
     from agentrail.codec.text import to_text as to_text
     from agentrail.codec.upcasting import FORMAT as FORMAT
@@ -42,6 +43,7 @@ _HOMES = {
     "encode_envelope": "agentrail.codec.values",
     "encode_state": "agentrail.codec.states",
     "encode_text": "agentrail.codec.values",
+    "from_own_text": "agentrail.codec.text",
     "from_text": "agentrail.codec.text",
     "readable": "agentrail.codec.values",
     "revive": "agentrail.codec.values",

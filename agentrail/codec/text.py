@@ -65,6 +65,17 @@ def from_text(text: str | bytes, depth: int = DOCUMENT_DEPTH) -> Json:
     return cast("Json", value)
 
 
+def from_own_text(text: bytes) -> Json:
+    """Return the value of a JSON *text* of ours, for which a check vouches, at a third of what `from_text` costs.
+
+    What is made of it is still held to its class, number by number and text by text.
+    """
+    try:
+        return cast("Json", json.loads(text.decode()))
+    except (ValueError, RecursionError) as why:
+        raise BadText(_problem(why, DOCUMENT_DEPTH)) from None
+
+
 def _problem(why: Exception, depth: int) -> str:
     match why:
         case json.JSONDecodeError():

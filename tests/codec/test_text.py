@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.codec import DOCUMENT_DEPTH, from_text, to_text
+from agentrail.codec import DOCUMENT_DEPTH, from_own_text, from_text, to_text
 from agentrail.errors import BadText, NotJson
 from agentrail.values.json import INT_MAX, INT_MIN, MAX_DEPTH, Json, freeze, thaw
 from tests.codec.generators import jsons
@@ -141,3 +141,14 @@ def test_what_is_too_deep_to_be_read_is_not_written() -> None:
     assert from_text(to_text(value)) == value
     with pytest.raises(NotJson, match="levels"):
         to_text([value])
+
+
+@pytest.mark.parametrize("text", [b"{", b'"\xff"', b"[" * 100_000])
+def test_a_text_of_ours_that_is_none_is_refused_all_the_same(text: bytes) -> None:
+    with pytest.raises(BadText):
+        from_own_text(text)
+
+
+def test_a_text_of_ours_reads_as_any_other() -> None:
+    text = to_text({"a": [1, 1.5, True, None, "é 🙂"], "b": {}})
+    assert from_own_text(text.encode()) == from_text(text)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Final, NamedTuple, TypeVar
 
-from agentrail.codec import FORMAT, decode, encode_text, from_text, to_text, upcast
+from agentrail.codec import FORMAT, decode, encode_text, from_own_text, to_text, upcast
 from agentrail.codec.misfit import MisfitError
 from agentrail.errors import BadData, BadText
 from agentrail.ports.journal import Record, Snapshot
@@ -45,14 +45,14 @@ def pack(value: Record | Snapshot) -> Packed:
     if len(body) < BLOB_FROM:
         return Packed(body, {})
     blobs: dict[str, bytes] = {}
-    split = _split(from_text(text), blobs)
+    split = _split(from_own_text(body), blobs)
     return Packed(to_text(split).encode(), blobs) if blobs else Packed(body, {})
 
 
 def unpack(wanted: type[T], packed: Packed) -> T:
     """Return the value that was packed; raise `UnpackError` why it cannot be read."""
     try:
-        data = from_text(packed.body)
+        data = from_own_text(packed.body)
         if packed.blobs:
             data = _joined(data, packed.blobs)
         return decode(wanted, upcast(data, packed.format))
