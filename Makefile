@@ -13,7 +13,7 @@ COGGED := README.md $(shell find docs -name '*.md')
 COG := $(PY) -m cogapp
 
 # Tests whose figures are smaller in CI than in the campaign.
-FULL_SIZE := tests/adapters/journals tests/runtime tests/sandboxes tests/tools/builtin
+FULL_SIZE := tests/adapters/journals tests/recovery tests/runtime tests/sandboxes tests/tools/builtin
 NPM_MODELS := @copilotkit/aimock@1.43.0
 NPM_SERVERS := @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31
 

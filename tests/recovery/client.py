@@ -1,0 +1,213 @@
+"""Whoever uses the victim: what it was told is noted here, and held against what is there after a crash."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Self
+
+import trio
+from attrs import define, field
+
+SESSIONS = ("s-1", "s-2", "s-3", "s-4")
+
+GONE = (trio.BrokenResourceError, trio.ClosedResourceError, trio.EndOfChannel)
+
+
+@define
+class Sent:
+    """A command that was given, and what was answered, once it was."""
+
+    session: str
+    asked: dict[str, str]
+    ref: str | None = None
+    refused: str | None = None
+    again: int = 0
+
+    @property
+    def acknowledged(self) -> bool:
+        return self.ref is not None
+
+
+@define
+class Log:
+    """What a client knows: nothing of it comes from the journal."""
+
+    sent: dict[str, Sent] = field(factory=dict)
+    heard: dict[str, dict[int, str]] = field(factory=lambda: {session: {} for session in SESSIONS})
+    held: dict[str, list[str]] = field(factory=lambda: {session: [] for session in SESSIONS})
+    kinds: Counter[str] = field(factory=Counter)
+    changed: list[str] = field(factory=list)
+
+    def since(self, session: str) -> int:
+        return max(self.heard[session], default=0)
+
+    def hear(self, told: dict[str, str]) -> None:
+        """Note an event; one that comes twice must be the same."""
+        session, seq, digest = told["event"], int(told["seq"]), told["digest"]
+        heard = self.heard[session]
+        if seq != len(heard) + 1 and heard.get(seq) != digest:
+            self.changed.append(f"{session} event {seq}")
+        heard[seq] = digest
+        self.kinds[told["name"]] += 1
+        if told["name"] == "ApprovalRequired":
+            self.held[session].append(told["approval"])
+        elif told["name"] == "ApprovalResolved":
+            with suppress(ValueError):
+                self.held[session].remove(told["approval"])
+
+
+class Connection:
+    """One life of the victim, as its client sees it."""
+
+    def __init__(self, stream: trio.SocketStream, log: Log) -> None:
+        self._stream = stream
+        self._log = log
+        self._sending = trio.Lock()
+        self._asked = 0
+        self._waiting: dict[str, trio.MemorySendChannel[dict[str, str]]] = {}
+
+    async def listen(self) -> None:
+        """Note what the victim tells until it is gone; then nobody waits any more."""
+        buffer = b""
+        try:
+            async for received in self._stream:
+                *lines, buffer = (buffer + received).split(b"\n")
+                for line in lines:
+                    self._take(json.loads(line))
+        except GONE:
+            pass
+        finally:
+            for channel in self._waiting.values():
+                channel.close()
+
+    def _take(self, told: dict[str, str]) -> None:
+        if "event" in told:
+            self._log.hear(told)
+        else:
+            self._waiting.pop(told["answer"]).send_nowait(told)
+
+    async def ask(self, **asked: str) -> dict[str, str]:
+        """Ask for something and return the answer; raises one of `GONE` if there will be none."""
+        self._asked += 1
+        number = str(self._asked)
+        sending, receiving = trio.open_memory_channel[dict[str, str]](1)
+        self._waiting[number] = sending
+        async with self._sending:
+            await self._stream.send_all(json.dumps({"id": number, **asked}).encode() + b"\n")
+        with receiving:
+            return await receiving.receive()
+
+    async def command(self, name: str, sent: Sent) -> None:
+        """Give a command, or give it once more, and note what is answered."""
+        told = await self.ask(session=sent.session, command=name, **sent.asked)
+        if "ref" in told:
+            if sent.ref not in (None, told["ref"]):
+                self._log.changed.append(f"the answer to {name}")
+            sent.ref = told["ref"]
+        else:
+            if sent.ref is not None:
+                self._log.changed.append(f"the answer to {name}: {told['error']}")
+            sent.refused = told["error"]
+
+
+class Victim:
+    """The process that forks the lives."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.log = Log()
+        self._program = subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-m", "tests.recovery.victim", str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    async def _line(self) -> int:
+        assert self._program.stdout is not None
+        return int(await trio.to_thread.run_sync(self._program.stdout.readline))
+
+    @asynccontextmanager
+    async def life(self, *, arm: str = "") -> AsyncIterator[tuple[Connection, int]]:
+        """Let it live once; it is killed when the block is left."""
+        with tempfile.TemporaryDirectory() as place:
+            socket = trio.socket.socket(trio.socket.AF_UNIX)
+            await socket.bind(f"{place}/s")
+            socket.listen()
+            assert self._program.stdin is not None
+            self._program.stdin.write(f"{place}/s {arm}\n")
+            self._program.stdin.flush()
+            pid = await self._line()
+            with socket:
+                accepted, _ = await socket.accept()
+            async with trio.SocketStream(accepted) as stream, trio.open_nursery() as nursery:
+                connection = Connection(stream, self.log)
+                nursery.start_soon(connection.listen)
+                try:
+                    yield connection, pid
+                finally:
+                    os.kill(pid, signal.SIGKILL)
+            self.status = await self._line()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._program.communicate(timeout=10)
+        assert self._program.returncode == 0
+
+
+class User:
+    """Talks to one session, as long as the victim lives."""
+
+    def __init__(self, victim: Victim, session: str, chance: random.Random) -> None:
+        self._log = victim.log
+        self._session = session
+        self._chance = chance
+        self._count = 0
+
+    async def use(self, connection: Connection) -> None:
+        """Give again what was not answered, some of what was, and then new commands."""
+        with suppress(*GONE):
+            told = await connection.ask(do="open", session=self._session, since=str(self._log.since(self._session)))
+            self._log.held[self._session] = json.loads(told["ref"])
+            for name, sent in self._doubtful():
+                sent.again += 1
+                await connection.command(name, sent)
+            while True:
+                await trio.sleep(self._chance.random() * 0.01)
+                name, sent = self._next()
+                self._log.sent[name] = sent
+                await connection.command(name, sent)
+
+    def _doubtful(self) -> list[tuple[str, Sent]]:
+        mine = [(name, sent) for name, sent in self._log.sent.items() if sent.session == self._session]
+        done = [pair for pair in mine if pair[1].acknowledged]
+        open_ = [pair for pair in mine if not pair[1].acknowledged and pair[1].refused is None]
+        return open_ + self._chance.sample(done, min(3, len(done)))
+
+    def _next(self) -> tuple[str, Sent]:
+        self._count += 1
+        name = f"{self._session}-{self._count}"
+        held = self._log.held[self._session]
+        if held and self._chance.random() < 0.8:
+            asked = {"do": self._chance.choice(("approve", "approve", "reject")), "approval": held[0]}
+        else:
+            asked = self._chance.choices((self._prompt(name), self._steering(name), {"do": "abort"}), (10, 3, 1))[0]
+        return name, Sent(self._session, asked)
+
+    def _prompt(self, name: str) -> dict[str, str]:
+        tools = ("pure", "idempotent", "checkable", "unsafe", "risky")
+        wanted = " ".join(self._chance.choices(tools, k=self._chance.randrange(4)))
+        return {"do": "prompt", "text": f"[{name}] {wanted}"}
+
+    def _steering(self, name: str) -> dict[str, str]:
+        return {"do": "steer", "text": f"[{name}]", "when": self._chance.choice(("gap", "now"))}

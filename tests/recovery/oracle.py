@@ -1,0 +1,171 @@
+"""What must hold behind a crash: the journal, the client's log and the witness's are held against each other."""
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from attrs import define
+
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.core.answers import Accepted, Refused
+from agentrail.core.calls import Call, CallStatus
+from agentrail.core.inputs import CallProbed
+from agentrail.core.state import State
+from agentrail.ports.journal import Record
+from agentrail.values.events.envelope import Event
+from agentrail.values.events.people import ApprovalResolved
+from agentrail.values.events.tools import ToolExecutionEnd, ToolExecutionStart, ToolUnknown
+from agentrail.values.messages import UserMessage, why_unfit
+from agentrail.values.stream import ModelRequest
+from agentrail.values.tools import NotStarted
+from tests.recovery.client import SESSIONS, Log
+from tests.recovery.victim import digest_of, why_refused
+from tests.recovery.witness import Run, runs
+from tests.runtime.world import rebuilt
+
+IN_FLIGHT = (CallStatus.RUNNING, CallStatus.SETTLING)
+AT_MOST_ONCE = ("checkable", "unsafe", "risky")
+MAX_RUNS = 3
+
+
+@define
+class Found:
+    """What a journal holds of one session."""
+
+    state: State
+    records: tuple[Record, ...]
+
+    @property
+    def events(self) -> list[Event]:
+        return [envelope.event for record in self.records for envelope in record.events]
+
+    @property
+    def in_flight(self) -> list[Call]:
+        calls = () if self.state.batch is None else self.state.batch.calls
+        return [call for call in calls if call.status in IN_FLIGHT]
+
+
+async def found_in(folder: Path) -> dict[str, Found]:
+    """Read all sessions; each is rebuilt from its records, which fails where one does not come out as it did."""
+    journal = SqliteJournal(folder / "agentrail.db")
+    found: dict[str, Found] = {}
+    for session in SESSIONS:
+        if records := await journal.read(session, 0, 1_000_000):
+            found[session] = Found(await rebuilt(journal, session), records)
+    await journal.close()
+    return found
+
+
+def problems(log: Log, found: dict[str, Found], executed: Iterable[Run]) -> list[str]:
+    """Say what is wrong behind a crash, or behind all of them."""
+    wrong = [f"it was told anew, and otherwise: {what}" for what in log.changed]
+    for session, heard in log.heard.items():
+        wrong += _of_events(session, heard, found.get(session))
+    wrong += _of_commands(log, found)
+    wrong += _of_calls(found, list(executed))
+    for session, known in found.items():
+        wrong += [f"{session}: {why}" for why in _of_history(known)]
+    return wrong
+
+
+def _of_events(session: str, heard: dict[int, str], found: Found | None) -> Iterable[str]:
+    """What was published is there, as it was published, and the numbers have no hole."""
+    stored = [] if found is None else [envelope for record in found.records for envelope in record.events]
+    if [envelope.seq for envelope in stored] != list(range(1, len(stored) + 1)):
+        yield f"{session}: its numbers have a hole"
+    digests = {envelope.seq: digest_of(envelope) for envelope in stored}
+    yield from (
+        f"{session}: event {seq} was published and is not there"
+        for seq, digest in heard.items()
+        if digests.get(seq) != digest
+    )
+
+
+def _of_commands(log: Log, found: dict[str, Found]) -> Iterable[str]:
+    """What was acknowledged is there, once, with that answer; what was carried out is not said to be refused."""
+    answers = {r.command: r.answer for known in found.values() for r in known.records if r.command is not None}
+    times = Counter(r.command for known in found.values() for r in known.records if r.command is not None)
+    yield from (f"{name} was carried out {count} times" for name, count in times.items() if count > 1)
+    for name, sent in log.sent.items():
+        answer = answers.get(name)
+        if sent.ref is not None:
+            if answer is None or isinstance(answer, Refused):
+                yield f"{name} was acknowledged and is not there"
+            elif isinstance(answer, Accepted) and answer.ref != sent.ref:
+                yield f"{name} was acknowledged as {sent.ref} and is {answer.ref}"
+        elif sent.refused is not None and answer is not None and not isinstance(answer, Refused):
+            yield f"{name} was carried out and answered with {sent.refused}"
+    said = Counter(
+        word
+        for known in found.values()
+        for message in known.state.history
+        if isinstance(message, UserMessage)
+        for word in message.text.split()
+        if word.startswith("[")
+    )
+    yield from (f"{name} was said {count} times" for name, count in said.items() if count > 1)
+
+
+def _of_calls(found: dict[str, Found], executed: list[Run]) -> Iterable[str]:
+    """No call runs that was not started in the journal, none too often, and a held one not without consent."""
+    started: set[str] = set()
+    agreed: set[str] = set()
+    for session, known in found.items():
+        for record in known.records:
+            for envelope in record.events:
+                event = envelope.event
+                if isinstance(event, ToolExecutionStart):
+                    started.add(f"{session}/{event.call_id}")
+                elif isinstance(event, ApprovalResolved) and event.status == "approved":
+                    agreed.add(f"{session}/{event.call_id}")
+    for (tool, key), count in Counter((run.tool, run.key) for run in executed).items():
+        if key not in started:
+            yield f"{tool} {key} ran and no record says that it started"
+        if count > (1 if tool in AT_MOST_ONCE else MAX_RUNS):
+            yield f"{tool} {key} ran {count} times"
+        if tool == "risky" and key not in agreed:
+            yield f"{tool} {key} ran without consent"
+
+
+def _of_history(found: Found) -> Iterable[str]:
+    """A provider takes it, and what the plugin has counted are the results that are there."""
+    state = found.state
+    counted = sum(isinstance(event, ToolExecutionEnd) and not event.late for event in found.events)
+    waiting = () if state.batch is None else [c for c in state.batch.calls if c.status is CallStatus.RETURNED]
+    if state.plugin_states[-1] != counted - len(waiting):
+        yield f"the plugin has counted {state.plugin_states[-1]}, and there are {counted} results"
+    problem = why_unfit(state.history, open_end=state.batch is not None)
+    if problem is None and state.batch is None:
+        problem = why_refused(ModelRequest("", tuple(state.history)))
+    if problem is not None:
+        yield f"no provider takes its history: {problem}"
+
+
+def fates(found: dict[str, Found], doubtful: dict[str, str]) -> Counter[str]:
+    """Say what has become of calls that were in flight when the process was killed, by their effect class."""
+    told: Counter[str] = Counter()
+    for session, known in found.items():
+        ended = {event.call_id for event in known.events if isinstance(event, ToolExecutionEnd)}
+        unknown = {event.call_id for event in known.events if isinstance(event, ToolUnknown)}
+        probed = [record.arrival.input for record in known.records if isinstance(record.arrival.input, CallProbed)]
+        not_started = {given.call_id for given in probed if isinstance(given.found, NotStarted)}
+        for key, effect in doubtful.items():
+            owner, _, call_id = key.partition("/")
+            if owner != session:
+                continue
+            if call_id in unknown:
+                fate = "unknown"
+            elif call_id in not_started:
+                fate = "not started"
+            else:
+                fate = "done" if call_id in ended else "taken back"
+            told[f"{effect}: {fate}"] += 1
+    return told
+
+
+async def checked(folder: Path, log: Log) -> dict[str, Found]:
+    """Return what is in the journal; fail if anything is wrong."""
+    found = await found_in(folder)
+    wrong = problems(log, found, runs(folder / "witness"))
+    assert not wrong, wrong
+    return found

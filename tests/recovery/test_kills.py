@@ -1,0 +1,120 @@
+"""A process under load, killed with SIGKILL at random moments, and what its client finds when it is back.
+
+`AGENTRAIL_PROFILE=campaign` kills it `AGENTRAIL_KILLS` times (1,000 if not set), and prints a table with `-s`.
+"""
+
+import json
+import os
+import random
+import time
+from collections import Counter
+from pathlib import Path
+
+import trio
+
+from tests.recovery.client import SESSIONS, Connection, User, Victim
+from tests.recovery.oracle import checked, fates
+from tests.recovery.victim import EFFECTS
+from tests.recovery.witness import runs
+
+CAMPAIGN = os.environ.get("AGENTRAIL_PROFILE") == "campaign"
+LIVES = 20 if CAMPAIGN else 10
+KILLS = int(os.environ.get("AGENTRAIL_KILLS", "1000")) if CAMPAIGN else 40
+TOGETHER = 4
+
+SOON = 0.15
+"""Seconds in which a process comes back: some are killed while they do."""
+
+LATER = 1.0
+"""Seconds after which it is killed at the latest."""
+
+SETTLED_WITHIN = 10.0
+"""Seconds after which nothing that was in flight may be in doubt."""
+
+
+class Tale:
+    """What has happened to one victim through its lives, and to what it had in flight."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        folder.mkdir()
+        self.victim = Victim(folder)
+        self.chance = random.Random(seed)
+        self.users = [User(self.victim, session, random.Random(f"{seed} {session}")) for session in SESSIONS]
+        self.doubtful: dict[str, str] = {}
+        self.kills = 0
+        self.settled_in = 0.0
+        self.figures: Counter[str] = Counter()
+
+    async def live_and_die(self) -> None:
+        """Live for a random time under load, be killed, and be looked at."""
+        async with trio.open_nursery() as nursery, self.victim.life() as (connection, _):
+            for user in self.users:
+                nursery.start_soon(user.use, connection)
+            longest = SOON if self.chance.random() < 0.25 else LATER
+            await trio.sleep(self.chance.random() * longest)
+        assert self.victim.status == -9, "it ended by itself"
+        self.kills += 1
+        for session, known in (await checked(self.victim.folder, self.victim.log)).items():
+            self.doubtful |= {f"{session}/{call.call_id}": call.name for call in known.in_flight}
+
+    async def come_to_rest(self) -> None:
+        """Come back once more, undisturbed, until nothing is under way."""
+        async with self.victim.life() as (connection, _):
+            began = time.monotonic()
+            with trio.fail_after(SETTLED_WITHIN):
+                for session in SESSIONS:
+                    await self._open(connection, session)
+                for session in SESSIONS:
+                    await self._reject_what_waits(connection, session)
+            self.settled_in = time.monotonic() - began
+        found = await checked(self.victim.folder, self.victim.log)
+        assert [call for known in found.values() for call in known.in_flight] == []
+        log = self.victim.log
+        self.figures = fates(found, self.doubtful)
+        self.figures["records"] = sum(len(known.records) for known in found.values())
+        self.figures["events heard"] = sum(map(len, log.heard.values()))
+        self.figures["commands acknowledged"] = sum(sent.acknowledged for sent in log.sent.values())
+        self.figures["commands given again"] = sum(sent.again for sent in log.sent.values())
+        self.figures["tools run"] = len(runs(self.victim.folder / "witness"))
+
+    async def _open(self, connection: Connection, session: str) -> None:
+        await connection.ask(do="open", session=session, since=str(self.victim.log.since(session)))
+
+    async def _reject_what_waits(self, connection: Connection, session: str) -> None:
+        while held := json.loads((await connection.ask(do="rest", session=session))["ref"]):
+            await connection.ask(do="reject", session=session, approval=held[0])
+
+
+async def tell(folder: Path, seed: int, kills: int) -> Tale:
+    """Let one victim die *kills* times."""
+    tale = Tale(folder, seed)
+    with tale.victim:
+        for _ in range(kills):
+            await tale.live_and_die()
+        await tale.come_to_rest()
+    return tale
+
+
+def table_of(tales: list[Tale]) -> str:
+    """Return the figures of all victims, one per line."""
+    figures = sum((tale.figures for tale in tales), Counter(kills=sum(tale.kills for tale in tales)))
+    lines = [f"{name:<26}{count:>8}" for name, count in sorted(figures.items())]
+    return "\n".join([*lines, f"settled within {max(tale.settled_in for tale in tales):.2f} s"])
+
+
+async def test_nothing_is_lost_and_nothing_happens_twice_when_the_process_is_killed(tmp_path: Path) -> None:
+    tales: list[Tale] = []
+    seeds = iter(range(KILLS // LIVES))
+    first = random.SystemRandom().randrange(1 << 30) if CAMPAIGN else 0
+
+    async def work() -> None:
+        tales.extend([await tell(tmp_path / f"{seed}", first + seed, LIVES) for seed in seeds])
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(TOGETHER):
+            nursery.start_soon(work)
+    table = table_of(tales)
+    print(f"\n{table}")  # noqa: T201 - the campaign is about the figures
+    for name in EFFECTS:
+        assert f"\n{name}: " in table, f"no call of a {name} tool was in flight when a process was killed"
+    assert "commands given again" in table

@@ -1,0 +1,251 @@
+"""A process under load that is killed again and again: `python -m tests.recovery.victim FOLDER`.
+
+Each line on its standard input is one life: a process of its own, forked before anything is open, that connects to the
+socket of that name and does what its client asks. Standard output tells its process id, and then how it ended.
+"""
+
+import json
+import logging
+import os
+import random
+import sys
+import tempfile
+import zlib
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+
+import trio
+from attrs import frozen
+
+from agentrail import SessionHandle, SessionSpec, open_supervisor
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.adapters.models.providers import PROVIDERS, format_of
+from agentrail.adapters.models.settings import Settings
+from agentrail.app import growing, returning, wiring
+from agentrail.app.supervisor import Supervisor
+from agentrail.codec import encode_envelope, to_text
+from agentrail.core.answers import Accepted
+from agentrail.errors import AgentrailError
+from agentrail.hooks.actions import Continue
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
+from agentrail.hooks.records import AfterTool
+from agentrail.plugins import HumanApproval
+from agentrail.ports.model import EmitChunk
+from agentrail.ports.tool import ToolContext
+from agentrail.testing import call
+from agentrail.values.content import Text
+from agentrail.values.events.envelope import Cursor, Envelope
+from agentrail.values.events.people import ApprovalRequired, ApprovalResolved
+from agentrail.values.json import JsonObject
+from agentrail.values.messages import StopReason, UserMessage, why_unfit
+from agentrail.values.stream import ModelRequest, Response, TextChunk
+from agentrail.values.tools import EffectClass, NotStarted, Ok, Probed, ToolSpec, Unknown, ok
+from tests.recovery.witness import Witness
+
+LOADED_BEFORE_THE_FIRST_LIFE = (growing, returning, wiring)
+
+EFFECTS = {
+    "pure": EffectClass.PURE,
+    "idempotent": EffectClass.IDEMPOTENT,
+    "checkable": EffectClass.CHECKABLE,
+    "unsafe": EffectClass.UNSAFE,
+    "risky": EffectClass.UNSAFE,
+}
+"""The tools; a person decides about `risky` ones."""
+
+FORMATS = ("anthropic", "openai", "openai-chat", "gemini")
+
+
+def digest_of(envelope: Envelope) -> str:
+    """Return a fingerprint of all that a subscriber was told."""
+    return blake2b(to_text(encode_envelope(envelope)).encode(), digest_size=8).hexdigest()
+
+
+def why_refused(request: ModelRequest) -> str | None:
+    """Say why a provider would not take *request*, if so."""
+    for provider in FORMATS:
+        asked = request.but(model=f"{provider}:m", options={})
+        format_of(PROVIDERS[provider]).render(asked, provider, "m", Settings())
+    return why_unfit(request.messages)
+
+
+class Witnessed:
+    """A tool that takes a moment, and whose executions are noted."""
+
+    def __init__(self, name: str, witness: Witness) -> None:
+        self.spec = ToolSpec(name, f"a tool that is {name}", effect=EFFECTS[name])
+        self._witness = witness
+
+    async def execute(self, args: JsonObject, ctx: ToolContext) -> Ok:
+        self._witness.note("start", self.spec.name, ctx.idempotency_key)
+        await trio.sleep(random.random() * 0.01)
+        self._witness.note("end", self.spec.name, ctx.idempotency_key)
+        return ok("done " * random.choice((1, 1, 1, 16_000)))
+
+    async def probe(self, key: str) -> Probed:
+        await trio.sleep(random.random() * 0.002)
+        known = [run for run in self._witness.runs() if run.key == key]
+        if not known:
+            return NotStarted()
+        return ok("it was done") if known[-1].ended else Unknown()
+
+
+class Talker:
+    """A model that calls the tools that it is told to, and says a little."""
+
+    name = "talker"
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        problem = why_refused(request)
+        if problem is not None:
+            sys.stderr.write(f"a request that no provider takes: {problem}\n")
+            os._exit(3)
+        last = request.messages[-1]
+        chance = random.Random(zlib.crc32(f"{len(request.messages)} {last.text}".encode()))
+        for word in ("let ", "me ", "see"):
+            await trio.sleep(chance.random() * 0.004)
+            emit(TextChunk(word))
+        wanted = [name for name in last.text.split() if name in EFFECTS] if isinstance(last, UserMessage) else []
+        calls = tuple(call(name) for name in wanted)
+        return Response((Text("let me see"),), calls, StopReason.TOOL_CALLS if calls else StopReason.END)
+
+
+@frozen
+class Results(Plugin[int]):
+    """Counts results: what a plugin remembers is part of what comes back."""
+
+    def init(self, ctx: Context) -> int:
+        return 0
+
+    def after_tool(self, hook: AfterTool, state: int, ctx: Context) -> Continue[int]:
+        return Continue(state + 1)
+
+
+def spec(witness: Witness) -> SessionSpec:
+    return SessionSpec(
+        model=Talker(),
+        tools=[Witnessed(name, witness) for name in EFFECTS],
+        plugins=[Results(), HumanApproval(tools=frozenset({"risky"}))],
+    )
+
+
+def held_by(session: SessionHandle) -> str:
+    """Return what waits for a person, as JSON."""
+    return json.dumps([held.id for held in session.status().held])
+
+
+def rests(session: SessionHandle) -> bool:
+    """Return whether nothing is under way, but for what waits for a person."""
+    state = session.inspect()
+    left = state.queue or state.lingering or state.quarantined
+    return not state.at_work and (bool(session.status().held) or (state.turn is None and not left))
+
+
+class Life:
+    """One life: sessions that are opened, commands that are carried out, events that are passed on."""
+
+    def __init__(self, supervisor: Supervisor, stream: trio.SocketStream, folder: Path) -> None:
+        self._supervisor = supervisor
+        self._stream = stream
+        self._spec = spec(Witness(folder / "witness"))
+        self._sending = trio.Lock()
+        self._sessions: dict[str, SessionHandle] = {}
+
+    async def run(self) -> None:
+        buffer = b""
+        async with trio.open_nursery() as nursery:
+            async for received in self._stream:
+                *lines, buffer = (buffer + received).split(b"\n")
+                for line in lines:
+                    nursery.start_soon(self._serve, json.loads(line), nursery)
+            nursery.cancel_scope.cancel()
+
+    async def _say(self, **told: object) -> None:
+        async with self._sending:
+            await self._stream.send_all(json.dumps(told).encode() + b"\n")
+
+    async def _serve(self, asked: dict[str, str], nursery: trio.Nursery) -> None:
+        try:
+            ref = await self._do(asked, nursery)
+        except AgentrailError as error:
+            await self._say(answer=asked["id"], error=type(error).__name__)
+        else:
+            await self._say(answer=asked["id"], ref=ref)
+
+    async def _do(self, asked: dict[str, str], nursery: trio.Nursery) -> str:
+        command = asked.get("command")
+        if asked["do"] == "open":
+            session = await self._supervisor.open(asked["session"], self._spec)
+            self._sessions[session.id] = session
+            nursery.start_soon(self._pass_on, session, int(asked["since"]))
+            return held_by(session)
+        session = self._sessions[asked["session"]]
+        accepted: Accepted | None = None
+        match asked["do"]:
+            case "prompt":
+                accepted = await session.prompt(asked["text"], command=command)
+            case "steer":
+                accepted = await session.steer(asked["text"], when=asked["when"], command=command)
+            case "abort":
+                await session.abort("enough", command=command)
+            case "approve":
+                await session.approve(asked["approval"], command=command)
+            case "reject":
+                await session.reject(asked["approval"], "no", auto_resume=True, command=command)
+            case "rest":
+                while not rests(session):  # noqa: ASYNC110 - nobody sets an event for it
+                    await trio.sleep(0.005)
+                return held_by(session)
+        return "" if accepted is None else accepted.ref
+
+    async def _pass_on(self, session: SessionHandle, since: int) -> None:
+        async with session.subscribe(since=Cursor(since)) as events:
+            async for envelope in events:
+                if not envelope.event.durable:
+                    continue
+                event = envelope.event
+                held = event.approval_id if isinstance(event, ApprovalRequired | ApprovalResolved) else ""
+                name = type(event).__name__
+                await self._say(
+                    event=session.id, seq=envelope.seq, digest=digest_of(envelope), name=name, approval=held
+                )
+
+
+async def live(folder: Path, socket: str) -> None:
+    stream = await trio.open_unix_socket(socket)
+    async with open_supervisor(journal=SqliteJournal(folder / "agentrail.db")) as supervisor:
+        await Life(supervisor, stream, folder).run()
+
+
+async def warm_up() -> None:
+    """Import all that a life uses, once: then most of a life is work."""
+    journal = MemoryJournal(encode=True)
+    with tempfile.TemporaryDirectory() as place:
+        for _ in range(2):
+            async with open_supervisor(journal=journal) as supervisor:
+                session = await supervisor.open("s", spec(Witness(Path(place) / "witness")))
+                await session.ask("pure")
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    logging.disable()
+    trio.run(warm_up)
+    for line in sys.stdin:
+        child = os.fork()
+        if not child:
+            random.seed()
+            trio.run(partial(live, folder, line.strip()))
+            os._exit(0)
+        sys.stdout.write(f"{child}\n")
+        sys.stdout.flush()
+        _, status = os.waitpid(child, 0)
+        sys.stdout.write(f"{os.waitstatus_to_exitcode(status)}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

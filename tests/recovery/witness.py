@@ -1,0 +1,51 @@
+"""A log beside the journal of what tools have really done: each line is on the disk before its tool goes on."""
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Run(NamedTuple):
+    """One execution of a tool."""
+
+    tool: str
+    key: str
+    ended: bool
+
+
+class Witness:
+    """Writes what happens, and finds out what has happened."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._opened = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+
+    def note(self, what: str, tool: str, key: str) -> None:
+        """Write a line, and wait until the disk has it."""
+        os.write(self._opened, f"{json.dumps((what, tool, key))}\n".encode())
+        os.fsync(self._opened)
+
+    def runs(self) -> list[Run]:
+        return runs(self._path)
+
+
+def runs(path: Path) -> list[Run]:
+    """Return the executions in the order of their starts; one that was cut short has not ended."""
+    if not path.exists():
+        return []
+    found: list[Run] = []
+    for what, tool, key in _lines(path.read_text().splitlines()):
+        if what == "start":
+            found.append(Run(tool, key, ended=False))
+        else:
+            place = max(place for place, run in enumerate(found) if run.key == key)
+            found[place] = Run(tool, key, ended=True)
+    return found
+
+
+def _lines(lines: Iterable[str]) -> Iterable[tuple[str, str, str]]:
+    for line in lines:
+        what, tool, key = json.loads(line)
+        yield what, tool, key
