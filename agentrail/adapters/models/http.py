@@ -15,7 +15,7 @@ import math
 import zlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 
 import httpx  # noqa: ASYNC127 - the client that pyproject.toml names
 import trio
@@ -177,6 +177,32 @@ class Body(httpx.AsyncByteStream):
         return self._rest.pop()
 
 
+@runtime_checkable
+class Closable(Protocol):
+    """What httpcore calls a stream."""
+
+    async def aclose(self) -> None:
+        """Close it."""
+        ...
+
+
+class Handshake:
+    """Watches how a request connects, and closes what httpcore loses if that is cancelled within the handshake."""
+
+    __slots__ = ("_socket",)
+
+    def __init__(self) -> None:
+        self._socket: object = None
+
+    async def __call__(self, name: str, info: Mapping[str, object]) -> None:
+        """Take note of what httpcore does."""
+        if name.endswith("connect_tcp.complete"):
+            self._socket = info.get("return_value")
+        elif name.endswith("start_tls.failed") and isinstance(self._socket, Closable):
+            with trio.move_on_after(CLOSING, shield=True):
+                await self._socket.aclose()
+
+
 class Exchange:
     """One request and its answer."""
 
@@ -220,7 +246,9 @@ class Exchange:
         try:
             body = json.dumps(post.body, separators=(",", ":"), ensure_ascii=False).encode()
             timeout = httpx.Timeout(None, connect=post.patience.connect)
-            request = self._client.build_request("POST", post.url, headers=post.headers, content=body, timeout=timeout)
+            request = self._client.build_request(
+                "POST", post.url, headers=post.headers, content=body, timeout=timeout, extensions={"trace": Handshake()}
+            )
         except (httpx.InvalidURL, ValueError, TypeError) as error:
             problem = f"no request can be made for it ({type(error).__name__})"
             raise WrongEndpoint(problem) from None

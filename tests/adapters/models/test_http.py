@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -49,7 +49,7 @@ TIME = Patience(5, 5, 5)
 CHUNKED = head(200, "transfer-encoding: chunked")
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def client(connections: int = 10) -> AsyncIterator[Http]:
     http = Http(connections)
     try:
@@ -260,6 +260,29 @@ async def test_a_connection_that_cannot_be_made_is_told_with_its_reason_and_wher
         url = f"https://127.0.0.1:{listener.socket.getsockname()[1]}/v1"
         with pytest.raises(ConnectionFailed, match=rf"SSL.*; it was on the way to {url}"):
             await http.post(Post(url, {}, BODY, TIME), bool)
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_request_that_is_cut_in_the_handshake_leaves_no_connection_open() -> None:
+    begun, gone = trio.Event(), trio.Event()
+
+    async def silent(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+        begun.set()
+        with contextlib.suppress(trio.BrokenResourceError):
+            await stream.receive_some()
+        gone.set()
+
+    async with trio.open_nursery() as nursery, client() as http:
+        (listener,) = await nursery.start(partial(trio.serve_tcp, silent, 0, host="127.0.0.1"))
+        url = f"https://127.0.0.1:{listener.socket.getsockname()[1]}/v1"
+        async with trio.open_nursery() as asking:
+            asking.start_soon(http.post, Post(url, {}, BODY, TIME), bool)
+            await begun.wait()
+            asking.cancel_scope.cancel()
+        with trio.fail_after(5):
+            await gone.wait()
+        assert pool(http).connections == []
         nursery.cancel_scope.cancel()
 
 
