@@ -20,8 +20,8 @@ from agentrail.ports.journal import Claim, Record, Snapshot, check_snapshot, las
 
 log = logging.getLogger("agentrail.journal")
 
-CHECKPOINT_AFTER: Final = 4 * 1024 * 1024
-"""Bytes of new records after which the log is moved into the file."""
+CHECKPOINT_AFTER: Final = 8 * 1024 * 1024
+"""Bytes of new records, at their worst, after which the log is moved into the file: about when SQLite itself would."""
 
 PAGE: Final = 4096
 """Bytes that a record takes at least in the log."""
