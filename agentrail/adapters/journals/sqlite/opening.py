@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -32,10 +33,10 @@ def open_for_reading(path: Path, connect: Connect) -> sqlite3.Connection | None:
     if not path.exists():
         return None
     _check_size(path)
-    connection = connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=WAIT, isolation_level=None)
+    connection = _connect(path, connect, "ro")
     try:
         _set(connection, SETTINGS)
-        known = _check(connection, path)
+        known = _look(connection, path, connect)
     except BaseException:
         connection.close()
         raise
@@ -43,6 +44,22 @@ def open_for_reading(path: Path, connect: Connect) -> sqlite3.Connection | None:
         connection.close()
         return None
     return connection
+
+
+def _connect(path: Path, connect: Connect, mode: str) -> sqlite3.Connection:
+    return connect(f"file:{quote(str(path))}?mode={mode}", uri=True, timeout=WAIT, isolation_level=None)
+
+
+def _look(connection: sqlite3.Connection, path: Path, connect: Connect) -> bool:
+    """Return whether there are tables; what a process had half written when it ended, only a writer may take back."""
+    try:
+        return _check(connection, path)
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
+            raise
+    with closing(_connect(path, connect, "rw")) as writing:
+        is_ours(writing)
+    return _check(connection, path)
 
 
 def open_for_writing(
