@@ -12,7 +12,7 @@ from agentrail.testing.tally import Tally
 from agentrail.testing.world import run
 from property_tests.narrow import narrow_paths
 
-STEPS = {"ci": 300_000, "campaign": 2_000_000}
+STEPS = {"ci": 360_000, "campaign": 2_000_000}
 """The least that is asked for is 50,000 in CI and 1,000,000 in the campaign; promises seldom kept need more."""
 
 LENGTH = 75

@@ -22,6 +22,7 @@ from agentrail.ports.tool import Tool
 from agentrail.ports.web import Web
 from agentrail.runtime.parts import Outfit, Surroundings
 from agentrail.tools import as_tool, validator_for
+from agentrail.tools.builtin.delegating import task_tools
 from agentrail.values.json import Json, JsonObject
 
 
@@ -57,7 +58,8 @@ def _httpx_web() -> Web:
 def tools_of(spec: SessionSpec) -> dict[str, Tool]:
     """Return the tools of *spec* by name, but for those of sources; refuse two of one name."""
     tools: dict[str, Tool] = {}
-    for given in spec.tools:
+    described = {name: agent.description for name, agent in spec.agents.items()}
+    for given in (*spec.tools, *task_tools(described, spec.max_agent_seconds)):
         if isinstance(given, ToolSource):
             continue
         tool = as_tool(given)

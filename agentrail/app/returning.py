@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from agentrail.app.agents import Build, recipes
 from agentrail.app.chain import chain_of
 from agentrail.app.equipping import (
     attachments,
@@ -34,7 +35,14 @@ from agentrail.values.tools import ToolSpec
 
 
 def reunited(
-    stored: State, opening: State, records: int, spec: SessionSpec, known: Callable[[str], Model], *, pause: bool
+    stored: State,
+    opening: State,
+    records: int,
+    spec: SessionSpec,
+    known: Callable[[str], Model],
+    build: Build,
+    *,
+    pause: bool,
 ) -> tuple[State, Outfit, SessionReturned]:
     """Return *stored* with its code: what was recorded holds, the specification gives what can only be code.
 
@@ -52,7 +60,7 @@ def reunited(
     changed, gone = _compared(stored, opening, tools)
     code = _code(stored, tools, changed, revision)
     around = surroundings(spec, stored.setup.working_dir)
-    outfit = Outfit(judge, code, own, spec.services, around, validator, prices, sources_of(spec))
+    outfit = Outfit(judge, code, own, spec.services, around, validator, prices, sources_of(spec), recipes(spec, build))
     outfit.revision = revision
     for (name, number), tool in code.items():
         judge.tool(name, number, validator(tool))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from agentrail.app.pricing import Prices
 
 NO_PRICES: Mapping[str, Price] = MappingProxyType({})
+NO_AGENTS: Mapping[str, SessionSpec] = MappingProxyType({})
 _NO_SERVICES: Mapping[str, Service] = MappingProxyType({})
 
 
@@ -61,6 +63,13 @@ class SessionSpec(Options):
     services: Mapping[str, Service] = _NO_SERVICES
     """Async functions that plugins may call by `Ask(CallService(…))`."""
 
+    agents: Mapping[str, SessionSpec] = NO_AGENTS
+    """Sub-agents that it may start with the tool `task`, by name; each inherits what its spec leaves out."""
+    description: str = ""
+    """Of a sub-agent: what the model that may start it reads about it."""
+    returns: Mapping[str, Json] = EMPTY
+    """Of a sub-agent: the JSON Schema, of an object, that its answers must fit; empty: they are text."""
+
     @property
     def options(self) -> Options:
         """The figures alone."""
@@ -69,21 +78,41 @@ class SessionSpec(Options):
 
     def check(self) -> None:
         """Raise `BadSpec` for what cannot be run."""
-        if not self.model:
-            raise BadSpec("model", MISSING)
-        for model, _ in chain_of(self.model, self.model_options):
-            _check_model(model)
-        _check_prices(self.prices)
-        _check_flag("inline_tags", self.inline_tags)
-        for name in ("name", "system", "working_dir", "prompt_mode"):
-            _check_text(name, getattr(self, name))
-        if "\0" in self.working_dir:
-            raise BadSpec("working_dir", "has a NUL character; give the path of a folder")
-        for name, least in AT_LEAST.items():
-            _check_figure(name, getattr(self, name), least)
-        for name, choices in CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise BadChoice.among(name, getattr(self, name), choices)
+        _check_alone(self)
+        _check_agents(self.agents, self.model, self.max_agent_depth)
+
+
+def _check_alone(spec: SessionSpec) -> None:
+    """Raise `BadSpec` for what of *spec* cannot be run, its sub-agents apart."""
+    if not spec.model:
+        raise BadSpec("model", MISSING)
+    for model, _ in chain_of(spec.model, spec.model_options):
+        _check_model(model)
+    _check_prices(spec.prices)
+    _check_flag("inline_tags", spec.inline_tags)
+    for name in ("name", "system", "working_dir", "prompt_mode", "description"):
+        _check_text(name, getattr(spec, name))
+    if "\0" in spec.working_dir:
+        raise BadSpec("working_dir", "has a NUL character; give the path of a folder")
+    for name, least in AT_LEAST.items():
+        _check_figure(name, getattr(spec, name), least)
+    for name, choices in CHOICES.items():
+        if getattr(spec, name) not in choices:
+            raise BadChoice.among(name, getattr(spec, name), choices)
+
+
+def _check_agents(agents: Mapping[str, SessionSpec], model: ModelChain, depth: int) -> None:
+    """Raise `BadSpec` for what cannot be a sub-agent, as deep as they may be nested."""
+    for name, agent in agents.items() if depth else ():
+        if not isinstance(cast("object", name), str) or NAME.fullmatch(name) is None:
+            raise BadSpec("agents", f"have one called {name!r}; use 1 to 64 letters, digits, `_` and `-`")
+        if not isinstance(cast("object", agent), SessionSpec):
+            raise BadSpec("agents", f"have a `{type(agent).__name__}` under `{name}`; use a `SessionSpec`")
+        if not agent.description.strip():
+            raise BadSpec("agents", f"have `{name}` without a `description`, by which the model chooses; give it one")
+        inherits = agent.but(model=agent.model or model)
+        _check_alone(inherits)
+        _check_agents(agent.agents, inherits.model, depth - 1)
 
 
 def _check_model(found: object) -> None:
@@ -129,6 +158,9 @@ def _check_figure(name: str, found: object, least: float) -> None:
         raise BadSpec(name, f"is {found}; it must be at least {least}")
 
 
+NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What a sub-agent may be called."""
+
 DEFAULTS = Options()
 
 MODEL_WANTED = "a name, or an object with `name` and `stream`"
@@ -164,6 +196,9 @@ AT_LEAST: Mapping[str, float] = {
     "context_window": 1,
     "compact_at": 0,
     "compact_to": 0,
+    "max_agents": 0,
+    "max_agent_depth": 0,
+    "max_agent_seconds": 0.001,
     "event_buffer_size": 0,
     "shutdown": 0,
 }

@@ -111,7 +111,8 @@ class Supervisor:
     def _equip(self, spec: SessionSpec | None, *, pause: bool) -> Equip:
         def equip(stored: State, opening: State, records: int) -> tuple[State, Outfit, SessionReturned]:
             found = self._built(stored) if spec is None else spec
-            return returning.reunited(stored, opening, records, found, self._sessions.house.model, pause=pause)
+            known = self._sessions.house.model
+            return returning.reunited(stored, opening, records, found, known, wiring.builder(known), pause=pause)
 
         return equip
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import trio
 
 from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.app.agents import Build, recipes
 from agentrail.app.equipping import attachments, chosen, judge_for, sources_of, surroundings, tools_of, validator
 from agentrail.app.models import Factory, Models
 from agentrail.app.pricing import PriceList
@@ -22,7 +23,7 @@ from agentrail.ports.model import Compacted, Model, ModelChain
 from agentrail.runtime.gate import Gate
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.node import Node, Tree
-from agentrail.runtime.parts import House, Outfit
+from agentrail.runtime.parts import House, Outfit, Surroundings
 from agentrail.runtime.session import Session
 from agentrail.runtime.supervisor import Sessions
 from agentrail.tools import as_tool
@@ -65,8 +66,25 @@ def wrap(session: Session) -> SessionHandle:
     return SessionHandle(session, as_tool, _switched)
 
 
-def outfitted(session_id: str, spec: SessionSpec, known: Callable[[str], Model]) -> tuple[State, Outfit]:
-    """Return the state that a session begins with, and its code."""
+def builder(known: Callable[[str], Model]) -> Build:
+    """Return what makes sub-agents."""
+
+    def build(
+        child: str, spec: SessionSpec, path: tuple[str, ...], shared: Surroundings | None
+    ) -> tuple[State, Outfit]:
+        return outfitted(child, spec, known, path, shared)
+
+    return build
+
+
+def outfitted(
+    session_id: str,
+    spec: SessionSpec,
+    known: Callable[[str], Model],
+    path: tuple[str, ...] = (),
+    shared: Surroundings | None = None,
+) -> tuple[State, Outfit]:
+    """Return the state that a session begins with, and its code; a sub-agent may have *shared* surroundings."""
     own: dict[str, Model] = {}
     prices = PriceList(spec.prices)
     judge = judge_for(own, known, prices)
@@ -77,8 +95,9 @@ def outfitted(session_id: str, spec: SessionSpec, known: Callable[[str], Model])
         judge.seat(key, seat.revision, plugin)
     tools = tools_of(spec)
     code = {(name, 0): tool for name, tool in tools.items()}
-    around = surroundings(spec, spec.working_dir)
-    outfit = Outfit(judge, code, own, spec.services, around, validator, prices, sources_of(spec))
+    around = surroundings(spec, spec.working_dir) if shared is None else shared
+    agents = recipes(spec, builder(known))
+    outfit = Outfit(judge, code, own, spec.services, around, validator, prices, sources_of(spec), agents)
     for name, tool in tools.items():
         judge.tool(name, 0, validator(tool))
     first = chosen(outfit, known, spec.model, freeze_object(spec.model_options))
@@ -90,6 +109,8 @@ def outfitted(session_id: str, spec: SessionSpec, known: Callable[[str], Model])
             spec.working_dir,
             freeze_object(spec.user_data),
             spec.prompt_mode,
+            path=path,
+            agents=tuple(agents),
             spec=spec.name,
         ),
         first.model,

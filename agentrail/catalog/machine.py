@@ -10,8 +10,9 @@ from agentrail.catalog.markdown import code, codes, joined, section, table
 from agentrail.catalog.source import Source
 from agentrail.core.effects import EFFECTS
 from agentrail.core.inputs import INPUTS
+from agentrail.core.rows import Rule
 from agentrail.core.state import Phase
-from agentrail.core.table import TABLE, Rule
+from agentrail.core.table import TABLE
 from agentrail.values.value import Value
 
 _PHASES = {phase: place for place, phase in enumerate(Phase)}

@@ -154,6 +154,14 @@ class CancelCompaction(Value):
 
 
 @value
+class StopSubagents(Value):
+    """Stop sub-agents, with everything under them."""
+
+    children: tuple[str, ...]
+    """Their sessions."""
+
+
+@value
 class WriteLog(Value):
     """Write a line to the log."""
 
@@ -187,6 +195,7 @@ AnyEffect: TypeAlias = (
     | CancelAsk
     | StartCompaction
     | CancelCompaction
+    | StopSubagents
     | WriteLog
     | CloseSession
 )

@@ -12,7 +12,7 @@ from agentrail.core.batch import (
     results_of,
 )
 from agentrail.core.changing import drop_changes
-from agentrail.core.effects import CancelCompaction, CancelRequest, CloseSession, ReportStart
+from agentrail.core.effects import CancelCompaction, CancelRequest, CloseSession, ReportStart, StopSubagents
 from agentrail.core.sent import AbortSent, StopSent
 from agentrail.core.state import Phase, Turn
 from agentrail.core.work import Work
@@ -179,10 +179,17 @@ def on_abort(w: Work, sent: AbortSent) -> None:
         drop_queue(w)
     if sent.kill_tools == "all":
         kill_lingering(w, sent.reason or "user")
+        stop_subagents(w)
     if s.phase is Phase.IDLE and s.turn is None:
         w.emit(AgentAbort(None, "user", sent.reason))
         return
     abort_turn(w, "user", sent.reason, kill_tools=sent.kill_tools, partial=sent.partial)
+
+
+def stop_subagents(w: Work) -> None:
+    """Have all sub-agents stopped, those in the background too."""
+    if w.s.subagents:
+        w.ask(StopSubagents(tuple(agent.child for agent in w.s.subagents)))
 
 
 def drop_queue(w: Work) -> None:

@@ -26,6 +26,7 @@ from agentrail.core.sent import (
 )
 from agentrail.hooks.asks import AskAnswer
 from agentrail.hooks.seats import Seat
+from agentrail.values.events.envelope import Event
 from agentrail.values.messages import Message
 from agentrail.values.stream import NOTHING_YET, Failure, Partial, Response
 from agentrail.values.tools import Probed, ToolResult, ToolSpec
@@ -222,6 +223,59 @@ class HooksWereSlow(Value):
     """How long the step took."""
 
 
+@value
+class SubagentStarted(Value):
+    """A sub-agent runs."""
+
+    child: str
+    """Its session."""
+    call_id: str
+    """The call that has started it."""
+    agent: str
+    """Which of the agents that the session may start."""
+    description: str
+    """What it is to do."""
+    background: bool = False
+    """Whether the call does not wait for it."""
+
+
+@value
+class SubagentReported(Value):
+    """A sub-agent has gone on."""
+
+    child: str
+    """Its session."""
+    events: tuple[Event, ...] = ()
+    """What has happened there since the last report."""
+    heard: int = 0
+    """The number of the last of all these events."""
+    used: Usage = NOTHING_USED
+    """What it has used in all, with what is under it."""
+    waits: bool = False
+    """Whether nothing of it goes on without a person."""
+
+
+@value
+class SubagentEnded(Value):
+    """A sub-agent is over, with everything under it."""
+
+    child: str
+    """Its session."""
+    text: str
+    """What it answered, or why it did not."""
+    is_error: bool = False
+    """Whether it failed."""
+
+
+@value
+class ElsewhereUsed(Value):
+    """Others have used something of a limit that a sub-agent shares with them."""
+
+    used: Usage
+    """What they have used in all, since it began."""
+
+
+SubagentInput: TypeAlias = SubagentStarted | SubagentReported | SubagentEnded | ElsewhereUsed
 StreamInput: TypeAlias = StreamBegan | StreamEnded | StreamCut | StreamStalled
 CallInput: TypeAlias = ToolReturned | ToolRaised | ToolStopped | CallProbed
 
@@ -255,6 +309,7 @@ AnyInput: TypeAlias = (
     | CompactionEnded
     | CompactionFailed
     | HooksWereSlow
+    | SubagentInput
 )
 
 INPUTS: Final[tuple[type[Value], ...]] = get_args(AnyInput)

@@ -55,6 +55,12 @@ class Options(Value):
     """Part of the window that may be full before the context is compacted."""
     compact_to: float = 0.5
     """Part of the window, or of the context, that compaction keeps."""
+    max_agents: int = 8
+    """Sub-agents that may run at once, with all that are under them."""
+    max_agent_depth: int = 3
+    """How deep sub-agents may be nested; 0: none may be started."""
+    max_agent_seconds: float = 600.0
+    """Seconds that one sub-agent may take, without the time it waits for a person."""
     event_buffer_size: int = 256
     """Deltas of the open turn kept for subscribers that come late."""
     shutdown: float = 5.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentrail.core.answers import DONE, Accepted
 from agentrail.core.batch import drop_suspension, kill, release
 from agentrail.core.effects import ReportStart
-from agentrail.core.ending import TURN_TIMER, cancel_compaction, end_turn, fail_start
+from agentrail.core.ending import TURN_TIMER, cancel_compaction, end_turn, fail_start, stop_subagents
 from agentrail.core.inputs import SessionOpened
 from agentrail.core.sent import PromptSent, WithdrawSent
 from agentrail.core.state import Phase, Prompt, Turn
@@ -128,7 +128,10 @@ def settle(w: Work, _: str) -> None:
     _steering_to_queue(w)
     if s.stopping is not None:
         s.phase = Phase.RUNNING
-        w.next("session_end")
+        if s.subagents:  # they end first: the last of them brings it here again
+            stop_subagents(w)
+        else:
+            w.next("session_end")
     elif s.changes:
         s.phase = Phase.RUNNING
         w.next("change_plugins")

@@ -13,6 +13,7 @@ from agentrail.core.inputs import SessionReturned
 from agentrail.core.running import CAN_RUN_AGAIN, give_up, rest, wake
 from agentrail.core.sent import ResumeSent
 from agentrail.core.state import Attached, Due, Phase
+from agentrail.core.subagents import end_lost
 from agentrail.core.work import Work
 from agentrail.errors import PluginMismatch
 from agentrail.hooks.ruling import Verdict
@@ -44,6 +45,7 @@ def on_returned(w: Work, returned: SessionReturned) -> None:
     _drop_changes(w, returned.without)
     _tell_of_lost(w, returned.lost)
     _end_strays(w)
+    end_lost(w, f"{ENDED} while it ran")
     _settle(w)
     if not returned.pause:
         if s.paused:

@@ -17,9 +17,10 @@ from agentrail.core.batch import (
     tell_of,
 )
 from agentrail.core.calls import HAS_ROOM, WAITS_FOR_PERSON, Batch, Call, CallStatus, Question, touches_files
+from agentrail.core.clocks import start_clock, stop_clock
 from agentrail.core.doubts import clear_up, doubt_about, remember
 from agentrail.core.effects import ProbeCall, StartCall
-from agentrail.core.ending import TURN_TIMER, close_batch, end_turn
+from agentrail.core.ending import close_batch, end_turn
 from agentrail.core.inputs import CallProbed, ToolRaised, ToolReturned, ToolStopped
 from agentrail.core.requesting import abort_by
 from agentrail.core.state import Phase
@@ -72,20 +73,20 @@ def advance_batch(w: Work, _: str) -> None:
         _start_ready(w, batch)
         statuses = [call.status for call in s.batch.calls] if s.batch is not None else []
     left = [status for status in statuses if status is not CallStatus.DONE]
+    if left and all(status in WAITS_FOR_PERSON for status in left):
+        rest(w)
+    elif s.subagents and s.waits:
+        stop_clock(w)
+    else:
+        start_clock(w)
     if not left:
         w.next("after_tool_batch")
-    elif all(status in WAITS_FOR_PERSON for status in left):
-        rest(w)
 
 
 def rest(w: Work) -> None:
     """Wait for a person: nothing of the turn is under way, and its time stands still."""
-    s = w.s
-    s.phase = Phase.IDLE
-    due = dict(s.timers).get(TURN_TIMER)
-    if due is not None and s.turn is not None:
-        s.turn = s.turn.but(deadline_left=max(0, due - w.at))
-        w.clear_timer(TURN_TIMER)
+    w.s.phase = Phase.IDLE
+    stop_clock(w)
 
 
 def wake(w: Work) -> None:
@@ -93,9 +94,7 @@ def wake(w: Work) -> None:
     s = w.s
     s.phase = Phase.RUNNING if s.batch is None else Phase.EXECUTING_TOOLS
     s.due, s.paused = (*s.paused, *s.due), ()
-    if s.turn is not None and s.turn.deadline_left is not None:
-        w.set_timer(TURN_TIMER, w.at + s.turn.deadline_left)
-        s.turn = s.turn.but(deadline_left=None)
+    start_clock(w)
 
 
 def _start_ready(w: Work, batch: Batch) -> None:
@@ -199,7 +198,7 @@ def _carry_out(w: Work, call: Call, effect: ToolEffect) -> Ok | None:
         case AskPerson(question=question, options=options):
             ref = w.make_id(f"{w.s.session_id}:q")
             put(w, call.but(status=CallStatus.ASKING, question=Question(ref, question, options)))
-            w.emit(AskUser(ref, call.call_id, question, options))
+            w.emit(AskUser(ref, call.call_id, question, options, w.s.setup.path))
             return None
 
 

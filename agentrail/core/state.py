@@ -7,7 +7,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, cast
 
-from agentrail.core.calls import HAS_ROOM, WAITS_FOR_PERSON, Batch, Call, Doubt, Stray
+from agentrail.core.calls import HAS_ROOM, WAITS_FOR_PERSON, Batch, Call, CallStatus, Doubt, Stray
 from agentrail.core.options import Options
 from agentrail.hooks.judge import Row
 from agentrail.hooks.records import Hook
@@ -52,6 +52,10 @@ class Setup(Value):
     """Of a sub-agent: parent session and call, outermost first."""
     spec: str = ""
     """What its specification is called."""
+    agents: tuple[str, ...] = ()
+    """The names of the sub-agents that it may start."""
+    shares: bool = False
+    """Whether it shares a limit with the session that has started it."""
 
 
 @value
@@ -215,6 +219,28 @@ class Attached(Value):
     """Which form of it."""
 
 
+@value
+class Subagent(Value):
+    """A sub-agent that runs."""
+
+    child: str
+    """Its session."""
+    call_id: str
+    """The call that has started it."""
+    agent: str
+    """Which of the agents that the session may start."""
+    background: bool = False
+    """Whether the call does not wait for it."""
+    heard: int = 0
+    """The number of the last event of it that was heard."""
+    used: Usage = NOTHING_USED
+    """What it has used, as far as that was counted here."""
+    waits: bool = False
+    """Whether nothing of it goes on without a person."""
+    left: int | None = None
+    """While it waits: milliseconds that are left of its call's time."""
+
+
 NO_TOOLS: Final[Mapping[str, Attached]] = MappingProxyType({})
 
 
@@ -265,6 +291,8 @@ class State(Value):
     priced: frozenset[str] = frozenset()
     paused: tuple[Due, ...] = ()
     jobs: tuple[str, ...] = ()
+    subagents: tuple[Subagent, ...] = ()
+    elsewhere: Usage = NOTHING_USED
 
     @property
     def resting(self) -> bool:
@@ -275,8 +303,20 @@ class State(Value):
     def at_work(self) -> bool:
         """Whether something is under way that ends without a person: a request, a call, a hook's question."""
         if self.phase is Phase.IDLE or self.phase is Phase.ENDED:
-            return bool(self.lingering or self.suspended or self.compaction is not None)
+            return bool(self.lingering or self.suspended or self.subagents or self.compaction is not None)
         return True
+
+    @property
+    def waits(self) -> bool:
+        """Whether a turn is open and nothing of it goes on without a person, here or in a sub-agent."""
+        if self.phase is not Phase.EXECUTING_TOOLS or self.batch is None:
+            return self.resting
+        waiting = {agent.call_id for agent in self.subagents if agent.waits and not agent.background}
+        open_calls = [call for call in self.batch.calls if not call.done]
+        return bool(open_calls) and all(
+            call.status in WAITS_FOR_PERSON or (call.status is CallStatus.RUNNING and call.call_id in waiting)
+            for call in open_calls
+        )
 
     @property
     def row(self) -> Row:

@@ -19,6 +19,7 @@ from agentrail.core import (
     sent,
     steering,
     streaming,
+    subagents,
 )
 from agentrail.core.agenda import drain, on_settled
 from agentrail.core.answers import Answer
@@ -105,6 +106,10 @@ HANDLERS: Final = MappingProxyType[type[Value], Handler](
         inputs.CompactionEnded: requesting.on_compaction_ended,
         inputs.CompactionFailed: requesting.on_compaction_failed,
         inputs.HooksWereSlow: _on_slow,
+        inputs.SubagentStarted: subagents.on_started,
+        inputs.SubagentReported: subagents.on_reported,
+        inputs.SubagentEnded: subagents.on_ended,
+        inputs.ElsewhereUsed: subagents.on_elsewhere,
     }
 )
 """One function per input; an input that is not here has no legal row in the table."""

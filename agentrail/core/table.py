@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final
 
 from agentrail.core.effects import (
     CancelAsk,
@@ -26,6 +26,7 @@ from agentrail.core.effects import (
     StartCall,
     StartCompaction,
     StartRequest,
+    StopSubagents,
 )
 from agentrail.core.inputs import (
     ActorRestarted,
@@ -34,6 +35,7 @@ from agentrail.core.inputs import (
     CompactionEnded,
     CompactionFailed,
     CrashedTooOften,
+    ElsewhereUsed,
     HooksWereSlow,
     SessionOpened,
     SessionReturned,
@@ -41,11 +43,15 @@ from agentrail.core.inputs import (
     StreamCut,
     StreamEnded,
     StreamStalled,
+    SubagentEnded,
+    SubagentReported,
+    SubagentStarted,
     TimerFired,
     ToolRaised,
     ToolReturned,
     ToolStopped,
 )
+from agentrail.core.rows import Kinds, Rows, Rule, each, goes, illegal
 from agentrail.core.sent import (
     AbortSent,
     ApproveSent,
@@ -67,42 +73,10 @@ from agentrail.core.sent import (
     WithdrawSent,
 )
 from agentrail.core.state import Phase
-from agentrail.values.value import Value, value
-
-
-@value
-class Rule(Value):
-    """What one input may do in one phase."""
-
-    to: frozenset[Phase]
-    """Where the session may be behind it; empty: the input is illegal here."""
-    may: frozenset[type[Value]]
-    """Which effects the step may ask for."""
-    why: str
-    """What this row is about."""
-
-
-Kinds: TypeAlias = tuple[type[Value], ...]
-Rows: TypeAlias = dict[type[Value], Rule]
+from agentrail.values.value import Value
 
 NEW, IDLE, RUNNING = Phase.NEW, Phase.IDLE, Phase.RUNNING
 STREAMING, EXECUTING, ENDED = Phase.STREAMING, Phase.EXECUTING_TOOLS, Phase.ENDED
-
-
-def illegal(why: str) -> Rule:
-    """Say that an input has no meaning here."""
-    return Rule(frozenset(), frozenset(), why)
-
-
-def goes(*to: Phase, may: Kinds = (), why: str) -> Rule:
-    """Say where an input may lead, and what it may ask for."""
-    return Rule(frozenset(to), frozenset(may), why)
-
-
-def each(inputs: Kinds, rule: Rule) -> Rows:
-    """Give several inputs the same row."""
-    return dict.fromkeys(inputs, rule)
-
 
 # Inputs that share rows
 
@@ -119,7 +93,8 @@ COMPACTIONS: Final = (CompactionEnded, CompactionFailed)
 COMMANDS: Final = (
     *(*TALK, AbortSent, *DECISIONS, *SETTINGS, *PLUGIN_CHANGES, CompactSent, WithdrawSent, StopSent, *WATCHED),
 )
-RESULTS: Final = (*STREAM, *CALLS, TimerFired, AskSettled, *COMPACTIONS, HooksWereSlow)
+SUBAGENTS: Final = (SubagentStarted, SubagentReported, SubagentEnded, ElsewhereUsed)
+RESULTS: Final = (*STREAM, *CALLS, TimerFired, AskSettled, *COMPACTIONS, HooksWereSlow, *SUBAGENTS)
 
 # Effects that go together
 
@@ -127,8 +102,8 @@ ON: Final = (StartRequest, StartCompaction, CarryOut, SetTimer, ClearTimer)
 """Going on up to whatever has to be waited for: the next request of this turn, or the turn of the next prompt."""
 LEAVE: Final = (CancelCalls, CancelAsk)
 """Taking calls out of their turn, and hooks that wait."""
-END: Final = (CloseSession, CancelCalls, SetTimer, ClearTimer)
-"""Ending a session: background work is cancelled too."""
+END: Final = (CloseSession, CancelCalls, SetTimer, ClearTimer, StopSubagents)
+"""Ending a session: background work is cancelled too, and sub-agents are stopped before it."""
 
 AGAIN: Final = (StartCall, ProbeCall, *LEAVE, *ON)
 """Going on with what was under way when the process ended."""
@@ -159,6 +134,12 @@ def anywhere(phase: Phase) -> Rows:
         **each(CALLS, stays(phase, "work that has left its turn ended: it is told, or only forgotten", (ClearTimer,))),
         **each(STREAM, stays(phase, LATE)),
         **each(COMPACTIONS, stays(phase, LATE)),
+        SubagentStarted: stays(phase, "it is told"),
+        SubagentReported: stays(
+            phase, "what happens in it is told and counted; waiting for a person stops clocks", (SetTimer, ClearTimer)
+        ),
+        ElsewhereUsed: stays(phase, "limits that a sub-agent shares count it"),
+        SubagentEnded: stays(phase, "it is told; of one in the background, the next request tells the model too"),
     }
 
 
@@ -187,7 +168,7 @@ _IDLE: Rows = {
     ),
     AbortSent: goes(
         *(IDLE, RUNNING),
-        may=(*ON, CancelCalls),
+        may=(*ON, CancelCalls, StopSubagents),
         why="the event is sent always; held calls are given up and their turn ends, then the next prompt is taken",
     ),
     ApproveSent: goes(
@@ -208,7 +189,7 @@ _IDLE: Rows = {
         may=(StartCompaction, CarryOut, SetTimer),
         why="the context is compacted at once; not while a turn rests, and not if a plugin skips it",
     ),
-    StopSent: goes(ENDED, may=END, why="`session_end` runs and everything under the session ends"),
+    StopSent: goes(ENDED, RUNNING, may=END, why="sub-agents end, then `session_end` runs, and everything else ends"),
     ResumeSent: goes(
         *(IDLE, RUNNING, EXECUTING),
         may=AGAIN,
@@ -233,17 +214,23 @@ _RUNNING: Rows = {
     ),
     AbortSent: goes(
         *(IDLE, RUNNING, ENDED),
-        may=(CancelRequest, CancelCompaction, *LEAVE, *ON, ReportStart, CloseSession),
+        may=(CancelRequest, CancelCompaction, *LEAVE, *ON, ReportStart, CloseSession, StopSubagents),
         why="the turn ends, or the prompt is refused, or the session does not start; the next prompt is taken",
     ),
     **each(DECISIONS, stays(RUNNING, NOBODY_WAITS)),
     CompactSent: stays(RUNNING, UNTIL_REQUEST),
     StopSent: goes(
-        ENDED,
+        *(ENDED, RUNNING),
         may=(CancelRequest, CancelCompaction, CancelAsk, *END, ReportStart),
-        why="the turn is aborted first; a session that was starting does not start",
+        why="the turn is aborted first, then sub-agents end; a session that was starting does not start",
     ),
-    SessionReturned: goes(*(IDLE, RUNNING), may=(ReportStart, *ON), why=BACK),
+    SubagentStarted: stays(RUNNING, "it is told; it comes too late for a session that stops", (StopSubagents,)),
+    SubagentEnded: goes(
+        *(RUNNING, ENDED),
+        may=(CloseSession, ClearTimer),
+        why="it is told; a session that stops has waited for the last of them",
+    ),
+    SessionReturned: goes(*(IDLE, RUNNING, ENDED), may=(ReportStart, CloseSession, *ON), why=BACK),
     StreamBegan: goes(STREAMING, RUNNING, may=(OpenStream,), why="the first chunk came: the deltas are let out"),
     StreamEnded: goes(
         *(IDLE, RUNNING, EXECUTING),
@@ -285,12 +272,14 @@ _STREAMING: Rows = {
     ),
     AbortSent: goes(
         *(IDLE, RUNNING),
-        may=(CancelRequest, *LEAVE, *ON),
+        may=(CancelRequest, *LEAVE, *ON, StopSubagents),
         why="the stream is cut, the text that had come is kept, the turn ends; the next prompt is taken",
     ),
     **each(DECISIONS, stays(STREAMING, NOBODY_WAITS)),
     CompactSent: stays(STREAMING, UNTIL_REQUEST),
-    StopSent: goes(ENDED, may=(CancelRequest, CancelAsk, *END), why="the turn is aborted first"),
+    StopSent: goes(
+        ENDED, RUNNING, may=(CancelRequest, CancelAsk, *END), why="the turn is aborted first, then sub-agents end"
+    ),
     SessionReturned: goes(
         *(STREAMING, IDLE, RUNNING, EXECUTING), may=(ReportStart, StartCall, CancelAsk, *ON), why=BACK
     ),
@@ -325,7 +314,9 @@ _EXECUTING: Rows = {
         why="every call that is not immune is taken out of the batch; with the last one the model goes on",
     ),
     AbortSent: goes(
-        *(IDLE, RUNNING), may=(*LEAVE, *ON), why="calls are cancelled or go on in the background; the turn ends"
+        *(IDLE, RUNNING),
+        may=(*LEAVE, *ON, StopSubagents),
+        why="calls are cancelled or go on in the background; the turn ends",
     ),
     ApproveSent: goes(
         *_BATCH_GOES_ON,
@@ -337,7 +328,9 @@ _EXECUTING: Rows = {
         *_BATCH_GOES_ON, may=(*LEAVE, *ON), why="the call has its answer, and `after_tool` may end the turn for it"
     ),
     CompactSent: stays(EXECUTING, UNTIL_REQUEST),
-    StopSent: goes(ENDED, may=(CancelAsk, *END), why="the turn is aborted first, with all its tools"),
+    StopSent: goes(
+        ENDED, RUNNING, may=(CancelAsk, *END), why="the turn is aborted first, with all its tools; then sub-agents end"
+    ),
     SessionReturned: goes(*_BATCH_GOES_ON, may=(ReportStart, *AGAIN), why=BACK),
     **each(
         (ToolReturned, ToolRaised, ToolStopped),
@@ -352,6 +345,7 @@ _EXECUTING: Rows = {
         may=(StartCall, CancelAsk, *ON),
         why="the call has its result, or runs, or nobody knows; the next one starts",
     ),
+    SubagentEnded: stays(EXECUTING, "it is told, and its call returns; the time of the turn goes on", (SetTimer,)),
     TimerFired: goes(
         *_BATCH_GOES_ON,
         may=(StartCall, *LEAVE, *ON),

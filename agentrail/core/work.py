@@ -185,9 +185,11 @@ class Work:
             todos=s.todos,
             sections=s.sections,
             tools=tuple(s.tools),
+            subagents=s.setup.agents,
+            elsewhere=s.elsewhere,
             user_data=s.setup.user_data,
             last_assistant_reply=s.last_reply,
             approved_always=s.approved_always,
             now_ms=self.at,
-            parent=s.setup.path[0] if s.setup.path else None,
+            parent=s.setup.path[-2] if s.setup.path else None,
         )

@@ -13,7 +13,7 @@ from agentrail.errors.broken import (
     ReplayDiffers,
     StateNotStorable,
 )
-from agentrail.errors.children import BadSupervisor, ChildExists, UnknownChild
+from agentrail.errors.children import BadSupervisor, ChildExists, UnknownChild, UnknownTask
 from agentrail.errors.models import (
     AccessDenied,
     BadModelOptions,
@@ -216,6 +216,7 @@ __all__ = [
     "UnknownPlugin",
     "UnknownPrompt",
     "UnknownSession",
+    "UnknownTask",
     "UnknownTool",
     "UsageError",
     "WebFailed",

@@ -37,3 +37,17 @@ class UnknownChild(UsageError):
     def among(cls, child: str, there: Iterable[str]) -> UnknownChild:
         """Make one that lists the children."""
         return cls(child, listed(there))
+
+
+class UnknownTask(UsageError):
+    """No sub-agent of the session has this id."""
+
+    wording = "no sub-agent `{0}` is known here (known are: {1}); what ended long ago is in the journal only"
+
+    def __init__(self, child: str, there: str) -> None:
+        super().__init__(child, there)
+
+    @classmethod
+    def among(cls, child: str, there: Iterable[str]) -> UnknownTask:
+        """Make one that lists those that are known."""
+        return cls(child, listed(there))

@@ -28,6 +28,8 @@ class Context(Value):
     """What the session has used."""
     turn_usage: Usage = NOTHING_USED
     """What the open turn has used."""
+    elsewhere: Usage = NOTHING_USED
+    """Of a sub-agent that shares limits with others: what those have used since it began."""
     price_known: bool = False
     """Whether the prices of the model and of all that it may fall back to are known, so that costs can be counted."""
     budget_left: float | None = None

@@ -125,6 +125,13 @@ class Plugin(AnyPlugin, Generic[S]):
         """Bring a stored state of an earlier version forward."""
         raise BadPlugin(type(self).__name__, "it has a new version and no `upgrade`")
 
+    def inherited(self, state: S, ctx: Context) -> AnyPlugin | None:
+        """Return what a sub-agent that starts now is bound by: by default, a plugin of the security band binds it too.
+
+        A limit returns what remains of it; `None`: nothing.
+        """
+        return self if self.priority < Priority.CORE else None
+
     def on_event(self, event: Envelope, state: S, ctx: Context) -> S | Log[S]:
         """A durable event of the session was made."""
         return state

@@ -7,11 +7,12 @@ from attrs import evolve, frozen
 from agentrail.errors import PluginRefused
 from agentrail.hooks.actions import Abort, BlockTool, Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.plugin import Plugin, Priority
+from agentrail.hooks.plugin import AnyPlugin, Plugin, Priority
 from agentrail.hooks.records import AfterTurn, BeforeRequest, BeforeTool
 from agentrail.values.json import freeze
 from agentrail.values.messages import total_size
 from agentrail.values.stream import CHARS_PER_TOKEN
+from agentrail.values.usage import Usage
 
 
 @frozen
@@ -54,6 +55,8 @@ class BudgetGuard(Plugin[Spent]):
     """Calls of one turn."""
     warn_at: float = 0.8
     """Part of a limit at which it warns."""
+    shared: bool = False
+    """Whether what others use counts too: of a sub-agent, whose limits are what remained of its parent's."""
     unknown_price: str = "refuse"
     """What to do about `max_usd` and a model of unknown price: `refuse`, or `allow` and count nothing."""
 
@@ -71,13 +74,35 @@ class BudgetGuard(Plugin[Spent]):
         """Keep what was spent; warn again where the limits are new."""
         return evolve(state, warned=frozenset())
 
+    def inherited(self, state: Spent, ctx: Context) -> AnyPlugin:
+        """Give a sub-agent what remains of each limit."""
+        used, turn = self._used(ctx)
+        return evolve(
+            self,
+            max_tokens=_left(self.max_tokens, used.total_tokens),
+            max_turn_tokens=_left(self.max_turn_tokens, turn.total_tokens),
+            max_usd=None if self.max_usd is None else max(0.0, self.max_usd - (used.cost_usd or 0.0)),
+            max_rounds=_left(self.max_rounds, state.rounds),
+            max_turn_rounds=_left(self.max_turn_rounds, state.turn_rounds),
+            max_calls=_left(self.max_calls, state.calls),
+            max_turn_calls=_left(self.max_turn_calls, len(state.turn_calls)),
+            shared=True,
+        )
+
+    def _used(self, ctx: Context) -> tuple[Usage, Usage]:
+        """Return what counts of the session, and of the turn."""
+        if not self.shared:
+            return ctx.usage, ctx.turn_usage
+        return ctx.usage.plus(ctx.elsewhere), ctx.turn_usage.plus(ctx.elsewhere)
+
     def _unpriced(self, ctx: Context) -> str | None:
         if self.max_usd is None or self.unknown_price == "allow":
             return None
         advice = f'so max_usd={self.max_usd} cannot be kept; limit tokens instead, or say unknown_price="allow"'
         if not ctx.price_known:
             return f"the price of `{ctx.model}`, or of a model that it may fall back to, is not known, {advice}"
-        if ctx.cost_usd is None and not ctx.usage.is_nothing:
+        used, _ = self._used(ctx)
+        if used.cost_usd is None and not used.is_nothing:
             return f"what the session has cost so far is not known, {advice}"
         return None
 
@@ -87,19 +112,21 @@ class BudgetGuard(Plugin[Spent]):
         if problem is not None:
             return Abort(problem)
         reserved = total_size(hook.messages) // CHARS_PER_TOKEN
+        used, turn = self._used(ctx)
         new = evolve(state, rounds=state.rounds + 1, turn_rounds=state.turn_rounds + 1)
         uses: list[tuple[str, float | None, float]] = [
-            ("max_tokens", self.max_tokens, ctx.usage.total_tokens + reserved),
-            ("max_turn_tokens", self.max_turn_tokens, ctx.turn_usage.total_tokens + reserved),
+            ("max_tokens", self.max_tokens, used.total_tokens + reserved),
+            ("max_turn_tokens", self.max_turn_tokens, turn.total_tokens + reserved),
             ("max_rounds", self.max_rounds, new.rounds),
             ("max_turn_rounds", self.max_turn_rounds, new.turn_rounds),
         ]
-        for name, limit, used in uses:
-            if limit is not None and used > limit:
-                return Abort(f"{name}={limit} is used up: this request would make it {used:g}", state)
-        if self.max_usd is not None and ctx.cost_usd is not None and ctx.cost_usd >= self.max_usd:
-            return Abort(f"max_usd={self.max_usd} is used up: ${ctx.cost_usd:.4f} were spent", state)
-        return self._warned(new, [*uses, ("max_usd", self.max_usd, ctx.cost_usd or 0.0)])
+        for name, limit, would in uses:
+            if limit is not None and would > limit:
+                return Abort(f"{name}={limit} is used up: this request would make it {would:g}", state)
+        cost = used.cost_usd
+        if self.max_usd is not None and cost is not None and cost >= self.max_usd:
+            return Abort(f"max_usd={self.max_usd} is used up: ${cost:.4f} were spent", state)
+        return self._warned(new, [*uses, ("max_usd", self.max_usd, cost or 0.0)])
 
     def before_tool(self, hook: BeforeTool, state: Spent, ctx: Context) -> Continue[Spent] | BlockTool[Spent]:
         """Count the call, once, however often it is asked about."""
@@ -136,3 +163,8 @@ class BudgetGuard(Plugin[Spent]):
         for name, limit, used in near:
             action = action.emitting("budget_warning", freeze({"limit": name, "max": limit, "used": used}))
         return action
+
+
+def _left(limit: int | None, used: int) -> int | None:
+    """Return what is left of a limit, if there is one."""
+    return None if limit is None else max(0, limit - used)

@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 import attrs
 
+from agentrail.ports.agents import Agents
 from agentrail.ports.jobs import Jobs
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.threads import Threads
@@ -54,6 +55,8 @@ class ToolContext(Value):
     """How pages are fetched; a session always gives it."""
     threads: Threads | None = None
     """Where sync code runs; a session always gives it."""
+    agents: Agents | None = None
+    """The session's sub-agents; `None`: it may start none."""
 
 
 class Tool(Protocol):

@@ -62,13 +62,14 @@ class Body(Protocol):
 class SessionBody:
     """A session: it lives again from its records, and its mailbox and its work in the world outlive its actor."""
 
-    __slots__ = ("handle", "session")
+    __slots__ = ("handle", "session", "why")
 
     kind = "session"
 
     def __init__(self, session: Session, handle: SessionHandle) -> None:
         self.session = session
         self.handle = handle
+        self.why = "the supervisor stopped"
 
     async def run(self, ready: Callable[[], None]) -> None:
         """Own the session until it ends."""
@@ -84,7 +85,7 @@ class SessionBody:
         session = self.session
         slot: Slot[Answer] = Slot()
         session.abort_now("all", None, slot)
-        session.mailbox.post_control(Letter(StopSent("the supervisor stopped"), slot=slot))
+        session.mailbox.post_control(Letter(StopSent(self.why), slot=slot))
 
     async def rest(self) -> None:
         """Its actor may be cancelled at any time."""
@@ -95,13 +96,15 @@ class SessionBody:
             self.session.performer.started.settle(self.session.finish(error))
 
     def view(self, shown: ChildView) -> ChildView:
-        """Show phase, mailbox, and what waits for a provider's limit."""
+        """Show phase, mailbox, what waits for a provider's limit, and sub-agents."""
         session = self.session
+        subagents = session.ties.subagents
         return shown.but(
             phase=session.state.phase.value,
             suspended=session.mailbox.suspended,
             mailbox=session.mailbox.lengths,
             limited=session.house.limits.waiting_of(session.state.session_id),
+            children=() if subagents is None else subagents.views(),
         )
 
 

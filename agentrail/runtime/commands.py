@@ -26,7 +26,7 @@ from agentrail.core.sent import SwitchModelSent as SwitchModelSent
 from agentrail.core.sent import TraceSent as TraceSent
 from agentrail.core.sent import UpdatePluginSent as UpdatePluginSent
 from agentrail.core.sent import WithdrawSent as WithdrawSent
-from agentrail.errors import AgentrailError, BadChoice, BrokenContractError, NotInItsRun
+from agentrail.errors import AgentrailError, BadChoice, BrokenContractError, NotInItsRun, UnknownTask
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.seats import seat_for as seat_for
 from agentrail.hooks.seats import unkeyed as unkeyed
@@ -36,10 +36,12 @@ from agentrail.runtime.border import kept_text
 from agentrail.runtime.bus import CAPACITY, POLICIES, Bus, Subscription
 from agentrail.runtime.digests import digest_of
 from agentrail.runtime.mailbox import Letter
+from agentrail.runtime.parts import Subagents
 from agentrail.runtime.slot import Slot
 from agentrail.runtime.status import SessionDown as SessionDown
 from agentrail.runtime.status import status_of as status_of
 from agentrail.runtime.tracing import Trace as Trace
+from agentrail.runtime.waiting import outcome_of as outcome_of
 from agentrail.values.content import Data, Image, Part, Text
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.json import weight
@@ -107,6 +109,13 @@ def _bytes(part: Part) -> int:
             return len(data)
         case Data(data=data):
             return weight(data)
+
+
+def subagents_of(subagents: Subagents | None, child: str) -> Subagents:
+    """Return the sub-agents of a session; `UnknownTask` if it has none."""
+    if subagents is None:
+        raise UnknownTask.among(child, ())
+    return subagents
 
 
 def raised(answer: Answer) -> Answer:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from agentrail.core.inputs import AnyInput
     from agentrail.core.state import Prompt, State
     from agentrail.hooks.seats import Seat
+    from agentrail.ports.agents import Task
     from agentrail.ports.model import ModelChain
     from agentrail.ports.tool import Tool
     from agentrail.runtime import commands
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from agentrail.runtime.tracing import Trace
     from agentrail.runtime.waiting import Outcome, Reply
     from agentrail.values.messages import Message
+    from agentrail.values.tools import Err, Ok
 
     AsTool: TypeAlias = Callable[[object], Tool]
     Choose: TypeAlias = Callable[[Session, ModelChain, JsonObject], commands.SwitchModelSent]
@@ -83,13 +85,17 @@ class SessionHandle:
         await self._session.mailbox.post_user(letter)
         ref = commands.accepted(await slot.wait()).ref
         try:
-            past = None if turn.settled or command is None else await self._session.outcome_of(ref)
+            past = None if turn.settled or command is None else await self._past(ref)
             outcome = await turn.wait() if past is None else past
         finally:
             self._session.waiters.leave(ref, turn)
         if isinstance(outcome, AgentrailError):
             raise commands.fresh(outcome)
         return outcome
+
+    async def _past(self, ref: str) -> Outcome | None:
+        session = self._session
+        return await commands.outcome_of(session.state, ref, session.bus.read, session.ties.held)
 
     async def steer(self, text: str, *, when: str = "gap", command: str | None = None) -> Accepted:
         """Say something to the open turn: before its next request, or at once with `when="now"`."""
@@ -137,7 +143,7 @@ class SessionHandle:
     ) -> None:
         """Let a held call run, with edited *args* if given; *always*: and all of its family from now on."""
         edited = None if args is None else freeze_object(args)
-        await self._result(commands.ApproveSent(approval_id, edited, always, auto_resume), command)
+        await self._decide(commands.ApproveSent(approval_id, edited, always, auto_resume), approval_id, command)
 
     async def reject(
         self,
@@ -148,11 +154,20 @@ class SessionHandle:
         command: str | None = None,
     ) -> None:
         """Give a held call an error result with the *reason*."""
-        await self._result(commands.RejectSent(approval_id, reason, auto_resume), command)
+        await self._decide(commands.RejectSent(approval_id, reason, auto_resume), approval_id, command)
 
     async def respond(self, ref: str, answer: str, *, command: str | None = None) -> None:
         """Answer a question of the agent."""
-        await self._result(commands.RespondSent(ref, answer), command)
+        await self._decide(commands.RespondSent(ref, answer), ref, command)
+
+    async def _decide(self, given: AnyInput, ref: str, command: str | None) -> None:
+        """Bring a decision to the session that waits for it: this one, or a sub-agent."""
+        letter, slot = self._letter(given, command)
+        subagents = self._session.ties.subagents
+        below = None if subagents is None else subagents.mailbox(ref)
+        mailbox = self._session.mailbox if below is None else below
+        mailbox.post_result(letter)
+        commands.raised(await slot.wait())
 
     # Changing
 
@@ -225,7 +240,7 @@ class SessionHandle:
 
     def status(self) -> Status:
         """Return what the session is doing, as of its last durable step."""
-        return commands.status_of(self._session.state)
+        return commands.status_of(self._session.state, self._session.ties.held(), self.tasks())
 
     def messages(self) -> tuple[Message, ...]:
         """Return the conversation, as of the last durable step."""
@@ -238,6 +253,19 @@ class SessionHandle:
     def queued(self) -> tuple[Prompt, ...]:
         """Return the prompts that wait."""
         return self._session.state.queue
+
+    def tasks(self) -> tuple[Task, ...]:
+        """Return what its sub-agents do, and what the last ones in the background did."""
+        subagents = self._session.ties.subagents
+        return () if subagents is None else subagents.tasks()
+
+    async def task_result(self, child: str) -> Ok | Err:
+        """Return what a sub-agent answers, when it has."""
+        return await commands.subagents_of(self._session.ties.subagents, child).result(child)
+
+    async def cancel_task(self, child: str) -> None:
+        """Stop a sub-agent, and return when everything of it has ended; its transcript stays in the journal."""
+        await commands.subagents_of(self._session.ties.subagents, child).cancel(child)
 
     def subscribe(
         self,

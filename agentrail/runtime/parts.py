@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Protocol
 
 import trio
 
+from agentrail.core.inputs import SubagentReported
 from agentrail.core.sent import ChangeToolsSent
 from agentrail.core.state import State
 from agentrail.hooks.live import Live, Validator
+from agentrail.ports.agents import Agents, Task
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import Compactor, Model
 from agentrail.ports.sandbox import Sandbox
@@ -21,11 +24,15 @@ from agentrail.runtime.calls import Calls
 from agentrail.runtime.clock import Clock
 from agentrail.runtime.gate import Gate
 from agentrail.runtime.limits import Limits
+from agentrail.runtime.mailbox import Mailbox
+from agentrail.runtime.reports import ChildView
 from agentrail.runtime.threads import Threads
 from agentrail.runtime.timers import Timers
+from agentrail.runtime.waiting import HeldCall
 from agentrail.runtime.watchdog import Watchdog
 from agentrail.values.json import JsonObject
 from agentrail.values.limits import Limit
+from agentrail.values.tools import Ok
 from agentrail.values.usage import Usage
 
 
@@ -118,12 +125,74 @@ class Surroundings:
         return self._web
 
 
+class Subagents(Agents, Protocol):
+    """The sub-agents of a session, as the session itself knows them."""
+
+    def held(self) -> tuple[HeldCall, ...]:
+        """Return what waits for a person in them, and in theirs."""
+        ...
+
+    def mailbox(self, ref: str) -> Mailbox | None:
+        """Return where a decision about *ref* goes, if it is one of them, or of theirs, that waits for it."""
+        ...
+
+    def gathered(self, report: SubagentReported) -> SubagentReported:
+        """Return *report* with all that has gathered for it."""
+        ...
+
+    def spread(self, state: State) -> None:
+        """Tell those that share limits with the session, which is now in *state*, what the others have used."""
+        ...
+
+    def stop(self, children: tuple[str, ...]) -> None:
+        """Begin to stop some of them."""
+        ...
+
+    def close(self) -> None:
+        """Begin to stop all of them, and start no more."""
+        ...
+
+    def views(self) -> tuple[ChildView, ...]:
+        """Return what `tree()` shows of them."""
+        ...
+
+
+class Recipe(Protocol):
+    """Knows how a sub-agent is made: what it has of its own, and what it inherits."""
+
+    def asked(self, prompt: str) -> str:
+        """Return *prompt* with what is to be said of the answer."""
+        ...
+
+    def read(self, text: str) -> Ok | str:
+        """Return its answer, or why *text* is none."""
+        ...
+
+    def make(self, task: Task, path: tuple[str, ...], parent: State, outfit: Outfit, now: int) -> tuple[State, Outfit]:
+        """Return the state that the session of *task* begins with, and its code."""
+        ...
+
+
+NO_AGENTS: Mapping[str, Recipe] = MappingProxyType({})
+
+
 class Outfit:
     """The code of one session: its plugins, tools and services, where these work, and how tools are checked."""
 
-    __slots__ = ("judge", "models", "prices", "revision", "services", "sources", "surroundings", "tools", "validator")
+    __slots__ = (
+        "agents",
+        "judge",
+        "models",
+        "prices",
+        "revision",
+        "services",
+        "sources",
+        "surroundings",
+        "tools",
+        "validator",
+    )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - each part is one of its own
         self,
         judge: Live,
         tools: dict[tuple[str, int], Tool],
@@ -133,6 +202,7 @@ class Outfit:
         validator: Callable[[Tool], Validator],
         prices: Prices,
         sources: tuple[ToolSource, ...] = (),
+        agents: Mapping[str, Recipe] = NO_AGENTS,
     ) -> None:
         self.revision = 0
         self.judge = judge
@@ -143,6 +213,7 @@ class Outfit:
         self.validator = validator
         self.prices = prices
         self.sources = sources
+        self.agents = agents
 
     def next_revision(self) -> int:
         """Return a number for a change of plugins or tools; no two changes have the same."""

@@ -34,6 +34,7 @@ from agentrail.runtime.parts import House, Outfit
 from agentrail.runtime.slot import Slot
 from agentrail.runtime.streams import Stream
 from agentrail.runtime.threads import CallThreads
+from agentrail.runtime.ties import Ties
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.stream import NOTHING_YET, Chunk, Failure, FailureKind, ModelRequest, Partial, Response
@@ -61,19 +62,27 @@ class Performer:
         "_post",
         "_session_id",
         "_stream",
+        "_ties",
         "closed",
         "started",
         "state",
     )
 
     def __init__(
-        self, session_id: str, house: House, outfit: Outfit, bus: Bus, post: Callable[[AnyInput], None]
+        self,
+        session_id: str,
+        house: House,
+        outfit: Outfit,
+        bus: Bus,
+        post: Callable[[AnyInput], None],
+        ties: Ties,
     ) -> None:
         self._session_id = session_id
         self._house = house
         self._outfit = outfit
         self._bus = bus
         self._post = post
+        self._ties = ties
         self._stream: Stream | None = None
         self._calls: dict[str, RunningCall] = {}
         self._asks: dict[str, RunningAsk] = {}
@@ -126,6 +135,8 @@ class Performer:
         for ask in self._asks.values():
             ask.scope.cancel()
         self._jobs.close()
+        if self._ties.subagents is not None:
+            self._ties.subagents.close()
         if self._compaction is not None:
             self._compaction.cancel()
 
@@ -253,6 +264,7 @@ class Performer:
             self._jobs,
             surroundings.web,
             threads,
+            self._ties.subagents,
         )
 
     def cancel_calls(self, effect: effects.CancelCalls) -> None:
@@ -261,6 +273,11 @@ class Performer:
             call = self._calls.get(call_id)
             if call is not None:
                 call.scope.cancel()
+
+    def stop_subagents(self, effect: effects.StopSubagents) -> None:
+        """Begin to stop sub-agents; how they end is posted by their own tasks."""
+        if self._ties.subagents is not None:
+            self._ties.subagents.stop(effect.children)
 
     def _tool(self, name: str) -> Tool:
         attached = None if self.state is None else self.state.tools.get(name)
@@ -355,10 +372,13 @@ _PERFORM: Final[Mapping[type[object], Callable[..., None]]] = {
     effects.CancelAsk: Performer.cancel_ask,
     effects.StartCompaction: Performer.start_compaction,
     effects.CancelCompaction: Performer.cancel_compaction,
+    effects.StopSubagents: Performer.stop_subagents,
     effects.WriteLog: Performer.write_log,
     effects.CloseSession: Performer.close_session,
 }
 """One function per effect."""
 
-_STOPS: Final = frozenset({effects.CancelRequest, effects.CancelCalls, effects.CancelAsk, effects.CancelCompaction})
+_STOPS: Final = frozenset(
+    {effects.CancelRequest, effects.CancelCalls, effects.CancelAsk, effects.CancelCompaction, effects.StopSubagents}
+)
 """Effects that only stop something: doing one twice does no harm."""

@@ -75,7 +75,7 @@ class ChildView(Value):
     limited: int = 0
     """Of a session: how many of its requests to models wait for the limit of their provider."""
     children: tuple[ChildView, ...] = ()
-    """Of a supervisor: its children, in the order of their start."""
+    """Of a supervisor: its children; of a session: its sub-agents; in the order of their start."""
 
 
 def reason_of(error: BaseException, depth: int = 0) -> Reason:

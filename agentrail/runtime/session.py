@@ -19,6 +19,7 @@ from agentrail.core.inputs import (
     StreamCut,
     StreamEnded,
     StreamStalled,
+    SubagentReported,
 )
 from agentrail.core.sent import AbortSent, PromptSent, SteerSent, StopSent
 from agentrail.core.state import Phase, State
@@ -42,8 +43,9 @@ from agentrail.runtime.performing import Performer
 from agentrail.runtime.rebuilding import begun, rebuilt, with_plugins_of
 from agentrail.runtime.slot import Slot
 from agentrail.runtime.sources import RunningSource, Sources
+from agentrail.runtime.ties import Ties
 from agentrail.runtime.tracing import Traces
-from agentrail.runtime.waiting import Outcome, Waiters, ended, resting
+from agentrail.runtime.waiting import Waiters
 from agentrail.runtime.watchdog import BLOCKED
 from agentrail.values.content import text_of
 from agentrail.values.events.life import AbortPending
@@ -58,9 +60,6 @@ LATE_COMMIT = 0.05
 
 FULL_PAUSE = 1.0
 """Seconds between attempts to write a record that the journal had no space for."""
-
-PAGE = 1000
-"""Records that are read at once."""
 
 PARKED = "parked: it can come back from its journal"
 """Why a session is gone that has not ended."""
@@ -98,6 +97,7 @@ class Session:
         "sources",
         "state",
         "stuck",
+        "ties",
         "traces",
         "waiters",
     )
@@ -109,7 +109,8 @@ class Session:
         self.outfit = outfit
         self.mailbox = Mailbox(state.session_id, house.gate)
         self.bus = Bus(state.session_id, state.setup.options.event_buffer_size, self._read, self._place, state.seq)
-        self.performer = Performer(self.state.session_id, house, outfit, self.bus, self.post)
+        self.ties = Ties()
+        self.performer = Performer(self.state.session_id, house, outfit, self.bus, self.post, self.ties)
         self.sources = Sources()
         self.waiters = Waiters()
         self.down: list[Slot[str]] = []
@@ -249,13 +250,18 @@ class Session:
                 letter.watch(answer.ref)
             letter.settle(answer)
         if self.waiters:
-            self.waiters.notice(outcome)
+            self.waiters.notice(outcome, self.ties.held)
+        self.ties.tell(outcome)
 
     def _completed(self, letter: Letter) -> AnyInput:
         """Return the input with what only the shell knows: what had come of the stream, and what else is dropped."""
         given = letter.given
+        if isinstance(given, SubagentReported):
+            letter.given = given = self.ties.gathered(given)
         if not isinstance(given, CARRIES_PARTIAL):
             return given
+        if isinstance(given, StopSent):
+            self.mailbox.resume()  # what a session waits for before it ends comes as results
         if isinstance(given, AbortSent) and given.clear_queue:
             dropped = self.mailbox.take_back(letter.number, PromptSent)
             for other in dropped:
@@ -333,15 +339,6 @@ class Session:
         if self._aborting is not None and not self._aborting.settled:
             self.bus.whisper(AbortPending(), self.house.clock.now_ms())
 
-    async def outcome_of(self, ref: str) -> Outcome | None:
-        """Return how the turn of a prompt ended, or that it rests; `None`: it has not ended."""
-        outcome: Outcome | None = resting(self.state, ref)
-        number = 0
-        while outcome is None and (records := await self._read(number, PAGE)):
-            outcome = ended(records, ref)
-            number = records[-1].number
-        return outcome
-
     # The end
 
     async def wait_down(self) -> str:
@@ -379,6 +376,7 @@ class Session:
         self.waiters.close(gone)
         self.bus.close()
         self.traces.end()
+        self.ties.gone(gone)
         waiting, self.down = self.down, []
         for slot in waiting:
             slot.settle(self.reason)

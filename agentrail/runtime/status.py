@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from agentrail.core.state import State
-from agentrail.runtime.waiting import HeldCall, held_call
+from agentrail.ports.agents import Task
+from agentrail.runtime.waiting import HeldCall, held_calls
 from agentrail.values.usage import Usage
 from agentrail.values.value import Value, value
 
@@ -57,13 +58,15 @@ class Status(Value):
     steering: int
     """Steering texts that wait."""
     held: tuple[HeldCall, ...]
-    """Calls that wait for a person."""
+    """Calls that wait for a person, those of sub-agents behind its own."""
     asking: tuple[Asking, ...]
     """Hooks that wait for what a plugin asked for."""
     lingering: tuple[Background, ...]
     """Immune calls that go on in the background."""
     quarantined: tuple[Background, ...]
     """Cancelled calls that have not ended."""
+    tasks: tuple[Task, ...] = ()
+    """What its sub-agents do, and those in the background that have ended did."""
 
 
 @value
@@ -76,8 +79,8 @@ class SessionDown(Value):
     """Why."""
 
 
-def status_of(state: State) -> Status:
-    """Return what the session of *state* is doing."""
+def status_of(state: State, below: tuple[HeldCall, ...] = (), tasks: tuple[Task, ...] = ()) -> Status:
+    """Return what the session of *state* is doing, with its sub-agents: what waits *below*, and their *tasks*."""
     return Status(
         state.session_id,
         state.phase.value,
@@ -88,8 +91,9 @@ def status_of(state: State) -> Status:
         state.usage,
         len(state.queue),
         len(state.steering),
-        tuple(held_call(call) for call in state.waiting_calls),
+        (*held_calls(state), *below),
         tuple(Asking(w.hook.moment, w.plugin, type(w.pause.request).__name__) for w in state.suspended),
         tuple(Background(stray.call_id, stray.name, stray.since) for stray in state.lingering),
         tuple(Background(stray.call_id, stray.name, stray.since, stray.reported) for stray in state.quarantined),
+        tasks,
     )

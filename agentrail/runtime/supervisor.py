@@ -12,10 +12,12 @@ from agentrail.core.answers import Answer, Refused
 from agentrail.core.inputs import SessionOpened
 from agentrail.core.state import State
 from agentrail.core.supervising import Ward
-from agentrail.errors import BadId, SessionExists, SessionStored, UnknownSession
+from agentrail.errors import BadId, SessionExists, SessionNotAlive, SessionStored, UnknownSession
 from agentrail.ports.journal import Claim, StoredSession
 from agentrail.runtime.children import Child, SessionBody
+from agentrail.runtime.family import Family
 from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.link import Link
 from agentrail.runtime.mailbox import Letter
 from agentrail.runtime.node import Node, Tree
 from agentrail.runtime.parts import Outfit
@@ -53,12 +55,15 @@ class Sessions:
         bodies = [child.body for child in self.tree.sessions.values()]
         return tuple(body.handle for body in bodies if isinstance(body, SessionBody) and not body.session.state.opening)
 
-    async def start(self, node: Node, state: State, outfit: Outfit, restart: str) -> SessionHandle:
+    async def start(
+        self, node: Node, state: State, outfit: Outfit, restart: str, above: Link | None = None
+    ) -> SessionHandle:
         """Start a session under *node*; if it does not start, nothing of it is left, and the reason is raised."""
         session_id = state.session_id
         with self._taking(node, session_id):
             session = Session(state, await self._claim(node, session_id), self.house, outfit)
         session.mailbox.post_control(Letter(SessionOpened()))
+        session.ties.above = above
         handle, child = self._adopted(node, session, restart)
         try:
             error = await session.performer.started.wait()
@@ -115,6 +120,8 @@ class Sessions:
     def _adopted(self, node: Node, session: Session, restart: str) -> tuple[SessionHandle, Child]:
         """Let a session live under *node*."""
         session_id = session.state.session_id
+        if session.outfit.agents:
+            session.ties.subagents = Family(session, node, self._start_child)
         handle = self._wrap(session)
         ward = Ward(session_id, restart, session=True)
         child = Child(SessionBody(session, handle), ward, session.state.setup.options.shutdown)
@@ -125,6 +132,19 @@ class Sessions:
     async def stored(self, after: str, limit: int) -> tuple[StoredSession, ...]:
         """Return what the journal tells of its sessions, without reading them."""
         return await self.house.journal.sessions(after, limit)
+
+    async def _start_child(self, node: Node, parent: Session, link: Link) -> Session:
+        """Start a sub-agent of *parent*; what it inherits is taken from the parent as it is now."""
+        task, now = link.task, self.house.clock.now_ms()
+        path = (*parent.state.setup.path, parent.state.session_id, task.call_id)
+        link.base = parent.state.usage.plus(parent.state.elsewhere)
+        recipe = parent.outfit.agents[task.agent]
+        state, outfit = recipe.make(task, path, parent.state, parent.outfit, now)
+        await self.start(node, state, outfit, "temporary", link)
+        child = self.tree.sessions.get(task.child)
+        if child is None or not isinstance(child.body, SessionBody):
+            raise SessionNotAlive(task.child, "it has ended at once")
+        return child.body.session
 
     async def _claim(self, node: Node, session_id: str) -> Claim:
         """Become the writer of a session that is new; claiming one that exists would stop its owner."""
@@ -144,6 +164,8 @@ class Sessions:
         self.tree.closing = True
         try:
             await self.root.wind_down()
+            for child in tuple(self.tree.sessions.values()):  # sub-agents whose parents did not wait for them
+                await child.wait_ended()
             await self._see_off_calls()
             await self.house.journal.close()
         finally:

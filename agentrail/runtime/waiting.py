@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeAlias
 
 from agentrail.core.calls import Call
 from agentrail.core.state import State
@@ -43,6 +43,8 @@ class HeldCall(Value):
     """Until when; `None`: for ever."""
     family: str | None = None
     """What "always" would mean."""
+    path: tuple[str, ...] = ()
+    """Of a sub-agent: parent session and call, outermost first."""
 
 
 @value
@@ -67,11 +69,20 @@ class Reply(Value):
         return said[-1] if said else ""
 
 
+PAGE: Final = 1000
+"""Records that are read at once."""
+
+ReadRecords: TypeAlias = Callable[[int, int], Awaitable[Sequence[Record]]]
+
 Outcome: TypeAlias = Reply | AgentrailError
 
 
-def held_call(call: Call) -> HeldCall:
-    """Return what a person sees of a call that waits for them."""
+def held_calls(state: State) -> tuple[HeldCall, ...]:
+    """Return what waits for a person in a session."""
+    return tuple(_held_call(call, state.setup.path) for call in state.waiting_calls)
+
+
+def _held_call(call: Call, path: tuple[str, ...]) -> HeldCall:
     if call.hold is not None:
         hold = call.hold
         return HeldCall(
@@ -83,9 +94,10 @@ def held_call(call: Call) -> HeldCall:
             hold.hint,
             expires_at=hold.expires_at,
             family=hold.family,
+            path=path,
         )
     ref, text, options = ("", "", ()) if call.question is None else _asked(call)
-    return HeldCall(ref, "question", call.call_id, call.name, call.args, text, options)
+    return HeldCall(ref, "question", call.call_id, call.name, call.args, text, options, path=path)
 
 
 def _asked(call: Call) -> tuple[str, str, tuple[str, ...]]:
@@ -122,14 +134,14 @@ class Waiters:
             if not waiting and self._slots is not None:
                 del self._slots[ref]
 
-    def notice(self, outcome: Step) -> None:
-        """Tell those whose turn ended, was never begun, or came to rest."""
+    def notice(self, outcome: Step, below: Callable[[], tuple[HeldCall, ...]]) -> None:
+        """Tell those whose turn ended, was never begun, or came to rest; *below* tells what waits in sub-agents."""
         for envelope in outcome.events:
-            told = _told(envelope.event)
-            if told is not None:
-                self._settle(*told)
+            end = told(envelope.event)
+            if end is not None:
+                self._settle(*end)
         turn = outcome.state.turn
-        reply = None if turn is None else resting(outcome.state, turn.ref)
+        reply = None if turn is None else resting(outcome.state, turn.ref, below)
         if reply is not None:
             self._settle(reply.ref, reply)
 
@@ -145,26 +157,39 @@ class Waiters:
             slot.settle(outcome)
 
 
-def resting(state: State, ref: str) -> Reply | None:
-    """Return that the turn of a prompt rests, if it does."""
+def resting(state: State, ref: str, below: Callable[[], tuple[HeldCall, ...]]) -> Reply | None:
+    """Return that the turn of a prompt waits for a person, here or *below*, if nothing of it goes on without one."""
     turn = state.turn
-    if turn is None or turn.ref != ref or not state.resting:
+    if turn is None or turn.ref != ref or not state.waits:
         return None
-    held = tuple(held_call(call) for call in state.waiting_calls)
+    held = (*held_calls(state), *below())
     return Reply(ref, "held", state.history[turn.mark :], state.usage.minus(turn.used), held)
+
+
+async def outcome_of(
+    state: State, ref: str, read: ReadRecords, below: Callable[[], tuple[HeldCall, ...]]
+) -> Outcome | None:
+    """Return how the turn of a prompt ended, or that it waits for a person; `None`: it has not ended."""
+    outcome: Outcome | None = resting(state, ref, below)
+    number = 0
+    while outcome is None and (records := await read(number, PAGE)):
+        outcome = ended(records, ref)
+        number = records[-1].number
+    return outcome
 
 
 def ended(records: Sequence[Record], ref: str) -> Outcome | None:
     """Return how the turn of a prompt ended, if *records* tell."""
     for record in records:
         for envelope in record.events:
-            told = _told(envelope.event)
-            if told is not None and told[0] == ref:
-                return told[1]
+            end = told(envelope.event)
+            if end is not None and end[0] == ref:
+                return end[1]
     return None
 
 
-def _told(event: Event) -> tuple[str, Outcome] | None:
+def told(event: Event) -> tuple[str, Outcome] | None:
+    """Return which prompt's turn an event ends, and how; `None`: none."""
     match event:
         case AgentEnd(ref=ref):
             return ref, Reply(ref, event.stop_reason, event.messages, event.usage)

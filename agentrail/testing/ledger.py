@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from agentrail.core.answers import Accepted, Done
 from agentrail.core.calls import WAITS_FOR_PERSON, CallStatus, touches_files
 from agentrail.core.effects import StartCall, StartRequest
+from agentrail.core.ending import TURN_TIMER
 from agentrail.core.inputs import Arrival, CallProbed, CompactionEnded
 from agentrail.core.running import CAN_RUN_AGAIN
 from agentrail.core.sent import ApproveSent, PromptSent, SteerSent
@@ -15,7 +16,7 @@ from agentrail.core.state import Phase, State
 from agentrail.core.step import Step
 from agentrail.testing.outstanding import Outstanding, demand
 from agentrail.values.events.context import CompactEnd, CompactStart
-from agentrail.values.events.envelope import Event
+from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.life import (
     AgentAbort,
     AgentEnd,
@@ -76,6 +77,8 @@ class Ledger:
         _idle(after)
         _outstanding(after, out)
         _starts_all(after)
+        _subagents(after, out)
+        _clock(after)
         self._new_calls(before, arrival, after)
         self._calls(after)
         self._turns(after)
@@ -96,7 +99,8 @@ class Ledger:
                     self.consents[call.call_id] = canonical(agreed)
         for envelope in step.events:
             demand(not self.ended, f"{envelope.event} comes behind the end")
-            self._hears(envelope.event)
+            if not _of_a_subagent(envelope):
+                self._hears(envelope.event)
 
     def _hears(self, event: Event) -> None:  # noqa: C901, PLR0912 - one case per kind of event
         match event:
@@ -207,6 +211,39 @@ class Ledger:
                 self.call_ids.add(call.call_id)
 
 
+def _of_a_subagent(envelope: Envelope) -> bool:
+    """Whether an event tells what waits for a person in a sub-agent, or no longer does."""
+    match envelope.event:
+        case ApprovalRequired(approval_id=ref) | ApprovalResolved(approval_id=ref):
+            return not ref.startswith(f"{envelope.session_id}:")
+        case AskUser(ref=ref) | UserResponded(ref=ref):
+            return not ref.startswith(f"{envelope.session_id}:")
+        case _:
+            return False
+
+
+def _subagents(after: State, out: Outstanding) -> None:
+    """Sub-agents are known as they were reported, each is counted once, and none outlives the session."""
+    if after.phase is Phase.ENDED:
+        demand(not after.subagents, f"the session has ended before {after.subagents}")
+        return
+    known = {one.child: (one.call_id, one.background, one.heard, one.used, one.waits) for one in after.subagents}
+    there = {child: (one.call_id, one.background, one.heard, one.used, one.waits) for child, one in out.agents.items()}
+    demand(known == there, f"sub-agents {known}, outstanding {there}")
+    demand(
+        after.stopping is None or all(one.cancelled for one in out.agents.values()), "it stops, and a sub-agent goes on"
+    )
+
+
+def _clock(after: State) -> None:
+    """The time of a turn runs while anything goes on without a person, and stands still while nothing does."""
+    turn = after.turn
+    if turn is None or turn.ended is not None or after.setup.options.max_turn_seconds is None:
+        return
+    ticks = any(name == TURN_TIMER for name, _ in after.timers)
+    demand(ticks != after.waits, f"the time of the turn {'runs' if ticks else 'stands still'}, waits: {after.waits}")
+
+
 def _starts_all(after: State) -> None:
     batch = after.batch
     if batch is None or after.paused or any(call.status is CallStatus.NEW for call in batch.calls):
@@ -295,6 +332,13 @@ def _outstanding(after: State, out: Outstanding) -> None:
     if after.phase is Phase.STREAMING and after.request is not None:
         demand(out.requests[after.request.request_id].opened, "it streams and the deltas are locked in")
     moving = after.phase in (Phase.RUNNING, Phase.STREAMING, Phase.EXECUTING_TOOLS)
-    alive = requests or after.suspended or running or calls or any(name == "retry" for name, _ in after.timers)
+    alive = (
+        requests
+        or after.subagents
+        or after.suspended
+        or running
+        or calls
+        or any(name == "retry" for name, _ in after.timers)
+    )
     waits = "grace" in out.timers and after.phase is Phase.EXECUTING_TOOLS
     demand(not moving or bool(alive) or waits, f"{after.phase} and nothing can move it")

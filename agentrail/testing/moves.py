@@ -15,12 +15,16 @@ from agentrail.core.inputs import (
     CompactionEnded,
     CompactionFailed,
     CrashedTooOften,
+    ElsewhereUsed,
     HooksWereSlow,
     SessionReturned,
     StreamBegan,
     StreamCut,
     StreamEnded,
     StreamStalled,
+    SubagentEnded,
+    SubagentReported,
+    SubagentStarted,
     TimerFired,
     ToolRaised,
     ToolReturned,
@@ -58,10 +62,13 @@ from agentrail.testing.behaviour import (
     shortened,
 )
 from agentrail.testing.choose import Choose
-from agentrail.testing.outstanding import Outstanding
+from agentrail.testing.outstanding import AgentOut, Outstanding
 from agentrail.testing.plugins import Refuser
 from agentrail.testing.scenes import TOOLS, draw_plugin
 from agentrail.values.content import Text
+from agentrail.values.events.life import AgentStart
+from agentrail.values.events.people import ApprovalRequired
+from agentrail.values.events.tools import ToolCalls
 from agentrail.values.json import EMPTY, FrozenObject
 from agentrail.values.stream import NOTHING_YET, Partial
 from agentrail.values.tools import NotStarted, Probed, Unknown, err, ok
@@ -113,6 +120,7 @@ def results(out: Outstanding, *, slow: bool = False) -> Iterator[Move]:
         yield Move(LATE, HooksWereSlow, partial(_given, HooksWereSlow(("A",), 70)))
     yield from _of_requests(out)
     yield from _of_calls(out)
+    yield from _of_agents(out)
     for ask_id, ask in out.asks.items():
         yield Move(LATE if ask.cancelled else BUSY, AskSettled, partial(_settled, ask_id))
     for name, compaction in out.compactions.items():
@@ -139,6 +147,8 @@ def _of_requests(out: Outstanding) -> Iterator[Move]:
 def _of_calls(out: Outstanding) -> Iterator[Move]:
     for call_id, call in out.calls.items():
         attempt = call.start.attempt
+        if out.asked_for(call_id) is not None:
+            continue
         if call.cancelled:
             yield Move(BUSY // 3, ToolStopped, partial(_given, ToolStopped(call_id, attempt)))
         else:  # whoever aborts cancels at once, before the abort is heard of here
@@ -150,6 +160,39 @@ def _of_calls(out: Outstanding) -> Iterator[Move]:
         yield Move(
             LATE if call.cancelled else BUSY // 2, ToolRaised, partial(_given, ToolRaised(call_id, attempt, "Oops"))
         )
+
+
+def _of_agents(out: Outstanding) -> Iterator[Move]:
+    """Yield what sub-agents could do; any call might start one, and the news of it may come behind its end."""
+    free = [call_id for call_id in out.calls if not any(agent.call_id == call_id for agent in out.agents.values())]
+    if free:
+        yield Move(LATE, SubagentStarted, partial(_agent_started, out, free))
+    if out.agents:
+        yield Move(LATE, ElsewhereUsed, _elsewhere)
+    for child, agent in out.agents.items():
+        yield Move(BUSY // 3, SubagentReported, partial(_reported, child, agent))
+        yield Move(BUSY if agent.cancelled else BUSY // 3, SubagentEnded, partial(_over, child))
+
+
+def _agent_started(out: Outstanding, free: list[str], choose: Choose) -> AnyInput:
+    call_id = choose.pick(free)
+    child = f"child.{call_id}.{out.calls[call_id].start.attempt}"
+    return SubagentStarted(child, call_id, "helper", "help", choose.percent(40))
+
+
+def _reported(child: str, agent: AgentOut, choose: Choose) -> AnyInput:
+    held = ApprovalRequired(f"{child}:a1", "c1", "write", EMPTY, "may it?", "A", 0, None, path=("s", agent.call_id))
+    events = choose.pick(((), (ToolCalls(1),), (AgentStart("p1"), ToolCalls(2)), (held,)))
+    used = agent.used if choose.percent(50) else agent.used.plus(draw_usage(choose))
+    return SubagentReported(child, events, agent.heard + len(events), used, choose.percent(40))
+
+
+def _elsewhere(choose: Choose) -> AnyInput:
+    return ElsewhereUsed(draw_usage(choose))
+
+
+def _over(child: str, choose: Choose) -> AnyInput:
+    return SubagentEnded(child, "done", choose.percent(30))
 
 
 def _given(what: AnyInput, _: Choose) -> AnyInput:

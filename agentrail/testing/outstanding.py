@@ -23,6 +23,7 @@ from agentrail.core.effects import (
     StartCall,
     StartCompaction,
     StartRequest,
+    StopSubagents,
     WriteLog,
 )
 from agentrail.core.inputs import (
@@ -34,11 +35,15 @@ from agentrail.core.inputs import (
     StreamBegan,
     StreamCut,
     StreamEnded,
+    SubagentEnded,
+    SubagentReported,
+    SubagentStarted,
     ToolRaised,
     ToolReturned,
     ToolStopped,
 )
 from agentrail.values.stream import ModelRequest
+from agentrail.values.usage import NOTHING_USED, Usage
 
 MOST_LATE = 4
 """How many cancelled requests, asks and compactions are kept to answer too late."""
@@ -89,6 +94,18 @@ class CompactionOut:
 
 
 @attrs.define
+class AgentOut:
+    """A sub-agent that runs."""
+
+    call_id: str
+    background: bool
+    heard: int = 0
+    used: Usage = NOTHING_USED
+    waits: bool = False
+    cancelled: bool = False
+
+
+@attrs.define
 class Outstanding:
     """Everything that runs, waits or is about to fire; cancelled work stays, because it may still answer."""
 
@@ -96,6 +113,7 @@ class Outstanding:
     calls: dict[str, CallOut] = attrs.Factory(dict[str, CallOut])
     asks: dict[str, AskOut] = attrs.Factory(dict[str, AskOut])
     compactions: dict[str, CompactionOut] = attrs.Factory(dict[str, CompactionOut])
+    agents: dict[str, AgentOut] = attrs.Factory(dict[str, AgentOut])
     timers: dict[str, int] = attrs.Factory(dict[str, int])
     fired_late: list[str] = attrs.Factory(list[str])
     reports: list[ReportStart] = attrs.Factory(list[ReportStart])
@@ -108,6 +126,7 @@ class Outstanding:
             {name: copy(out) for name, out in self.calls.items()},
             {name: copy(out) for name, out in self.asks.items()},
             {name: copy(out) for name, out in self.compactions.items()},
+            {name: copy(out) for name, out in self.agents.items()},
             dict(self.timers),
             list(self.fired_late),
             list(self.reports),
@@ -140,6 +159,8 @@ class Outstanding:
             case CloseSession():
                 demand(not self.closed, "the session was closed twice")
                 self.closed = True
+            case StopSubagents(children=children):
+                self._stop_subagents(children)
             case WriteLog():
                 pass
             case _:
@@ -158,6 +179,13 @@ class Outstanding:
                 del self.asks[ask_id]
             case CompactionEnded(compaction_id=name) | CompactionFailed(compaction_id=name):
                 del self.compactions[name]
+            case SubagentStarted(child=child):
+                self.agents[child] = AgentOut(given.call_id, given.background)
+            case SubagentReported(child=child) if child in self.agents:
+                out = self.agents[child]
+                out.heard, out.used, out.waits = given.heard, given.used, given.waits
+            case SubagentEnded(child=child):
+                del self.agents[child]
             case _:
                 pass
 
@@ -178,6 +206,11 @@ class Outstanding:
             case _:
                 assert_never(effect)
 
+    def _stop_subagents(self, children: tuple[str, ...]) -> None:
+        for child in children:
+            demand(child in self.agents, f"the sub-agent {child} is stopped and does not run")
+            self.agents[child].cancelled = True
+
     def _cancel_calls(self, call_ids: tuple[str, ...]) -> None:
         for call_id in call_ids:
             out = self.calls.get(call_id)
@@ -194,6 +227,11 @@ class Outstanding:
             self.timers[name] = effect.at
         else:
             demand(due is not None, f"{effect} clears nothing")
+
+    def asked_for(self, call_id: str) -> str | None:
+        """Return the sub-agent that a call waits for, if it does."""
+        waited = (child for child, out in self.agents.items() if out.call_id == call_id and not out.background)
+        return next(waited, None)
 
     @property
     def live_requests(self) -> list[str]:

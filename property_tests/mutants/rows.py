@@ -15,9 +15,10 @@ import agentrail.testing.world as worlds
 import tests.cells.bench as benches
 from agentrail.core import step as machine
 from agentrail.core.inputs import AnyInput, Arrival
+from agentrail.core.rows import Rule
 from agentrail.core.state import Phase, State
 from agentrail.core.step import Step, step
-from agentrail.core.table import TABLE, Rule
+from agentrail.core.table import TABLE
 from agentrail.hooks.judge import Judge
 from agentrail.testing.choose import Choose
 from agentrail.testing.tally import Tally

@@ -9,12 +9,13 @@ from agentrail.core.answers import DONE, Refused
 from agentrail.core.inputs import (
     INPUTS,
     ActorRestarted,
-    CallProbed,
     AnyInput,
     AskSettled,
+    CallProbed,
     CompactionEnded,
     CompactionFailed,
     CrashedTooOften,
+    ElsewhereUsed,
     HooksWereSlow,
     SessionOpened,
     SessionReturned,
@@ -22,6 +23,9 @@ from agentrail.core.inputs import (
     StreamCut,
     StreamEnded,
     StreamStalled,
+    SubagentEnded,
+    SubagentReported,
+    SubagentStarted,
     TimerFired,
     ToolRaised,
     ToolReturned,
@@ -62,12 +66,14 @@ from agentrail.values.events import (
     SessionQuarantined,
     SessionRestarted,
     ToolAttached,
+    ToolCalls,
     ToolDetached,
     ToolsUpdated,
 )
 from agentrail.values.json import EMPTY, FrozenObject
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Response
 from agentrail.values.tools import ToolSpec, Unknown, ok
+from agentrail.values.usage import Usage
 from tests.cells.bench import LOOK, Bench, plug, ruled
 from tests.cells.registry import CALLS, cell, each_of
 from tests.cells.scenes import executing, idle, resting, running, streaming
@@ -274,6 +280,10 @@ INPUT_EXAMPLES: Final[dict[str, AnyInput]] = {
         CompactionEnded("k", (), 0, "late"),
         CompactionFailed("k", "late"),
         HooksWereSlow(("P",), 70),
+        SubagentStarted("s.c1", "c1", "finder", "find it"),
+        SubagentReported("s.c1", (ToolCalls(1),), 1),
+        SubagentEnded("s.c1", "found"),
+        ElsewhereUsed(Usage(8, 2)),
     )
 }
 

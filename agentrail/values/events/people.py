@@ -73,6 +73,8 @@ class AskUser(Event):
     """What it asks."""
     options: tuple[str, ...] = ()
     """Answers to choose from; empty: free text."""
+    path: tuple[str, ...] = ()
+    """Of a sub-agent: parent session and call, outermost first."""
 
 
 @value

@@ -222,6 +222,10 @@ class SubagentStart(Event):
     """The child session."""
     description: str
     """What it is to do."""
+    agent: str = ""
+    """Which of the agents that the session may start."""
+    background: bool = False
+    """Whether the call does not wait for it."""
 
 
 @value

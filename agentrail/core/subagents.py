@@ -1,0 +1,127 @@
+"""Sub-agents, as their parent sees them: what happens in them is told, and what they use is counted."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentrail.core.batch import call_timer, find
+from agentrail.core.calls import CallStatus
+from agentrail.core.clocks import start_clock, stop_clock
+from agentrail.core.ending import stop_subagents
+from agentrail.core.inputs import ElsewhereUsed, SubagentEnded, SubagentReported, SubagentStarted
+from agentrail.core.state import Phase, Subagent
+from agentrail.core.work import Work
+from agentrail.values.events.envelope import Event
+from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, AskUser, UserResponded
+from agentrail.values.events.tools import SubagentEnd, SubAgentEvent, SubagentStart
+
+FOR_PEOPLE: Final = (ApprovalRequired, ApprovalResolved, AskUser, UserResponded)
+"""Events that a parent tells as its own: whoever decides talks to it."""
+
+
+def on_started(w: Work, started: SubagentStarted) -> None:
+    """Take note of a sub-agent."""
+    s = w.s
+    s.subagents = (*s.subagents, Subagent(started.child, started.call_id, started.agent, started.background))
+    w.emit(SubagentStart(started.call_id, started.child, started.description, started.agent, started.background))
+    if s.stopping is not None:
+        stop_subagents(w)
+
+
+def on_reported(w: Work, reported: SubagentReported) -> None:
+    """Tell what has happened in a sub-agent, and count what it has used since the last report."""
+    found = _find(w, reported.child)
+    if found is None or reported.heard < found.heard:
+        return
+    w.emit(*(_told(found, event) for event in reported.events))
+    if reported.used != found.used:
+        w.count(reported.used.minus(found.used))
+    told = found.but(heard=reported.heard, used=reported.used)
+    if told != found:
+        _put(w, told)
+    if reported.waits and not found.waits:
+        _let_wait(w, told)
+    elif found.waits and not reported.waits:
+        _let_go_on(w, told)
+
+
+def on_ended(w: Work, ended: SubagentEnded) -> None:
+    """Tell the end of a sub-agent; the next request carries that of one in the background."""
+    s = w.s
+    found = _find(w, ended.child)
+    if found is None:
+        return
+    s.subagents = tuple(other for other in s.subagents if other is not found)
+    w.emit(SubagentEnd(found.call_id, ended.child, ended.text, ended.is_error))
+    if found.waits:
+        _start_clock(w)
+    if found.background and s.stopping is None:
+        how = "has failed" if ended.is_error else "has ended"
+        s.notices = (*s.notices, f"The background task {ended.child} {how}; `task_result` has its answer")
+    _go_on_stopping(w)
+
+
+def end_lost(w: Work, why: str) -> None:
+    """Tell the end of sub-agents that the process has not survived."""
+    s = w.s
+    lost, s.subagents = s.subagents, ()
+    for agent in lost:
+        w.emit(SubagentEnd(agent.call_id, agent.child, why, is_error=True))
+        if agent.background:
+            s.notices = (*s.notices, f"The background task {agent.child} is lost: {why}")
+    if lost:
+        _go_on_stopping(w)
+
+
+def _go_on_stopping(w: Work) -> None:
+    """End the session, if it has only waited for its sub-agents."""
+    s = w.s
+    if s.stopping is not None and not s.subagents and s.turn is None and not s.due:
+        w.next("settle")
+
+
+def on_elsewhere(w: Work, elsewhere: ElsewhereUsed) -> None:
+    """Count what others use of limits that this session, a sub-agent itself, shares with them."""
+    w.s.elsewhere = elsewhere.used
+
+
+def _find(w: Work, child: str) -> Subagent | None:
+    return next((agent for agent in w.s.subagents if agent.child == child), None)
+
+
+def _put(w: Work, changed: Subagent) -> None:
+    w.s.subagents = tuple(changed if agent.child == changed.child else agent for agent in w.s.subagents)
+
+
+def _told(agent: Subagent, event: Event) -> Event:
+    return event if isinstance(event, FOR_PEOPLE) else SubAgentEvent(agent.call_id, agent.child, event)
+
+
+# Waiting for a person counts towards no limit
+
+
+def _let_wait(w: Work, agent: Subagent) -> None:
+    """Stop the clock of its call, and that of the turn if nothing else of it goes on."""
+    timer = call_timer(agent.call_id)
+    due = None if agent.background else dict(w.s.timers).get(timer)
+    left = None if due is None else max(0, due - w.at)
+    w.clear_timer(timer)
+    _put(w, agent.but(waits=True, left=left))
+    if w.s.waits:
+        stop_clock(w)
+
+
+def _let_go_on(w: Work, agent: Subagent) -> None:
+    """Let the clocks go on, if the call still runs."""
+    s = w.s
+    call = find(w, agent.call_id)
+    runs = call is not None and call.status is CallStatus.RUNNING
+    if agent.left is not None and (runs or any(stray.call_id == agent.call_id for stray in s.lingering)):
+        w.set_timer(call_timer(agent.call_id), w.at + agent.left)
+    _put(w, agent.but(waits=False, left=None))
+    _start_clock(w)
+
+
+def _start_clock(w: Work) -> None:
+    if w.s.phase is Phase.EXECUTING_TOOLS and not w.s.waits:
+        start_clock(w)

@@ -1,0 +1,310 @@
+"""The sub-agents of one session: sessions of their own, under a supervisor that ends with their parent."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Final
+
+import trio
+
+from agentrail.core.answers import Answer, Refused
+from agentrail.core.inputs import ElsewhereUsed, SubagentReported
+from agentrail.core.sent import PromptSent
+from agentrail.core.state import State
+from agentrail.core.supervising import Policy
+from agentrail.errors import AgentrailError, UnknownTask
+from agentrail.ports.agents import Task
+from agentrail.runtime.border import contained, described
+from agentrail.runtime.children import Child, SessionBody
+from agentrail.runtime.commands import letter
+from agentrail.runtime.link import Link
+from agentrail.runtime.mailbox import Mailbox
+from agentrail.runtime.node import Node
+from agentrail.runtime.parts import Recipe
+from agentrail.runtime.reports import ChildView
+from agentrail.runtime.session import Session
+from agentrail.runtime.slot import Slot
+from agentrail.runtime.waiting import HeldCall, Outcome, held_calls
+from agentrail.values.content import Text
+from agentrail.values.tools import Err, Ok, err, result_text
+from agentrail.values.usage import NOTHING_USED, Usage
+
+log = logging.getLogger("agentrail.task")
+
+MAX_KEPT: Final = 32
+"""Tasks in the background that have ended and whose answers are kept at hand."""
+
+MAX_CHILD_ID: Final = 128
+DIGEST_CHARS: Final = 16
+
+ANSWERED: Final = frozenset({"end", "max_turns", "length"})
+"""How a turn ends that has an answer."""
+
+Start = Callable[[Node, Session, Link], Awaitable[Session]]
+"""Starts the session of a link under a supervisor, for its parent."""
+
+
+class Run:
+    """One sub-agent at work: a task of ours, which starts it, waits for its answer, and stops it in any case."""
+
+    __slots__ = ("_ended", "answer", "link", "prompt", "recipe", "scope", "task")
+
+    def __init__(self, task: Task, prompt: str, recipe: Recipe, link: Link) -> None:
+        self.task = task
+        self.prompt = prompt
+        self.recipe = recipe
+        self.link = link
+        self.answer: Ok | Err = err("it was stopped before it had an answer")
+        self.scope = trio.CancelScope()
+        self._ended = trio.Event()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing of it lives any more."""
+        return self._ended.is_set()
+
+    def shown(self) -> Task:
+        """Return the task as it is now."""
+        if not self.has_ended:
+            return self.task.but(status="waiting" if self.link.waits else "running")
+        return self.task.but(status="failed" if isinstance(self.answer, Err) else "done")
+
+    def end(self) -> None:
+        """Tell everybody who waits."""
+        self._ended.set()
+
+    async def wait_ended(self) -> None:
+        """Return when nothing of it lives any more."""
+        await self._ended.wait()
+
+    def failed(self, error: BaseException) -> None:
+        """Take note of why there is no answer."""
+        if not isinstance(error, AgentrailError):
+            log.error("the task of %s broke", self.task.child, exc_info=error)
+        self.answer = err(f"the sub-agent failed: {error if isinstance(error, AgentrailError) else described(error)}")
+
+
+class Family:
+    """The sub-agents of one session."""
+
+    __slots__ = ("_closed", "_kept", "_node", "_parent", "_runs", "_spread", "_start", "living")
+
+    def __init__(self, parent: Session, node: Node, start: Start) -> None:
+        self._parent = parent
+        self._node = Node(node.tree, Policy(), (*node.path, parent.state.session_id))
+        self._start = start
+        self._runs: dict[str, Run] = {}
+        self._kept: dict[str, Run] = {}
+        self._closed = False
+        self._spread: tuple[Usage, Usage] = (NOTHING_USED, NOTHING_USED)
+        self.living = 0
+
+    # For tools
+
+    async def run(self, call_id: str, agent: str, description: str, prompt: str) -> Ok | Err:
+        """Have *agent* do what *prompt* says, and return what it answers; cancelled, it is stopped."""
+        run = self._begin(Task(self._name(call_id), agent, description, call_id), prompt)
+        if isinstance(run, Err):
+            return run
+        try:
+            await run.wait_ended()
+        except trio.Cancelled:
+            run.scope.cancel()
+            with trio.CancelScope(shield=True):
+                await run.wait_ended()
+            raise
+        return run.answer
+
+    async def start(self, call_id: str, agent: str, description: str, prompt: str) -> Task | Err:
+        """Have *agent* do it in the background; return when it runs, or why it does not."""
+        run = self._begin(Task(self._name(call_id), agent, description, call_id, background=True), prompt)
+        if isinstance(run, Err):
+            return run
+        await run.link.announced()
+        return run.answer if run.has_ended and isinstance(run.answer, Err) else run.shown()
+
+    def tasks(self) -> tuple[Task, ...]:
+        """Return those that run, and the last ones in the background that have ended."""
+        return tuple(run.shown() for run in (*self._kept.values(), *self._runs.values()))
+
+    async def result(self, child: str) -> Ok | Err:
+        """Return what a sub-agent answers, when it has."""
+        run = self._find(child)
+        await run.wait_ended()
+        return run.answer
+
+    async def cancel(self, child: str) -> None:
+        """Stop a sub-agent, and return when it and everything under it has ended."""
+        run = self._find(child)
+        run.scope.cancel()
+        await run.wait_ended()
+
+    def _find(self, child: str) -> Run:
+        run = self._runs.get(child) or self._kept.get(child)
+        if run is None:
+            raise UnknownTask.among(child, (*self._kept, *self._runs))
+        return run
+
+    # For the session
+
+    def held(self) -> tuple[HeldCall, ...]:
+        """Return what waits for a person in them, and in theirs."""
+        sessions = self._sessions()
+        return tuple(held for one in sessions for held in (*held_calls(one.state), *one.ties.held()))
+
+    def mailbox(self, ref: str) -> Mailbox | None:
+        """Return where a decision about *ref* goes, if it is one of them, or of theirs, that waits for it."""
+        child = self._node.tree.sessions.get(ref.rpartition(":")[0])
+        if child is None or not isinstance(child.body, SessionBody):
+            return None
+        session = child.body.session
+        return session.mailbox if self._parent.state.session_id in session.state.setup.path[::2] else None
+
+    def gathered(self, report: SubagentReported) -> SubagentReported:
+        """Return *report* with all that has gathered for it."""
+        run = self._runs.get(report.child)
+        return report if run is None or report.heard else run.link.gathered()
+
+    def spread(self, state: State) -> None:
+        """Tell those that share limits with the session, which is now in *state*, what the others have used."""
+        if (state.usage, state.elsewhere) == self._spread:
+            return
+        self._spread = (state.usage, state.elsewhere)
+        total = state.usage.plus(state.elsewhere)
+        counted = {agent.child: agent.used for agent in state.subagents}
+        for session in self._sessions():
+            run = self._runs.get(session.state.session_id)
+            if run is None or not session.state.setup.shares:
+                continue
+            others = total.minus(run.link.base).minus(counted.get(run.task.child, NOTHING_USED))
+            if others != run.link.elsewhere:
+                run.link.elsewhere = others
+                session.post(ElsewhereUsed(others))
+
+    def stop(self, children: tuple[str, ...]) -> None:
+        """Begin to stop some of them."""
+        for child in children:
+            run = self._runs.get(child)
+            if run is not None:
+                run.scope.cancel()
+
+    def close(self) -> None:
+        """Begin to stop all of them, and start no more."""
+        self._closed = True
+        self.stop(tuple(self._runs))
+
+    def views(self) -> tuple[ChildView, ...]:
+        """Return what `tree()` shows of them."""
+        return tuple(child.view() for child in self._node.children.values())
+
+    def _sessions(self) -> tuple[Session, ...]:
+        bodies = (child.body for child in self._node.children.values())
+        return tuple(body.session for body in bodies if isinstance(body, SessionBody))
+
+    # One run
+
+    def _name(self, call_id: str) -> str:
+        """Return the id of the child for a call; one that is too long is shortened, and stays unique."""
+        name = f"{self._parent.state.session_id}.{call_id}"
+        if len(name) <= MAX_CHILD_ID:
+            return name
+        digest = hashlib.sha256(name.encode()).hexdigest()[:DIGEST_CHARS]
+        return f"{name[: MAX_CHILD_ID - len(digest) - 1]}.{digest}"
+
+    def _begin(self, task: Task, prompt: str) -> Run | Err:
+        """Begin a run, or say why it may not be."""
+        problem = self._problem()
+        if problem is not None:
+            return err(problem)
+        link = Link(task, self._parent.post)
+        run = self._runs[task.child] = Run(task, prompt, self._parent.outfit.agents[task.agent], link)
+        for family in self._line():
+            family.living += 1
+        self._parent.house.nursery.start_soon(self._live, run)
+        return run
+
+    def _problem(self) -> str | None:
+        options = self._parent.state.setup.options
+        if self._closed:
+            return "no sub-agent can be started: the session ends"
+        if options.max_agent_depth < 1:
+            return "no sub-agent can be started here: sub-agents are nested as deep as they may be; do it yourself"
+        for family in self._line():
+            most = family.most
+            if family.living >= most:
+                return f"{family.living} sub-agents run already, and no more than {most} may; wait for one to end"
+        return None
+
+    @property
+    def most(self) -> int:
+        """How many sub-agents may run at once, with all that are under them."""
+        return self._parent.state.setup.options.max_agents
+
+    def _line(self) -> Iterator[Family]:
+        """Yield this family and those above it."""
+        yield self
+        for name in reversed(self._parent.state.setup.path[::2]):
+            above = self._node.tree.sessions.get(name)
+            body = None if above is None else above.body
+            subagents = body.session.ties.subagents if isinstance(body, SessionBody) else None
+            if isinstance(subagents, Family):
+                yield subagents
+
+    async def _live(self, run: Run) -> None:
+        """Live one run; whatever becomes of it, its session is stopped and its end is told."""
+        try:
+            with contained(run.failed), run.scope:
+                run.answer = await self._work(run)
+        finally:
+            with trio.CancelScope(shield=True):
+                await self._see_off(run)
+
+    async def _work(self, run: Run) -> Ok | Err:
+        """Start the session, ask it, and once more if it does not answer in the form that it is to."""
+        session = await self._start(self._node, self._parent, run.link)
+        outcome = await self._ask(session, run.link, run.recipe.asked(run.prompt))
+        answer = _answered(run.recipe, outcome)
+        if isinstance(answer, str):
+            again = f"Your answer does not fit the schema: {answer}. Answer again, with the JSON alone."
+            answer = _answered(run.recipe, await self._ask(session, run.link, again))
+        if isinstance(answer, str):
+            return err(f"the sub-agent has answered twice what does not fit: {answer}")
+        return answer
+
+    async def _ask(self, session: Session, link: Link, text: str) -> Outcome:
+        """Prompt a sub-agent, and return how the turn has ended, however often it waits for a person before."""
+        slot: Slot[Answer] = Slot()
+        asked = letter(PromptSent((Text(text),)), None, slot)
+        asked.watch = link.expect
+        await session.mailbox.post_user(asked)
+        answer = await slot.wait()
+        return answer.error if isinstance(answer, Refused) else await link.outcome()
+
+    async def _see_off(self, run: Run) -> None:
+        child: Child | None = self._node.children.get(run.task.child)
+        if child is not None:
+            if isinstance(child.body, SessionBody):
+                child.body.why = "its task was stopped" if run.scope.cancel_called else "its task is done"
+            tree = self._node.tree
+            await (self._node.park(child) if tree.closing and tree.parks else self._node.stop(child))
+        for family in self._line():
+            family.living -= 1
+        del self._runs[run.task.child]
+        if run.task.background:
+            self._kept[run.task.child] = run
+            if len(self._kept) > MAX_KEPT:
+                del self._kept[next(iter(self._kept))]
+        run.link.end(result_text(run.answer), isinstance(run.answer, Err))
+        run.end()
+
+
+def _answered(recipe: Recipe, outcome: Outcome) -> Ok | Err | str:
+    """Return the answer of a turn, or why it does not fit what the agent is to return."""
+    if isinstance(outcome, AgentrailError):
+        return err(f"the sub-agent failed: {outcome}")
+    if outcome.stop_reason not in ANSWERED:
+        said = f"; it said: {outcome.text}" if outcome.text else ""
+        return err(f"the sub-agent stopped without an answer ({outcome.stop_reason}){said}")
+    return recipe.read(outcome.text)

@@ -1,0 +1,126 @@
+"""The way from a sub-agent to its parent: what happens in it is gathered, and posted as one report at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from agentrail.core.inputs import AnyInput, SubagentEnded, SubagentReported, SubagentStarted
+from agentrail.core.state import Phase
+from agentrail.core.step import Step
+from agentrail.errors import AgentrailError
+from agentrail.ports.agents import Task
+from agentrail.runtime.slot import Slot
+from agentrail.runtime.waiting import Outcome, told
+from agentrail.values.events.envelope import Event
+from agentrail.values.usage import NOTHING_USED, Usage
+
+
+class Link:
+    """Tells a parent of one sub-agent.
+
+    While a report waits in the mailbox of the parent, what happens meanwhile joins it: a child that is faster than the
+    disk of its parent does not fill the mailbox.
+    """
+
+    __slots__ = (
+        "_announced",
+        "_ended",
+        "_events",
+        "_heard",
+        "_outcome",
+        "_post",
+        "_posted",
+        "_ref",
+        "_used",
+        "_waits",
+        "base",
+        "elsewhere",
+        "task",
+    )
+
+    def __init__(self, task: Task, post: Callable[[AnyInput], None]) -> None:
+        self.task = task
+        self._post = post
+        self._announced: Slot[None] = Slot()
+        self._events: list[Event] = []
+        self._heard = 0
+        self._used: Usage = NOTHING_USED
+        self._waits = False
+        self._posted = False
+        self._ended = False
+        self._ref: str | None = None
+        self._outcome: Slot[Outcome] = Slot()
+        self.base: Usage = NOTHING_USED
+        self.elsewhere: Usage = NOTHING_USED
+
+    # From the child
+
+    def tell(self, step: Step) -> None:
+        """Hear of one step of the child, which is durable."""
+        for envelope in step.events:
+            if envelope.seq > self._heard:
+                self._heard = envelope.seq
+                self._events.append(envelope.event)
+                self._notice(envelope.event)
+        state = step.state
+        if not self._announced.settled:
+            if state.opening or state.phase is Phase.ENDED:
+                return
+            self._announce()
+        if (state.usage, state.waits) != (self._used, self._waits):
+            self._used, self._waits = state.usage, state.waits
+        elif not step.events:
+            return
+        if not self._posted and not self._ended:
+            self._posted = True
+            self._post(SubagentReported(self.task.child))
+
+    def _announce(self) -> None:
+        task = self.task
+        self._post(SubagentStarted(task.child, task.call_id, task.agent, task.description, task.background))
+        self._announced.settle(None)
+
+    def _notice(self, event: Event) -> None:
+        ended = None if self._ref is None else told(event)
+        if ended is not None and ended[0] == self._ref:
+            self._outcome.settle(ended[1])
+
+    def gone(self, error: AgentrailError) -> None:
+        """Hear that the child is gone."""
+        self._outcome.settle(error)
+
+    # To the parent
+
+    @property
+    def waits(self) -> bool:
+        """Whether nothing of the child goes on without a person."""
+        return self._waits
+
+    async def announced(self) -> None:
+        """Return when the parent has been told of the child, or never will be."""
+        await self._announced.wait()
+
+    def gathered(self) -> SubagentReported:
+        """Return what has gathered; the next event asks for a report of its own."""
+        self._posted = False
+        events, self._events = tuple(self._events), []
+        return SubagentReported(self.task.child, events, self._heard, self._used, self._waits)
+
+    def end(self, text: str, is_error: bool) -> None:
+        """Tell all that is left to tell, of a child that has started; nothing comes behind it."""
+        self._ended = True
+        if self._announced.settled:
+            self._post(self.gathered())
+            self._post(SubagentEnded(self.task.child, text, is_error))
+        self._announced.settle(None)
+
+    # The turn that the parent waits for
+
+    def expect(self, ref: str) -> None:
+        """Wait for the end of the turn that answers a prompt, however often it rests before."""
+        self._ref = ref
+        self._outcome = Slot()
+
+    async def outcome(self) -> Outcome:
+        """Return how that turn has ended."""
+        return await self._outcome.wait()

@@ -1,0 +1,456 @@
+"""Sub-agents: sessions that a session starts, asks, watches and stops."""
+
+import pytest
+import trio
+
+from agentrail.errors import BadSpec, ToolExists, TurnAborted, UnknownSession, UnknownTask
+from agentrail.plugins import HumanApproval
+from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.supervisor import MAX_ID
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.testing.scripted import Element
+from agentrail.values.events import (
+    AgentAbort,
+    PromptReceived,
+    SessionEnded,
+    SubagentEnd,
+    SubagentStart,
+    ToolExecutionEnd,
+    ToolKilled,
+    ToolSkippedForSteering,
+)
+from agentrail.values.json import FrozenObject
+from tests.runtime.families import agent, ids, inner, task, tasks
+from tests.runtime.journals import TestJournal
+from tests.runtime.test_restarting import Poison, times
+from tests.runtime.tools import quick, shielded, slow
+from tests.runtime.world import World, open_world, rebuilt, settle, spec_of, until
+
+STOPPED = "it was stopped before it had an answer"
+
+
+async def begun(session: SessionHandle, count: int = 1) -> None:
+    """Prompt, and return when there are so many sub-agents."""
+    await session.prompt("go")
+    await until(lambda: len(session.inspect().subagents) == count)
+
+
+def answer(world: World, session: SessionHandle) -> str:
+    return world.heard(session).only(ToolExecutionEnd).text
+
+
+# What a task is
+
+
+async def test_a_task_is_done_by_a_session_of_its_own(world: World) -> None:
+    session = await world.spawn([task(), "it is there"], "p", agents={"finder": agent(["under the sofa"])})
+    assert (await session.ask("where is it?")).text == "it is there"
+    heard = world.heard(session)
+    assert heard.only(SubagentStart) == SubagentStart("c3", "p.c3", "look", "finder")
+    assert heard.only(SubagentEnd) == SubagentEnd("c3", "p.c3", "under the sofa", is_error=False)
+    assert answer(world, session) == "under the sofa"
+    names = heard.names
+    assert names.index("SubagentStart") < names.index("SubAgentEvent")
+    assert names.index("SubagentEnd") < names.index("ToolExecutionEnd")
+    assert PromptReceived("p1", "find it") in inner(world, session)
+    assert inner(world, session)[-1] == SessionEnded("its task is done")
+
+
+async def test_its_transcript_stays_in_the_journal(world: World) -> None:
+    session = await world.spawn([task(), "fine"], "p", agents={"finder": agent(["under the sofa"])})
+    await session.ask("go")
+    with pytest.raises(UnknownSession):
+        world.supervisor.session("p.c3")
+    child = await rebuilt(world.journal, "p.c3")
+    assert child.last_reply == "under the sofa"
+    assert child.setup.path == ("p", "c3")
+    records = await world.journal.read("p.c3", 0, 100)
+    assert {envelope.path for record in records for envelope in record.events} == {("p", "c3")}
+
+
+async def test_a_sub_agent_has_what_its_spec_leaves_out_from_its_parent(world: World) -> None:
+    model = ScriptedModel([task(), "from the child", "fine"])
+    lean = agent().but(model="", system="Be quick.")
+    more = {"working_dir": "/work", "user_data": FrozenObject(team="red"), "max_turns": 7}
+    session = await world.spawn(model, "p", agents={"finder": lean}, **more)
+    assert (await session.ask("go")).text == "fine"
+    assert [request.system for request in model.requests] == ["", "Be quick.", ""]
+    child = await rebuilt(world.journal, "p.c3")
+    assert (child.setup.working_dir, child.setup.user_data, child.model) == ("/work", {"team": "red"}, "scripted")
+    assert child.setup.options.max_turns == 100
+
+
+async def test_sub_agents_run_side_by_side(world: World) -> None:
+    both = {"a": agent([say("one", delay=5.0)], "a"), "b": agent([say("two", delay=5.0)], "b")}
+    session = await world.spawn([tasks("a", "b"), "fine"], "p", agents=both)
+    start = trio.current_time()
+    await session.ask("go")
+    assert trio.current_time() - start < 6.0
+    assert {end.text for end in world.heard(session).of(ToolExecutionEnd)} == {"one", "two"}
+
+
+async def test_the_tree_shows_them_under_their_parent(world: World) -> None:
+    nested = agent([task("inner")], agents={"inner": agent([say("late", delay=100.0)], "inner")})
+    session = await world.spawn([task()], "p", agents={"finder": nested})
+    await session.prompt("go")
+    await until(lambda: len(world.supervisor.sessions()) == 3)
+    (shown,) = world.supervisor.tree().children
+    (child,) = shown.children
+    (grandchild,) = child.children
+    assert [view.name for view in (shown, child, grandchild)] == ["p", "p.c3", "p.c3.c3"]
+    assert (child.kind, child.restart, child.phase) == ("session", "temporary", "executing_tools")
+    assert world.supervisor.session("p.c3.c3").inspect().setup.path == ("p", "c3", "p.c3", "c3")
+
+
+async def test_a_long_id_is_shortened_and_stays_an_id(world: World) -> None:
+    name = "p" * MAX_ID
+    session = await world.spawn([task(), task(), "fine"], name, agents={"finder": agent(["a", "b"])})
+    assert (await session.ask("go")).text == "fine"
+    children = [start.child for start in world.heard(session).of(SubagentStart)]
+    assert len(set(children)) == 2
+    assert all(len(child) == MAX_ID for child in children)
+
+
+async def test_nothing_is_kept_of_sub_agents_that_have_ended(world: World) -> None:
+    count = 20
+    script = [*(task(prompt=f"find {n}") for n in range(count)), "fine"]
+    finder = agent(ScriptedModel(["found"], repeat_last=True, name="child"))
+    session = await world.spawn(script, "p", agents={"finder": finder}, file_loop_abort=1000)
+    assert (await session.ask("go")).text == "fine"
+    assert len(world.heard(session).of(SubagentEnd)) == count
+    assert session.inspect().subagents == ()
+    assert session.tasks() == ()
+    assert ids(world) == ["p"]
+    (shown,) = world.supervisor.tree().children
+    assert shown.children == ()
+
+
+# When it does not answer
+
+
+async def test_the_crash_of_a_sub_agent_is_an_error_of_the_call(world: World) -> None:
+    finder = agent(["never heard"], plugins=[Poison()])
+    session = await world.spawn([task(prompt="die"), "it died"], "p", agents={"finder": finder})
+    assert (await session.ask("go")).text == "it died"
+    assert answer(world, session) == "the sub-agent failed: session `p.c3` crashed: GeneratorExit: poison"
+    assert world.heard(session).only(SubagentEnd).is_error
+    (report,) = world.supervisor.crashes()
+    assert (report.path, report.done) == (("p", "p.c3"), "given_up")
+    assert ids(world) == ["p"]
+
+
+async def test_a_sub_agent_whose_model_fails_is_an_error_of_the_call(world: World) -> None:
+    session = await world.spawn([task(), "fine"], "p", agents={"finder": agent([])})
+    await session.ask("go")
+    assert "the sub-agent failed: the turn of prompt `p1` was aborted" in answer(world, session)
+
+
+async def test_a_sub_agent_that_cannot_start_is_an_error_of_the_call(world: World) -> None:
+    session = await world.spawn([task(), "fine"], "p", agents={"finder": agent(["never"])})
+    taken = await world.spawn(["mine"], "p.c3")
+    assert (await session.ask("go")).text == "fine"
+    assert "cannot start `p.c3`" in answer(world, session)
+    assert world.heard(session).of(SubagentStart) == world.heard(session).of(SubagentEnd) == []
+    assert (await taken.ask("still there?")).text == "mine"
+
+
+async def test_a_sub_agent_that_takes_too_long_is_stopped(world: World) -> None:
+    finder = agent([say("never", delay=1000.0)])
+    session = await world.spawn([task(), "fine"], "p", agents={"finder": finder}, max_agent_seconds=30.0)
+    assert (await session.ask("go")).text == "fine"
+    assert answer(world, session).startswith("stopped after 30 s, the tool's limit")
+    await settle()
+    assert ids(world) == ["p"]
+    assert world.heard(session).only(SubagentEnd).text == STOPPED
+
+
+async def test_an_actor_that_crashes_finds_its_sub_agents_at_work() -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        finder = agent([say("under the sofa", delay=1.0)])
+        session = await world.spawn([task(), "fine"], "p", agents={"finder": finder})
+        journal.failing = times(2, "SubagentReported")
+        assert (await session.ask("go")).text == "fine"
+        assert answer(world, session) == "under the sofa"
+        stored = await world.journal.read("p.c3", 0, 100)
+        told = [envelope.event for record in stored for envelope in record.events]
+        assert inner(world, session) == told
+
+
+# Limits
+
+
+async def test_they_are_nested_as_deep_as_they_may_be(world: World) -> None:
+    inmost = agent([task("deeper"), "too deep"], "inner", agents={"deeper": agent(["never"], "deeper")})
+    middle = agent([task("inner"), "tried"], agents={"inner": inmost})
+    session = await world.spawn([task(), "fine"], "p", agents={"finder": middle}, max_agent_depth=2)
+    await session.ask("go")
+    child = await rebuilt(world.journal, "p.c3.c3")
+    assert child.setup.options.max_agent_depth == 0
+    assert "nested as deep as they may be" in [message.text for message in child.history][2]
+    assert world.heard(session).only(SubagentEnd).text == "tried"
+
+
+async def test_there_are_no_more_at_once_than_there_may_be_in_the_whole_tree(world: World) -> None:
+    busy = agent([task("inner"), "tried"], "busy", agents={"inner": agent(["never"], "inner")})
+    both = {"slow": agent([say("one", delay=5.0)], "slow"), "busy": busy}
+    session = await world.spawn([tasks("slow", "busy"), "fine"], "p", agents=both, max_agents=2)
+    assert (await session.ask("go")).text == "fine"
+    assert [end.text for end in world.heard(session).of(SubagentEnd)] == ["tried", "one"]
+    records = await world.journal.read("p.c4", 0, 100)
+    (told,) = [e.event for r in records for e in r.events if isinstance(e.event, ToolExecutionEnd)]
+    assert told.text == "2 sub-agents run already, and no more than 2 may; wait for one to end"
+    assert told.is_error
+
+
+@pytest.mark.parametrize(
+    ("agents", "problem"),
+    [
+        ({"no good": agent(["x"])}, "have one called 'no good'"),
+        ({"finder": agent(["x"]).but(description=" ")}, "without a `description`"),
+        ({"finder": "demo"}, "have a `str` under `finder`"),
+        ({"finder": agent(["x"], max_turns=0)}, "must be at least 1"),
+        ({"finder": agent(["x"], returns={"type": "array"})}, "schema in `returns` that will not do"),
+        ({"finder": agent(["x"], agents={"": agent(["x"])})}, "have one called ''"),
+    ],
+)
+async def test_what_cannot_be_a_sub_agent_is_refused_at_spawn(
+    world: World, agents: dict[str, object], problem: str
+) -> None:
+    with pytest.raises(BadSpec, match=problem):
+        await world.supervisor.spawn(spec_of("demo", agents=agents))
+
+
+async def test_the_names_of_its_tools_are_taken(world: World) -> None:
+    with pytest.raises(ToolExists):
+        await world.spawn([], agents={"finder": agent(["x"])}, tools=[quick("task")])
+
+
+# Stopping
+
+
+async def test_an_abort_stops_the_sub_agent_at_once(world: World) -> None:
+    session = await world.spawn([task()], "p", agents={"finder": agent([say("never heard", delay=100.0)])})
+    await begun(session)
+    at = trio.current_time()
+    await session.abort()
+    await settle()
+    assert trio.current_time() - at < 0.1
+    assert ids(world) == ["p"]
+    assert world.heard(session).only(SubagentEnd) == SubagentEnd("c3", "p.c3", STOPPED, is_error=True)
+    assert world.heard(session).only(ToolKilled).call_id == "c3"
+    assert inner(world, session)[-1] == SessionEnded("its task was stopped")
+    assert session.inspect().subagents == session.inspect().quarantined == ()
+
+
+async def test_an_abort_reaches_the_last_of_a_line(world: World) -> None:
+    inmost = agent([say(calls=[call("slow")])], "inner", tools=[slow(seconds=1000.0, timeout=5000.0)])
+    middle = agent([task("inner")], agents={"inner": inmost})
+    session = await world.spawn([task()], "p", agents={"finder": middle})
+    await session.prompt("go")
+    await until(lambda: len(world.supervisor.sessions()) == 3)
+    at = trio.current_time()
+    await session.abort()
+    await settle()
+    assert trio.current_time() - at < 0.1
+    assert ids(world) == ["p"]
+    for child in ("p.c3", "p.c3.c3"):
+        assert (await rebuilt(world.journal, child)).phase.value == "ended"
+
+
+async def test_steering_stops_the_sub_agent(world: World) -> None:
+    session = await world.spawn([task(), "fine"], "p", agents={"finder": agent([say("never", delay=100.0)])})
+    await begun(session)
+    await session.steer("leave it", when="now")
+    await until(lambda: not session.inspect().turn)
+    assert world.heard(session).only(ToolSkippedForSteering).call_id == "c3"
+    assert world.heard(session).only(SubagentEnd).text == STOPPED
+    assert ids(world) == ["p"]
+
+
+async def test_an_abort_that_spares_tools_lets_it_go_on(world: World) -> None:
+    session = await world.spawn([task()], "p", agents={"finder": agent([say("found", delay=25.0)])})
+    await begun(session)
+    await session.abort(kill_tools="none")
+    assert session.status().phase == "idle"
+    assert [task.status for task in session.tasks()] == ["running"]
+    await until(lambda: not session.inspect().subagents, 200.0)
+    await settle()
+    ended = world.heard(session).only(ToolExecutionEnd)
+    assert (ended.text, ended.late) == ("found", True)
+
+
+async def test_the_end_of_a_session_comes_behind_those_of_its_sub_agents(world: World) -> None:
+    nested = agent([task("inner")], agents={"inner": agent([say("late", delay=100.0)], "inner")})
+    session = await world.spawn([task()], "p", agents={"finder": nested})
+    await session.prompt("go")
+    await until(lambda: len(world.supervisor.sessions()) == 3)
+    async with session.monitor() as down:
+        await session.stop("enough")
+        await down.wait()
+    await settle()
+    names = world.heard(session).names
+    assert names[-1] == "SessionEnded"
+    assert names.index("SubagentEnd") < names.index("SessionEnded")
+    assert world.heard(session).only(AgentAbort).reason == "stopped"
+    assert ids(world) == []
+
+
+async def test_a_suspended_session_can_be_stopped_with_its_sub_agents(world: World) -> None:
+    session = await world.spawn([task()], "p", agents={"finder": agent([say("late", delay=100.0)])})
+    await begun(session)
+    await session.suspend()
+    async with session.monitor() as down:
+        await session.stop()
+        await down.wait()
+    assert ids(world) == []
+
+
+async def test_the_end_of_the_supervisor_ends_them_first() -> None:
+    async with open_world() as world:
+        session = await world.spawn([task()], "p", agents={"finder": agent([say("late", delay=100.0)])})
+        await begun(session)
+    assert world.heard(session).names[-1] == "SessionEnded"
+    assert "SubagentEnd" in world.heard(session).names
+
+
+async def test_a_sub_agent_that_does_not_end_holds_nobody_up_for_long(world: World) -> None:
+    finder = agent([say(calls=[call("shielded")])], tools=[shielded(seconds=500.0)], shutdown=1.0)
+    session = await world.spawn([task()], "p", agents={"finder": finder})
+    await session.prompt("go")
+    await until(lambda: "p.c3" in ids(world) and world.supervisor.session("p.c3").status().phase == "executing_tools")
+    at = trio.current_time()
+    async with session.monitor() as down:
+        await session.stop()
+        await down.wait()
+    assert trio.current_time() - at < 3.0
+    await trio.sleep(600)
+
+
+# In the background
+
+
+async def test_a_task_in_the_background_does_not_hold_up_the_turn(world: World) -> None:
+    finder = agent([say("under the sofa", delay=25.0)])
+    script = [task(background=True), "meanwhile", say(calls=[call("task_result", {"task": "p.c3"})]), "thanks"]
+    model = ScriptedModel(script)
+    session = await world.spawn(model, "p", agents={"finder": finder})
+    assert (await session.ask("go")).text == "meanwhile"
+    (shown,) = session.tasks()
+    assert (shown.child, shown.agent, shown.status, shown.background) == ("p.c3", "finder", "running", True)
+    assert session.inspect().at_work
+    assert (await session.ask("and?")).text == "thanks"
+    assert [end.text for end in world.heard(session).of(ToolExecutionEnd)][1:] == ["under the sofa"]
+    assert [task.status for task in session.tasks()] == ["done"]
+
+
+async def test_the_end_of_a_task_in_the_background_is_told_with_the_next_request(world: World) -> None:
+    model = ScriptedModel([task(background=True), "meanwhile", "aha"])
+    session = await world.spawn(model, "p", agents={"finder": agent([say("found", delay=25.0)])})
+    await session.ask("go")
+    await until(lambda: not session.inspect().subagents)
+    await session.ask("and?")
+    assert "The background task p.c3 has ended; `task_result` has its answer" in str(model.requests[-1].messages)
+    assert await session.task_result("p.c3") == await session.task_result("p.c3")
+
+
+async def test_a_task_in_the_background_can_be_cancelled_by_model_and_handle(world: World) -> None:
+    late = {"finder": agent(ScriptedModel([say("late", delay=500.0)], repeat_last=True, name="child"))}
+    script: list[Element] = [
+        say(calls=[call("task", {"agent": "finder", "description": d, "prompt": d, "background": True}) for d in "ab"]),
+        say(calls=[call("task_list")]),
+        say(calls=[call("task_cancel", {"task": "p.c3"})]),
+        "fine",
+    ]
+    session = await world.spawn(script, "p", agents=late)
+    await session.ask("go")
+    listed, cancelled = (end.text for end in world.heard(session).of(ToolExecutionEnd)[-2:])
+    assert sorted(listed.splitlines()) == ["p.c3 (finder): running: a", "p.c4 (finder): running: b"]
+    assert cancelled == "the task `p.c3` has ended"
+    await session.cancel_task("p.c4")
+    assert ids(world) == ["p"]
+    assert [task.status for task in session.tasks()] == ["failed", "failed"]
+    with pytest.raises(UnknownTask, match=r"no sub-agent `p.c9` is known here \(known are: "):
+        await session.task_result("p.c9")
+
+
+async def test_a_task_in_the_background_has_a_limit_too(world: World) -> None:
+    finder = agent([say("never", delay=1000.0)])
+    spec = {"agents": {"finder": finder}, "max_agent_seconds": 30.0}
+    session = await world.spawn([task(background=True), "meanwhile"], "p", **spec)
+    await session.ask("go")
+    result = await session.task_result("p.c3")
+    assert "the turn took longer than 30 s" in str(result)
+
+
+async def test_an_abort_of_everything_stops_the_background_too(world: World) -> None:
+    session = await world.spawn(
+        [task(background=True), "meanwhile"], "p", agents={"finder": agent([say("late", delay=500.0)])}
+    )
+    await session.ask("go")
+    await session.abort()
+    assert ids(world) == ["p", "p.c3"]
+    await session.abort(kill_tools="all")
+    await settle()
+    assert ids(world) == ["p"]
+
+
+async def test_a_session_without_sub_agents_knows_no_tasks(world: World) -> None:
+    session = await world.spawn(["hello"])
+    assert session.tasks() == ()
+    with pytest.raises(UnknownTask):
+        await session.cancel_task("p.c3")
+
+
+# Answers in a form
+
+
+FORM = {"type": "object", "properties": {"room": {"type": "string"}}, "required": ["room"]}
+
+
+async def test_an_answer_can_have_a_form(world: World) -> None:
+    model = ScriptedModel(['```json\n{"room": "kitchen"}\n```'], name="child")
+    session = await world.spawn([task(), "fine"], "p", agents={"finder": agent(model, returns=FORM)})
+    await session.ask("go")
+    (part,) = world.heard(session).only(ToolExecutionEnd).content
+    assert getattr(part, "data", None) == {"room": "kitchen"}
+    assert "must be JSON alone" in str(model.requests[0].messages)
+
+
+async def test_an_answer_that_does_not_fit_is_asked_for_once_more(world: World) -> None:
+    model = ScriptedModel(["the kitchen", '{"room": "kitchen"}'], name="child")
+    session = await world.spawn([task(), "fine"], "p", agents={"finder": agent(model, returns=FORM)})
+    await session.ask("go")
+    assert not world.heard(session).only(ToolExecutionEnd).is_error
+    assert "Your answer does not fit the schema: it is no JSON" in str(model.requests[1].messages[-1])
+
+
+async def test_an_answer_that_does_not_fit_twice_is_an_error(world: World) -> None:
+    finder = agent(["the kitchen", '{"floor": 1}'], returns=FORM)
+    session = await world.spawn([task(), "fine"], "p", agents={"finder": finder})
+    assert (await session.ask("go")).text == "fine"
+    assert answer(world, session).startswith("the sub-agent has answered twice what does not fit")
+    assert "room" in answer(world, session)
+
+
+async def test_whoever_asks_hears_that_the_turn_was_aborted(world: World) -> None:
+    session = await world.spawn([task()], "p", agents={"finder": agent([say("late", delay=100.0)])})
+    async with trio.open_nursery() as nursery:
+
+        async def ask() -> None:
+            with pytest.raises(TurnAborted):
+                await session.ask("go")
+
+        nursery.start_soon(ask)
+        await until(lambda: len(ids(world)) == 2)
+        await session.abort()
+
+
+async def test_guards_may_hold_the_task_itself(world: World) -> None:
+    plugins = [HumanApproval(tools=["task"])]
+    session = await world.spawn([task(), "fine"], "p", agents={"finder": agent(["found"])}, plugins=plugins)
+    (held,) = (await session.ask("go")).held
+    assert (held.tool, held.path) == ("task", ())
+    await session.approve(held.id)
+    await until(lambda: not session.inspect().turn)
+    assert world.heard(session).only(SubagentEnd).text == "found"
