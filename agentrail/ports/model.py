@@ -46,11 +46,11 @@ class ChecksOptions(Protocol):
 
 
 @runtime_checkable
-class TimesFirstByte(Protocol):
-    """A model that gives up by itself if an answer does not begin: what comes before counts as no stall."""
+class TimesBeginning(Protocol):
+    """A model that gives up by itself if an answer does not begin: silence before its first word is no stall."""
 
     @property
-    def times_first_byte(self) -> bool:
+    def times_beginning(self) -> bool:
         """Whether it does."""
         ...
 

@@ -17,7 +17,7 @@ from agentrail.errors import (
     QuotaSpent,
     TransientModelError,
 )
-from agentrail.ports.model import Model, TimesFirstByte
+from agentrail.ports.model import Model, TimesBeginning
 from agentrail.runtime.border import contained, described, fit_response, mended
 from agentrail.runtime.clock import Clock
 from agentrail.runtime.limits import Limits
@@ -138,8 +138,8 @@ class Stream:
         if self.closed or self.ended:
             return
         self.last = self._clock.now()
-        self.waiting = False
         if isinstance(chunk, TextChunk):
+            self.waiting = False
             self._uncounted += len(chunk.text)
             text = chunk.text if chunk.text.isascii() else mended(chunk.text)
             if self._tags is None:
@@ -147,6 +147,7 @@ class Stream:
             else:
                 self._write(*self._tags.feed(text))
         elif isinstance(chunk, ThinkingChunk):
+            self.waiting = False
             self._uncounted += len(chunk.text)
             text = chunk.text if chunk.text.isascii() else mended(chunk.text)
             self._thinking.append(text)
@@ -159,6 +160,7 @@ class Stream:
             if chunk.usage.output_tokens:  # some count only what was read until the end
                 self._uncounted = 0
         elif isinstance(chunk, CallChunk):
+            self.waiting = False
             self._uncounted += len(chunk.text)
 
     def _write(self, *pieces: str | Tagged) -> None:
@@ -212,7 +214,7 @@ class Stream:
         try:
             with contained(failed), self.scope:
                 self.waiting = True
-                self._timed = isinstance(model, TimesFirstByte) and model.times_first_byte
+                self._timed = isinstance(model, TimesBeginning) and model.times_beginning
                 response = fit_response(await limits.stream(session_id, model, self.request, self.emit, self.sent))
                 if self._tags is not None and not self.closed:
                     self._write(*self._tags.end())

@@ -70,8 +70,8 @@ class RemoteModel:
         with_extra(rendered.body, settings.extra)
 
     @property
-    def times_first_byte(self) -> bool:
-        """It does: see `first_byte_timeout`."""
+    def times_beginning(self) -> bool:
+        """It does: see `first_byte_timeout` and `next_byte_timeout`."""
         return True
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:

@@ -42,8 +42,8 @@ class Settings(Value):
     """Seconds to connect."""
     first_byte_timeout: float = 120.0
     """Seconds to the first byte of the answer."""
-    next_byte_timeout: float = 60.0
-    """Seconds from one byte of the answer to the next."""
+    next_byte_timeout: float = 120.0
+    """Seconds from one byte of the answer to the next; some models think for long without a sign of it."""
     max_tokens: int | None = None
     """How many tokens the answer may have; `None`: what is usual for the provider."""
     temperature: float | None = None

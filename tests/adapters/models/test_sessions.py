@@ -197,8 +197,8 @@ async def test_pings_and_pieces_of_calls_are_signs_of_life() -> None:
         assert (await session.ask("hello")).text == "done"
 
 
-async def test_what_comes_before_the_first_byte_is_no_stall_and_has_its_own_limit() -> None:
-    late = Play((Pause(0.3), head(), anthropic.saying("late")))
+async def test_what_comes_before_the_first_word_is_no_stall_and_has_its_own_limits() -> None:
+    late = Play((Pause(0.3), head(), events(anthropic.opening()), Pause(0.3), anthropic.saying("late")))
     async with serving(late, Play((Stall(),)), streaming(anthropic.saying("hello"))) as server, opened() as supervisor:
         impatient = {"stall_timeout": 0.05, "stall_limit": 1, "retry_base": 0.01}
         session = await supervisor.spawn(spec(server, options={"first_byte_timeout": 0.6}, **impatient))
@@ -210,8 +210,9 @@ async def test_what_comes_before_the_first_byte_is_no_stall_and_has_its_own_limi
     ]
 
 
-async def test_what_comes_behind_the_first_byte_may_stall() -> None:
-    stalling = steps(events(anthropic.opening()), Stall())
+async def test_what_comes_behind_the_first_word_may_stall() -> None:
+    begun = events(anthropic.opening(), *anthropic.block(0, "text", "text_delta", "text", "well, ")[:2])
+    stalling = steps(begun, Stall())
     async with serving(stalling, streaming(anthropic.saying("hello"))) as server, opened() as supervisor:
         session = await supervisor.spawn(spec(server, stall_timeout=0.05, stall_limit=2, retry_base=0.01))
         heard = await turn(session)
