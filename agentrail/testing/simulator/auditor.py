@@ -12,9 +12,9 @@ from typing import Final
 
 from agentrail.core.answers import Accepted, Answer
 from agentrail.core.effects import StartCall, StartRequest
-from agentrail.core.inputs import AnyInput, Arrival, StreamBegan, TimerFired
-from agentrail.core.sent import AbortSent, ApproveSent, RejectSent, RespondSent, SteerSent, StopSent
-from agentrail.core.state import Phase, State
+from agentrail.core.inputs import AnyInput, Arrival, SessionReturned, StreamBegan, TimerFired
+from agentrail.core.sent import AbortSent, ApproveSent, PromptSent, RejectSent, RespondSent, SteerSent, StopSent
+from agentrail.core.state import State
 from agentrail.core.step import Step, step
 from agentrail.errors import AgentrailError
 from agentrail.hooks.judge import Recorded
@@ -24,8 +24,15 @@ from agentrail.testing.ledger import Ledger
 from agentrail.testing.outstanding import InvariantBrokenError, Outstanding
 from agentrail.testing.simulator.rules import Verdict
 from agentrail.values.content import Text
-from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.life import AgentEnd, SteeringApplied
+from agentrail.values.events.envelope import Envelope, Event
+from agentrail.values.events.life import (
+    AgentEnd,
+    PromptDropped,
+    PromptReceived,
+    PromptRejected,
+    PromptWithdrawn,
+    SteeringApplied,
+)
 from agentrail.values.messages import History, UserMessage
 
 LATELY: Final = 20
@@ -48,12 +55,13 @@ class Book:
         self.aborts: set[str | None] = set()
         self.commands: dict[str, tuple[AnyInput, Answer | None]] = {}
         self.requests: set[str] = set()
-        self.starts: dict[tuple[str, int], StartCall] = {}
+        self.starts: dict[str, list[StartCall]] = {}
         self.ran: Counter[str] = Counter()
         self.steered: dict[str, str] = {}
         self.biggest = 0
         self.dearest = 0.0
         self.stopping = False
+        self.queue: list[str] = []
         self.ended: set[str] = set()
         self.crashed = False
 
@@ -69,7 +77,6 @@ class Auditor:
     def __init__(self, verdict: Verdict) -> None:
         self._verdict = verdict
         self.books: dict[str, Book] = {}
-        self.ended: list[str] = []
 
     def book(self, session_id: str) -> Book:
         """Return the book of a session."""
@@ -118,8 +125,6 @@ class Auditor:
         for envelope in record.events:
             book.events.append(envelope)
             demand(envelope.seq == book.seq, "numbers", f"event {envelope.seq} comes as number {book.seq}")
-        if done.state.phase is Phase.ENDED:
-            self.ended.append(book.session_id)
         self._said(book, given, done)
         self._spent(book, before, done.state)
         if record.command is not None:
@@ -131,6 +136,8 @@ class Auditor:
         given = arrival.input
         if isinstance(given, TimerFired) and book.out.timers.get(given.timer, arrival.at + 1) <= arrival.at:
             del book.out.timers[given.timer]
+        if isinstance(given, SessionReturned):
+            book.out = Outstanding()  # the process has ended, and everything with it
         _closed(book.out, given)
         done = step(before, arrival, judge)
         for effect in done.effects:
@@ -138,7 +145,7 @@ class Auditor:
             if isinstance(effect, StartRequest):
                 book.requests.add(effect.request.request_id)
             elif isinstance(effect, StartCall):
-                book.starts[effect.call_id, effect.attempt] = effect
+                book.starts.setdefault(effect.call_id, []).append(effect)
         book.ledger.check(before, arrival, done, book.out)
         if isinstance(given, AbortSent | StopSent) and before.turn is not None:
             after = done.state.turn
@@ -149,9 +156,12 @@ class Auditor:
     def _said(self, book: Book, given: AnyInput, done: Step) -> None:
         """Remember what callers are told of."""
         if isinstance(done.answer, Accepted):
-            book.accepted.add(done.answer.ref)
+            ref = done.answer.ref
+            book.accepted.add(ref)
             if isinstance(given, SteerSent):
-                book.steered[done.answer.ref] = given.text
+                book.steered[ref] = given.text
+            if isinstance(given, PromptSent):
+                book.queue.append(ref)
         if isinstance(given, ApproveSent | RejectSent):
             book.decided.add(given.approval_id)
         elif isinstance(given, RespondSent):
@@ -161,13 +171,24 @@ class Auditor:
         elif isinstance(given, StopSent):
             book.stopping = True
         for envelope in done.events:
-            if isinstance(envelope.event, AgentEnd):
-                book.ended.add(envelope.event.ref)
-            elif isinstance(envelope.event, SteeringApplied):
-                said = _said_by_users(done.state.history)
-                for ref in envelope.event.refs:
+            self._hears(book, envelope.event, done.state)
+
+    def _hears(self, book: Book, event: Event, after: State) -> None:
+        match event:
+            case AgentEnd(ref=ref):
+                book.ended.add(ref)
+            case PromptReceived(ref=ref) | PromptRejected(ref=ref) if ref in book.queue:
+                self._verdict.demand(ref == book.queue[0], "turns", f"{ref} is taken before {book.queue[0]}")
+                book.queue.remove(ref)
+            case PromptDropped(ref=ref) | PromptWithdrawn(ref=ref) if ref in book.queue:
+                book.queue.remove(ref)
+            case SteeringApplied(refs=refs):
+                said = _said_by_users(after.history)
+                for ref in refs:
                     text = book.steered.get(ref, "")
                     self._verdict.demand(text in said, "steering", f"{text!r} was applied, and is not there")
+            case _:
+                pass
 
     def _spent(self, book: Book, before: State, after: State) -> None:
         """Hold what was used against the budget: one response more is what may be."""

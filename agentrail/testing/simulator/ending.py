@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 import trio
@@ -20,8 +20,13 @@ REST: Final = 60.0
 OVERDUE: Final = 5000
 """Milliseconds that a timer may be late in a session at rest."""
 
-ON_PURPOSE: Final = frozenset({"BrokenOnPurposeError", "DiskError", "CommitUnknown", "Fenced"})
-"""What an actor may crash of."""
+ON_PURPOSE: Final[Mapping[str, tuple[str, ...]]] = {
+    "BrokenOnPurposeError": ("actor_breaks", "actor_breaks_behind", "effect_breaks", "message_poisoned"),
+    "DiskError": ("journal_breaks", "journal_breaks_behind", "journal_unreadable"),
+    "CommitUnknown": ("commit_unknown", "commit_unknown_kept", "process_dies"),
+    "Fenced": ("fenced",),
+}
+"""What an actor may crash of, if one of these faults has fired."""
 
 NEAR: Final = 5
 """Milliseconds by which a crash may stand before or behind the edge of a period."""
@@ -42,7 +47,10 @@ def check_reports(stage: Stage, policy: Intensity, supervisor: Supervisor) -> No
         name = report.path[-1]
         kind = report.reason.kind
         stage.auditor.book(name).crashed = True
-        stage.demand(kind in ON_PURPOSE, "crashes", f"`{name}` crashed: {report.reason.text}, {report.reason.where}")
+        wanted = any(stage.chaos.counts[fault] for fault in ON_PURPOSE.get(kind, ()))
+        stage.demand(wanted, "crashes", f"`{name}` crashed: {report.reason.text}, {report.reason.where}")
+        mine = kind != "Fenced" or report.done == "given_up"
+        stage.demand(mine, "restarts", f"`{name}`, which is somebody else's now, is {report.done}")
         if report.kind == "session" and report.done in ("restarted", "set_aside"):
             crashes.setdefault(name, []).append(report)
     if policy.strategy == "one_for_one" and len(supervisor.crashes()) < 100:  # noqa: PLR2004 - so many are kept
@@ -66,21 +74,18 @@ def _check_restart(stage: Stage, policy: Intensity, name: str, reports: Sequence
     stage.demand(last.done == wanted, "restarts", text)
 
 
-def check_end(stage: Stage, supervisor: Supervisor) -> None:
-    """Take note of who lives when the supervisor begins to close."""
+def begin_to_close(stage: Stage, supervisor: Supervisor) -> None:
+    """Take note of who is there when the supervisor begins to close."""
     stage.closing = [handle.id for handle in supervisor.sessions()]
-    stage.before = {name: stage.auditor.book(name).stopping for name in stage.closing}
+    stage.down.clear()
 
 
 def check_order(stage: Stage) -> None:
-    """Demand that those who were alive at the end have ended from the youngest to the oldest."""
-    ended = [
-        name
-        for name in stage.auditor.ended
-        if name in stage.closing and not stage.before[name] and not stage.auditor.book(name).crashed
-    ]
-    wanted = [name for name in reversed(stage.closing) if name in ended]
-    stage.demand(ended == wanted, "order", f"{stage.closing} have ended in the order {ended}")
+    """Demand that those who were there at the end have gone from the youngest to the oldest."""
+    gone = [name for name in stage.down if name in stage.closing]
+    wanted = [name for name in reversed(stage.closing) if name in gone]
+    stage.demand(gone == wanted, "order", f"{stage.closing} have gone in the order {gone}")
+    stage.closing = []
 
 
 async def comes_to_rest(stage: Stage, supervisor: Supervisor, quiet: Callable[[], bool]) -> None:
@@ -105,7 +110,8 @@ def _living(supervisor: Supervisor) -> list[SessionHandle]:
 
 def _busy(handle: SessionHandle) -> bool:
     status = handle.status()
-    return status.phase not in ("idle", "ended") or status.turn_open or status.queued > 0
+    at_work = status.phase not in ("idle", "ended") or status.turn_open
+    return at_work or bool(status.queued or status.lingering or status.quarantined)
 
 
 async def _all_rest(supervisor: Supervisor, janitor: Caller) -> bool:
@@ -115,7 +121,7 @@ async def _all_rest(supervisor: Supervisor, janitor: Caller) -> bool:
 
 async def _rests(handle: SessionHandle, janitor: Caller, held_up: set[str]) -> bool:
     """Whether a session is at rest; what waits for a person is decided, what is held up goes on."""
-    if handle.id in held_up:
+    if handle.id in held_up or handle.inspect().paused:
         await janitor.do(RESUME, handle)
     if handle.status().held:
         await janitor.do(DECIDE, handle)

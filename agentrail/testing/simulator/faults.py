@@ -68,6 +68,7 @@ FAULTS: Final = (
     # actors and the process
     Fault("actor_breaks", "the actor raises before a step", 12),
     Fault("actor_breaks_behind", "the actor raises behind a step, before its record is written", 12),
+    Fault("message_poisoned", "a message breaks the actor each time that it is handled", 4),
     Fault("effect_breaks", "the actor raises before it carries out an effect", 12),
     Fault("process_dies", "the process is gone, and another one opens the journal", 12),
     # time
@@ -83,7 +84,7 @@ FAULTS: Final = (
     Fault("mailbox_flood", "a hundred prompts come at once", 40),
     Fault("meddling", "somebody aborts, steers, decides or stops in the middle of a step", 40),
 )
-"""Every kind; `Simulator(faults=[…])` picks some of them by name."""
+"""Every kind; `Simulator(faults=[…])` picks some of them by name, and then every run has them."""
 
 BY_NAME: Final = {fault.name: fault for fault in FAULTS}
 
@@ -101,14 +102,14 @@ def choice(seed: int, *names: object) -> Choose:
 class Chaos:
     """Which faults a run has, and how often each has fired."""
 
-    def __init__(self, seed: int, names: Iterable[str]) -> None:
+    def __init__(self, seed: int, names: Iterable[str], runs: int = RUNS) -> None:
         self.seed = seed
         self.counts: Counter[str] = Counter()
         self.calm = False
         self._chances: dict[str, Choose] = {}
         for name in names:
             chance = choice(seed, "fault", name)
-            if chance.percent(RUNS):
+            if chance.percent(runs):
                 self._chances[name] = chance
 
     @property

@@ -10,11 +10,12 @@ from trio.testing import MockClock
 
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.app.supervisor import Supervisor, open_supervisor
-from agentrail.errors import AgentrailError, CommitUnknown, SupervisorFailed
+from agentrail.errors import AgentrailError, CommitUnknown, LeftItsRow, ReplayDiffers, SupervisorFailed
 from agentrail.hooks.plugin import Attachable
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.rebuilding import rebuilt
-from agentrail.testing.simulator.ending import check_end, check_reports, comes_to_rest
+from agentrail.testing.choose import Choose
+from agentrail.testing.simulator.ending import begin_to_close, check_order, check_reports, comes_to_rest
 from agentrail.testing.simulator.faults import generator
 from agentrail.testing.simulator.journal import DiskError, FaultyJournal
 from agentrail.testing.simulator.listeners import Listener
@@ -68,7 +69,8 @@ class Life:
                     check_reports(stage, self, supervisor)
                     stage.meddle = nobody
                 self._dies(doom)
-                check_end(stage, supervisor)
+                begin_to_close(stage, supervisor)
+            check_order(stage)
         except Exception as error:  # noqa: BLE001 - each kind is looked at
             self._ended_by(error)
         finally:
@@ -122,6 +124,8 @@ class Life:
 
         self._stage.meddle = meddle
         until = trio.current_time() + seconds
+        for session_id in self._stage.stored():
+            nursery.start_soon(self._comes_back, nursery, supervisor, session_id)
         for number in range(self._choose.number(1, 3)):
             nursery.start_soon(self._opens, nursery, supervisor, f"s{self._number}.{number}")
         for number in range(CALLERS):
@@ -146,9 +150,29 @@ class Life:
         stage.demand(
             stage.auditor.book(session_id).seq > 0, "acknowledged", f"`{session_id}` is there, and not written"
         )
+        self._is_there(nursery, handle, choose)
+
+    async def _comes_back(self, nursery: trio.Nursery, supervisor: Supervisor, session_id: str) -> None:
+        """Bring a session back that a life before has left, and listen to it."""
+        stage = self._stage
+        choose = stage.choice("return", session_id, self._number)
+        await trio.sleep(choose.below(500) / 1000)
+        spec, _ = draw_spec(stage, session_id, self._plugins)
+        stage.doings["return"] += 1
+        recovery = choose.pick(("continue", "continue", "pause"))
+        try:
+            handle = await supervisor.resume(session_id, spec, recovery=recovery)
+        except (AgentrailError, DiskError) as refused:
+            stage.demand(not isinstance(refused, LeftItsRow | ReplayDiffers), "kept", f"`{session_id}`: {refused}")
+            stage.verdict.note("return", session_id, type(refused).__name__)
+            return
+        stage.verdict.note("return", session_id, recovery)
+        self._is_there(nursery, handle, choose)
+
+    def _is_there(self, nursery: trio.Nursery, handle: SessionHandle, choose: Choose) -> None:
         self._handles.append(handle)
         for number in range(choose.number(1, 2)):
-            nursery.start_soon(Listener(stage, handle, f"listener {number}").run)
+            nursery.start_soon(Listener(self._stage, handle, f"listener {number}").run)
 
     async def _talks(self, caller: Caller, until: float) -> None:
         self._busy += 1
@@ -176,13 +200,12 @@ class Life:
     # What was before
 
     async def _check_kept(self) -> None:
-        """Demand that the sessions of the lives before are on the disk, whole, and are not spawned again."""
-        for session_id in self._stage.spawned:
+        """Demand that the sessions of the lives before are on the disk, whole."""
+        for session_id in self._stage.stored():
             book = self._stage.auditor.book(session_id)
-            if book.state is None:
-                continue
             state, head = await rebuilt(self._disk, session_id)
-            whole = head == book.records and state.seq == book.seq and state.history == book.state.history
+            same = book.state is not None and state.history == book.state.history
+            whole = head == book.records and state.seq == book.seq and same
             self._stage.demand(whole, "kept", f"`{session_id}` has {head} records of {book.records}")
 
 

@@ -1,4 +1,4 @@
-"""Where an actor is made to crash on purpose: before a step, behind it, and before an effect is carried out."""
+"""Where actors are made to crash on purpose, around a step and before an effect, and where they are seen to go."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from agentrail.core.effects import AnyEffect
 from agentrail.core.inputs import Arrival
 from agentrail.core.state import State
 from agentrail.core.step import Step, step
+from agentrail.errors import AgentrailError
 from agentrail.hooks.judge import Judge
 from agentrail.runtime import session
 from agentrail.runtime.performing import Performer
+from agentrail.runtime.session import Session
 from agentrail.testing.simulator.players import BrokenOnPurposeError
 from agentrail.testing.simulator.stage import Stage
 from agentrail.testing.simulator.virtual import swapped
@@ -19,12 +21,15 @@ from agentrail.testing.simulator.virtual import swapped
 
 @contextmanager
 def breakable(stage: Stage) -> Generator[None]:
-    """Have actors break as the faults say."""
-    perform = Performer.perform
+    """Have actors break as the faults say, and note in which order they go."""
+    perform, finish = Performer.perform, Session.finish
 
     def breaking_step(state: State, arrival: Arrival, judge: Judge) -> Step:
         stage.moment(state.session_id)
-        if stage.fires("actor_breaks"):
+        given: object = arrival.input
+        if stage.fires("message_poisoned"):
+            stage.poison.append(given)
+        if stage.fires("actor_breaks") or any(given is poison for poison in stage.poison):
             raise BrokenOnPurposeError("step")
         done = step(state, arrival, judge)
         if stage.fires("actor_breaks_behind"):
@@ -36,7 +41,12 @@ def breakable(stage: Stage) -> Generator[None]:
             raise BrokenOnPurposeError(type(effect).__name__)
         perform(performer, effect)
 
+    def noted_finish(ended: Session, error: BaseException | None) -> AgentrailError:
+        stage.down.append(ended.state.session_id)
+        return finish(ended, error)
+
     with ExitStack() as swaps:
+        swaps.enter_context(swapped(Session, "finish", noted_finish))
         swaps.enter_context(swapped(session, "step", breaking_step))
         swaps.enter_context(swapped(Performer, "perform", breaking_perform))
         yield

@@ -36,7 +36,7 @@ def fitted(spec: ToolSpec) -> ToolSpec:
 
 def draw_budget(choose: Choose) -> BudgetGuard | None:
     """Draw a limit, or none."""
-    return choose.pick((None, None, None, BudgetGuard(max_tokens=1500), BudgetGuard(max_usd=0.01)))
+    return choose.pick((None, None, None, BudgetGuard(max_tokens=1000), BudgetGuard(max_usd=0.004)))
 
 
 def draw_figures(choose: Choose) -> Options:

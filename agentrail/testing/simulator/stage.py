@@ -7,10 +7,11 @@ from collections.abc import Callable
 
 import trio
 
+from agentrail.core.state import Phase
 from agentrail.plugins.budget import BudgetGuard
 from agentrail.testing.choose import Choose
 from agentrail.testing.simulator.auditor import Auditor
-from agentrail.testing.simulator.faults import Chaos, choice
+from agentrail.testing.simulator.faults import RUNS, Chaos, choice
 from agentrail.testing.simulator.rules import Verdict
 from agentrail.testing.simulator.virtual import Watch
 from agentrail.values.json import JsonObject, canonical
@@ -25,9 +26,9 @@ def nobody(_: str) -> None:
 class Stage:
     """One simulation, through all lives of its process."""
 
-    def __init__(self, seed: int, faults: tuple[str, ...]) -> None:
+    def __init__(self, seed: int, faults: tuple[str, ...], runs: int = RUNS) -> None:
         self.seed = seed
-        self.chaos = Chaos(seed, faults)
+        self.chaos = Chaos(seed, faults, runs)
         self.verdict = Verdict()
         self.auditor = Auditor(self.verdict)
         self.watch = Watch()
@@ -37,7 +38,8 @@ class Stage:
         self.spawned: list[str] = []
         self.doom: trio.Event | None = None
         self.closing: list[str] = []
-        self.before: dict[str, bool] = {}
+        self.down: list[str] = []
+        self.poison: list[object] = []
 
     def choice(self, *names: object) -> Choose:
         """Return choices for one purpose."""
@@ -63,6 +65,11 @@ class Stage:
         self.auditor.book(session_id).budget = budget
         self.spawned.append(session_id)
 
+    def stored(self) -> list[str]:
+        """Return the sessions that the journal holds, and that have not ended."""
+        states = ((name, self.auditor.book(name).state) for name in self.spawned)
+        return [name for name, state in states if state is not None and state.phase is not Phase.ENDED]
+
     # Witnesses
 
     def asked(self, request: ModelRequest) -> None:
@@ -86,7 +93,7 @@ class Stage:
         if call_id in book.out.asks:
             return
         book.ran[call_id] += 1
-        starts = [start for start in book.starts.values() if start.call_id == call_id]
+        starts = book.starts.get(call_id, [])
         text = f"{call_id} of `{session_id}` runs for the {book.ran[call_id]}. time, started {len(starts)} times"
         self.demand(book.ran[call_id] <= len(starts), "witness", text)
         same = any(canonical(start.args) == canonical(args) for start in starts[-1:])
