@@ -18,18 +18,19 @@ from agentrail.app.equipping import (
 from agentrail.app.models import check_options
 from agentrail.app.pricing import PriceList
 from agentrail.app.spec import SessionSpec
-from agentrail.codec import Stored, decode, revive
+from agentrail.codec import decode
 from agentrail.codec.hints import fields_of
 from agentrail.core.inputs import SessionReturned
 from agentrail.core.state import State
-from agentrail.errors import AgentrailError, PluginMismatch
+from agentrail.errors import PluginMismatch
 from agentrail.hooks.live import Live
-from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, state_type
+from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.seats import Seat, options_of, seat_for
 from agentrail.ports.model import Model
 from agentrail.ports.tool import Tool
 from agentrail.runtime.commands import updated
 from agentrail.runtime.parts import Outfit
+from agentrail.runtime.rebuilding import revived
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.tools import ToolSpec
 
@@ -110,23 +111,9 @@ def _seated(stored: State, seat: Seat, plugins: Mapping[str, AnyPlugin], judge: 
         raise PluginMismatch(stored.session_id, seat.key, problem)
     plugin = _with_options(stored.session_id, seat.key, plugin, seat.options)
     if plugin.version == seat.version:
-        state = _revived(stored.session_id, seat.key, plugin, state)
+        state = revived(stored.session_id, seat.key, plugin, state)
     judge.seat(seat.key, seat.revision, plugin)
     return seat_for(seat.key, plugin, seat.revision), state
-
-
-def _revived(session_id: str, key: str, plugin: AnyPlugin, state: object) -> object:
-    """Return a state that was read, in the class that the plugin says."""
-    wanted = state_type(plugin)
-    if wanted is UNKNOWN:
-        if isinstance(state, Stored):
-            problem = f"its state is a `{state.name}`, and its class does not say so: write `Plugin[…]` with the type"
-            raise PluginMismatch(session_id, key, problem)
-        return state
-    try:
-        return revive(wanted, state)
-    except AgentrailError as error:
-        raise PluginMismatch(session_id, key, f"its state cannot be read: {error}") from error
 
 
 def _with_options(session_id: str, key: str, plugin: AnyPlugin, stored: JsonObject) -> AnyPlugin:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
@@ -74,7 +75,7 @@ class SessionSpec(Options):
     def options(self) -> Options:
         """The figures alone."""
         own = Options(**{name: getattr(self, name) for name in Options.__fields__})
-        return DEFAULTS if own == DEFAULTS else own  # most sessions share them
+        return _shared(own)
 
     def check(self) -> None:
         """Raise `BadSpec` for what cannot be run."""
@@ -113,6 +114,12 @@ def _check_agents(agents: Mapping[str, SessionSpec], model: ModelChain, depth: i
         inherits = agent.but(model=agent.model or model)
         _check_alone(inherits)
         _check_agents(agent.agents, inherits.model, depth - 1)
+
+
+@lru_cache(maxsize=64)
+def _shared(own: Options) -> Options:
+    """Return figures that are equal to *own*: many sessions have the same, and need them once."""
+    return own
 
 
 def _check_model(found: object) -> None:
@@ -200,6 +207,7 @@ AT_LEAST: Mapping[str, float] = {
     "max_agent_depth": 0,
     "max_agent_seconds": 0.001,
     "event_buffer_size": 0,
+    "hibernate_after": 0.001,
     "shutdown": 0,
 }
 """The least that makes sense of each figure."""

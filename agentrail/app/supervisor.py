@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from agentrail.runtime.children import Service
     from agentrail.runtime.node import Node
     from agentrail.runtime.parts import Outfit
-    from agentrail.runtime.recovery import Equip
     from agentrail.runtime.reports import ChildView, CrashReport
     from agentrail.runtime.supervisor import Sessions
     from agentrail.values.limits import Limit
@@ -67,7 +66,7 @@ class Supervisor:
         _check_choice("restart", restart, RESTARTS[1:])
         session_id = f"s-{secrets.token_hex(16)}" if id is None else id
         state, outfit = wiring.outfitted(session_id, spec, self._sessions.house.model)
-        return await self._sessions.start(self._node, state, outfit, restart)
+        return await self._sessions.start(self._node, state, outfit, _Code(self._sessions, self._specs, spec), restart)
 
     async def resume(
         self,
@@ -86,7 +85,8 @@ class Supervisor:
             _check_spec(spec)
         _check_choice("restart", restart, RESTARTS[1:])
         _check_choice("recovery", recovery, RECOVERIES)
-        return await self._sessions.resume(self._node, id, self._equip(spec, pause=recovery == "pause"), restart)
+        code = _Code(self._sessions, self._specs, spec, pause=recovery == "pause")
+        return await self._sessions.resume(self._node, id, code, restart)
 
     async def open(
         self,
@@ -107,23 +107,6 @@ class Supervisor:
     async def stored(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
         """Return what the journal tells of up to *limit* sessions behind the id *after*, without reading them."""
         return await self._sessions.stored(after, limit)
-
-    def _equip(self, spec: SessionSpec | None, *, pause: bool) -> Equip:
-        def equip(stored: State, opening: State, records: int) -> tuple[State, Outfit, SessionReturned]:
-            found = self._built(stored) if spec is None else spec
-            known = self._sessions.house.model
-            return returning.reunited(stored, opening, records, found, known, wiring.builder(known), pause=pause)
-
-        return equip
-
-    def _built(self, stored: State) -> SessionSpec:
-        """Return the specification of a stored session, by its name."""
-        build = self._specs.get(stored.setup.spec)
-        if build is None:
-            raise SpecMissing(stored.session_id, stored.setup.spec)
-        spec = build()
-        _check_spec(spec)
-        return spec
 
     async def start_service(
         self,
@@ -180,6 +163,32 @@ class Supervisor:
     def crashes(self) -> tuple[CrashReport, ...]:
         """Return the reports of the last crashes in the whole tree, the oldest first."""
         return tuple(self._sessions.tree.reports)
+
+
+class _Code:
+    """Where the code of one session comes from; it is kept for as long as the session is here, and is small."""
+
+    __slots__ = ("_pause", "_sessions", "_spec", "_specs")
+
+    def __init__(self, sessions: Sessions, specs: Specs, spec: SessionSpec | None, *, pause: bool = False) -> None:
+        self._sessions = sessions
+        self._specs = specs
+        self._spec = spec
+        self._pause = pause
+
+    def __call__(self, stored: State, opening: State, records: int) -> tuple[State, Outfit, SessionReturned]:
+        spec = self._built(stored) if self._spec is None else self._spec
+        known = self._sessions.house.model
+        return returning.reunited(stored, opening, records, spec, known, wiring.builder(known), pause=self._pause)
+
+    def _built(self, stored: State) -> SessionSpec:
+        """Return the specification of a stored session, by its name."""
+        build = self._specs.get(stored.setup.spec)
+        if build is None:
+            raise SpecMissing(stored.session_id, stored.setup.spec)
+        spec = build()
+        _check_spec(spec)
+        return spec
 
 
 def _check_spec(spec: object) -> None:

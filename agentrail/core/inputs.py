@@ -80,6 +80,16 @@ class SessionReturned(Value):
 
 
 @value
+class SleepDue(Value):
+    """Nothing has happened for so long that the session may give its memory back."""
+
+
+@value
+class SessionWoke(Value):
+    """The session was brought up again, because something is there for it."""
+
+
+@value
 class StreamBegan(Value):
     """The first chunk of a response came."""
 
@@ -302,6 +312,8 @@ AnyInput: TypeAlias = (
     | ActorRestarted
     | CrashedTooOften
     | SessionReturned
+    | SleepDue
+    | SessionWoke
     | StreamInput
     | CallInput
     | TimerFired

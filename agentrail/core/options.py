@@ -63,5 +63,7 @@ class Options(Value):
     """Seconds that one sub-agent may take, without the time it waits for a person."""
     event_buffer_size: int = 256
     """Deltas of the open turn kept for subscribers that come late."""
+    hibernate_after: float | None = None
+    """Seconds without anything to do after which the session gives its memory back until the next message."""
     shutdown: float = 5.0
     """Seconds the session may take to stop before it is cancelled."""

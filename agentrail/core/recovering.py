@@ -38,6 +38,7 @@ def on_returned(w: Work, returned: SessionReturned) -> None:
         return
     s = w.s
     w.answer = DONE
+    s.asleep = False
     w.emit(SessionRecovered(returned.records))
     for timer, at in s.timers:
         w.ask(SetTimer(timer, at))

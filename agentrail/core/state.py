@@ -291,6 +291,7 @@ class State(Value):
     priced: frozenset[str] = frozenset()
     paused: tuple[Due, ...] = ()
     jobs: tuple[str, ...] = ()
+    asleep: bool = False
     subagents: tuple[Subagent, ...] = ()
     elsewhere: Usage = NOTHING_USED
 

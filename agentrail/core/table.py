@@ -39,6 +39,8 @@ from agentrail.core.inputs import (
     HooksWereSlow,
     SessionOpened,
     SessionReturned,
+    SessionWoke,
+    SleepDue,
     StreamBegan,
     StreamCut,
     StreamEnded,
@@ -83,6 +85,7 @@ STREAMING, EXECUTING, ENDED = Phase.STREAMING, Phase.EXECUTING_TOOLS, Phase.ENDE
 LATER: Final = (ForkSent,)
 WATCHED: Final = (SuspendSent, ResumeSent, TraceSent)
 CRASHED: Final = (ActorRestarted, CrashedTooOften)
+SLEEP: Final = (SleepDue, SessionWoke)
 TALK: Final = (PromptSent, SteerSent)
 DECISIONS: Final = (ApproveSent, RejectSent, RespondSent)
 SETTINGS: Final = (SwitchModelSent, ChangeToolsSent)
@@ -131,6 +134,7 @@ def anywhere(phase: Phase) -> Rows:
         HooksWereSlow: stays(phase, "it is reported"),
         **each(WATCHED, stays(phase, "it is about the session's actor: the session itself stays as it is")),
         **each(CRASHED, stays(phase, "it is reported; what was under way goes on, unless the actor is given up")),
+        **each(SLEEP, stays(phase, "it is reported; a session that has something to do does not go to sleep")),
         **each(CALLS, stays(phase, "work that has left its turn ended: it is told, or only forgotten", (ClearTimer,))),
         **each(STREAM, stays(phase, LATE)),
         **each(COMPACTIONS, stays(phase, LATE)),
@@ -154,6 +158,7 @@ _NEW: Rows = {
         why="plugins get their first states; one may refuse, or ask for something first",
     ),
     **each((*COMMANDS, *CRASHED, *RESULTS, SessionReturned), illegal("the session has not been opened")),
+    **each(SLEEP, illegal("the session has not been opened")),
 }
 
 _IDLE: Rows = {
@@ -358,7 +363,8 @@ _EXECUTING: Rows = {
 
 _ENDED: Rows = {
     SessionOpened: OPENED,
-    **each((*COMMANDS, *CRASHED, SessionReturned), illegal("the session has ended")),
+    **each((*COMMANDS, *CRASHED, SessionReturned, SessionWoke), illegal("the session has ended")),
+    SleepDue: stays(ENDED, LATE),
     **each(RESULTS, stays(ENDED, LATE)),
 }
 

@@ -74,7 +74,7 @@ from agentrail.errors.refused import (
     TurnAborted,
     WebRefused,
 )
-from agentrail.errors.stored import PluginMismatch, SessionParked, SessionStored, SpecMissing
+from agentrail.errors.stored import PluginMismatch, SessionAsleep, SessionParked, SessionStored, SpecMissing
 from agentrail.errors.usage import (
     BadArguments,
     BadChoice,
@@ -190,6 +190,7 @@ __all__ = [
     "RequestRefused",
     "SandboxMissing",
     "SearchTooSlow",
+    "SessionAsleep",
     "SessionCrashed",
     "SessionExists",
     "SessionNotAlive",

@@ -18,6 +18,15 @@ class SessionStored(UsageError):
         super().__init__(session)
 
 
+class SessionAsleep(UsageError):
+    """The session sleeps, and what was asked for is in its journal only."""
+
+    wording = "session `{0}` sleeps, and its conversation is in the journal; `await session.wake()` first"
+
+    def __init__(self, session: str) -> None:
+        super().__init__(session)
+
+
 class SessionParked(UsageError):
     """The session is in the journal, and nobody runs it here."""
 

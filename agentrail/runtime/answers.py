@@ -21,15 +21,15 @@ class Answers:
     def __init__(self, session_id: str, journal: Journal) -> None:
         self._session_id = session_id
         self._journal = journal
-        self._kept: dict[str, tuple[bytes, Answer]] = {}
+        self._kept: dict[str, tuple[bytes, Answer]] | None = None
 
     def has(self, command: str | None) -> bool:
         """Whether the answer to *command* is at hand."""
-        return command in self._kept
+        return self._kept is not None and command in self._kept
 
     async def known(self, command: str, digest: bytes) -> Answer | None:
         """Return the answer to a command that was carried out before, or the refusal of a conflicting one."""
-        known = self._kept.get(command)
+        known = None if self._kept is None else self._kept.get(command)
         if known is None:
             stored = await self._journal.answer(self._session_id, command)
             known = None if stored is None else (digest_of(stored.input), stored.answer)
@@ -37,8 +37,14 @@ class Answers:
             return None
         return known[1] if known[0] == digest else Refused(CommandConflict(command))
 
+    def forget(self) -> None:
+        """Keep none at hand."""
+        self._kept = None
+
     def remember(self, command: str, digest: bytes, answer: Answer) -> None:
         """Keep an answer at hand."""
+        if self._kept is None:
+            self._kept = {}
         self._kept[command] = (digest, answer)
         if len(self._kept) > MOST_KEPT:
             del self._kept[next(iter(self._kept))]

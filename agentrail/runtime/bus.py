@@ -111,6 +111,10 @@ class Bus:
         """Let *subscription* hear nothing more."""
         self._subscriptions = tuple(other for other in self._subscriptions if other is not subscription)
 
+    def rest(self) -> None:
+        """Keep no more than the number of the last event."""
+        self._before, self._last = self.cursor.seq, None
+
     def close(self) -> None:
         """Tell everybody that nothing more comes."""
         self.closed = True

@@ -90,10 +90,17 @@ class SessionBody:
     async def rest(self) -> None:
         """Its actor may be cancelled at any time."""
 
+    @property
+    def sleeps(self) -> bool:
+        """Whether it has gone to sleep."""
+        return self.session.sleep.is_deep
+
     def gone(self, error: BaseException | None) -> None:
         """Tell everybody who waits."""
         if self.session.reason is None:
-            self.session.performer.started.settle(self.session.finish(error))
+            told = self.session.finish(error)
+            if not self.sleeps:
+                self.session.performer.started.settle(told)
 
     def view(self, shown: ChildView) -> ChildView:
         """Show phase, mailbox, what waits for a provider's limit, and sub-agents."""

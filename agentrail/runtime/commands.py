@@ -27,6 +27,7 @@ from agentrail.core.sent import TraceSent as TraceSent
 from agentrail.core.sent import UpdatePluginSent as UpdatePluginSent
 from agentrail.core.sent import WithdrawSent as WithdrawSent
 from agentrail.errors import AgentrailError, BadChoice, BrokenContractError, NotInItsRun, UnknownTask
+from agentrail.errors import SessionAsleep as SessionAsleep
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.seats import seat_for as seat_for
 from agentrail.hooks.seats import unkeyed as unkeyed

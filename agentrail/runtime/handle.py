@@ -63,7 +63,7 @@ class SessionHandle:
     @property
     def id(self) -> str:
         """The session's id."""
-        return self._session.state.session_id
+        return self._session.session_id
 
     # Talking
 
@@ -173,6 +173,7 @@ class SessionHandle:
 
     async def switch_model(self, model: ModelChain, *, command: str | None = None, **provider_options: Json) -> None:
         """Use another model, or chain of models: from the next prompt on, or from the next turn if one is open."""
+        await self._awake()
         chosen = self._choose(self._session, model, freeze_object(provider_options))
         await self._user(chosen, command)
 
@@ -191,6 +192,7 @@ class SessionHandle:
     async def _change_tools(
         self, tools: tuple[object, ...], detach: tuple[str, ...], *, replace: bool, command: str | None
     ) -> None:
+        await self._awake()
         made = tuple(self._as_tool(tool) for tool in tools)
         given, prepare = self._session.outfit.change(made, detach, replace=replace)
         await self._user(given, command, prepare=prepare)
@@ -199,6 +201,7 @@ class SessionHandle:
         self, plugin: str | type[AnyPlugin], /, *, command: str | None = None, **options: object
     ) -> None:
         """Give a plugin new options, as soon as no turn is open."""
+        await self._awake()
         key = _key(plugin)
         attached = self._attached(key)
         try:
@@ -211,6 +214,7 @@ class SessionHandle:
 
     async def attach_plugin(self, plugin: Attachable, *, command: str | None = None) -> None:
         """Let a plugin join, as soon as no turn is open."""
+        await self._awake()
         key, bare = commands.unkeyed(plugin)
         seat = self._seat(key, bare)
         given = commands.AttachPluginSent(seat)
@@ -219,6 +223,10 @@ class SessionHandle:
     async def detach_plugin(self, plugin: str | type[AnyPlugin], *, command: str | None = None) -> None:
         """Let a plugin leave, as soon as no turn is open."""
         await self._user(commands.DetachPluginSent(_key(plugin)), command)
+
+    async def _awake(self) -> None:
+        if self._session.sleep.is_deep:
+            await self.wake()
 
     def _seat(self, key: str, plugin: AnyPlugin) -> Seat:
         return commands.seat_for(key, plugin, self._session.outfit.next_revision())
@@ -244,10 +252,12 @@ class SessionHandle:
 
     def messages(self) -> tuple[Message, ...]:
         """Return the conversation, as of the last durable step."""
-        return tuple(self._session.state.history)
+        return tuple(self.inspect().history)
 
     def inspect(self) -> State:
-        """Return the whole state as data, as of the last durable step."""
+        """Return the whole state as data, as of the last durable step; raise `SessionAsleep` while it sleeps."""
+        if self._session.sleep.is_deep:
+            raise commands.SessionAsleep(self.id)
         return self._session.state
 
     def queued(self) -> tuple[Prompt, ...]:
@@ -288,6 +298,10 @@ class SessionHandle:
         """Let everything but abort and stop wait, timers included, until `resume`: what runs goes on meanwhile."""
         await self._control(commands.SuspendSent(), self._session.mailbox.suspend)
 
+    async def wake(self) -> None:
+        """Bring the session up if it sleeps; any message does so too."""
+        await self._control(commands.TraceSent())
+
     async def resume(self) -> None:
         """Handle what has waited since `suspend`."""
         await self._control(commands.ResumeSent(), self._session.mailbox.resume)
@@ -306,8 +320,8 @@ class SessionHandle:
 
     def _letter(self, given: AnyInput, command: str | None) -> tuple[Letter, Slot[Answer]]:
         commands.check_run(self.id, self._session.home)
-        if self._session.stuck is not None and not isinstance(given, commands.STOPPING):
-            raise commands.fresh(self._session.stuck)
+        if self._session.records.stuck is not None and not isinstance(given, commands.STOPPING):
+            raise commands.fresh(self._session.records.stuck)
         slot: Slot[Answer] = Slot()
         return commands.letter(given, command, slot), slot
 
@@ -342,7 +356,7 @@ class Monitor:
 
     async def wait(self) -> SessionDown:
         """Return when the session is gone for good."""
-        return commands.SessionDown(self._session.state.session_id, await self._session.wait_down())
+        return commands.SessionDown(self._session.session_id, await self._session.wait_down())
 
 
 def _key(plugin: object) -> str:

@@ -68,11 +68,11 @@ class BackgroundJobs:
 
     __slots__ = ("_closed", "_jobs", "_nursery", "_started")
 
-    def __init__(self, nursery: trio.Nursery) -> None:
+    def __init__(self, nursery: trio.Nursery, *, closed: bool = False) -> None:
         self._nursery = nursery
         self._jobs: dict[str, BackgroundJob] = {}
         self._started = 0
-        self._closed = False
+        self._closed = closed
 
     def start(self, command: str, process: Process) -> BackgroundJob:
         """Run *process*; refuse it if too many run already, or the session has ended."""

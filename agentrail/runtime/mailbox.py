@@ -66,7 +66,9 @@ class Mailbox:
         "_urgent",
         "_user",
         "_waiting_for_room",
+        "alarm",
         "closed",
+        "touched",
     )
 
     def __init__(self, session: str, gate: Gate) -> None:
@@ -83,8 +85,15 @@ class Mailbox:
         self._admitted = False
         self._at_gate = False
         self._reader: trio.lowlevel.Task | None = None
+        self.touched = 0.0
+        self.alarm: Callable[[], None] | None = None
         self._waiting_for_room: list[tuple[Letter, Slot[None]]] = []
         self.closed: Answer | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits."""
+        return not (self._control or self._results or self._user or self._waiting_for_room)
 
     @property
     def lengths(self) -> tuple[int, int, int]:
@@ -142,6 +151,8 @@ class Mailbox:
         self._user.append(letter)
         if self._reader is not None:
             self._ask_gate()
+        elif self.alarm is not None:
+            self._ring(self.alarm)
 
     def _has_room(self, size: int) -> bool:
         if not self._user:
@@ -171,6 +182,7 @@ class Mailbox:
         while True:
             letter = self._take()
             if letter is not None:
+                self.touched = trio.current_time()
                 return letter
             if self._user and not self._suspended:
                 self._ask_gate()
@@ -236,6 +248,13 @@ class Mailbox:
         task, self._reader = self._reader, None
         if task is not None:
             trio.lowlevel.reschedule(task)
+        elif self.alarm is not None:
+            self._ring(self.alarm)
+
+    def _ring(self, alarm: Callable[[], None]) -> None:
+        """Have somebody come who reads: nobody does while the session sleeps."""
+        self.alarm = None
+        alarm()
 
     def _leave(self, _: object) -> trio.lowlevel.Abort:
         self._reader = None

@@ -186,6 +186,10 @@ class Node:
     # When a child has ended
 
     def _ended(self, child: Child, error: BaseException | None) -> None:
+        if error is None and not child.expected and isinstance(child.body, SessionBody) and child.body.sleeps:
+            child.end("asleep")
+            child.body.session.mailbox.alarm = _Alarm(self, child)
+            return
         stuck = child.state == "stuck"
         child.error = error
         child.end()
@@ -242,6 +246,11 @@ class Node:
         child.restarts += 1
         child.body.broke(cause)
         self.tree.house.nursery.start_soon(self._live, child, pause)
+
+    def rouse(self, child: Child) -> None:
+        """Let a session live again that was asleep: there is something for it."""
+        child.begin()
+        self.tree.house.nursery.start_soon(self._live, child, 0.0)
 
     async def _again(self, child: Child, cause: str) -> bool:
         """Start *child* again; return whether it got ready."""
@@ -325,6 +334,9 @@ class Node:
 
     async def stop(self, child: Child) -> None:
         """Stop *child* for good: first gently, then by cancelling it; name it if it does not end in time."""
+        if child.state == "asleep":
+            self.rouse(child)
+            await child.ready.wait()
         if child.lives():
             child.expected = True
             if child.state == "running":
@@ -354,6 +366,19 @@ class Node:
             if isinstance(child.body, SessionBody):
                 self.tree.sessions.pop(child.key, None)
             child.body.gone(error)
+
+
+class _Alarm:
+    """Brings up a session that sleeps; there may be very many of them."""
+
+    __slots__ = ("_child", "_node")
+
+    def __init__(self, node: Node, child: Child) -> None:
+        self._node = node
+        self._child = child
+
+    def __call__(self) -> None:
+        self._node.rouse(self._child)
 
 
 def _not_started(child: Child) -> bool:

@@ -86,7 +86,7 @@ class Performer:
         self._stream: Stream | None = None
         self._calls: dict[str, RunningCall] = {}
         self._asks: dict[str, RunningAsk] = {}
-        self._jobs = BackgroundJobs(house.nursery)
+        self._jobs: BackgroundJobs | None = None
         self._compaction: trio.CancelScope | None = None
         self.state: State | None = None
         self.started: Slot[AgentrailError | None] = Slot()
@@ -125,6 +125,15 @@ class Performer:
         """Return the calls whose tasks have not ended."""
         return tuple(self._calls.values())
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything is going on."""
+        return bool(self._stream is not None or self._calls or self._asks or self._jobs_now)
+
+    @property
+    def _jobs_now(self) -> tuple[str, ...]:
+        return () if self._jobs is None else self._jobs.names()
+
     def close(self) -> None:
         """End everything that is going on."""
         self.closed = True
@@ -134,7 +143,8 @@ class Performer:
             call.scope.cancel()
         for ask in self._asks.values():
             ask.scope.cancel()
-        self._jobs.close()
+        if self._jobs is not None:
+            self._jobs.close()
         if self._ties.subagents is not None:
             self._ties.subagents.close()
         if self._compaction is not None:
@@ -239,7 +249,7 @@ class Performer:
 
     def _with_jobs(self, closing: ToolReturned) -> ToolReturned:
         """Say which commands run in the background now, if others do than the session knows of."""
-        jobs = self._jobs.names()
+        jobs = self._jobs_now
         known = () if self.state is None else self.state.jobs
         return closing if jobs == known else closing.but(jobs=jobs)
 
@@ -248,6 +258,8 @@ class Performer:
         if state is None:
             return ToolContext(self._session_id, call_id, key, threads=threads)
         surroundings = self._outfit.surroundings
+        if self._jobs is None:
+            self._jobs = BackgroundJobs(self._house.nursery, closed=self.closed)
         return ToolContext(
             self._session_id,
             call_id,

@@ -10,8 +10,9 @@ from agentrail.core.inputs import Arrival, StreamBegan
 from agentrail.core.rebuilding import redo
 from agentrail.core.state import State
 from agentrail.core.step import step
-from agentrail.errors import ReplayDiffers
+from agentrail.errors import AgentrailError, PluginMismatch, ReplayDiffers
 from agentrail.hooks.judge import Recorded
+from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, state_type
 from agentrail.ports.journal import Journal
 from agentrail.values.json import Json, canonical
 
@@ -55,3 +56,19 @@ def with_plugins_of(state: State, live: State, number: int) -> State:
     if _texts(map(data_of, state.plugin_states)) != _texts(map(data_of, live.plugin_states)):
         raise ReplayDiffers(state.session_id, number, "the states of its plugins")
     return state.but(plugin_states=live.plugin_states)
+
+
+def revived(session_id: str, key: str, plugin: AnyPlugin, state: object) -> object:
+    """Return a plugin state that was read, in the class that the plugin says; raise `PluginMismatch` if it is none."""
+    from agentrail.codec import Stored, revive  # noqa: PLC0415 - only what was written and read again needs it
+
+    wanted = state_type(plugin)
+    if wanted is UNKNOWN:
+        if isinstance(state, Stored):
+            problem = f"its state is a `{state.name}`, and its class does not say so: write `Plugin[…]` with the type"
+            raise PluginMismatch(session_id, key, problem)
+        return state
+    try:
+        return revive(wanted, state)
+    except AgentrailError as error:
+        raise PluginMismatch(session_id, key, f"its state cannot be read: {error}") from error

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 from agentrail.core.inputs import SessionReturned
 from agentrail.core.state import Phase, State
 from agentrail.errors import BadRecord, Fenced, SessionCrashed, SessionNotAlive, UnknownSession
 from agentrail.ports.journal import Journal
-from agentrail.runtime.parts import House, Outfit
+from agentrail.runtime.parts import House
 from agentrail.runtime.rebuilding import rebuilt
 from agentrail.runtime.session import Session
-
-Equip: TypeAlias = Callable[[State, State, int], tuple[State, Outfit, SessionReturned]]
-"""Finds the code for a stored state, given also what it was opened as and its number of records.
-
-It returns the state with the states of its plugins in their classes, the code, and what the session is to hear; it
-raises `PluginMismatch` and what else does not fit.
-"""
+from agentrail.runtime.sleeping import Equip
 
 
 async def brought_back(house: House, session_id: str, owner: str, equip: Equip) -> tuple[Session, SessionReturned]:
@@ -33,7 +24,7 @@ async def brought_back(house: House, session_id: str, owner: str, equip: Equip) 
     if state.crashed is not None:
         raise SessionCrashed(session_id, state.crashed)
     state, outfit, returned = equip(state, opening, number)
-    return Session(state, claim, house, outfit, returned=True), returned
+    return Session(state, claim, house, outfit, equip, returned=True), returned
 
 
 async def opening_of(journal: Journal, session_id: str) -> State:

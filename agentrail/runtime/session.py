@@ -15,6 +15,8 @@ from agentrail.core.inputs import (
     Arrival,
     CrashedTooOften,
     HooksWereSlow,
+    SessionWoke,
+    SleepDue,
     StreamBegan,
     StreamCut,
     StreamEnded,
@@ -22,25 +24,27 @@ from agentrail.core.inputs import (
     SubagentReported,
 )
 from agentrail.core.sent import AbortSent, PromptSent, SteerSent, StopSent
+from agentrail.core.sleeping import can_sleep
 from agentrail.core.state import Phase, State
 from agentrail.core.step import Step, step
 from agentrail.errors import (
     AgentrailError,
-    Fenced,
     IllegalInput,
-    JournalFull,
     PromptDropped,
+    SessionAsleep,
     SessionCrashed,
     SessionNotAlive,
     SessionParked,
 )
-from agentrail.ports.journal import Claim, Record
+from agentrail.ports.journal import Claim
 from agentrail.runtime.answers import Answers
 from agentrail.runtime.bus import Bus
 from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.parts import House, Outfit
 from agentrail.runtime.performing import Performer
 from agentrail.runtime.rebuilding import begun, rebuilt, with_plugins_of
+from agentrail.runtime.records import Records
+from agentrail.runtime.sleeping import Equip, Sleep
 from agentrail.runtime.slot import Slot
 from agentrail.runtime.sources import RunningSource, Sources
 from agentrail.runtime.ties import Ties
@@ -58,9 +62,6 @@ SLOW_HOOKS = 0.05
 LATE_COMMIT = 0.05
 """Seconds after which an abort that is not durable yet is announced."""
 
-FULL_PAUSE = 1.0
-"""Seconds between attempts to write a record that the journal had no space for."""
-
 PARKED = "parked: it can come back from its journal"
 """Why a session is gone that has not ended."""
 
@@ -76,46 +77,48 @@ class Session:
     __slots__ = (
         "_aborting",
         "_answers",
-        "_began",
-        "_claim",
-        "_head",
         "_in_doubt",
         "_in_hand",
         "_left",
-        "_opening",
-        "_unwritten",
+        "_outfit",
+        "_performer",
         "broke",
         "bus",
         "down",
         "home",
         "house",
         "mailbox",
-        "outfit",
         "parked",
-        "performer",
         "reason",
+        "records",
+        "session_id",
+        "sleep",
         "sources",
         "state",
-        "stuck",
         "ties",
         "traces",
         "waiters",
     )
 
-    def __init__(self, state: State, claim: Claim, house: House, outfit: Outfit, *, returned: bool = False) -> None:
+    def __init__(
+        self, state: State, claim: Claim, house: House, outfit: Outfit, equip: Equip, *, returned: bool = False
+    ) -> None:
+        self.session_id = state.session_id
         self.state = state
         self.home = trio.lowlevel.current_trio_token()
         self.house = house
-        self.outfit = outfit
+        self._outfit: Outfit | None = outfit
+        self.sleep = Sleep(equip)
         self.mailbox = Mailbox(state.session_id, house.gate)
-        self.bus = Bus(state.session_id, state.setup.options.event_buffer_size, self._read, self._place, state.seq)
+        self.records = Records(claim, house, None if returned else state)
+        buffered = state.setup.options.event_buffer_size
+        self.bus = Bus(self.session_id, buffered, self.records.read, self.records.place, state.seq)
         self.ties = Ties()
-        self.performer = Performer(self.state.session_id, house, outfit, self.bus, self.post, self.ties)
+        self._performer: Performer | None = Performer(self.session_id, house, outfit, self.bus, self.post, self.ties)
         self.sources = Sources()
         self.waiters = Waiters()
         self.down: list[Slot[str]] = []
         self.reason: str | None = None
-        self.stuck: JournalFull | None = None
         self.traces = Traces()
         self._aborting: Slot[Answer] | None = None
         self.broke: str | None = None
@@ -123,18 +126,21 @@ class Session:
         self._in_hand: Letter | None = None
         self._in_doubt: Step | None = None
         self._left: tuple[Step, Letter, bool] | None = None
-        self._opening: State | None = None if returned else state
-        self._unwritten: list[Record] = []
-        self._claim = claim
-        self._head: int = claim.head
-        self._began: str | None = None
         self._answers = Answers(state.session_id, house.journal)
 
-    async def _read(self, after: int, limit: int) -> tuple[Record, ...]:
-        return await self.house.journal.read(self.state.session_id, after, limit)
+    @property
+    def outfit(self) -> Outfit:
+        """Its code, while it is awake."""
+        if self._outfit is None:
+            raise SessionAsleep(self.session_id)
+        return self._outfit
 
-    async def _place(self, seq: int) -> int:
-        return await self.house.journal.place(self.state.session_id, seq)
+    @property
+    def performer(self) -> Performer:
+        """What it has going on in the world, while it is awake."""
+        if self._performer is None:
+            raise SessionAsleep(self.session_id)
+        return self._performer
 
     # The loop
 
@@ -144,12 +150,21 @@ class Session:
 
     async def run(self) -> None:
         """Own the session until it ends; whoever *broke* the actor before is told in the journal."""
-        if self.broke is not None:
+        if self.sleep.is_deep:
+            await self._wake()
+        elif self.broke is not None:
             await self._come_back(ActorRestarted(self.broke))
+        self.mailbox.touched = trio.current_time()
+        self._look_after()
         while self.state.phase is not Phase.ENDED:
             self._in_hand = await self.mailbox.receive()
             await self._handle(self._in_hand)
             self._in_hand = None
+            if self.state.asleep:
+                if self.mailbox.is_empty:
+                    await self._fall_asleep()
+                    return
+                await self._handle(Letter(SessionWoke()))
 
     @property
     def in_hand(self) -> str:
@@ -164,15 +179,14 @@ class Session:
     async def _come_back(self, told: ActorRestarted | CrashedTooOften) -> None:
         """Take the state from the records, finish or put back what was in hand, and tell the session."""
         state, head = await rebuilt(self.house.journal, self.state.session_id)
-        letter, doubtful, unwritten = self._in_hand, self._in_doubt, self._unwritten
-        if doubtful is not None and letter is not None and head == self._head + len(unwritten):
-            self._head, self.state, self._left = head, doubtful.state, (doubtful, letter, True)
-        elif head != self._head:
-            raise Fenced(self.state.session_id, self._claim.epoch)
-        elif unwritten:
-            self._began = unwritten[0].began
-        self._in_doubt, self._unwritten = None, []
-        state = state if self._began is None else begun(state, self._began)
+        letter, doubtful, records = self._in_hand, self._in_doubt, self.records
+        if doubtful is not None and letter is not None and head == records.head + len(records.unwritten):
+            self.state, self._left = doubtful.state, (doubtful, letter, True)
+        elif head != records.head:
+            raise records.fenced
+        self._in_doubt = None
+        began = records.come_back(head)
+        state = state if began is None else begun(state, began)
         self.state = with_plugins_of(state, self.state, head)
         if self._left is not None:
             self._show(*self._left)
@@ -209,7 +223,7 @@ class Session:
         self.performer.stop_early(outcome.effects)
         if outcome.changes(self.state):
             if isinstance(given, StreamBegan):
-                self._began = given.request_id
+                self.records.began = given.request_id
             elif not self._never_was(outcome):
                 self._in_doubt = outcome
                 await self._commit(arrival, outcome, letter.command)
@@ -223,7 +237,7 @@ class Session:
 
     def _never_was(self, outcome: Step) -> bool:
         """Whether the session ended before it had started: nothing is written, and its id stays free."""
-        return self._head == 0 and outcome.state.phase is Phase.ENDED
+        return self.records.head == 0 and outcome.state.phase is Phase.ENDED
 
     def _show(self, outcome: Step, letter: Letter, publish: bool = True) -> None:
         """Publish, perform, answer: everything is durable now. What a crash leaves undone is left to the next actor."""
@@ -276,58 +290,56 @@ class Session:
         log.warning("session %s: the hooks of a step took %d ms", self.state.session_id, elapsed * 1000)
         self.post(HooksWereSlow(plugins, int(elapsed * 1000)))
 
-    # The journal
-
     async def _commit(self, arrival: Arrival, outcome: Step, command: str | None) -> None:
-        """Write down what happened; what happens before the session has started is written when it has."""
-        record = Record(
-            self.state.session_id,
-            self._head + len(self._unwritten) + 1,
-            arrival,
-            outcome.rulings,
-            outcome.events,
-            outcome.state.timers,
-            self._began,
-            command,
-            outcome.answer,
-            self._opening,
-            outcome.state.at_work,
-        )
-        self._began = None
-        self._opening = None
-        self._unwritten.append(record)
-        while not outcome.state.opening:
-            try:
-                self._head = await self.house.journal.append(self._claim, self._head, tuple(self._unwritten))
-            except JournalFull as full:
-                self._wait_for_space(full)
-                await self._pause()
-            else:
-                self._unwritten.clear()
-                self.stuck = None
-                return
-
-    def _wait_for_space(self, full: JournalFull) -> None:
-        if self.stuck is None:
-            log.error("session %s: %s", self.state.session_id, full)
-        self.stuck = full
-
-    async def _pause(self) -> None:
-        slot: Slot[None] = Slot()
-        key = (self.state.session_id, "journal")
-        self.house.timers.set(key, self.house.clock.after(FULL_PAUSE), lambda: slot.settle(None))
-        await slot.wait()
+        """Write down what happened, before anybody hears of it."""
+        await self.records.write(arrival, outcome, command)
 
     async def open_sources(self) -> None:
         """Start what supplies tools; return when each source has offered some, or could not."""
         parts = (self.house, self.outfit, self.mailbox, lambda: self.state)
         await self.sources.open([RunningSource(source, *parts) for source in self.outfit.sources], self.house.nursery)
 
+    # Sleep
+
+    def _look_after(self) -> None:
+        """Look, when the session may have had nothing to do for long enough, whether that is so."""
+        after = self.state.setup.options.hibernate_after
+        if after is not None:
+            at = self.mailbox.touched + after
+            if trio.current_time() >= at:
+                at = trio.current_time() + after
+                if self._is_quiet():
+                    self.post(SleepDue())
+            self.house.timers.set((self.session_id, "sleep"), at, self._look_after)
+
+    def _is_quiet(self) -> bool:
+        """Whether nothing is under way that only lives here."""
+        idle = self._in_hand is None and self.mailbox.is_empty and not self.mailbox.suspended
+        return idle and can_sleep(self.state) and not (self.sources or self.traces or self.performer.is_busy)
+
+    async def _fall_asleep(self) -> None:
+        """Keep what waking up needs in the journal, and let go of the rest."""
+        await self.records.keep(self.state, self.records.head)
+        self.house.timers.clear((self.session_id, "sleep"))
+        self._performer = None
+        self._answers.forget()
+        self.bus.rest()
+        self.state, self._outfit = self.sleep.begin(self.state, self.outfit)
+
+    async def _wake(self) -> None:
+        """Take up again what the journal tells; the letter that is there is handled then."""
+        state, head = await rebuilt(self.house.journal, self.session_id)
+        if head != self.records.head:
+            raise self.records.fenced
+        self.state, self._outfit = self.sleep.end(state, head)
+        self._performer = Performer(self.session_id, self.house, self._outfit, self.bus, self.post, self.ties)
+        await self._handle(Letter(SessionWoke()))
+
     # From the handle
 
     def abort_now(self, kill_tools: str, command: str | None, answer: Slot[Answer]) -> None:
         """Stop what an abort stops, at once; the step, the record and the event follow, and *answer* with them."""
-        if self.reason is not None or self._answers.has(command):
+        if self.reason is not None or self.sleep.is_deep or self._answers.has(command):
             return
         self.performer.stop_now(self.state, kill_tools)
         if self._aborting is None or self._aborting.settled:
@@ -367,7 +379,8 @@ class Session:
             ended = self.state.phase is Phase.ENDED
             self.reason = self.state.stopping or "stopped" if ended else "cancelled: it did not stop in time"
             gone = SessionNotAlive(session_id, self.reason)
-        self.performer.close()
+        if self._performer is not None:
+            self._performer.close()
         self.sources.close()
         self.house.timers.clear_all(session_id)
         if self._in_hand is not None:

@@ -128,6 +128,9 @@ class Sources:
         self._running: tuple[RunningSource, ...] = ()
         self._closed = False
 
+    def __bool__(self) -> bool:
+        return bool(self._running)
+
     async def open(self, running: Sequence[RunningSource], nursery: trio.Nursery) -> None:
         """Start them side by side, and return when each has offered tools, or could not."""
         if self._closed:

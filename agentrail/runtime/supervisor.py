@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import NoReturn
 
 import trio
 
@@ -12,7 +13,7 @@ from agentrail.core.answers import Answer, Refused
 from agentrail.core.inputs import SessionOpened
 from agentrail.core.state import State
 from agentrail.core.supervising import Ward
-from agentrail.errors import BadId, SessionExists, SessionNotAlive, SessionStored, UnknownSession
+from agentrail.errors import BadId, SessionAsleep, SessionExists, SessionNotAlive, SessionStored, UnknownSession
 from agentrail.ports.journal import Claim, StoredSession
 from agentrail.runtime.children import Child, SessionBody
 from agentrail.runtime.family import Family
@@ -21,8 +22,9 @@ from agentrail.runtime.link import Link
 from agentrail.runtime.mailbox import Letter
 from agentrail.runtime.node import Node, Tree
 from agentrail.runtime.parts import Outfit
-from agentrail.runtime.recovery import Equip, brought_back
+from agentrail.runtime.recovery import brought_back
 from agentrail.runtime.session import Session
+from agentrail.runtime.sleeping import Equip
 from agentrail.runtime.slot import Slot
 
 log = logging.getLogger("agentrail.supervisor")
@@ -56,12 +58,12 @@ class Sessions:
         return tuple(body.handle for body in bodies if isinstance(body, SessionBody) and not body.session.state.opening)
 
     async def start(
-        self, node: Node, state: State, outfit: Outfit, restart: str, above: Link | None = None
+        self, node: Node, state: State, outfit: Outfit, equip: Equip, restart: str, above: Link | None = None
     ) -> SessionHandle:
         """Start a session under *node*; if it does not start, nothing of it is left, and the reason is raised."""
         session_id = state.session_id
         with self._taking(node, session_id):
-            session = Session(state, await self._claim(node, session_id), self.house, outfit)
+            session = Session(state, await self._claim(node, session_id), self.house, outfit, equip)
         session.mailbox.post_control(Letter(SessionOpened()))
         session.ties.above = above
         handle, child = self._adopted(node, session, restart)
@@ -140,7 +142,7 @@ class Sessions:
         link.base = parent.state.usage.plus(parent.state.elsewhere)
         recipe = parent.outfit.agents[task.agent]
         state, outfit = recipe.make(task, path, parent.state, parent.outfit, now)
-        await self.start(node, state, outfit, "temporary", link)
+        await self.start(node, state, outfit, _never, "temporary", link)
         child = self.tree.sessions.get(task.child)
         if child is None or not isinstance(child.body, SessionBody):
             raise SessionNotAlive(task.child, "it has ended at once")
@@ -188,3 +190,8 @@ class Sessions:
 def _follows_grammar(session_id: str) -> bool:
     bare = session_id.replace(".", "a").replace("_", "a").replace("-", "a")
     return 0 < len(session_id) <= MAX_ID and session_id.isascii() and bare.isalnum() and session_id[0].isalnum()
+
+
+def _never(stored: State, _opening: State, _records: int) -> NoReturn:
+    """Stand in for whoever finds the code of a session that sleeps: a sub-agent never does."""
+    raise SessionAsleep(stored.session_id)

@@ -155,6 +155,8 @@ class Waiters:
     def _settle(self, ref: str, outcome: Outcome) -> None:
         for slot in (self._slots or {}).pop(ref, ()):
             slot.settle(outcome)
+        if not self._slots:
+            self._slots = None
 
 
 def resting(state: State, ref: str, below: Callable[[], tuple[HeldCall, ...]]) -> Reply | None:

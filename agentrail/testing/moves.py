@@ -18,6 +18,8 @@ from agentrail.core.inputs import (
     ElsewhereUsed,
     HooksWereSlow,
     SessionReturned,
+    SessionWoke,
+    SleepDue,
     StreamBegan,
     StreamCut,
     StreamEnded,
@@ -106,6 +108,8 @@ OF_THE_ACTOR: Final = (
     TraceSent(),
     ActorRestarted("KeyError"),
     CrashedTooOften("KeyError", "PromptSent"),
+    SleepDue(),
+    SessionWoke(),
 )
 """What may come at any time and changes next to nothing."""
 

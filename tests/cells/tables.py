@@ -51,7 +51,7 @@ LATER: Final = frozenset({"ForkSent"})
 CRASHES: Final = frozenset({"ActorRestarted", "CrashedTooOften"})
 """What a supervisor tells a session that lives."""
 
-RETURNS: Final = frozenset({"SessionReturned"})
+RETURNS: Final = frozenset({"SessionReturned", "SessionWoke"})
 """What a session hears that has come back."""
 
 FAILURES: Final = (

@@ -1,0 +1,73 @@
+"""What is left in memory of a session that sleeps: who it is, what it waits for, and how to find its code again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from agentrail.core.inputs import SessionReturned
+from agentrail.core.state import NO_TOOLS, State
+from agentrail.runtime.parts import Outfit
+from agentrail.runtime.rebuilding import revived
+from agentrail.values.messages import EMPTY_HISTORY
+
+Equip: TypeAlias = Callable[[State, State, int], tuple[State, Outfit, SessionReturned]]
+"""Finds the code for a stored state, given also what it was opened as and its number of records.
+
+It returns the state with the states of its plugins in their classes, the code, and what the session is to hear if it
+comes from another process; it raises `PluginMismatch` and what else does not fit.
+"""
+
+
+_NONE_APPROVED: Final = frozenset[tuple[str, str]]()
+_NONE_PRICED: Final = frozenset[str]()
+
+
+class Sleep:
+    """Whether a session sleeps, and how it wakes up."""
+
+    __slots__ = ("_equip", "_own", "is_deep")
+
+    def __init__(self, equip: Equip) -> None:
+        self._equip = equip
+        self._own: Outfit | None = None
+        self.is_deep = False
+
+    def begin(self, state: State, outfit: Outfit) -> tuple[State, Outfit | None]:
+        """Return what stays: enough of *state* for `status`, and no code but what was attached while it lived."""
+        self.is_deep = True
+        self._own = outfit if outfit.revision else None
+        return husk(state), self._own
+
+    def end(self, state: State, records: int) -> tuple[State, Outfit]:
+        """Return the session as the journal tells it, with its code."""
+        if self._own is None:
+            state, outfit, _ = self._equip(state, state, records)
+        else:
+            state, outfit = _with_plugins_of(self._own, state), self._own
+        self.is_deep, self._own = False, None
+        return state, outfit
+
+
+def _with_plugins_of(outfit: Outfit, state: State) -> State:
+    """Return *state* with the states of its plugins in their classes."""
+    plugins = [(seat.key, outfit.judge.plugin(seat)) for seat in state.seats]
+    states = zip(plugins, state.plugin_states, strict=True)
+    return state.but(plugin_states=tuple(revived(state.session_id, *plugin, kept) for plugin, kept in states))
+
+
+def husk(state: State) -> State:
+    """Return what of *state* is wanted while it sleeps: who it is, what it has used, and what waits for a person."""
+    return state.but(
+        history=EMPTY_HISTORY,
+        tools=NO_TOOLS,
+        seats=(),
+        plugin_states=(),
+        sections=(),
+        last_reply=None,
+        todos=(),
+        approved_always=_NONE_APPROVED,
+        priced=_NONE_PRICED,
+        notices=(),
+        in_doubt=(),
+    )

@@ -1,0 +1,172 @@
+"""Sessions that give their memory back while nobody needs them: their handles stay valid, and nobody notices."""
+
+import pytest
+import trio
+
+from agentrail import SessionSpec, open_supervisor
+from agentrail.errors import SessionAsleep
+from agentrail.plugins import HumanApproval
+from agentrail.ports.tool import ToolContext
+from agentrail.runtime.handle import SessionHandle
+from agentrail.testing import ScriptedModel, call, say, stall
+from agentrail.values.events.life import AgentEnd, SessionEnded, SessionHibernated, SessionWoken
+from agentrail.values.events.people import ApprovalResolved
+from agentrail.values.json import JsonObject
+from agentrail.values.tools import Ok, ok
+from tests.runtime.journals import TestJournal
+from tests.runtime.test_resuming import Turns
+from tests.runtime.tools import fake, slow
+from tests.runtime.world import World, until
+
+
+def sleeps(session: SessionHandle) -> bool:
+    return session._session.sleep.is_deep  # noqa: SLF001 - what it is about
+
+
+async def fall_asleep(session: SessionHandle) -> None:
+    await trio.sleep(25)
+    assert sleeps(session)
+
+
+async def test_an_idle_session_sleeps_and_the_next_message_wakes_it(world: World) -> None:
+    session = await world.spawn(["one", "two"], "s", plugins=[Turns()], hibernate_after=10)
+    await session.ask("hi")
+    assert not sleeps(session)
+    await fall_asleep(session)
+    assert (await session.ask("and?")).text == "two"
+    assert [message.text for message in session.messages()] == ["hi", "one", "and?", "two"]
+    assert session.inspect().plugin_states == (2,)
+
+
+async def test_it_is_told_to_those_who_listen_and_they_miss_nothing(world: World) -> None:
+    session = await world.spawn(["one", "two"], "s", hibernate_after=10)
+    kinds: list[type] = []
+    async with session.subscribe(since=0) as events:
+        await session.ask("hi")
+        await fall_asleep(session)
+        await session.ask("and?")
+        async for envelope in events:
+            if envelope.n == 0:
+                kinds.append(type(envelope.event))
+                if kinds.count(AgentEnd) == 2:
+                    break
+    assert kinds.count(SessionHibernated) == kinds.count(SessionWoken) == 1
+    assert kinds.index(SessionHibernated) + 1 == kinds.index(SessionWoken)
+
+
+async def test_a_session_that_sleeps_has_no_task_and_shows_its_state(world: World) -> None:
+    session = await world.spawn(["one"], "s", hibernate_after=10)
+    await session.ask("hi")
+    before = trio.lowlevel.current_statistics().tasks_living
+    usage = session.status().usage
+    await fall_asleep(session)
+    assert trio.lowlevel.current_statistics().tasks_living == before - 1
+    assert (session.status().phase, session.status().usage) == ("idle", usage)
+    (child,) = world.supervisor.tree().children
+    assert child.state == "asleep"
+    with pytest.raises(SessionAsleep, match="wake"):
+        session.messages()
+    await session.wake()
+    assert len(session.messages()) == 2
+
+
+async def test_what_is_held_sleeps_and_its_time_goes_on(world: World) -> None:
+    async def write(_args: JsonObject, _ctx: ToolContext) -> Ok:  # noqa: ASYNC124
+        return ok("written")
+
+    script = [say(calls=[call("write")]), "fine"]
+    guard = HumanApproval(tools=frozenset({"write"}), timeout=100.0)
+    session = await world.spawn(script, "s", tools=[fake("write", write)], plugins=[guard], hibernate_after=10)
+    (held,) = (await session.ask("write")).held
+    await fall_asleep(session)
+    assert [waiting.id for waiting in session.status().held] == [held.id]
+    await trio.sleep(80)
+    await until(lambda: not sleeps(session))
+    async with session.subscribe(since=0, types=[ApprovalResolved]) as events:
+        resolved = await anext(aiter(events))
+    assert isinstance(resolved.event, ApprovalResolved)
+    assert resolved.event.status == "timeout"
+
+
+async def test_an_approval_wakes_it_and_the_call_runs(world: World) -> None:
+    async def write(_args: JsonObject, _ctx: ToolContext) -> Ok:  # noqa: ASYNC124
+        return ok("written")
+
+    script = [say(calls=[call("write")]), "fine"]
+    guard = HumanApproval(tools=frozenset({"write"}), timeout=None)
+    session = await world.spawn(script, "s", tools=[fake("write", write)], plugins=[guard], hibernate_after=10)
+    (held,) = (await session.ask("write")).held
+    await fall_asleep(session)
+    await session.approve(held.id)
+    await until(lambda: session.status().turn_open is False)
+    assert [message.text for message in session.messages()][-2:] == ["written", "fine"]
+
+
+async def test_nothing_sleeps_that_has_something_to_do(world: World) -> None:
+    streaming = await world.spawn([stall(after=1)], "streaming", hibernate_after=1, stall_timeout=1000.0)
+    await streaming.prompt("hi")
+    lingering = await world.spawn(
+        [say(calls=[call("slow")])], "lingering", tools=[slow(seconds=50, immune=True)], hibernate_after=1
+    )
+    await lingering.prompt("hi")
+    await trio.sleep(1)
+    await lingering.abort()
+    suspended = await world.spawn([], "suspended", hibernate_after=1)
+    await suspended.suspend()
+    await trio.sleep(20)
+    assert not any(map(sleeps, (streaming, lingering, suspended)))
+    await suspended.resume()
+
+
+async def test_what_was_attached_while_it_lived_is_still_there(world: World) -> None:
+    async def look(_args: JsonObject, _ctx: ToolContext) -> Ok:  # noqa: ASYNC124
+        return ok("seen")
+
+    session = await world.spawn([say(calls=[call("look")]), "fine"], "s", hibernate_after=10)
+    await session.attach_tools(fake("look", look))
+    await session.attach_plugin(Turns())
+    await fall_asleep(session)
+    assert (await session.ask("look")).text == "fine"
+    assert session.inspect().plugin_states == (1,)
+
+
+async def test_a_change_wakes_it(world: World) -> None:
+    session = await world.spawn(["one"], "s", plugins=[Turns()], hibernate_after=10)
+    await fall_asleep(session)
+    await session.update_plugin(Turns, step=3)
+    await session.switch_model("demo")
+    assert session.inspect().model == "demo"
+
+
+async def test_an_abort_and_a_stop_reach_it(world: World) -> None:
+    session = await world.spawn(["one"], "s", hibernate_after=10)
+    await fall_asleep(session)
+    await session.abort()
+    await fall_asleep(session)
+    await session.stop("enough")
+    await until(lambda: not world.supervisor.sessions())
+
+
+async def test_a_supervisor_that_ends_stops_those_that_sleep_too() -> None:
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(SessionSpec(model="demo", hibernate_after=10))
+        await fall_asleep(session)
+        async with session.subscribe() as events:
+            await supervisor._sessions.close()  # noqa: SLF001 - to hear what comes of it
+            heard = [type(envelope.event) async for envelope in events]
+    assert heard == [SessionWoken, SessionEnded]
+    assert session.status().phase == "ended"
+
+
+async def test_one_that_sleeps_is_parked_as_it_is_and_comes_back() -> None:
+    journal = TestJournal()
+    spec = SessionSpec(model=ScriptedModel(["one", "two"]), hibernate_after=10)
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec, "s")
+        await session.ask("hi")
+        await fall_asleep(session)
+        head = (await journal.sessions())[0].head
+    assert (await journal.sessions())[0].head == head
+    async with open_supervisor(journal=journal) as supervisor:
+        again = await supervisor.resume("s", spec)
+        assert (await again.ask("and?")).text == "two"
