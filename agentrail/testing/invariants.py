@@ -12,6 +12,7 @@ from typing import Final
 from agentrail.core.effects import StartCall
 from agentrail.core.inputs import TimerFired
 from agentrail.core.sent import ApproveSent
+from agentrail.core.state import State
 from agentrail.hooks.plugin import Attachable
 from agentrail.hooks.seats import unkeyed
 from agentrail.plugins.budget import BudgetGuard
@@ -23,6 +24,9 @@ from agentrail.values.events.people import ApprovalRequired, ApprovalResolved
 from agentrail.values.events.tools import ToolBlocked
 from agentrail.values.json import canonical
 from agentrail.values.messages import why_unfit
+
+ROUNDING: Final = 1e-9
+"""Dollars by which sums of floats may be off."""
 
 
 def keeps_the_books(trace: Trace) -> None:
@@ -99,6 +103,10 @@ def budgets_are_kept(trace: Trace) -> None:
             biggest = max((_tokens(trace, number) for number in range(len(trace.steps))), default=0)
             used = trace.usage.total_tokens
             assert used <= plugin.max_tokens + biggest, f"{used} tokens were used, {plugin.max_tokens} are allowed"
+        if isinstance(plugin, BudgetGuard) and plugin.max_usd is not None:
+            dearest = max((_cost(step.step.state) - _cost(step.before) for step in trace.steps), default=0.0)
+            spent = _cost(trace.state)
+            assert spent <= plugin.max_usd + dearest + ROUNDING, f"${spent} were spent, ${plugin.max_usd} are allowed"
         if isinstance(plugin, BudgetGuard) and plugin.max_calls is not None:
             calls = {start.call_id for start in trace.started}
             assert len(calls) <= plugin.max_calls, f"{len(calls)} calls ran, {plugin.max_calls} are allowed"
@@ -111,6 +119,11 @@ def _tokens(trace: Trace, number: int) -> int:
     """Return what one step used."""
     happened = trace.steps[number]
     return happened.step.state.usage.total_tokens - happened.before.usage.total_tokens
+
+
+def _cost(state: State) -> float:
+    """Return what a session has cost, as far as that is known."""
+    return state.usage.cost_usd or 0.0
 
 
 def requests_are_valid(trace: Trace) -> None:

@@ -15,6 +15,7 @@ from agentrail.testing.plugins import Guard, Holder
 from agentrail.testing.simulation import Happened
 from agentrail.values.events import AgentEnd
 from agentrail.values.messages import ToolMessage
+from agentrail.values.usage import Usage
 from tests.testing.candidates import Dice
 
 SCRIPT: tuple[Cue, ...] = (prompt("go"), say(calls=[call("read", {"path": "secret"})]))
@@ -71,6 +72,17 @@ def test_an_invariant_sees_what_breaks_it(name: str, plugin: AnyPlugin, change: 
     INVARIANTS[name](simulate([plugin], SCRIPT))
     with pytest.raises(AssertionError):
         INVARIANTS[name](tampered(simulate([plugin], SCRIPT), change))
+
+
+def test_a_budget_in_money_is_kept_but_for_one_response() -> None:
+    dear = Usage(10, 5, cost_usd=0.4)
+    script = [prompt("go"), *(say(calls=[call("read", {"path": "a"})], usage=dear) for _ in range(4))]
+    trace = simulate([BudgetGuard(max_usd=0.5, unknown_price="allow")], script)
+    assert trace.usage.cost_usd == pytest.approx(0.8)
+    INVARIANTS["budgets_are_kept"](trace)
+    trace.state = trace.state.but(usage=dear.but(cost_usd=1.0))
+    with pytest.raises(AssertionError, match=r"\$1.0 were spent, \$0.5 are allowed"):
+        INVARIANTS["budgets_are_kept"](trace)
 
 
 def test_a_plugin_that_throws_dice_does_not_do_the_same_again() -> None:
