@@ -56,6 +56,7 @@ class AgentRecipe:
             "max_agents": min(agent.max_agents, own.max_agents),
             "max_agent_depth": min(agent.max_agent_depth, own.max_agent_depth - 1),
             "max_agent_seconds": min(agent.max_agent_seconds, own.max_agent_seconds),
+            "hibernate_after": None,  # its parent waits for it, and so does whoever works for it
         }
         if task.background:  # one in the foreground is limited by the call
             limits = (agent.max_turn_seconds, own.max_agent_seconds)

@@ -26,7 +26,6 @@ from agentrail.tools import as_tool, validator_for
 from agentrail.tools.builtin.delegating import task_tools
 from agentrail.values.json import Json, JsonObject
 
-
 NONE_PRICED: Final = frozenset[str]()
 
 

@@ -3,6 +3,7 @@
 import pytest
 import trio
 
+from agentrail import SessionSpec
 from agentrail.errors import BadArguments, UnknownApproval, WrongDecision
 from agentrail.plugins import HumanApproval
 from agentrail.runtime.handle import SessionHandle
@@ -17,7 +18,7 @@ from tests.runtime.world import World, settle, until
 COUNT = say(calls=[call("count", {"n": 7})])
 
 
-def careful(tool: Fake) -> dict[str, object]:
+def careful(tool: Fake) -> dict[str, SessionSpec]:
     """A sub-agent whose call waits for a person."""
     return {"finder": agent([COUNT, "counted"], tools=[tool], plugins=[HumanApproval(tools=["count"], timeout=None)])}
 
@@ -179,3 +180,23 @@ async def test_a_task_in_the_background_waits_for_a_person_too(world: World) -> 
     (held,) = session.status().held
     await session.approve(held.id)
     assert "counted" in str(await session.task_result("p.c3"))
+
+
+async def test_a_sub_agent_that_waits_stays_awake(world: World) -> None:
+    finder = careful(counting())["finder"].but(hibernate_after=5.0)
+    session = await world.spawn([task(), "fine"], "p", agents={"finder": finder}, hibernate_after=5.0)
+    (held,) = (await session.ask("go")).held
+    await trio.sleep(1000)
+    await session.approve(held.id)
+    await over(session)
+    assert world.heard(session).only(SubagentEnd).text == "counted"
+
+
+async def test_a_session_that_has_slept_can_start_sub_agents(world: World) -> None:
+    finder = agent(["found"])
+    session = await world.spawn(["hello", task(), "fine"], "p", agents={"finder": finder}, hibernate_after=5.0)
+    await session.ask("go")
+    await trio.sleep(1000)
+    assert session.tasks() == ()
+    assert (await session.ask("and now?")).text == "fine"
+    assert world.heard(session).only(SubagentEnd).text == "found"
