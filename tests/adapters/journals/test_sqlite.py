@@ -1,5 +1,7 @@
 """What is SQLite's own: files, owners, the disk, and jobs that others wait for."""
 
+from __future__ import annotations
+
 import gc
 import os
 import sqlite3
@@ -16,6 +18,7 @@ import trio
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.places import home
+from agentrail.adapters.journals.sqlite.worker import Job, Worker
 from agentrail.core.inputs import Arrival
 from agentrail.core.sent import PromptSent
 from agentrail.core.state import Setup, State
@@ -450,28 +453,57 @@ def test_one_journal_serves_one_run_after_another(path: Path) -> None:
     trio.run(journal.close)
 
 
-async def test_those_who_were_answered_together_are_written_together_again(path: Path) -> None:
-    """However the first calls fall: whoever comes back at once is waited for, and then all go in one commit."""
+class Counting:
+    """Does jobs, and counts how many at a time."""
 
-    class Counting(Connection):
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def serve(self, jobs: Sequence[Job[Counting, object]]) -> None:
+        self.sizes.append(len(jobs))
+        for job in jobs:
+            job.do(self)
+
+    def rest(self) -> None:
         pass
 
-    commits: list[str] = []
-    journal = SqliteJournal(path, connect=connecting(Counting))
-    claims = [await opened(journal, f"s{number}", 0) for number in range(20)]
-    Counting.failing = staticmethod(lambda sql: commits.append(sql) if sql == "COMMIT" else None)
+    def close(self) -> None:
+        pass
 
-    async def write(number: int) -> None:
-        for head in range(10):
-            await journal.append(claims[number], head, run_of(f"s{number}", head + 1, 1))
+
+async def test_those_who_were_answered_together_are_waited_for_until_all_have_come_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However the first jobs fall; without that, the thread takes one alone while the loop is busy with the next."""
+    monkeypatch.setattr("agentrail.adapters.journals.sqlite.worker.LONGEST_PATIENCE", 30.0)
+    counting = Counting()
+    worker = Worker("counting", counting, 100)
+    never = threading.Event()
+
+    async def come_back() -> None:
+        for _ in range(10):
+            await worker.do(lambda _: None)
+            never.wait(0.001)
 
     async with trio.open_nursery() as nursery:
-        for number in range(20):
-            nursery.start_soon(write, number)
-    assert 10 <= len(commits) <= 40, "of 200"
-    for number in range(20):
-        assert await journal.read(f"s{number}") == run_of(f"s{number}", 1, 10)
-    await journal.close()
+        for _ in range(5):
+            nursery.start_soon(come_back)
+    await worker.close()
+    assert sum(counting.sizes) == 50
+    assert len(counting.sizes) <= 14, counting.sizes
+
+
+async def test_whoever_is_held_up_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentrail.adapters.journals.sqlite.worker.LONGEST_PATIENCE", 0.0)
+    counting = Counting()
+    worker = Worker("counting", counting, 100)
+    async with trio.open_nursery() as nursery:
+        for _ in range(200):
+            nursery.start_soon(worker.do, lambda _: None)
+    for _ in range(200):
+        await worker.do(lambda _: None)
+    await worker.close()
+    assert sum(counting.sizes) == 400
 
 
 async def test_what_goes_in_one_commit_sees_what_came_before_it(path: Path) -> None:
