@@ -224,9 +224,11 @@ async def open_supervisor(  # noqa: PLR0913 - each is an option of its own
 
     *models* make models by what stands before the colon of a name; *secrets* look up a secret by its name, when it is
     needed, in the environment if not given. *limits* bound what all sessions together ask of a provider, by what stands
-    before the colon, with each key; whoever is over a limit waits, and sessions take turns. *specs* build the
-    specifications of stored sessions, by their names. With a *journal* of your own, sessions that are here when the
-    supervisor ends are parked in it: `resume` goes on with them, in this process or another.
+    before the colon, with each key; whoever is over a limit waits, and sessions take turns.
+
+    With a *journal* of your own, sessions that are here when the supervisor ends are parked in it, and `resume` goes on
+    with them, in this process or another. *specs* build their specifications, by name: then those that had something
+    under way are brought back at once, and those that wait for a time when it comes.
     """
     if not trio.lowlevel.in_trio_run():
         raise NoTrioRun
@@ -237,6 +239,8 @@ async def open_supervisor(  # noqa: PLR0913 - each is an option of its own
             try:
                 sessions = wiring.wired(roof, policy, journal, models or {}, secrets, seed, gate_width, limits or {})
                 try:
+                    if specs:
+                        roof.start_soon(sessions.bring_back, _Code(sessions, specs, None))
                     yield Supervisor(sessions, sessions.root, specs or {})
                 finally:
                     with trio.CancelScope(shield=True):

@@ -13,7 +13,15 @@ from agentrail.core.answers import Answer, Refused
 from agentrail.core.inputs import SessionOpened
 from agentrail.core.state import State
 from agentrail.core.supervising import Ward
-from agentrail.errors import BadId, SessionAsleep, SessionExists, SessionNotAlive, SessionStored, UnknownSession
+from agentrail.errors import (
+    AgentrailError,
+    BadId,
+    SessionAsleep,
+    SessionExists,
+    SessionNotAlive,
+    SessionStored,
+    UnknownSession,
+)
 from agentrail.ports.journal import Claim, StoredSession
 from agentrail.runtime.children import Child, SessionBody
 from agentrail.runtime.family import Family
@@ -22,7 +30,7 @@ from agentrail.runtime.link import Link
 from agentrail.runtime.mailbox import Letter
 from agentrail.runtime.node import Node, Tree
 from agentrail.runtime.parts import Outfit
-from agentrail.runtime.recovery import brought_back
+from agentrail.runtime.recovery import brought_back, opening_of
 from agentrail.runtime.session import Session
 from agentrail.runtime.sleeping import Equip
 from agentrail.runtime.slot import Slot
@@ -31,6 +39,9 @@ log = logging.getLogger("agentrail.supervisor")
 
 MAX_ID = 128
 OWNER = "supervisor"
+PAGE = 1000
+"""Stored sessions that are looked at at once."""
+
 STRAGGLER_AFTER = 1.0
 """Seconds after which tools that outlive their sessions are named in the log."""
 
@@ -43,7 +54,7 @@ class Sessions:
         self.tree: Tree = root.tree
         self.house = root.tree.house
         self._wrap = wrap
-        self._starting: set[str] = set()
+        self._starting: dict[str, trio.Event] = {}
 
     def handle(self, session_id: str) -> SessionHandle:
         """Return the handle of a session."""
@@ -83,7 +94,11 @@ class Sessions:
         return handle
 
     async def resume(self, node: Node, session_id: str, equip: Equip, restart: str) -> SessionHandle:
-        """Bring a session back from the journal; if its code does not fit, it stays there as it is."""
+        """Bring a session back from the journal, or return it if it is here; without code that fits, it stays there."""
+        while session_id in self._starting:
+            await self._starting[session_id].wait()
+        if session_id in self.tree.sessions:
+            return self.handle(session_id)
         with self._taking(node, session_id):
             session, returned = await brought_back(self.house, session_id, OWNER, equip)
             node.check(session_id)
@@ -113,11 +128,11 @@ class Sessions:
         if session_id in self._starting or session_id in self.tree.sessions:
             raise SessionExists(session_id)
         node.check(session_id)
-        self._starting.add(session_id)
+        self._starting[session_id] = trio.Event()
         try:
             yield
         finally:
-            self._starting.remove(session_id)
+            self._starting.pop(session_id).set()
 
     def _adopted(self, node: Node, session: Session, restart: str) -> tuple[SessionHandle, Child]:
         """Let a session live under *node*."""
@@ -134,6 +149,33 @@ class Sessions:
     async def stored(self, after: str, limit: int) -> tuple[StoredSession, ...]:
         """Return what the journal tells of its sessions, without reading them."""
         return await self.house.journal.sessions(after, limit)
+
+    async def bring_back(self, equip: Equip) -> None:
+        """Bring back the sessions that had something under way, each as far as its code is known; others when due."""
+        after = ""
+        while page := await self.stored(after, PAGE):
+            after = page[-1].session_id
+            for stored in page:
+                if stored.ended or stored.problem:
+                    continue
+                if stored.at_work:
+                    await self._bring_back(stored.session_id, equip)
+                elif stored.due is not None:
+                    self._bring_back_when_due(stored.session_id, stored.due, equip)
+
+    def _bring_back_when_due(self, session_id: str, due: int, equip: Equip) -> None:
+        def is_due() -> None:
+            self.house.nursery.start_soon(self._bring_back, session_id, equip)
+
+        self.house.timers.set((session_id, "due"), self.house.clock.trio_time(due), is_due)
+
+    async def _bring_back(self, session_id: str, equip: Equip) -> None:
+        """Bring one back; whatever stands in the way is told in the log, and hinders no other."""
+        try:
+            if not (await opening_of(self.house.journal, session_id)).setup.path:  # a sub-agent is its parent's affair
+                await self.resume(self.root, session_id, equip, "transient")
+        except AgentrailError as error:
+            log.error("session %s cannot be brought back: %s", session_id, error)  # noqa: TRY400 - the words say it
 
     async def _start_child(self, node: Node, parent: Session, link: Link) -> Session:
         """Start a sub-agent of *parent*; what it inherits is taken from the parent as it is now."""

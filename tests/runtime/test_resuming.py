@@ -27,6 +27,7 @@ from agentrail.plugins import HumanApproval
 from agentrail.ports.journal import Journal
 from agentrail.ports.tool import ToolContext
 from agentrail.testing import ScriptedModel, call, say, stall
+from agentrail.testing.scripted import Element
 from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.life import AgentEnd, SessionRecovered
 from agentrail.values.events.plugins import PluginAttached, PluginUpgraded
@@ -220,9 +221,9 @@ async def test_an_approval_that_waits_outlives_the_process() -> None:
     async def write(_args: JsonObject, _ctx: ToolContext) -> Ok:  # noqa: ASYNC124
         return ok("written")
 
-    def spec(*script: object) -> SessionSpec:
+    def spec(*script: Element) -> SessionSpec:
         return SessionSpec(
-            model=ScriptedModel(list(script)),  # type: ignore[arg-type]
+            model=ScriptedModel(script),
             tools=[fake("write", write)],
             plugins=[HumanApproval(tools=frozenset({"write"}))],
         )
@@ -265,8 +266,9 @@ async def test_a_stored_id_is_not_spawned_anew() -> None:
             await supervisor.spawn(spec, "s")
         opened = await supervisor.open("s", spec)
         assert await supervisor.open("s", spec) is opened
+        assert await supervisor.resume("s", spec) is opened
         with pytest.raises(SessionExists):
-            await supervisor.resume("s", spec)
+            await supervisor.spawn(spec, "s")
         assert (await supervisor.open("new", SessionSpec(model="demo"))).id == "new"
         assert [stored.session_id for stored in await supervisor.stored()] == ["new", "s"]
 
@@ -387,3 +389,98 @@ async def test_code_is_found_by_the_name_of_the_specification() -> None:
     async with process(journal) as supervisor:
         with pytest.raises(SpecMissing, match="'helper'"):
             await supervisor.resume("s")
+
+
+# By itself
+
+
+async def test_what_was_under_way_is_brought_back_by_itself() -> None:
+    journal = TestJournal()
+
+    def build(*script: Element) -> SessionSpec:
+        return SessionSpec(model=ScriptedModel(script), name="helper")
+
+    async with process(journal) as supervisor:
+        busy = await supervisor.spawn(build(stall()), "busy")
+        await busy.prompt("hi")
+        await supervisor.spawn(build("never asked"), "idle")
+        unknown = await supervisor.spawn(build(stall()).but(name="other"), "unknown")
+        await unknown.prompt("hi")
+        await trio.sleep(1)
+    async with open_supervisor(journal=journal, specs={"helper": lambda: build("here I am")}) as supervisor:
+        await until(lambda: [session.id for session in supervisor.sessions()] == ["busy"])
+        again = await supervisor.resume("busy")
+        await until(lambda: again.inspect().turn is None)
+        assert [message.text for message in again.messages()] == ["hi", "here I am"]
+
+
+async def test_one_that_cannot_come_back_is_named_and_hinders_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    journal = TestJournal()
+
+    def build(*script: Element) -> SessionSpec:
+        return SessionSpec(model=ScriptedModel(script), name="helper", plugins=[Turns()])
+
+    async with process(journal) as supervisor:
+        for name in ("one", "two"):
+            spec = build(stall())
+            session = await supervisor.spawn(spec if name == "two" else spec.but(plugins=[Turns(), Other()]), name)
+            await session.prompt("hi")
+        await trio.sleep(1)
+    async with open_supervisor(journal=journal, specs={"helper": lambda: build("here I am")}) as supervisor:
+        await until(lambda: [session.id for session in supervisor.sessions()] == ["two"])
+    (told,) = [record.getMessage() for record in caplog.records if "cannot be brought back" in record.getMessage()]
+    assert "one" in told
+    assert "`Other`: it is not in the specification" in told
+
+
+async def test_a_timer_that_comes_due_brings_its_session_back() -> None:
+    journal = TestJournal()
+
+    async def write(_args: JsonObject, _ctx: ToolContext) -> Ok:  # noqa: ASYNC124
+        return ok("written")
+
+    def build(*script: Element) -> SessionSpec:
+        return SessionSpec(
+            model=ScriptedModel(script),
+            name="helper",
+            tools=[fake("write", write)],
+            plugins=[HumanApproval(tools=frozenset({"write"}), timeout=60.0)],
+        )
+
+    async with process(journal) as supervisor:
+        session = await supervisor.spawn(build(say(calls=[call("write")])), "s")
+        await session.ask("write")
+    async with open_supervisor(journal=journal, specs={"helper": lambda: build("fine")}) as supervisor:
+        await trio.sleep(30)
+        assert supervisor.sessions() == ()
+        await trio.sleep(40)
+        (again,) = supervisor.sessions()
+        assert again.status().held == ()
+
+
+async def test_a_timer_that_came_due_meanwhile_fires_once_before_what_users_say() -> None:
+    journal = TestJournal()
+
+    async def write(_args: JsonObject, _ctx: ToolContext) -> Ok:  # noqa: ASYNC124
+        return ok("written")
+
+    spec = SessionSpec(
+        model=ScriptedModel([say(calls=[call("write")]), "fine"]),
+        tools=[fake("write", write)],
+        plugins=[HumanApproval(tools=frozenset({"write"}), timeout=60.0)],
+    )
+    async with process(journal) as supervisor:
+        session = await supervisor.spawn(spec, "s")
+        await session.ask("write")
+    await trio.sleep(100)
+    async with process(journal) as supervisor:
+        again = await supervisor.resume("s", spec)
+        await again.prompt("and?")
+        await until(lambda: again.inspect().turn is None)
+        told = [type(e.event).__name__ for record in await journal.read("s", 0, 1000) for e in record.events]
+        assert told.count("ApprovalResolved") == 1
+        assert told.index("ApprovalResolved") < len(told) - 1 - told[::-1].index("PromptReceived")
+
+
+class Other(Turns):
+    pass
