@@ -18,6 +18,7 @@ from agentrail.core.sent import SwitchModelSent
 from agentrail.core.state import Attached, Setup, State
 from agentrail.core.supervising import Policy
 from agentrail.hooks.seats import in_order, seat_for
+from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import Compacted, Model, ModelChain
 from agentrail.runtime.gate import Gate
@@ -128,5 +129,8 @@ def _switched(session: Session, model: ModelChain, options: JsonObject) -> Switc
 
 
 async def _compact(messages: Sequence[Message], keep: int) -> Compacted:
+    reach(Failpoint.COMPACTION)
     await trio.lowlevel.checkpoint()
-    return Compacted(*drop_oldest_rounds(messages, keep))
+    compacted = Compacted(*drop_oldest_rounds(messages, keep))
+    reach(Failpoint.COMPACTED)
+    return compacted

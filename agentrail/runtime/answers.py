@@ -6,6 +6,7 @@ from typing import Final
 
 from agentrail.core.answers import Answer, Refused
 from agentrail.errors import CommandConflict
+from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Journal
 from agentrail.runtime.digests import digest_of
 
@@ -32,6 +33,7 @@ class Answers:
         known = None if self._kept is None else self._kept.get(command)
         if known is None:
             stored = await self._journal.answer(self._session_id, command)
+            reach(Failpoint.ANSWER_LOOKED_UP)
             known = None if stored is None else (digest_of(stored.input), stored.answer)
         if known is None:
             return None

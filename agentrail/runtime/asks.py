@@ -11,6 +11,7 @@ import trio
 from agentrail.core.inputs import AnyInput, AskSettled
 from agentrail.errors import NotReadable
 from agentrail.hooks.asks import AskAnswer, AskRequest, CallModel, CallService, Failed, Ok, ReadFile, RunTool
+from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.sandbox import KIB, Sandbox
 from agentrail.ports.tool import Service, Tool, ToolContext
 from agentrail.runtime.border import contained, described, traced
@@ -62,6 +63,7 @@ class RunningAsk:
         self, request: AskRequest, model: str, world: World, ctx: ToolContext, post: Callable[[AnyInput], None]
     ) -> None:
         """Do it, and post the one answer."""
+        reach(Failpoint.ASK_SPAWNED)
         settled: tuple[AskAnswer, Usage] = (Failed("cancelled"), NOTHING_USED)
 
         def failed(error: BaseException) -> None:
@@ -73,6 +75,7 @@ class RunningAsk:
             with contained(failed), self.scope:
                 settled = await _answer(request, model, world, ctx)
         finally:
+            reach(Failpoint.ASK_SETTLED)
             post(AskSettled(self.ask_id, *settled))
 
 

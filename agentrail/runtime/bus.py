@@ -9,6 +9,7 @@ from typing import Final, Self
 import trio
 
 from agentrail.errors import NotEntered, SubscriberTooSlow
+from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Record
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import AgentAbort, AgentEnd
@@ -73,6 +74,7 @@ class Bus:
         """Give durable events to everybody, in order."""
         if not envelopes:
             return
+        reach(Failpoint.PUBLISH)
         self._last = envelopes[-1]
         self._n = 0
         for subscription in self._subscriptions:
@@ -80,6 +82,7 @@ class Bus:
                 subscription.offer(envelope)
         if self._buffer and any(isinstance(envelope.event, _TURN_ENDS) for envelope in envelopes):
             self._drop_buffer()
+        reach(Failpoint.PUBLISHED)
 
     def whisper(self, event: Event, at: int) -> None:
         """Give an ephemeral event to everybody, behind the last durable one."""

@@ -11,6 +11,7 @@ import trio
 from agentrail.core.effects import ProbeCall, StartCall
 from agentrail.core.inputs import AnyInput, CallProbed, ToolRaised, ToolReturned, ToolStopped
 from agentrail.errors import ToolError
+from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.tool import Checkable, Tool, ToolContext
 from agentrail.runtime.border import contained, described, fit_result, fit_text, mended, traced
 from agentrail.runtime.threads import CallThreads, Threads
@@ -101,6 +102,7 @@ class RunningCall:
     async def run(self, ctx: ToolContext) -> None:
         """Run the tool and post its one closing input, when nothing of it runs any more."""
         started = self._started
+        reach(Failpoint.CALL_SPAWNED)
         try:
             with contained(self._raised):
                 if not self.scope.cancel_called:  # a tool may do much before it first waits
@@ -109,12 +111,20 @@ class RunningCall:
             if self.scope.cancel_called:
                 await self.threads.wait_ended()
         finally:
+            reach(Failpoint.CALL_ENDED)
             self._ended(self, self._closing)
+            reach(Failpoint.CALL_POSTED)
 
     async def _ended_well(self, started: StartCall | ProbeCall, ctx: ToolContext) -> AnyInput:
         if isinstance(started, ProbeCall):
-            return CallProbed(started.call_id, started.attempt, await probe(self._tool, started.key))
-        return ToolReturned(started.call_id, started.attempt, await execute(self._tool, started.args, ctx))
+            reach(Failpoint.PROBE)
+            found = await probe(self._tool, started.key)
+            reach(Failpoint.PROBED)
+            return CallProbed(started.call_id, started.attempt, found)
+        reach(Failpoint.TOOL)
+        result = await execute(self._tool, started.args, ctx)
+        reach(Failpoint.TOOL_DONE)
+        return ToolReturned(started.call_id, started.attempt, result)
 
     def _raised(self, error: BaseException) -> None:
         """Take note of what the tool raised; a `ToolError` that came out of its nursery is its own `Err` too."""

@@ -12,6 +12,7 @@ import trio
 from agentrail.core.answers import Answer
 from agentrail.core.sent import StopSent
 from agentrail.core.supervising import Ward
+from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.mailbox import Letter
 from agentrail.runtime.reports import ChildView
@@ -99,6 +100,7 @@ class SessionBody:
         """Tell everybody who waits."""
         if self.session.reason is None:
             told = self.session.finish(error)
+            reach(Failpoint.LEFT)
             if not self.sleeps:
                 self.session.performer.started.settle(told)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 from agentrail.errors import AgentrailError, BadChoice, BadOptions, UnknownPlugin, WrongType
 from agentrail.hooks.plugin import AnyPlugin, Attachable
+from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.runtime.lazy import LazyModule
 from agentrail.runtime.slot import Slot
 from agentrail.values.content import Part
@@ -116,6 +117,7 @@ class SessionHandle:
             raise BadChoice.among("kill_tools", kill_tools, KILL_TOOLS)
         letter, slot = self._letter(commands.AbortSent(reason, kill_tools, clear_queue), command)
         self._session.abort_now(kill_tools, command, slot)
+        reach(Failpoint.STOPPED_AT_ONCE)
         self._session.mailbox.post_control(letter)
         commands.raised(await slot.wait())
 

@@ -9,6 +9,7 @@ import trio
 from agentrail.core.answers import Answer
 from agentrail.core.inputs import AnyInput
 from agentrail.errors import MailboxFull
+from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.runtime.gate import Gate
 from agentrail.runtime.slot import Slot
 
@@ -45,7 +46,9 @@ class Letter:
     def settle(self, answer: Answer) -> None:
         """Tell everybody who waits."""
         for slot in self.slots:
+            reach(Failpoint.ANSWER)
             slot.settle(answer)
+            reach(Failpoint.ANSWERED)
 
 
 class Mailbox:
@@ -183,6 +186,7 @@ class Mailbox:
             letter = self._take()
             if letter is not None:
                 self.touched = trio.current_time()
+                reach(Failpoint.MESSAGE_TAKEN)
                 return letter
             if self._user and not self._suspended:
                 self._ask_gate()

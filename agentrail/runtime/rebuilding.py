@@ -13,6 +13,7 @@ from agentrail.core.step import step
 from agentrail.errors import AgentrailError, PluginMismatch, ReplayDiffers
 from agentrail.hooks.judge import Recorded
 from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, state_type
+from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Journal
 from agentrail.values.json import Json, canonical
 
@@ -23,6 +24,7 @@ PAGE = 100
 async def rebuilt(journal: Journal, session_id: str) -> tuple[State, int]:
     """Return a session as its records tell, and the number of the last of them."""
     snapshot = await journal.snapshot(session_id)
+    reach(Failpoint.SNAPSHOT_READ)
     state, number = (None, 0) if snapshot is None else (snapshot.state, snapshot.number)
     while records := await journal.read(session_id, number, PAGE):
         for record in records:
@@ -32,6 +34,7 @@ async def rebuilt(journal: Journal, session_id: str) -> tuple[State, int]:
                 raise ReplayDiffers(session_id, number, "its beginning, which is not there")
             state = redo(state, record.arrival, record.rulings, record.events, record.began, number)
         await trio.lowlevel.checkpoint()
+        reach(Failpoint.RECORDS_REDONE)
     if state is None:
         raise ReplayDiffers(session_id, number, "its beginning: there are no records")
     return state, number

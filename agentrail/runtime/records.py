@@ -10,6 +10,7 @@ from agentrail.core.inputs import Arrival
 from agentrail.core.state import State
 from agentrail.core.step import Step
 from agentrail.errors import Fenced, JournalFull
+from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Claim, Record, Snapshot
 from agentrail.runtime.parts import House
 from agentrail.runtime.slot import Slot
@@ -70,7 +71,9 @@ class Records:
         self.unwritten = (*self.unwritten, record)
         while not outcome.state.opening:
             try:
+                reach(Failpoint.APPEND)
                 self.head = await self._house.journal.append(self._claim, self.head, self.unwritten)
+                reach(Failpoint.APPENDED)
             except JournalFull as full:
                 self._wait_for_space(full)
                 await self._pause()
@@ -93,11 +96,13 @@ class Records:
         """Keep the state behind a record, so that coming back is quick; it is no loss if that fails."""
         with suppress(JournalFull, Fenced):
             await self._house.journal.keep(self._claim, Snapshot(self._claim.session_id, number, state))
+            reach(Failpoint.SNAPSHOT_KEPT)
 
     def _wait_for_space(self, full: JournalFull) -> None:
         if self.stuck is None:
             log.error("session %s: %s", self._claim.session_id, full)
         self.stuck = full
+        reach(Failpoint.NO_ROOM)
 
     async def _pause(self) -> None:
         slot: Slot[None] = Slot()

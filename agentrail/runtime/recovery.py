@@ -5,6 +5,7 @@ from __future__ import annotations
 from agentrail.core.inputs import SessionReturned
 from agentrail.core.state import Phase, State
 from agentrail.errors import BadRecord, Fenced, SessionCrashed, SessionNotAlive, UnknownSession
+from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Journal
 from agentrail.runtime.parts import House
 from agentrail.runtime.rebuilding import rebuilt
@@ -15,8 +16,11 @@ from agentrail.runtime.sleeping import Equip
 async def brought_back(house: House, session_id: str, owner: str, equip: Equip) -> tuple[Session, SessionReturned]:
     """Return a stored session, ready to be run, and what it is to hear first; nothing is written."""
     opening = await opening_of(house.journal, session_id)
+    reach(Failpoint.OPENING_READ)
     claim = await house.journal.claim(session_id, owner)
+    reach(Failpoint.CLAIMED)
     state, number = await rebuilt(house.journal, session_id)
+    reach(Failpoint.REBUILT)
     if number != claim.head:
         raise Fenced(session_id, claim.epoch)
     if state.phase is Phase.ENDED:
@@ -24,6 +28,7 @@ async def brought_back(house: House, session_id: str, owner: str, equip: Equip) 
     if state.crashed is not None:
         raise SessionCrashed(session_id, state.crashed)
     state, outfit, returned = equip(state, opening, number)
+    reach(Failpoint.CODE_FOUND)
     return Session(state, claim, house, outfit, equip, returned=True), returned
 
 

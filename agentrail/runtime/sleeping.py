@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 from agentrail.core.inputs import SessionReturned
 from agentrail.core.state import NO_TOOLS, State
+from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.runtime.parts import Outfit
 from agentrail.runtime.rebuilding import revived
 from agentrail.values.messages import EMPTY_HISTORY
@@ -36,6 +37,7 @@ class Sleep:
     def begin(self, state: State, outfit: Outfit) -> tuple[State, Outfit | None]:
         """Return what stays: enough of *state* for `status`, and no code but what was attached while it lived."""
         self.is_deep = True
+        reach(Failpoint.ASLEEP)
         self._own = outfit if outfit.revision else None
         return husk(state), self._own
 
@@ -46,6 +48,7 @@ class Sleep:
         else:
             state, outfit = _with_plugins_of(self._own, state), self._own
         self.is_deep, self._own = False, None
+        reach(Failpoint.AWAKE)
         return state, outfit
 
 

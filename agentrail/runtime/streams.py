@@ -17,6 +17,7 @@ from agentrail.errors import (
     QuotaSpent,
     TransientModelError,
 )
+from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.model import Model, TimesBeginning
 from agentrail.runtime.border import contained, described, fit_response, mended
 from agentrail.runtime.clock import Clock
@@ -116,6 +117,7 @@ class Stream:
         """End it at once: nothing more is heard of it."""
         self.closed = True
         self.scope.cancel()
+        reach(Failpoint.REQUEST_CUT)
 
     def heard(self) -> Partial:
         """Return what subscribers have heard so far; what they have not was used all the same."""
@@ -179,6 +181,7 @@ class Stream:
         self._held_back.append(event)
         if not self._began:
             self._began = True
+            reach(Failpoint.FIRST_CHUNK)
             self._post(StreamBegan(self.request.request_id))
 
     def open(self) -> None:
@@ -191,14 +194,17 @@ class Stream:
         held_back, self._held_back = self._held_back, []
         for event in held_back:
             self._whisper(event, at)
+        reach(Failpoint.STREAM_OPENED)
 
     def sent(self) -> None:
         """Take note that the request goes out: what it waited for before is no stall."""
         self.waiting = self._timed
         self.last = self._clock.now()
+        reach(Failpoint.REQUEST_SENT)
 
     async def run(self, model: Model, session_id: str, limits: Limits) -> None:
         """Make the request; post that it began, and exactly one end."""
+        reach(Failpoint.REQUEST_SPAWNED)
         request_id = self.request.request_id
         closing: AnyInput | None = None
         failure = Failure(FailureKind.TRANSIENT, "Cancelled", "the request was cancelled")
@@ -221,6 +227,7 @@ class Stream:
                 closing = StreamEnded(request_id, response.but(usage=self._price(response.usage)))
         finally:
             self.ended = True
+            reach(Failpoint.RESPONSE)
             self._post(StreamCut(request_id, self.partial(), failure) if closing is None else closing)
 
     def stalled(self, now: float) -> StreamStalled:

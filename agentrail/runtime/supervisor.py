@@ -22,6 +22,7 @@ from agentrail.errors import (
     SessionStored,
     UnknownSession,
 )
+from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Claim, StoredSession
 from agentrail.runtime.children import Child, SessionBody
 from agentrail.runtime.family import Family
@@ -80,6 +81,7 @@ class Sessions:
         handle, child = self._adopted(node, session, restart)
         try:
             error = await session.performer.started.wait()
+            reach(Failpoint.STARTED)
             if error is None:
                 await session.open_sources()
         except trio.Cancelled:
@@ -107,6 +109,7 @@ class Sessions:
         handle, child = self._adopted(node, session, restart)
         try:
             answer = await slot.wait()
+            reach(Failpoint.RETURNED)
             if not isinstance(answer, Refused):
                 await session.open_sources()
                 return handle
@@ -199,6 +202,7 @@ class Sessions:
         if claim.head:
             raise SessionStored(session_id)
         node.check(session_id)
+        reach(Failpoint.NEW_CLAIMED)
         return claim
 
     # The end

@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 import trio
 
+from agentrail.ports.failpoints import Failpoint, reach
+
 Key = tuple[str, str]
 
 SLACK = 64
@@ -43,10 +45,12 @@ class Timers:
         if at < self._until and self._parked and self._task is not None:
             self._parked = False
             trio.lowlevel.reschedule(self._task)
+        reach(Failpoint.TIMER_SET)
 
     def clear(self, key: Key) -> None:
         """Forget a timer, if it is set."""
         self._live.pop(key, None)
+        reach(Failpoint.TIMER_CLEARED)
 
     def clear_all(self, owner: str) -> None:
         """Forget all timers whose key begins with *owner*."""
@@ -61,6 +65,7 @@ class Timers:
             while self._heap and self._heap[0][0] <= now:
                 timer = heapq.heappop(self._heap)
                 if self._is_live(timer):
+                    reach(Failpoint.TIMER_FIRED)
                     self._live.pop(timer[2])[1]()
             self._drop_dead()
             self._until = self._heap[0][0] if self._heap else math.inf

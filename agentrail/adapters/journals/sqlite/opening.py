@@ -14,6 +14,7 @@ from agentrail.adapters.journals.sqlite.ownership import Ownership
 from agentrail.adapters.journals.sqlite.places import make_file
 from agentrail.adapters.journals.sqlite.tables import SCHEMA, TABLES, is_ours, pragma
 from agentrail.errors import JournalError, JournalUnusable
+from agentrail.ports.failpoints import Failpoint, reach
 
 WAIT: Final = 2.0
 """Seconds to wait for another program's lock on the file."""
@@ -70,6 +71,7 @@ def open_for_writing(
         make_file(path)
         _check_size(path)
         connection = connect(str(path), timeout=WAIT, isolation_level=None)
+        reach(Failpoint.FILE_OPENED)
     except (OSError, *RAISED) as error:
         raise not_opened(error, path) from error
     try:
@@ -123,9 +125,11 @@ def _become_owner(connection: sqlite3.Connection, path: Path, ownership: Ownersh
             for statement in TABLES:
                 connection.execute(statement)
         ownership.take(over=take_over)
+        reach(Failpoint.FILE_LOCKED)
         connection.execute("UPDATE journal SET generation = generation + 1")
         row: tuple[int] = connection.execute("SELECT generation FROM journal").fetchone()
         connection.execute("COMMIT")
+        reach(Failpoint.FILE_OWNED)
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")

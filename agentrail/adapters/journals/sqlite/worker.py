@@ -18,6 +18,8 @@ from typing import Final, Generic, Protocol, TypeVar, cast
 
 import trio
 
+from agentrail.ports.failpoints import Failpoint, reach
+
 T = TypeVar("T")
 C = TypeVar("C")
 
@@ -156,6 +158,7 @@ class Worker(Generic[C]):
                 self._serve(jobs)
                 self._mood = Mood.PATIENT if len(jobs) > 1 else Mood.BUSY
                 self._answer(jobs)
+                reach(Failpoint.JOBS_ANSWERED)
                 self._servant.rest()
                 if len(jobs) > 1 and not self._bell.acquire(timeout=LONGEST_PATIENCE):
                     self._go_on()

@@ -16,6 +16,7 @@ from agentrail.adapters.journals.sqlite.reading import LOST, session_row
 from agentrail.adapters.journals.sqlite.tables import RecordRow, SessionRow, write_records, write_sessions
 from agentrail.adapters.journals.sqlite.worker import Job
 from agentrail.errors import AgentrailError, BadRecord, CommitUnknown, Fenced, JournalError
+from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Claim, Record, Snapshot, check_snapshot, last_seq, stored_session
 
 log = logging.getLogger("agentrail.journal")
@@ -105,6 +106,7 @@ class Writer:
         if self._lost is not None:
             raise self._lost
         self._db.execute("BEGIN IMMEDIATE")
+        reach(Failpoint.BEGUN)
         (self._found,) = self._db.execute("SELECT generation FROM journal").fetchone()
 
     def _do(self, job: Job[Writer, object]) -> None:
@@ -123,8 +125,10 @@ class Writer:
         write_sessions(self._db, tuple(changed.values()))
 
     def _commit(self, jobs: Sequence[Job[Writer, object]]) -> None:
+        reach(Failpoint.COMMIT)
         try:
             self._db.execute("COMMIT")
+            reach(Failpoint.COMMITTED)
         except sqlite3.Error as error:
             meant = in_commit(error)
             if isinstance(meant, CommitUnknown):
@@ -147,6 +151,7 @@ class Writer:
     def _checkpoint(self, mode: str) -> None:
         try:
             self._db.execute(f"PRAGMA wal_checkpoint({mode})")
+            reach(Failpoint.LOG_MOVED)
         except sqlite3.Error as error:
             lost = in_checkpoint(error)
             if lost is None:
@@ -167,6 +172,7 @@ class Writer:
         known = self._row(session_id)
         row = (known or SessionRow(session_id, 0, owner))._replace(owner=owner)
         self._change(row._replace(epoch=row.epoch + 1))
+        reach(Failpoint.EPOCH_RAISED)
         return Claim(session_id, row.epoch + 1, row.head)
 
     def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
@@ -207,6 +213,7 @@ class Writer:
             (row.id, number, found[0], packed.format, names, check, packed.body),
         )
         self._logged += len(packed.body) + PAGE
+        reach(Failpoint.SNAPSHOT_WRITTEN)
 
     def _claimed(self, claim: Claim) -> SessionRow:
         """Return the row of a session, if its claim holds; raise `Fenced` otherwise."""
@@ -241,6 +248,7 @@ class Writer:
         for name, content in packed.blobs.items():
             self._db.execute("INSERT OR IGNORE INTO blob VALUES (?, ?)", (name, content))
             self._logged += len(content)
+            reach(Failpoint.BLOB_WRITTEN)
         return " ".join(packed.blobs)
 
 

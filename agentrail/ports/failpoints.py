@@ -1,0 +1,91 @@
+"""The places where a crash is tried out, by name: nothing happens there unless a test watches them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from enum import Enum
+from typing import Final
+
+
+class Failpoint(Enum):
+    """A place behind which a process may never get."""
+
+    MESSAGE_TAKEN = "a message was taken from a mailbox"
+    APPEND = "a record is about to be given to the journal"
+    APPENDED = "a record is durable, and nobody has heard of it"
+    NO_ROOM = "the journal had no room for a record, which waits"
+    PUBLISH = "durable events are about to be published"
+    PUBLISHED = "durable events are out"
+    ANSWER = "a caller is about to get its answer"
+    ANSWERED = "a caller has its answer"
+    ANSWER_LOOKED_UP = "the answer to a command id was looked up in the journal"
+    STOPPED_AT_ONCE = "an abort has stopped what it stops, and nothing of it is written yet"
+
+    REQUEST_SPAWNED = "a request has its task"
+    REQUEST_SENT = "a request goes out"
+    FIRST_CHUNK = "the first chunk of a response is there"
+    STREAM_OPENED = "the chunks of a response are out"
+    RESPONSE = "the end of a response is about to be posted"
+    REQUEST_CUT = "a request was cut"
+
+    CALL_SPAWNED = "a call has its task"
+    TOOL = "a tool is about to run"
+    TOOL_DONE = "a tool has returned"
+    PROBE = "a tool is about to be asked what has become of a call"
+    PROBED = "a tool has said what has become of a call"
+    CALL_ENDED = "the end of a call is about to be posted"
+    CALL_POSTED = "the end of a call was posted"
+
+    TIMER_SET = "a timer was set"
+    TIMER_CLEARED = "a timer was cleared"
+    TIMER_FIRED = "a timer has come due"
+    ASK_SPAWNED = "a plugin's question has its task"
+    ASK_SETTLED = "the answer to a plugin's question is about to be posted"
+    COMPACTION = "a context is about to be made shorter"
+    COMPACTED = "a shorter context is there, and was not posted"
+
+    NEW_CLAIMED = "a new session was claimed, and has no record"
+    STARTED = "a new session has started, and its spawner was not told"
+    OPENING_READ = "what a stored session was spawned as was read"
+    CLAIMED = "a stored session was claimed"
+    SNAPSHOT_READ = "the snapshot of a session was looked for"
+    RECORDS_REDONE = "some records of a session were done again"
+    REBUILT = "a stored session has its state"
+    CODE_FOUND = "a stored session has its code"
+    RETURNED = "a stored session is back, and its caller was not told"
+    SNAPSHOT_KEPT = "a snapshot is durable"
+    ASLEEP = "a session has fallen asleep, and lets go of its memory"
+    AWAKE = "a session that slept has its state and its code again"
+    LEFT = "a session was let go of: as it is, or ended"
+
+    FILE_OPENED = "the file of a journal was opened"
+    FILE_LOCKED = "the lock of a journal was taken"
+    FILE_OWNED = "the right to write a journal is durable"
+    BEGUN = "a transaction was begun"
+    EPOCH_RAISED = "the epoch of a session was raised, and that is not committed"
+    BLOB_WRITTEN = "a large text was written, and not the record that names it"
+    SNAPSHOT_WRITTEN = "a snapshot was written, and not committed"
+    COMMIT = "a transaction is about to be committed"
+    COMMITTED = "a transaction was committed, and nobody was told"
+    JOBS_ANSWERED = "those who waited for a commit were told"
+    LOG_MOVED = "the log of a journal was moved into its file"
+
+
+_WATCHERS: Final[list[Callable[[Failpoint], None]]] = []
+
+
+def reach(point: Failpoint) -> None:
+    """Tell whoever watches that *point* is reached; it may end the process."""
+    for watcher in _WATCHERS:
+        watcher(point)
+
+
+@contextmanager
+def watching(watcher: Callable[[Failpoint], None]) -> Generator[None]:
+    """Have *watcher* called whenever a place is reached, in whatever thread that is."""
+    _WATCHERS.append(watcher)
+    try:
+        yield
+    finally:
+        _WATCHERS.remove(watcher)

@@ -1,0 +1,152 @@
+"""A process that dies at a named place: from there on, nothing that it does reaches the world any more.
+
+What outlives it are the journal, what tools have done, and what its caller was told. It has no way to write to any of
+them once it is dead, so that it does not matter how its remains are cleared away.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NoReturn
+
+import trio
+from attrs import define, field
+
+from agentrail import SessionHandle, SessionSpec, open_supervisor
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.app.supervisor import Supervisor
+from agentrail.errors import JournalFull
+from agentrail.ports.failpoints import Failpoint, watching
+from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.values.events.envelope import Cursor, Envelope
+
+SESSION = "s"
+
+
+@define
+class World:
+    """What outlives a process, and whether the one that lives now is dead."""
+
+    journal: Journal = field(factory=lambda: MemoryJournal(encode=True))
+    ran: list[str] = field(factory=list)
+    ended: set[str] = field(factory=set)
+    heard: list[Envelope] = field(factory=list)
+    told: dict[str, str] = field(factory=dict)
+    reached: Counter[Failpoint] = field(factory=Counter)
+    full: int = 0
+    failures: int = 0
+    dead: bool = False
+
+    async def alive(self) -> None:
+        """Return if the process lives; nothing ever returns to a dead one."""
+        if self.dead:
+            await die()
+
+
+async def die() -> NoReturn:
+    await trio.sleep_forever()
+    raise AssertionError
+
+
+class MortalJournal:
+    """The journal of the world, as a process that may be dead sees it."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    async def claim(self, session_id: str, owner: str) -> Claim:
+        await self._world.alive()
+        return await self._world.journal.claim(session_id, owner)
+
+    async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
+        await self._world.alive()
+        await trio.lowlevel.checkpoint()
+        await self._world.alive()
+        if self._world.full:
+            self._world.full -= 1
+            message = "no space"
+            raise JournalFull(message)
+        return await self._world.journal.append(claim, expected, records)
+
+    async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
+        await self._world.alive()
+        return await self._world.journal.read(session_id, after, limit)
+
+    async def place(self, session_id: str, seq: int) -> int:
+        await self._world.alive()
+        return await self._world.journal.place(session_id, seq)
+
+    async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
+        await self._world.alive()
+        return await self._world.journal.answer(session_id, command)
+
+    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
+        await self._world.alive()
+        return await self._world.journal.sessions(after, limit)
+
+    async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
+        await self._world.alive()
+        await self._world.journal.keep(claim, snapshot)
+
+    async def snapshot(self, session_id: str) -> Snapshot | None:
+        await self._world.alive()
+        return await self._world.journal.snapshot(session_id)
+
+    async def close(self) -> None:
+        """It is the world's."""
+
+
+Script = Callable[[World, SessionHandle], Awaitable[None]]
+"""What the caller does in each life, with the same ids of commands each time."""
+
+
+async def live(
+    world: World, spec: SessionSpec, script: Script, at: Failpoint | None = None, times: int = 1
+) -> SessionHandle | None:
+    """Live until the script is over, or until a place is reached so many *times*; return the session if it lives."""
+    died = trio.Event()
+    world.dead = False
+    world.reached.clear()
+
+    def watch(point: Failpoint) -> None:
+        if world.dead:
+            return
+        world.reached[point] += 1
+        if point is at and world.reached[point] == times:
+            world.dead = True
+            died.set()
+
+    session: SessionHandle | None = None
+    with watching(watch):
+        async with open_supervisor(journal=MortalJournal(world), seed=1) as supervisor, trio.open_nursery() as nursery:
+            nursery.start_soon(_bury, died, nursery.cancel_scope)
+            session = await _use(world, supervisor, spec, script)
+            nursery.cancel_scope.cancel()
+    return None if world.dead else session
+
+
+async def _bury(died: trio.Event, life: trio.CancelScope) -> None:
+    await died.wait()
+    life.cancel()
+
+
+async def _use(world: World, supervisor: Supervisor, spec: SessionSpec, script: Script) -> SessionHandle:
+    session = await supervisor.open(SESSION, spec)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(_listen, world, session)
+        await script(world, session)
+        nursery.cancel_scope.cancel()
+    return session
+
+
+async def _listen(
+    world: World, session: SessionHandle, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    since = Cursor(world.heard[-1].seq if world.heard else 0)
+    async with session.subscribe(since=since) as events:
+        task_status.started()
+        async for envelope in events:
+            await world.alive()
+            if envelope.event.durable:
+                world.heard.append(envelope)

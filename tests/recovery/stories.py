@@ -1,0 +1,191 @@
+"""What a caller does while the process may die: small conversations, which together reach every failpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+import trio
+from attrs import frozen
+
+from agentrail import SessionHandle, SessionSpec
+from agentrail.errors import TransientModelError
+from agentrail.hooks.actions import Ask, Continue
+from agentrail.hooks.asks import CallService
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
+from agentrail.hooks.records import BeforePrompt
+from agentrail.ports.model import EmitChunk
+from agentrail.ports.tool import ToolContext
+from agentrail.testing import call
+from agentrail.values.content import Text
+from agentrail.values.json import Json, JsonObject
+from agentrail.values.messages import StopReason, UserMessage
+from agentrail.values.stream import ModelRequest, Response, TextChunk
+from agentrail.values.tools import EffectClass, NotStarted, Ok, Probed, ToolSpec, Unknown, ok
+from tests.recovery.mortal import World
+
+TAKES = 1.0
+"""Seconds that the tool takes."""
+
+SLEEPY = 10.0
+"""Seconds without anything to do after which a session of the last story sleeps."""
+
+
+class Work:
+    """A tool that takes a moment; what it does in the middle of it cannot be taken back."""
+
+    def __init__(self, world: World, effect: EffectClass) -> None:
+        self.spec = ToolSpec("work", "works", effect=effect)
+        self._world = world
+
+    async def execute(self, args: JsonObject, ctx: ToolContext) -> Ok:
+        await self._world.alive()
+        self._world.ran.append(ctx.idempotency_key)
+        await trio.sleep(TAKES)
+        await self._world.alive()
+        self._world.ended.add(ctx.idempotency_key)
+        return ok("worked")
+
+    async def probe(self, key: str) -> Probed:
+        await trio.lowlevel.checkpoint()
+        if key not in self._world.ran:
+            return NotStarted()
+        return ok("found") if key in self._world.ended else Unknown()
+
+
+class Thinker:
+    """A model that calls the tool once for each prompt, and then says so."""
+
+    name = "thinker"
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        if self._world.failures and not self._world.dead:
+            self._world.failures -= 1
+            message = "busy"
+            raise TransientModelError(message)
+        for word in ("let ", "me ", "see"):
+            await trio.sleep(0.1)
+            emit(TextChunk(word))
+        last = request.messages[-1]
+        asked = isinstance(last, UserMessage) and last.text == "work"
+        return Response(
+            (Text("let me see"),),
+            (call("work"),) if asked else (),
+            StopReason.TOOL_CALLS if asked else StopReason.END,
+        )
+
+
+@frozen
+class Curious(Plugin[int]):
+    """Asks a service about each prompt, and counts the answers."""
+
+    def init(self, ctx: Context) -> int:
+        return 0
+
+    def before_prompt(self, hook: BeforePrompt, state: int, ctx: Context) -> Continue[int] | Ask[int]:
+        return Ask(CallService("know")) if hook.answer is None else Continue(state + 1)
+
+
+async def know(_: Json) -> Json:
+    await trio.sleep(0.1)
+    return "known"
+
+
+async def prompted(world: World, session: SessionHandle) -> None:
+    """Say something."""
+    accepted = await session.prompt("work", command="prompt")
+    await world.alive()
+    world.told["prompt"] = accepted.ref
+
+
+async def rested(session: SessionHandle) -> None:
+    """Wait until nothing is under way."""
+    while session.inspect().at_work or session.inspect().turn is not None:  # noqa: ASYNC110 - nobody sets an event
+        await trio.sleep(0.05)
+
+
+async def talk(world: World, session: SessionHandle) -> None:
+    """Say something, and hear the answer."""
+    await prompted(world, session)
+    await rested(session)
+
+
+async def abort_work(world: World, session: SessionHandle) -> None:
+    """Stop it while the tool runs."""
+    await prompted(world, session)
+    while not world.ran and session.inspect().turn is not None:  # noqa: ASYNC110 - nobody sets an event
+        await trio.sleep(0.05)
+    await aborted(world, session)
+
+
+async def abort_words(world: World, session: SessionHandle) -> None:
+    """Stop it while it talks."""
+    await prompted(world, session)
+    await trio.sleep(0.15)
+    await aborted(world, session)
+
+
+async def aborted(world: World, session: SessionHandle) -> None:
+    await session.abort("enough", command="abort")
+    await world.alive()
+    world.told["abort"] = "done"
+    await rested(session)
+
+
+async def compact(world: World, session: SessionHandle) -> None:
+    """Talk, and then make the context shorter."""
+    await talk(world, session)
+    await session.compact(command="compact")
+    await world.alive()
+    world.told["compact"] = "done"
+    await rested(session)
+
+
+async def sleep(world: World, session: SessionHandle) -> None:
+    """Talk, be quiet until the session sleeps, and wake it."""
+    await talk(world, session)
+    await trio.sleep(3 * SLEEPY)
+    accepted = await session.prompt("more", command="more")
+    await world.alive()
+    world.told["more"] = accepted.ref
+    await rested(session)
+
+
+@frozen
+class Story:
+    """What is there, what the caller does, and whether the process has died once before."""
+
+    script: Callable[[World, SessionHandle], Awaitable[None]] = talk
+    failures: int = 0
+    full: int = 0
+    curious: bool = False
+    sleepy: bool = False
+    comes_back: bool = False
+
+    def begin(self) -> World:
+        return World(failures=self.failures, full=self.full)
+
+    def spec(self, world: World, effect: EffectClass) -> SessionSpec:
+        return SessionSpec(
+            model=Thinker(world),
+            tools=[Work(world, effect)],
+            plugins=[Curious()] if self.curious else [],
+            services={"know": know},
+            hibernate_after=SLEEPY if self.sleepy else None,
+        )
+
+
+STORIES: Mapping[str, Story] = {
+    "talk": Story(),
+    "retry": Story(failures=1),
+    "full": Story(full=1),
+    "ask": Story(curious=True),
+    "compact": Story(compact),
+    "abort work": Story(abort_work),
+    "abort words": Story(abort_words),
+    "come back": Story(comes_back=True),
+    "sleep": Story(sleep, sleepy=True),
+}

@@ -1,0 +1,177 @@
+"""At each failpoint the process dies; then it comes back, its caller says everything again, and the table is right.
+
+`AGENTRAIL_PROFILE=campaign` dies there each time that a story comes by, with each effect class.
+"""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import pytest
+import trio
+import trio.testing
+
+from agentrail import SessionHandle
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.core.answers import Accepted
+from agentrail.ports.failpoints import Failpoint
+from agentrail.testing.journals import prompted
+from agentrail.testing.simulator.virtual import Watch, run
+from agentrail.values.messages import ToolMessage, UserMessage, why_unfit
+from agentrail.values.tools import EffectClass
+from tests.recovery.expected import STORED, TOLD, Stored, Told
+from tests.recovery.mortal import SESSION, World, live
+from tests.recovery.stories import STORIES
+from tests.recovery.writer import LONG, REACHED
+from tests.runtime.world import check_records
+
+T = TypeVar("T")
+
+CAMPAIGN = os.environ.get("AGENTRAIL_PROFILE") == "campaign"
+STRIDE = 1 if CAMPAIGN else 9
+"""Of the places that are not in the table, one in so many is tried."""
+
+EFFECTS = tuple(EffectClass)
+
+FATES = ("may have taken effect", "unknown"), ("worked", "worked"), ("found", "found"), ("stopped", "stopped")
+"""What is in the result of a call, and what that means."""
+
+
+class Place(NamedTuple):
+    """Where a process dies."""
+
+    story: str
+    effect: EffectClass
+    point: Failpoint
+    times: int
+
+
+def in_virtual_time(doing: Callable[[], Awaitable[T]]) -> T:
+    """Run *doing* as the same seed always does."""
+    results: list[T] = []
+
+    async def bounded(_: trio.testing.MockClock) -> None:
+        with trio.fail_after(1000):
+            results.append(await doing())
+
+    run(0, Watch(), bounded)
+    return results[0]
+
+
+async def told(place: Place) -> str:
+    """Die at *place* and come back; return how often the tool ran, and what the model was told of it."""
+    story = STORIES[place.story]
+    world = story.begin()
+    if story.comes_back:
+        await live(world, story.spec(world, place.effect), story.script, Failpoint.CALL_SPAWNED)
+    await live(world, story.spec(world, place.effect), story.script, place.point, place.times)
+    assert world.reached[place.point] == place.times, "it was not reached"
+    session = await live(world, story.spec(world, place.effect), story.script)
+    assert session is not None
+    await check(world, session, place.effect)
+    results = " ".join(message.text for message in session.messages() if isinstance(message, ToolMessage))
+    fate = next((fate for found, fate in FATES if found in results), results or "-")
+    return f"{len(world.ran)} {fate}"
+
+
+async def check(world: World, session: SessionHandle, effect: EffectClass) -> None:
+    """Hold what the caller knows, and what the tool has done, against the journal."""
+    records = await world.journal.read(SESSION, 0, 1_000)
+    stored = [envelope for record in records for envelope in record.events]
+    assert [envelope.seq for envelope in stored] == list(range(1, len(stored) + 1))
+    assert world.heard == stored[: len(world.heard)]
+    commands = [record.command for record in records if record.command is not None]
+    answers = {record.command: record.answer for record in records}
+    assert sorted(commands) == sorted(set(commands))
+    for command, ref in world.told.items():
+        answer = answers[command]
+        assert not isinstance(answer, Accepted) or answer.ref == ref
+    said = [message.text for message in session.messages() if isinstance(message, UserMessage)]
+    assert said.count("work") == 1
+    assert why_unfit(session.messages()) is None
+    assert len(set(world.ran)) <= 1
+    assert len(world.ran) <= (1 if effect in (EffectClass.UNSAFE, EffectClass.CHECKABLE) else 2)
+    assert not session.inspect().at_work
+    await check_records(world.journal, session)
+
+
+@pytest.mark.parametrize("effect", EFFECTS, ids=lambda effect: effect.value)
+@pytest.mark.parametrize("row", TOLD, ids=lambda row: f"{row.point.name}-{row.story}-{row.times}")
+def test_a_crash_leaves_what_the_table_says(row: Told, effect: EffectClass) -> None:
+    wanted = {EffectClass.CHECKABLE: row.checkable, EffectClass.UNSAFE: row.unsafe}.get(effect, row.repeatable)
+    if wanted is not None:
+        assert in_virtual_time(partial(told, Place(row.story, effect, row.point, row.times))) == wanted
+
+
+async def reached(name: str, effect: EffectClass) -> Counter[Failpoint]:
+    """Return how often a story comes by each place."""
+    story = STORIES[name]
+    world = story.begin()
+    if story.comes_back:
+        await live(world, story.spec(world, effect), story.script, Failpoint.CALL_SPAWNED)
+    await live(world, story.spec(world, effect), story.script)
+    return world.reached
+
+
+def places() -> Iterator[Place]:
+    """Every place that each story comes by."""
+    for name, effect in product(STORIES, EFFECTS):
+        for point, count in in_virtual_time(partial(reached, name, effect)).items():
+            yield from (Place(name, effect, point, times) for times in range(1, count + 1))
+
+
+def test_a_crash_loses_nothing_and_repeats_nothing_wherever_a_story_is() -> None:
+    for place in list(places())[::STRIDE]:
+        try:
+            in_virtual_time(partial(told, place))
+        except Exception as error:
+            error.add_note(f"at {place}")
+            raise
+
+
+# The thread that writes
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, int]]:
+    """Let a process end at each place of the table; return where, and how it ended."""
+    folder = tmp_path_factory.mktemp("ended")
+    wanted = [f"{row.point.name}:{row.times}" for row in STORED]
+    command = [sys.executable, "-m", "tests.recovery.writer", str(folder), *wanted]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 - our own program
+    statuses = dict(line.split() for line in said.splitlines())
+    return folder, {place: int(status) for place, status in statuses.items()}
+
+
+@pytest.mark.parametrize("row", STORED, ids=lambda row: f"{row.point.name}-{row.times}")
+async def test_a_crash_of_what_writes_leaves_what_the_table_says(
+    row: Stored, ended: tuple[Path, dict[str, int]]
+) -> None:
+    place = f"{row.point.name}:{row.times}"
+    assert ended[1][place] == REACHED, "it was not reached"
+    folder = ended[0] / place
+    journal = SqliteJournal(folder / "agentrail.db")
+    records = await journal.read("s")
+    snapshot = await journal.snapshot("s")
+    claim = await journal.claim("s", "test")
+    assert await journal.append(claim, len(records), (prompted("s", len(records) + 1),)) == len(records) + 1
+    await journal.close()
+    assert (claim.epoch - 1, len(records), snapshot is not None) == row[2:]
+    assert records == (prompted("s", 1), prompted("s", 2, LONG), prompted("s", 3))[: len(records)]
+    done = (folder / "done").read_text().split("\n")[:-1] if (folder / "done").exists() else []
+    acknowledged = sum(what.startswith("record") for what in done)
+    assert acknowledged <= len(records)
+    assert ("snapshot" in done) <= row.snapshot
+    assert ("claim" in done) <= bool(row.epoch)
+
+
+def test_each_failpoint_is_in_a_table() -> None:
+    named = {row.point for row in TOLD} | {row.point for row in STORED}
+    assert named == set(Failpoint)
+    assert len(Failpoint) >= 40

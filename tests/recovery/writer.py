@@ -1,0 +1,80 @@
+"""A journal whose process ends at a failpoint: `python -m tests.recovery.writer FOLDER POINT:TIMES …`.
+
+For each place a process of its own is forked that does what `written` says with a journal in a folder of that name, and
+notes there what it was told is done. How it ended is told on standard output.
+"""
+
+import os
+import sys
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+import trio
+
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.core.state import Setup, State
+from agentrail.ports.failpoints import Failpoint, watching
+from agentrail.ports.journal import Journal, Snapshot
+from agentrail.testing.journals import prompted
+
+REACHED = 77
+"""How a process ends at its place."""
+
+LONG = "x" * 100_000
+"""A text that is kept apart from its record."""
+
+
+async def written(journal: Journal, done: Path) -> None:
+    """Claim a session, write three records and a snapshot of it, and close the journal; note each in a file."""
+    opened = os.open(done, os.O_CREAT | os.O_WRONLY)
+
+    def note(what: str) -> None:
+        os.write(opened, f"{what}\n".encode())
+
+    claim = await journal.claim("s", "test")
+    note("claim")
+    await journal.append(claim, 0, (prompted("s", 1),))
+    note("record 1")
+    await journal.append(claim, 1, (prompted("s", 2, LONG),))
+    note("record 2")
+    await journal.keep(claim, Snapshot("s", 2, State("s", Setup(), "demo")))
+    note("snapshot")
+    await journal.append(claim, 2, (prompted("s", 3),))
+    note("record 3")
+    await journal.close()
+    note("close")
+    os.close(opened)
+
+
+def end_at(wanted: Failpoint, times: int) -> None:
+    """Do it all, and end at once when *wanted* is reached for the so-manieth time."""
+    folder = Path(f"{wanted.name}:{times}")
+    folder.mkdir()
+    reached: Counter[Failpoint] = Counter()
+
+    def watch(point: Failpoint) -> None:
+        reached[point] += 1
+        if point is wanted and reached[point] == times:
+            os._exit(REACHED)
+
+    with watching(watch):
+        trio.run(partial(written, SqliteJournal(folder / "agentrail.db"), folder / "done"))
+
+
+def main() -> None:
+    os.chdir(sys.argv[1])
+    trio.run(partial(written, MemoryJournal(encode=True), Path("warm")))
+    for place in sys.argv[2:]:
+        child = os.fork()
+        if not child:
+            name, _, times = place.partition(":")
+            end_at(Failpoint[name], int(times))
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        sys.stdout.write(f"{place} {os.waitstatus_to_exitcode(status)}\n")
+
+
+if __name__ == "__main__":
+    main()
