@@ -6,6 +6,7 @@ import trio
 from agentrail import SessionSpec, open_supervisor
 from agentrail.errors import SessionAsleep
 from agentrail.plugins import HumanApproval
+from agentrail.ports.journal import Claim, Snapshot
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say, stall
@@ -16,7 +17,7 @@ from agentrail.values.tools import Ok, ok
 from tests.runtime.journals import TestJournal
 from tests.runtime.test_resuming import Turns
 from tests.runtime.tools import fake, slow
-from tests.runtime.world import World, until
+from tests.runtime.world import World, open_world, until
 
 
 def sleeps(session: SessionHandle) -> bool:
@@ -36,6 +37,25 @@ async def test_an_idle_session_sleeps_and_the_next_message_wakes_it(world: World
     assert (await session.ask("and?")).text == "two"
     assert [message.text for message in session.messages()] == ["hi", "one", "and?", "two"]
     assert session.inspect().plugin_states == (2,)
+
+
+class SlowToKeep(TestJournal):
+    """A journal that takes a second to keep a snapshot."""
+
+    async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
+        await trio.sleep(1)
+        await super().keep(claim, snapshot)
+
+
+async def test_a_message_that_comes_while_it_falls_asleep_wakes_it_again() -> None:
+    async with open_world(SlowToKeep()) as world:
+        session = await world.spawn(["one", "two"], "s", hibernate_after=10)
+        async with session.subscribe(types=[SessionHibernated]) as events:
+            await session.ask("hi")
+            async for _ in events:
+                break
+        with trio.fail_after(60):
+            assert (await session.ask("and?")).text == "two"
 
 
 async def test_it_is_told_to_those_who_listen_and_they_miss_nothing(world: World) -> None:
