@@ -3,10 +3,10 @@ from itertools import product
 import pytest
 
 from agentrail.core.effects import EFFECTS, WriteLog
-from agentrail.core.inputs import INPUTS, Arrival
+from agentrail.core.inputs import INPUTS, Arrival, SessionBranched
 from agentrail.core.state import Phase, Setup, State
 from agentrail.core.step import HANDLERS, step
-from agentrail.core.table import LATER, TABLE
+from agentrail.core.table import TABLE
 from agentrail.errors import IllegalInput
 from agentrail.hooks.judge import Recorded
 from property_tests.volume import volume
@@ -24,22 +24,16 @@ def test_an_illegal_rule_asks_for_nothing() -> None:
     assert all(not rule.may for row in TABLE.values() for rule in row.values() if not rule.to)
 
 
-def test_what_stands_on_a_later_issue_is_illegal_everywhere() -> None:
-    assert {TABLE[phase][kind].why for phase, kind in product(Phase, LATER)} == {"not before recovery"}
-    assert not any(TABLE[phase][kind].to for phase, kind in product(Phase, LATER))
-
-
 def test_an_input_has_a_handler_just_if_it_is_legal_somewhere() -> None:
     assert set(HANDLERS) == {kind for kind in INPUTS if any(TABLE[phase][kind].to for phase in Phase)}
 
 
-@pytest.mark.parametrize("phase", Phase)
+@pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.NEW])
 def test_an_illegal_input_is_refused_with_the_reason_of_its_row(phase: Phase) -> None:
     state = State("s", Setup(), "model", phase=phase)
-    for kind in LATER:
-        with pytest.raises(IllegalInput) as refused:
-            step(state, Arrival(kind(), 0), Recorded(()))
-        assert refused.value == IllegalInput(phase.value, kind.__name__, "not before recovery")
+    with pytest.raises(IllegalInput) as refused:
+        step(state, Arrival(SessionBranched("other", 1), 0), Recorded(()))
+    assert refused.value == IllegalInput(phase.value, "SessionBranched", "the session was opened before")
 
 
 def test_each_effect_is_promised_somewhere() -> None:

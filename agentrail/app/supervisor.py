@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeAlias, cast
@@ -12,6 +11,7 @@ import trio
 from agentrail.app.spec import SessionSpec
 from agentrail.errors import BadChoice, NoTrioRun, SessionExists, SessionStored, SpecMissing, UnknownChild, WrongType
 from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.ids import new_id
 from agentrail.runtime.lazy import LazyModule
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Supervisor:
         if not isinstance(cast("object", id), str | None):
             raise WrongType.of("id", id, ID_WANTED)
         _check_choice("restart", restart, RESTARTS[1:])
-        session_id = f"s-{secrets.token_hex(16)}" if id is None else id
+        session_id = new_id() if id is None else id
         state, outfit = wiring.outfitted(session_id, spec, self._sessions.house.model)
         return await self._sessions.start(self._node, state, outfit, _Code(self._sessions, self._specs, spec), restart)
 

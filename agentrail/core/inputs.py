@@ -11,7 +11,6 @@ from agentrail.core.sent import (
     ChangeToolsSent,
     CompactSent,
     DetachPluginSent,
-    ForkSent,
     PromptSent,
     RejectSent,
     RespondSent,
@@ -77,6 +76,18 @@ class SessionReturned(Value):
     """What else was there and is gone, in words."""
     pause: bool = False
     """Whether an open turn rests until somebody says how it goes on."""
+
+
+@value
+class SessionBranched(Value):
+    """The session begins with the past of another one."""
+
+    origin: str
+    """Which one."""
+    at: int
+    """Behind which of its records."""
+    left_behind: tuple[str, ...] = ()
+    """What it has done since that cannot be undone, in words."""
 
 
 @value
@@ -305,7 +316,7 @@ AnyInput: TypeAlias = (
     | CompactSent
     | WithdrawSent
     | StopSent
-    | ForkSent
+    | SessionBranched
     | SuspendSent
     | ResumeSent
     | TraceSent

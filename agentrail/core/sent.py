@@ -168,11 +168,6 @@ class StopSent(Value):
 
 
 @value
-class ForkSent(Value):
-    """`fork` was called."""
-
-
-@value
 class SuspendSent(Value):
     """`suspend` was called."""
 

@@ -37,6 +37,7 @@ from agentrail.core.inputs import (
     CrashedTooOften,
     ElsewhereUsed,
     HooksWereSlow,
+    SessionBranched,
     SessionOpened,
     SessionReturned,
     SessionWoke,
@@ -61,7 +62,6 @@ from agentrail.core.sent import (
     ChangeToolsSent,
     CompactSent,
     DetachPluginSent,
-    ForkSent,
     PromptSent,
     RejectSent,
     RespondSent,
@@ -82,7 +82,6 @@ STREAMING, EXECUTING, ENDED = Phase.STREAMING, Phase.EXECUTING_TOOLS, Phase.ENDE
 
 # Inputs that share rows
 
-LATER: Final = (ForkSent,)
 WATCHED: Final = (SuspendSent, ResumeSent, TraceSent)
 CRASHED: Final = (ActorRestarted, CrashedTooOften)
 SLEEP: Final = (SleepDue, SessionWoke)
@@ -127,7 +126,7 @@ def stays(phase: Phase, why: str, may: Kinds = ()) -> Rule:
 def anywhere(phase: Phase) -> Rows:
     """Return the rows that are alike in every phase in which a session lives."""
     return {
-        SessionOpened: OPENED,
+        **each((SessionOpened, SessionBranched), OPENED),
         **each(SETTINGS, stays(phase, "it applies at once to what is to come; the request that is out stays as it is")),
         **each(PLUGIN_CHANGES, stays(phase, "the row of plugins changes when no turn is open; the last write wins")),
         WithdrawSent: stays(phase, "a queued prompt is taken back, if it is still queued"),
@@ -157,6 +156,7 @@ _NEW: Rows = {
         may=(ReportStart, CloseSession, CarryOut, SetTimer),
         why="plugins get their first states; one may refuse, or ask for something first",
     ),
+    SessionBranched: goes(IDLE, may=(ReportStart, SetTimer), why="it rests; what was held is held again"),
     **each((*COMMANDS, *CRASHED, *RESULTS, SessionReturned), illegal("the session has not been opened")),
     **each(SLEEP, illegal("the session has not been opened")),
 }
@@ -362,7 +362,7 @@ _EXECUTING: Rows = {
 }
 
 _ENDED: Rows = {
-    SessionOpened: OPENED,
+    **each((SessionOpened, SessionBranched), OPENED),
     **each((*COMMANDS, *CRASHED, SessionReturned, SessionWoke), illegal("the session has ended")),
     SleepDue: stays(ENDED, LATE),
     **each(RESULTS, stays(ENDED, LATE)),
@@ -370,7 +370,7 @@ _ENDED: Rows = {
 
 TABLE: Final[Mapping[Phase, Mapping[type[Value], Rule]]] = MappingProxyType(
     {
-        phase: MappingProxyType({**rows, **each(LATER, illegal("not before recovery"))})
+        phase: MappingProxyType({**rows})
         for phase, rows in (
             (NEW, _NEW),
             (IDLE, _IDLE),

@@ -74,7 +74,14 @@ from agentrail.errors.refused import (
     TurnAborted,
     WebRefused,
 )
-from agentrail.errors.stored import PluginMismatch, SessionAsleep, SessionParked, SessionStored, SpecMissing
+from agentrail.errors.stored import (
+    PluginMismatch,
+    SessionAsleep,
+    SessionParked,
+    SessionStored,
+    SpecMissing,
+    UnknownRecord,
+)
 from agentrail.errors.usage import (
     BadArguments,
     BadChoice,
@@ -216,6 +223,7 @@ __all__ = [
     "UnknownModel",
     "UnknownPlugin",
     "UnknownPrompt",
+    "UnknownRecord",
     "UnknownSession",
     "UnknownTask",
     "UnknownTool",

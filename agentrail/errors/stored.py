@@ -36,6 +36,15 @@ class SessionParked(UsageError):
         super().__init__(session)
 
 
+class UnknownRecord(UsageError):
+    """A session was asked for as it was at a time that it never had."""
+
+    wording = "session `{0}` has no record {1}; `supervisor.stored()` tells how many it has, and they begin with 1"
+
+    def __init__(self, session: str, number: int) -> None:
+        super().__init__(session, number)
+
+
 class SpecMissing(UsageError):
     """A session is to come back, and nobody says from which code."""
 

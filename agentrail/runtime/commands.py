@@ -36,6 +36,7 @@ from agentrail.runtime.border import kept_parts as kept_parts
 from agentrail.runtime.border import kept_text
 from agentrail.runtime.bus import CAPACITY, POLICIES, Bus, Subscription
 from agentrail.runtime.digests import digest_of
+from agentrail.runtime.ids import new_id as new_id
 from agentrail.runtime.mailbox import Letter
 from agentrail.runtime.parts import Subagents
 from agentrail.runtime.slot import Slot

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias, cast
 
 from agentrail.errors import AgentrailError, BadChoice, BadOptions, UnknownPlugin, WrongType
 from agentrail.hooks.plugin import AnyPlugin, Attachable
@@ -299,6 +299,11 @@ class SessionHandle:
     async def suspend(self) -> None:
         """Let everything but abort and stop wait, timers included, until `resume`: what runs goes on meanwhile."""
         await self._control(commands.SuspendSent(), self._session.mailbox.suspend)
+
+    async def fork(self, at: int | None = None, id: str | None = None) -> SessionHandle:  # noqa: A002 - see `spawn`
+        """Start a session with the past of this one, up to its record *at* or to now; nothing that runs here runs there."""
+        forked = await self._session.house.fork(self.id, at, commands.new_id() if id is None else id)
+        return cast("SessionHandle", forked)
 
     async def wake(self) -> None:
         """Bring the session up if it sleeps; any message does so too."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Protocol
 
@@ -12,6 +12,7 @@ import trio
 from agentrail.core.inputs import SubagentReported
 from agentrail.core.sent import ChangeToolsSent
 from agentrail.core.state import State
+from agentrail.errors import SupervisorClosed
 from agentrail.hooks.live import Live, Validator
 from agentrail.ports.agents import Agents, Task
 from agentrail.ports.journal import Journal
@@ -36,6 +37,12 @@ from agentrail.values.tools import Ok
 from agentrail.values.usage import Usage
 
 
+async def _no_fork(origin: str, _at: int | None, _session_id: str) -> object:
+    """Stand in until there is somebody who starts sessions."""
+    await trio.lowlevel.checkpoint()
+    raise SupervisorClosed(origin)
+
+
 class House:
     """What all sessions of a supervisor share."""
 
@@ -43,6 +50,7 @@ class House:
         "calls",
         "clock",
         "compactor",
+        "fork",
         "gate",
         "journal",
         "limits",
@@ -71,6 +79,7 @@ class House:
         self.compactor = compactor
         self.gate = gate
         self.random = random_
+        self.fork: Callable[[str, int | None, str], Awaitable[object]] = _no_fork
         self.calls = Calls()
         self.clock = Clock()
         self.threads = Threads()

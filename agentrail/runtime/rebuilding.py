@@ -21,12 +21,14 @@ PAGE = 100
 """Records that are done again at once, before others have their turn."""
 
 
-async def rebuilt(journal: Journal, session_id: str) -> tuple[State, int]:
-    """Return a session as its records tell, and the number of the last of them."""
+async def rebuilt(journal: Journal, session_id: str, upto: int | None = None) -> tuple[State, int]:
+    """Return a session as its records tell, all or those up to one, and the number of the last of them."""
     snapshot = await journal.snapshot(session_id)
     reach(Failpoint.SNAPSHOT_READ)
+    if snapshot is not None and upto is not None and snapshot.number > upto:
+        snapshot = None
     state, number = (None, 0) if snapshot is None else (snapshot.state, snapshot.number)
-    while records := await journal.read(session_id, number, PAGE):
+    while records := await journal.read(session_id, number, PAGE if upto is None else min(PAGE, upto - number)):
         for record in records:
             number = record.number
             state = record.opening if state is None else state

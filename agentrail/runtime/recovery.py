@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from agentrail.core.inputs import SessionReturned
+from typing import Final
+
+from agentrail.core.forking import branch
+from agentrail.core.inputs import SessionBranched, SessionReturned
 from agentrail.core.state import Phase, State
-from agentrail.errors import BadRecord, Fenced, SessionCrashed, SessionNotAlive, UnknownSession
+from agentrail.errors import BadRecord, Fenced, SessionCrashed, SessionNotAlive, UnknownRecord, UnknownSession
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Journal
 from agentrail.runtime.parts import House
-from agentrail.runtime.rebuilding import rebuilt
+from agentrail.runtime.rebuilding import PAGE, rebuilt
 from agentrail.runtime.session import Session
 from agentrail.runtime.sleeping import Equip
+from agentrail.values.events.tools import ToolExecutionStart
+from agentrail.values.json import canonical
+from agentrail.values.tools import EffectClass
+
+MOST_SHOWN: Final = 200
+"""Characters of the arguments of a call that are shown."""
 
 
 async def brought_back(house: House, session_id: str, owner: str, equip: Equip) -> tuple[Session, SessionReturned]:
@@ -41,3 +50,30 @@ async def opening_of(journal: Journal, session_id: str) -> State:
     if opening is None:
         raise BadRecord(session_id, first[0].number, "it does not say what the session was spawned as")
     return opening
+
+
+async def forked(journal: Journal, origin: str, at: int | None, session_id: str) -> tuple[State, SessionBranched]:
+    """Return what a fork of *origin* behind record *at*, or the last one, is spawned as, and what it is to hear."""
+    if at is not None and at < 1:
+        raise UnknownRecord(origin, at)
+    state, number = await rebuilt(journal, origin, at)
+    if at is not None and number != at:
+        raise UnknownRecord(origin, at)
+    left = await _left_behind(journal, origin, number, state)
+    return branch(state, session_id), SessionBranched(origin, number, left)
+
+
+async def _left_behind(journal: Journal, origin: str, after: int, state: State) -> tuple[str, ...]:
+    """Return the calls that *origin* has started since and that cannot be undone, in words."""
+    calls: dict[str, str] = {}
+    while records := await journal.read(origin, after, PAGE):
+        after = records[-1].number
+        for event in (envelope.event for record in records for envelope in record.events):
+            if isinstance(event, ToolExecutionStart) and not _only_reads(state, event.name):
+                calls[event.call_id] = f"{event.name} {canonical(event.args)[:MOST_SHOWN]}"
+    return tuple(calls.values())
+
+
+def _only_reads(state: State, tool: str) -> bool:
+    attached = state.tools.get(tool)
+    return attached is not None and attached.spec.effect is EffectClass.PURE

@@ -108,7 +108,7 @@ class Session:
         self.home = trio.lowlevel.current_trio_token()
         self.house = house
         self._outfit: Outfit | None = outfit
-        self.sleep = Sleep(equip)
+        self.sleep = Sleep(equip, outfit)
         self.mailbox = Mailbox(state.session_id, house.gate)
         self.records = Records(claim, house, None if returned else state)
         buffered = state.setup.options.event_buffer_size

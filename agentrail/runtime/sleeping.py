@@ -27,10 +27,11 @@ _NONE_PRICED: Final = frozenset[str]()
 class Sleep:
     """Whether a session sleeps, and how it wakes up."""
 
-    __slots__ = ("_equip", "_own", "is_deep")
+    __slots__ = ("_base", "_own", "equip", "is_deep")
 
-    def __init__(self, equip: Equip) -> None:
-        self._equip = equip
+    def __init__(self, equip: Equip, outfit: Outfit) -> None:
+        self.equip = equip
+        self._base = outfit.revision
         self._own: Outfit | None = None
         self.is_deep = False
 
@@ -38,13 +39,14 @@ class Sleep:
         """Return what stays: enough of *state* for `status`, and no code but what was attached while it lived."""
         self.is_deep = True
         reach(Failpoint.ASLEEP)
-        self._own = outfit if outfit.revision else None
+        self._own = None if outfit.revision == self._base else outfit
         return husk(state), self._own
 
     def end(self, state: State, records: int) -> tuple[State, Outfit]:
         """Return the session as the journal tells it, with its code."""
         if self._own is None:
-            state, outfit, _ = self._equip(state, state, records)
+            state, outfit, _ = self.equip(state, state, records)
+            self._base = outfit.revision
         else:
             state, outfit = _with_plugins_of(self._own, state), self._own
         self.is_deep, self._own = False, None

@@ -10,7 +10,7 @@ from typing import NoReturn
 import trio
 
 from agentrail.core.answers import Answer, Refused
-from agentrail.core.inputs import SessionOpened
+from agentrail.core.inputs import AnyInput, SessionOpened
 from agentrail.core.state import State
 from agentrail.core.supervising import Ward
 from agentrail.errors import (
@@ -27,18 +27,18 @@ from agentrail.ports.journal import Claim, StoredSession
 from agentrail.runtime.children import Child, SessionBody
 from agentrail.runtime.family import Family
 from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.ids import follows_grammar
 from agentrail.runtime.link import Link
 from agentrail.runtime.mailbox import Letter
 from agentrail.runtime.node import Node, Tree
 from agentrail.runtime.parts import Outfit
-from agentrail.runtime.recovery import brought_back, opening_of
+from agentrail.runtime.recovery import brought_back, forked, opening_of
 from agentrail.runtime.session import Session
 from agentrail.runtime.sleeping import Equip
 from agentrail.runtime.slot import Slot
 
 log = logging.getLogger("agentrail.supervisor")
 
-MAX_ID = 128
 OWNER = "supervisor"
 PAGE = 1000
 """Stored sessions that are looked at at once."""
@@ -55,6 +55,7 @@ class Sessions:
         self.tree: Tree = root.tree
         self.house = root.tree.house
         self._wrap = wrap
+        self.house.fork = self._fork
         self._starting: dict[str, trio.Event] = {}
 
     def handle(self, session_id: str) -> SessionHandle:
@@ -63,6 +64,12 @@ class Sessions:
         if child is None or not isinstance(child.body, SessionBody) or child.body.session.state.opening:
             raise UnknownSession(session_id)
         return child.body.handle
+
+    def _session(self, session_id: str) -> Session:
+        child = self.tree.sessions.get(session_id)
+        if child is None or not isinstance(child.body, SessionBody):
+            raise UnknownSession(session_id)
+        return child.body.session
 
     def handles(self) -> tuple[SessionHandle, ...]:
         """Return the handles of all sessions, in the order they were started."""
@@ -76,8 +83,23 @@ class Sessions:
         session_id = state.session_id
         with self._taking(node, session_id):
             session = Session(state, await self._claim(node, session_id), self.house, outfit, equip)
-        session.mailbox.post_control(Letter(SessionOpened()))
         session.ties.above = above
+        return await self._begun(node, session, SessionOpened(), restart)
+
+    async def _fork(self, origin: str, at: int | None, session_id: str) -> SessionHandle:
+        """Start a session with the past of *origin* up to a record, beside the oldest ones; that one stays as it is."""
+        equip = self._session(origin).sleep.equip
+        with self._taking(self.root, session_id):
+            state, branched = await forked(self.house.journal, origin, at, session_id)
+            state, outfit, returned = equip(state, state, branched.at)
+            tools = {name: attached for name, attached in state.tools.items() if name not in returned.gone}
+            claim = await self._claim(self.root, session_id)
+            session = Session(state.but(tools=tools), claim, self.house, outfit, equip)
+        return await self._begun(self.root, session, branched, "transient")
+
+    async def _begun(self, node: Node, session: Session, first: AnyInput, restart: str) -> SessionHandle:
+        """Let a session live under *node*; if it does not start, nothing of it is left, and the reason is raised."""
+        session.mailbox.post_control(Letter(first))
         handle, child = self._adopted(node, session, restart)
         try:
             error = await session.performer.started.wait()
@@ -126,7 +148,7 @@ class Sessions:
     def _taking(self, node: Node, session_id: str) -> Generator[None]:
         """Hold an id, so that nobody else starts a session under it meanwhile."""
         node.check_open(session_id)
-        if not _follows_grammar(session_id):
+        if not follows_grammar(session_id):
             raise BadId(session_id)
         if session_id in self._starting or session_id in self.tree.sessions:
             raise SessionExists(session_id)
@@ -231,11 +253,6 @@ class Sessions:
         stubborn = calls.names(left)
         if stubborn:
             log.warning("tools that ignore their cancellation are waited for: %s", ", ".join(stubborn))
-
-
-def _follows_grammar(session_id: str) -> bool:
-    bare = session_id.replace(".", "a").replace("_", "a").replace("-", "a")
-    return 0 < len(session_id) <= MAX_ID and session_id.isascii() and bare.isalnum() and session_id[0].isalnum()
 
 
 def _never(stored: State, _opening: State, _records: int) -> NoReturn:

@@ -23,7 +23,6 @@ CALLS: Final = (
     "detach_plugin",
     "compact",
     "withdraw",
-    "fork",
     "suspend",
     "resume",
     "trace",
@@ -32,6 +31,7 @@ CALLS: Final = (
 """The rows that reach the machine."""
 
 ON_THE_HANDLE: Final = {
+    "fork": "reads the records, and begins another session: tests/core, tests/runtime",
     "status": "reads the last committed state: tests/runtime",
     "messages": "reads the last committed state: tests/runtime",
     "inspect": "reads the last committed state: tests/runtime",
@@ -42,11 +42,8 @@ ON_THE_HANDLE: Final = {
 }
 """The rows that never reach the machine, and where they are tested."""
 
-OPENS: Final = frozenset({"SessionOpened"})
+OPENS: Final = frozenset({"SessionOpened", "SessionBranched"})
 """What only a new session takes, and all that it takes."""
-
-LATER: Final = frozenset({"ForkSent"})
-"""What no session takes before recovery."""
 
 CRASHES: Final = frozenset({"ActorRestarted", "CrashedTooOften"})
 """What a supervisor tells a session that lives."""

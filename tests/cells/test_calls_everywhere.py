@@ -17,6 +17,7 @@ from agentrail.core.inputs import (
     CrashedTooOften,
     ElsewhereUsed,
     HooksWereSlow,
+    SessionBranched,
     SessionOpened,
     SessionReturned,
     SessionWoke,
@@ -40,7 +41,6 @@ from agentrail.core.sent import (
     ChangeToolsSent,
     CompactSent,
     DetachPluginSent,
-    ForkSent,
     PromptSent,
     RejectSent,
     RespondSent,
@@ -80,7 +80,6 @@ from tests.cells.bench import LOOK, Bench, plug, ruled
 from tests.cells.registry import CALLS, cell, each_of
 from tests.cells.scenes import executing, idle, resting, running, streaming
 from tests.cells.tables import CRASHES, OPENS, RETURNS, STATES
-from tests.cells.tables import LATER as LATER_INPUTS
 
 IN: Final[dict[str, Callable[..., Bench]]] = {
     "idle": idle,
@@ -262,12 +261,12 @@ INPUT_EXAMPLES: Final[dict[str, AnyInput]] = {
         CompactSent(),
         WithdrawSent("p"),
         StopSent(),
-        ForkSent(),
         SuspendSent(),
         ResumeSent(),
         TraceSent(),
         ActorRestarted("KeyError: x"),
         CrashedTooOften("KeyError: x"),
+        SessionBranched("other", 1),
         SessionReturned(1, ()),
         SleepDue(),
         SessionWoke(),
@@ -296,10 +295,6 @@ def test_there_is_an_example_of_every_input() -> None:
     assert {type(given) for given in INPUT_EXAMPLES.values()} == set(INPUTS)
 
 
-LATER: Final[dict[str, AnyInput]] = {
-    "fork": ForkSent(),
-}
-
 WATCHED: Final[dict[str, AnyInput]] = {
     "suspend": SuspendSent(),
     "resume": ResumeSent(),
@@ -310,11 +305,6 @@ WATCHED: Final[dict[str, AnyInput]] = {
 def demand_illegal(bench: Bench, given: AnyInput) -> None:
     with pytest.raises(IllegalInput):
         bench.send(given)
-
-
-@each_of(CALLS, "call, state", [(call, state) for call in LATER for state in STATES])
-def test_what_stands_on_recovery_is_illegal_until_then(call: str, state: str) -> None:
-    demand_illegal(IN[state](), LATER[call])
 
 
 @each_of(CALLS, "call, state", [(call, state) for call in WATCHED for state in STATES])
@@ -358,7 +348,7 @@ def test_no_state_takes_what_has_no_meaning_there(state: str) -> None:
             legal = name in OPENS
         else:
             lives = state != "ended" or not (name.endswith("Sent") or name in CRASHES | RETURNS)
-            legal = lives and name not in OPENS | LATER_INPUTS
+            legal = lives and name not in OPENS
         bench = PHASES[state]()
         bench.seat(plug())
         if legal:
@@ -369,7 +359,7 @@ def test_no_state_takes_what_has_no_meaning_there(state: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in INPUT_EXAMPLES if not name.endswith("Sent")])
 def test_an_ended_session_ignores_every_result(name: str) -> None:
-    if name not in OPENS | LATER_INPUTS | CRASHES | RETURNS:
+    if name not in OPENS | CRASHES | RETURNS:
         _ended().send(INPUT_EXAMPLES[name]).expect_nothing()
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from agentrail.core.inputs import AnyInput, SessionReturned, StreamBegan, StreamEnded
+from agentrail.core.forking import branch
+from agentrail.core.inputs import AnyInput, SessionBranched, SessionReturned, StreamBegan, StreamEnded
 from agentrail.core.options import Options
 from agentrail.core.sent import PromptSent
 from agentrail.core.state import Phase, State
@@ -77,6 +78,18 @@ def results(state: State) -> list[str]:
 def back(world: World, *, pause: bool = False) -> SessionReturned:
     """Return what a session hears when its process has ended and it has come back, with the same code."""
     return SessionReturned(len(world.records), world.state.seats, pause=pause)
+
+
+def fork(origin: World, tally: Tally | None = None) -> World:
+    """Return a session that begins with the past of *origin*."""
+    world = World(origin.scene, session_id="fork", tally=tally)
+    world.judge = origin.judge
+    world.state = world.first = branch(origin.state, "fork")
+    world.ledger.call_ids |= origin.ledger.call_ids
+    world.ledger.effects |= origin.ledger.effects
+    world.ledger.outcomes += origin.ledger.outcomes
+    world.apply(SessionBranched("s", len(origin.records)))
+    return world
 
 
 def apply_all(world: World, *given: AnyInput) -> list[Step]:

@@ -6,7 +6,7 @@ import trio
 from agentrail.errors import BadSpec, ToolExists, TurnAborted, UnknownSession, UnknownTask
 from agentrail.plugins import HumanApproval
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.supervisor import MAX_ID
+from agentrail.runtime.ids import MAX_ID
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
 from agentrail.values.events import (

@@ -39,7 +39,9 @@ class SessionForked(Event):
     origin: str
     """The session it was forked from."""
     at: int
-    """Behind which of that session's inputs."""
+    """Behind which of that session's records."""
+    left_behind: tuple[str, ...] = ()
+    """What that one has done since and cannot be undone: calls that were started, by tool and arguments."""
 
 
 @value

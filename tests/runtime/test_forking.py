@@ -1,0 +1,111 @@
+"""Sessions that begin with the past of others, and what that leaves alone."""
+
+import pytest
+
+from agentrail import SessionSpec, open_supervisor
+from agentrail.errors import SessionExists, UnknownRecord
+from agentrail.plugins import HumanApproval
+from agentrail.ports.tool import ToolContext
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.testing.scripted import Element
+from agentrail.values.events.life import AgentEnd, SessionForked
+from agentrail.values.json import JsonObject
+from agentrail.values.tools import Ok, ok
+from tests.runtime.journals import TestJournal
+from tests.runtime.test_resuming import Turns
+from tests.runtime.tools import fake
+from tests.runtime.world import World, until
+
+
+async def test_a_fork_goes_its_own_way(world: World) -> None:
+    origin = await world.spawn(["one", "mine", "yours"], "s", plugins=[Turns()])
+    await origin.ask("hi")
+    fork = await origin.fork(id="t")
+    assert (await origin.ask("and?")).text == "mine"
+    assert (await fork.ask("or?")).text == "yours"
+    assert [message.text for message in fork.messages()] == ["hi", "one", "or?", "yours"]
+    assert fork.inspect().plugin_states == origin.inspect().plugin_states == (2,)
+    assert world.supervisor.session("t") is fork
+    async with fork.subscribe(since=0, types=[SessionForked]) as events:
+        first = await anext(aiter(events))
+    assert isinstance(first.event, SessionForked)
+    assert (first.session_id, first.event.origin) == ("t", "s")
+
+
+async def test_a_fork_of_an_earlier_time_lists_what_was_done_since(world: World) -> None:
+    async def send(_args: JsonObject, _ctx: ToolContext) -> Ok:  # noqa: ASYNC124
+        return ok("sent")
+
+    script: list[Element] = ["one", say(calls=[call("send", {"to": "ann"})]), "two", "other"]
+    origin = await world.spawn(script, "s", tools=[fake("send", send)])
+    await origin.ask("hi")
+    at = (await world.journal.sessions())[0].head
+    await origin.ask("send it")
+    fork = await origin.fork(at=at)
+    assert [message.text for message in fork.messages()] == ["hi", "one"]
+    (first,) = await world.journal.read(fork.id, 0, 1)
+    assert [envelope.event for envelope in first.events] == [SessionForked("s", at, ('send {"to":"ann"}',))]
+    assert (await fork.ask("rather not")).text == "other"
+
+
+@pytest.mark.parametrize("at", [0, -1, 1000])
+async def test_a_time_that_was_not_is_refused_and_nothing_is_left(world: World, at: int) -> None:
+    origin = await world.spawn(["one"], "s")
+    await origin.ask("hi")
+    with pytest.raises(UnknownRecord, match=f"no record {at}"):
+        await origin.fork(at=at, id="t")
+    assert [session.id for session in world.supervisor.sessions()] == ["s"]
+    assert (await origin.fork(id="t")).id == "t"
+    with pytest.raises(SessionExists):
+        await origin.fork(id="t")
+
+
+async def test_any_time_of_a_session_can_be_forked(world: World) -> None:
+    script: list[Element] = [say(calls=[call("look"), call("look", {"at": 1})]), "fine"]
+
+    async def look(_args: JsonObject, _ctx: ToolContext) -> Ok:  # noqa: ASYNC124
+        return ok("seen")
+
+    origin = await world.spawn([*script, *["more"] * 20], "s", tools=[fake("look", look)], plugins=[Turns()])
+    await origin.ask("look")
+    head = (await world.journal.sessions())[0].head
+    for at in range(1, head + 1):
+        fork = await origin.fork(at=at, id=f"fork-{at}")
+        assert (await fork.ask("go on")).text == "more"
+
+
+async def test_a_held_call_can_be_decided_in_both(world: World) -> None:
+    ran: list[str] = []
+
+    async def write(_args: JsonObject, ctx: ToolContext) -> Ok:  # noqa: ASYNC124
+        ran.append(ctx.idempotency_key)
+        return ok("written")
+
+    guard = HumanApproval(tools=frozenset({"write"}))
+    script: list[Element] = [say(calls=[call("write")]), "here", "there"]
+    origin = await world.spawn(script, "s", tools=[fake("write", write)], plugins=[guard])
+    (held,) = (await origin.ask("write")).held
+    fork = await origin.fork(id="t")
+    (again,) = fork.status().held
+    assert again.id != held.id
+    await origin.approve(held.id)
+    await until(lambda: not origin.status().turn_open)
+    await fork.approve(again.id)
+    await until(lambda: not fork.status().turn_open)
+    assert ran == ["s/c3", "t/c3"]
+
+
+async def test_a_fork_comes_back_from_the_journal_like_any_session() -> None:
+    journal = TestJournal()
+    spec = SessionSpec(model=ScriptedModel(["one", "two", "three"]), plugins=[Turns()])
+    async with open_supervisor(journal=journal) as supervisor:
+        origin = await supervisor.spawn(spec, "s")
+        await origin.ask("hi")
+        await (await origin.fork(id="t")).ask("there?")
+    async with open_supervisor(journal=journal) as supervisor:
+        again = await supervisor.resume("t", spec)
+        assert (await again.ask("still?")).text == "three"
+        assert [message.text for message in again.messages()] == ["hi", "one", "there?", "two", "still?", "three"]
+        assert again.inspect().plugin_states == (3,)
+    told = [type(e.event) for record in await journal.read("t", 0, 100) for e in record.events]
+    assert told.count(AgentEnd) == 2
