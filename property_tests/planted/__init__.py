@@ -1,0 +1,90 @@
+"""Plants bugs on purpose, one at a time, and sees that a property or the simulator finds them.
+
+    python -m property_tests.planted [word ...]
+
+looks anew for the bugs that the words name, prints a table, and with `--write` keeps the seeds that have found them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from types import MappingProxyType
+
+from attrs import frozen
+
+FAMILIES = ("agentrail.", "property_tests.", "tests.")
+
+
+class Planting:
+    """Puts something broken in the place of what works, and puts that back."""
+
+    def __init__(self) -> None:
+        self._undo = ExitStack()
+
+    def put(self, owner: object, name: str, new: object) -> None:
+        """Have something else stand under a name."""
+        self._undo.callback(setattr, owner, name, getattr(owner, name))
+        setattr(owner, name, new)
+
+    def everywhere(self, old: object, new: object) -> None:
+        """Have something else stand wherever a module knows *old*, tables included."""
+        for name, module in list(sys.modules.items()):
+            if not name.startswith(FAMILIES):
+                continue
+            for known, found in list(vars(module).items()):
+                if found is old:
+                    self.put(module, known, new)
+                elif isinstance(found, dict | MappingProxyType) and known != "__builtins__":
+                    changed = _with(found, old, new)
+                    if changed is not None:
+                        self.put(module, known, changed)
+
+    def remove(self) -> None:
+        """Put back what was there."""
+        self._undo.close()
+
+
+def _with(table: Mapping[object, object], old: object, new: object) -> dict[object, object] | None:
+    """Return *table* with *new* in the places of *old*, if there are such places."""
+
+    def swapped(found: object) -> object:
+        if isinstance(found, tuple) and type(found) is tuple:
+            return tuple(new if part is old else part for part in found)
+        return new if found is old else found
+
+    places = [key for key, found in table.items() if found is old or (type(found) is tuple and old in found)]
+    return {key: swapped(found) for key, found in table.items()} if places else None
+
+
+@frozen
+class Bug:
+    """One bug."""
+
+    name: str
+    """What it is called."""
+    says: str
+    """What is wrong."""
+    plant: Callable[[Planting], None]
+    """Plants it."""
+    finder: str
+    """What finds it: a mode of the simulator; `world`, sessions in a plausible world; `together`, rows of plugins."""
+
+
+class Bed:
+    """A table of bugs in the making."""
+
+    def __init__(self) -> None:
+        self.bugs: list[Bug] = []
+
+    def bug(
+        self, says: str, finder: str = "safety"
+    ) -> Callable[[Callable[[Planting], None]], Callable[[Planting], None]]:
+        """Enter a function that plants a bug under its name."""
+
+        def enter(plant: Callable[[Planting], None]) -> Callable[[Planting], None]:
+            self.bugs.append(Bug(plant.__name__, says, plant, finder))
+            return plant
+
+        return enter

@@ -1,0 +1,342 @@
+"""Bugs in the machine: steps that lose, repeat or invent something."""
+
+from __future__ import annotations
+
+from agentrail.core import (
+    batch,
+    ending,
+    holding,
+    prompting,
+    ruling,
+    running,
+    steering,
+)
+from agentrail.core.answers import DONE
+from agentrail.core.batch import hold_timer, put, results_of
+from agentrail.core.calls import Batch, Call, CallStatus, Hold, Stray
+from agentrail.core.inputs import ToolReturned
+from agentrail.core.sent import AbortSent, RespondSent
+from agentrail.core.state import Phase, State
+from agentrail.core.work import Work
+from agentrail.hooks import pipeline, seats
+from agentrail.hooks.actions import Abort, BlockTool, Continue
+from agentrail.hooks.context import Context
+from agentrail.hooks.records import BeforeRequest, Hook
+from agentrail.hooks.ruling import Ruling, Verdict
+from agentrail.plugins.budget import BudgetGuard, Spent
+from agentrail.values.content import Text
+from agentrail.values.events.envelope import Event
+from agentrail.values.events.life import AgentEnd, SteeringApplied
+from agentrail.values.messages import Origin, ToolMessage, UserMessage
+from agentrail.values.stream import Partial
+from agentrail.values.tools import EffectClass, Ok
+from property_tests.planted import Bed, Planting
+
+BED = Bed()
+bug = BED.bug
+
+
+# What people say
+
+
+@bug("of several steering texts only the last is said")
+def steering_text_lost(p: Planting) -> None:
+    def merge(w: Work) -> None:
+        waiting, w.s.steering = w.s.steering, ()
+        if waiting:
+            w.say(UserMessage((Text(waiting[-1].text),), Origin.STEERING))
+            w.emit(SteeringApplied(tuple(text.ref for text in waiting), len(waiting)))
+
+    p.everywhere(steering.merge_steering, merge)
+
+
+@bug("steering that no request has carried is forgotten when the turn ends")
+def steering_forgotten_at_the_end(p: Planting) -> None:
+    def forget(w: Work) -> None:
+        w.s.steering = ()
+
+    p.put(prompting, "_steering_to_queue", forget)
+
+
+@bug("the youngest prompt of the queue is taken first")
+def queue_from_the_wrong_end(p: Planting) -> None:
+    settle = prompting.settle
+
+    def wrong(w: Work, ref: str) -> None:
+        if w.s.stopping is None and not w.s.changes and w.s.queue:
+            w.s.queue = (w.s.queue[-1], *w.s.queue[:-1])
+        settle(w, ref)
+
+    p.everywhere(settle, wrong)
+
+
+# Calls and their results
+
+
+@bug("the last call of a batch gets its result twice")
+def result_twice(p: Planting) -> None:
+    def twice(done: Batch) -> tuple[ToolMessage, ...]:
+        results = results_of(done)
+        return (*results, *results[-1:])
+
+    p.everywhere(results_of, twice)
+
+
+@bug("an answer that comes too late is a second result")
+def late_result_counts(p: Planting) -> None:
+    def on_returned(w: Work, returned: ToolReturned) -> None:
+        call = batch.find(w, returned.call_id)
+        if call is not None and isinstance(returned.result, Ok):
+            running.take_answer(w, call, returned.result)
+            return
+        original(w, returned)
+
+    original = running.on_returned
+    p.everywhere(original, on_returned)
+
+
+@bug("a call is started twice when two may run at once")
+def call_started_twice(p: Planting) -> None:
+    start = running._start  # noqa: SLF001 - this is what is broken
+
+    def twice(w: Work, call: Call) -> None:
+        start(w, call)
+        if w.s.running_calls() > 1:
+            w.effects.append(w.effects[-1])
+
+    p.put(running, "_start", twice)
+
+
+@bug("a tool that must not run twice is tried again")
+def unsafe_tool_tried_again(p: Planting) -> None:
+    p.put(running, "CAN_RUN_AGAIN", frozenset(EffectClass))
+
+
+@bug("one call more than allowed runs at once")
+def one_call_too_many(p: Planting) -> None:
+    counted = State.running_calls
+    p.put(State, "running_calls", lambda state: counted(state) - 1)
+
+
+@bug("calls that ran too long are reported, and not cancelled")
+def overdue_call_not_cancelled(p: Planting) -> None:
+    quarantine = batch.quarantine
+
+    def wrong(w: Work, strays: tuple[Stray, ...]) -> None:
+        quarantine(w, strays if len(strays) > 1 else ())
+
+    p.everywhere(quarantine, wrong)
+
+
+@bug("ids of calls begin again after a while")
+def call_ids_used_again(p: Planting) -> None:
+    make = Work.make_id
+
+    def short(w: Work, prefix: str) -> str:
+        made = make(w, prefix)
+        return f"c{int(made[1:]) % 16}" if prefix == "c" else made
+
+    p.put(Work, "make_id", short)
+
+
+# Plugins
+
+
+@bug("a block does not count if another plugin has replaced the arguments before", "together")
+def block_ignored_in_one_order(p: Planting) -> None:
+    def block(run: pipeline.Pipeline, entry: pipeline.Entry, answer: BlockTool[object]) -> Ruling | None:
+        return None if run.gathered.args is not None else run.ruling(Verdict.BLOCK, entry, answer.reason)
+
+    p.everywhere(pipeline._block, block)  # noqa: SLF001 - this is what is broken
+
+
+@bug("plugins are asked in the order of their registration, whatever their priority", "together")
+def registration_order_counts(p: Planting) -> None:
+    p.everywhere(seats.in_order, lambda row: tuple(range(len(row))))
+
+
+@bug("guards are not asked again when the arguments were replaced behind them", "together")
+def guard_not_asked_again(p: Planting) -> None:
+    p.put(pipeline.Pipeline, "_must_ask_again", lambda _run, _entries: False)
+
+
+@bug("a held call is ready at once")
+def held_call_runs_without_consent(p: Planting) -> None:
+    hold = ruling.hold
+
+    def wrong(w: Work, call: Call, ruled: Ruling, pause: object) -> None:
+        hold(w, call, ruled, pause)  # type: ignore[arg-type]  # handed on
+        found = batch.find(w, call.call_id)
+        if found is not None and w.s.turns % 2:
+            put(w, found.but(status=CallStatus.READY))
+
+    p.everywhere(hold, wrong)
+
+
+@bug("an approval stays open, and can be given again")
+def approval_twice(p: Planting) -> None:
+    approved = holding._approved  # noqa: SLF001 - this is what is broken
+
+    def wrong(call: Call, hold: Hold, edited: object) -> Call:
+        return approved(call, hold, edited).but(status=CallStatus.HELD, hold=hold)  # type: ignore[arg-type]
+
+    p.put(holding, "_approved", wrong)
+
+
+@bug("arguments that the person has edited are not those that run")
+def edited_arguments_ignored(p: Planting) -> None:
+    approved = holding._approved  # noqa: SLF001 - this is what is broken
+
+    def wrong(call: Call, hold: Hold, _: object) -> Call:
+        return approved(call, hold, None)
+
+    p.put(holding, "_approved", wrong)
+
+
+@bug("a call that nobody has decided about in time runs", "together")
+def silence_is_consent(p: Planting) -> None:
+    def on_hold_timer(w: Work, approval_id: str) -> None:
+        found = holding.held_calls(w).get(approval_id)
+        if found is not None:
+            call, hold = found
+            holding.resolve(w, call, hold, "timeout", "tool_approval_timeout", goes_on=True)
+            put(w, holding._approved(call, hold, None))  # noqa: SLF001 - this is what is broken
+            w.later("before_tool", call.call_id)
+
+    original = holding.on_hold_timer
+    p.everywhere(original, on_hold_timer)
+
+
+@bug("who answers a question is told that it is done, and the call goes on waiting")
+def response_lost(p: Planting) -> None:
+    original = holding.on_respond
+
+    def on_respond(w: Work, sent: RespondSent) -> None:
+        if sent.ref in holding.open_questions(w) and w.s.turns % 2:
+            w.answer = DONE
+            return
+        original(w, sent)
+
+    p.everywhere(original, on_respond)
+
+
+@bug("the timer of a hold goes on when it was decided")
+def hold_timer_not_cleared(p: Planting) -> None:
+    clear = Work.clear_timer
+    p.put(Work, "clear_timer", lambda w, timer: None if timer.startswith(hold_timer("")) else clear(w, timer))
+
+
+# Turns
+
+
+@bug("an abort while tools run is accepted, and the turn goes on")
+def abort_leaves_turn_open(p: Planting) -> None:
+    original = ending.on_abort
+
+    def on_abort(w: Work, sent: AbortSent) -> None:
+        if w.s.phase is Phase.EXECUTING_TOOLS:
+            w.answer = DONE
+        else:
+            original(w, sent)
+
+    p.everywhere(original, on_abort)
+
+
+@bug("an abort drops the results of calls that were not done")
+def history_invalid_after_abort(p: Planting) -> None:
+    original = batch.kill
+
+    def kill(w: Work, kill_tools: str, why: str) -> None:
+        done = () if w.s.batch is None else tuple(call.call_id for call in w.s.batch.calls if call.done)
+        original(w, kill_tools, why)
+        if w.s.batch is not None:
+            calls = tuple(call for call in w.s.batch.calls if call.call_id in done)
+            w.s.batch = w.s.batch.but(calls=calls)
+
+    p.everywhere(original, kill)
+
+
+@bug("the end of a turn is reported twice if it was prolonged")
+def turn_ends_twice(p: Planting) -> None:
+    original = ending.end_turn
+
+    def end_turn(w: Work, stop: str) -> None:
+        turn = w.s.turn
+        original(w, stop)
+        if turn is not None and w.s.round > 1:
+            w.emit(AgentEnd(turn.ref, stop, (), w.s.usage.minus(turn.used)))
+
+    p.everywhere(original, end_turn)
+
+
+@bug("after_turn does not run for a turn that was aborted")
+def after_turn_left_out(p: Planting) -> None:
+    original = ending.begin_after_turn
+
+    def begin(w: Work, ref: str) -> Hook | None:
+        if w.s.turn is not None and w.s.turn.ended == "aborted":
+            w.next("turn_over")
+            return None
+        return original(w, ref)
+
+    p.everywhere(original, begin)
+
+
+@bug("a request that failed is not tried again: its timer is not set")
+def retry_timer_not_set(p: Planting) -> None:
+    def wrong(w: Work, timer: str, at: int) -> None:
+        if timer != "retry":
+            set_timer(w, timer, at)
+
+    set_timer = Work.set_timer
+    p.put(Work, "set_timer", wrong)
+
+
+@bug("every fiftieth event takes two numbers")
+def hole_in_the_numbers(p: Planting) -> None:
+    emit = Work.emit
+
+    def wrong(w: Work, *events: Event) -> None:
+        for event in events:
+            if w.s.seq % 50 == 49:
+                w.s.seq += 1
+            emit(w, event)
+
+    p.put(Work, "emit", wrong)
+
+
+@bug("a request that was cut takes back what it has used")
+def usage_falls(p: Planting) -> None:
+    def wrong(w: Work, partial: Partial) -> None:
+        keep(w, partial)
+        if partial.text:
+            w.s.usage = w.s.usage.but(output_tokens=max(0, w.s.usage.output_tokens - 50))
+
+    keep = ending.keep_partial
+    p.everywhere(keep, wrong)
+
+
+# Budgets
+
+
+@bug("the limit on tokens looks at the turn alone")
+def budget_of_the_turn_alone(p: Planting) -> None:
+    original = BudgetGuard.before_request
+
+    def wrong(guard: BudgetGuard, hook: BeforeRequest, state: Spent, ctx: Context) -> Continue[Spent] | Abort[Spent]:
+        return original(guard, hook, state, ctx.but(usage=ctx.turn_usage))
+
+    p.put(BudgetGuard, "before_request", wrong)
+
+
+@bug("the limit on money looks at the turn alone")
+def money_of_the_turn_alone(p: Planting) -> None:
+    original = BudgetGuard.before_request
+
+    def wrong(guard: BudgetGuard, hook: BeforeRequest, state: Spent, ctx: Context) -> Continue[Spent] | Abort[Spent]:
+        if guard.max_usd is None:
+            return original(guard, hook, state, ctx)
+        cost = ctx.turn_usage.cost_usd
+        return original(guard, hook, state, ctx.but(usage=ctx.usage.but(cost_usd=cost or 0.0)))
+
+    p.put(BudgetGuard, "before_request", wrong)

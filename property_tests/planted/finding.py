@@ -1,0 +1,93 @@
+"""Looks for what a planted bug breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+from agentrail.errors import BrokenContractError
+from agentrail.testing.outstanding import InvariantBrokenError
+from agentrail.testing.simulator.simulator import MODES, Simulator
+from property_tests.planted import Bug, Planting
+from property_tests.planted.core import BED as CORE
+from property_tests.planted.shell import BED as SHELL
+from property_tests.planted.together import broken_check
+from property_tests.volume import run_one
+
+BUGS: Final = {bug.name: bug for bed in (CORE, SHELL) for bug in bed.bugs}
+"""The bugs by name."""
+
+MOST_SEEDS: Final = 500
+"""Runs within which each bug must be found."""
+
+
+class Found(NamedTuple):
+    """What a bug has broken."""
+
+    seed: int
+    rule: str
+
+
+@contextmanager
+def planted(bug: Bug) -> Generator[None]:
+    """Have a bug for a while."""
+    planting = Planting()
+    try:
+        bug.plant(planting)
+        yield
+    finally:
+        planting.remove()
+
+
+def broken_rule(finder: str, seed: int) -> str | None:
+    """Run one seed, and return the rule that it breaks."""
+    return FINDERS[finder](seed)
+
+
+def search(bug: Bug, seeds: Iterable[int]) -> Found | None:
+    """Return the first of *seeds* that finds *bug*."""
+    with planted(bug):
+        for seed in seeds:
+            rule = broken_rule(bug.finder, seed)
+            if rule is not None:
+                return Found(seed, rule)
+    return None
+
+
+def sought(start: int, name: str) -> tuple[str, Found | None]:
+    """Look for one bug, from a seed on; for a process of its own."""
+    return name, search(BUGS[name], range(start, start + MOST_SEEDS))
+
+
+def _simulator(mode: str) -> Callable[[int], str | None]:
+    def run(seed: int) -> str | None:
+        problem = Simulator(mode).run(seed).problem
+        return None if problem is None else problem.rule
+
+    return run
+
+
+def _world(seed: int) -> str | None:
+    try:
+        run_one(seed)
+    except InvariantBrokenError:
+        return "session"
+    except BrokenContractError:
+        return "table"
+    return None
+
+
+def _together(seed: int) -> str | None:
+    try:
+        return broken_check(seed)
+    except BrokenContractError:
+        return "table"
+
+
+FINDERS: Final[dict[str, Callable[[int], str | None]]] = {
+    **{mode: _simulator(mode) for mode in MODES},
+    "world": _world,
+    "together": _together,
+}
+"""What finds bugs, by name: takes a seed, returns the rule that it breaks."""

@@ -1,0 +1,386 @@
+"""Bugs in the shell: what is told, shown or done too early, twice, or never; and in supervision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from agentrail.core import recovering, supervising
+from agentrail.core.answers import Answer
+from agentrail.core.effects import AnyEffect, CancelCalls, SetTimer, StartRequest
+from agentrail.core.inputs import Arrival, SessionReturned
+from agentrail.core.step import Step
+from agentrail.core.supervising import Policy, Ward
+from agentrail.core.work import Work
+from agentrail.errors import JournalFull
+from agentrail.ports.journal import Claim, Journal, Record
+from agentrail.runtime import performing
+from agentrail.runtime.answers import Answers
+from agentrail.runtime.bus import Bus, Subscription
+from agentrail.runtime.mailbox import Letter, Mailbox
+from agentrail.runtime.node import Node
+from agentrail.runtime.performing import Performer
+from agentrail.runtime.session import Session
+from agentrail.runtime.streams import Stream
+from agentrail.runtime.timers import Key, Timers
+from agentrail.runtime.waiting import HeldCall, Waiters
+from agentrail.values.events.envelope import Cursor, Envelope
+from agentrail.values.events.life import AgentAbort
+from agentrail.values.tools import EffectClass
+from property_tests.planted import Bed, Planting
+
+BED = Bed()
+bug = BED.bug
+
+# ruff: noqa: SLF001 - private parts are what is broken here
+
+# Too early
+
+
+@bug("a caller is answered before the record is written")
+def acknowledged_before_commit(p: Planting) -> None:
+    commit = Session._commit
+
+    async def wrong(self: Session, arrival: Arrival, outcome: Step, command: str | None) -> None:
+        if self._in_hand is not None and outcome.answer is not None:
+            self._in_hand.settle(outcome.answer)
+        await commit(self, arrival, outcome, command)
+
+    p.put(Session, "_commit", wrong)
+
+
+@bug("events are published before the record is written")
+def published_before_commit(p: Planting) -> None:
+    commit = Session._commit
+
+    show = Session._show
+
+    async def wrong(self: Session, arrival: Arrival, outcome: Step, command: str | None) -> None:
+        self.bus.publish(outcome.events)
+        await commit(self, arrival, outcome, command)
+
+    p.put(Session, "_commit", wrong)
+    p.put(Session, "_show", lambda self, outcome, letter, _=True: show(self, outcome, letter, publish=False))
+
+
+@bug("requests go out before the record is written")
+def performed_before_commit(p: Planting) -> None:
+    commit = Session._commit
+
+    async def wrong(self: Session, arrival: Arrival, outcome: Step, command: str | None) -> None:
+        for effect in outcome.effects:
+            if isinstance(effect, StartRequest):
+                self.performer.perform(effect)
+        await commit(self, arrival, outcome, command)
+
+    p.put(Session, "_commit", wrong)
+
+
+@bug("a handle shows the next state before it is written")
+def visible_before_commit(p: Planting) -> None:
+    commit = Session._commit
+
+    async def wrong(self: Session, arrival: Arrival, outcome: Step, command: str | None) -> None:
+        before, self.state = self.state, outcome.state
+        await commit(self, arrival, outcome, command)
+        self.state = before
+
+    p.put(Session, "_commit", wrong)
+
+
+# The journal
+
+
+@bug("a record for which there is no space is left out")
+def full_journal_taken_for_written(p: Planting) -> None:
+    commit = Session._commit
+
+    async def wrong(self: Session, arrival: Arrival, outcome: Step, command: str | None) -> None:
+        journal = self.house.journal
+
+        class Careless:
+            def __getattr__(self, name: str) -> object:
+                return getattr(journal, name)
+
+            async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
+                try:
+                    return await journal.append(claim, expected, records)
+                except JournalFull:
+                    return expected
+
+        self.house.journal = cast("Journal", Careless())
+        try:
+            await commit(self, arrival, outcome, command)
+        finally:
+            self.house.journal = journal
+
+    p.put(Session, "_commit", wrong)
+
+
+@bug("what was written before a crash is done again")
+def written_step_forgotten(p: Planting) -> None:
+    come_back = Session._come_back
+
+    async def wrong(self: Session, told: object) -> None:
+        self._in_doubt = None
+        await come_back(self, told)  # type: ignore[arg-type]  # handed on
+
+    p.put(Session, "_come_back", wrong)
+
+
+@bug("the message in hand is lost when the actor crashes", "liveness")
+def message_in_hand_lost(p: Planting) -> None:
+    p.put(Mailbox, "put_back", lambda _mailbox, _letter: None)
+
+
+@bug("what an actor had not done when it crashed is never done", "liveness")
+def effects_left_undone(p: Planting) -> None:
+    come_back = Session._come_back
+
+    async def wrong(self: Session, told: object) -> None:
+        if self._left is not None:
+            step, letter, publish = self._left
+            self._left = (step.but(effects=()), letter, publish)
+        await come_back(self, told)  # type: ignore[arg-type]  # handed on
+
+    p.put(Session, "_come_back", wrong)
+
+
+@bug("an actor that crashed while it carried out effects publishes their events again")
+def events_published_again(p: Planting) -> None:
+    come_back = Session._come_back
+
+    async def wrong(self: Session, told: object) -> None:
+        if self._left is not None:
+            step, letter, _ = self._left
+            self._left = (step, letter, True)
+        await come_back(self, told)  # type: ignore[arg-type]  # handed on
+
+    p.put(Session, "_come_back", wrong)
+
+
+# Commands
+
+
+@bug("a command is carried out each time that it is sent")
+def command_carried_out_twice(p: Planting) -> None:
+    async def forgets(_answers: Answers, _command: str, _digest: bytes) -> Answer | None:
+        return None
+
+    p.put(Answers, "known", forgets)
+
+
+@bug("another command under a known id gets the answer to the first")
+def command_conflict_ignored(p: Planting) -> None:
+    known = Answers.known
+
+    async def wrong(self: Answers, command: str, digest: bytes) -> Answer | None:
+        found = (self._kept or {}).get(command)
+        return await known(self, command, digest if found is None else found[0])
+
+    p.put(Answers, "known", wrong)
+
+
+# Callers and what they wait for
+
+
+@bug("whoever waits for room in a mailbox waits for ever", "liveness")
+def waiting_for_room_for_ever(p: Planting) -> None:
+    p.put(Mailbox, "_make_room", lambda *_: None)
+
+
+@bug("whoever asks is not told that the turn was aborted", "liveness")
+def abort_not_told_to_who_asks(p: Planting) -> None:
+    notice = Waiters.notice
+
+    def wrong(waiters: Waiters, outcome: Step, below: Callable[[], tuple[HeldCall, ...]]) -> None:
+        heard = tuple(e for e in outcome.events if not isinstance(e.event, AgentAbort))
+        notice(waiters, outcome.but(events=heard), below)
+
+    p.put(Waiters, "notice", wrong)
+
+
+@bug("equal messages of different callers are handled once, and one of them is never answered", "liveness")
+def second_abort_not_answered(p: Planting) -> None:
+    def post(mailbox: Mailbox, letter: Letter) -> Letter:
+        for waiting in () if mailbox.closed is not None else mailbox._control:
+            if type(waiting.given) is type(letter.given):
+                return waiting
+        mailbox._post(mailbox._control, letter)
+        return letter
+
+    p.put(Mailbox, "post_control", post)
+
+
+@bug("a mailbox that is not held up any more does not wake its reader", "liveness")
+def resumed_mailbox_sleeps_on(p: Planting) -> None:
+    def resume(mailbox: Mailbox) -> None:
+        mailbox._suspended = len(mailbox._user) % 2 == 1
+
+    p.put(Mailbox, "resume", resume)
+
+
+# What is going on in the world
+
+
+@bug("nobody looks whether a stream has stalled", "liveness")
+def stall_not_noticed(p: Planting) -> None:
+    p.put(Performer, "_look", lambda _performer, _stream, _timeout: None)
+
+
+@bug("timers of retries are forgotten by the shell", "liveness")
+def timer_dropped(p: Planting) -> None:
+    perform = Performer.perform
+
+    def wrong(performer: Performer, effect: AnyEffect) -> None:
+        if not (isinstance(effect, SetTimer) and effect.timer == "retry"):
+            perform(performer, effect)
+
+    p.put(Performer, "perform", wrong)
+
+
+@bug("a timer that is set earlier than the others does not wake their task", "liveness")
+def earlier_timer_too_late(p: Planting) -> None:
+    set_timer = Timers.set
+
+    def wrong(timers: Timers, key: Key, at: float, fire: object) -> None:
+        parked, timers._parked = timers._parked, False
+        set_timer(timers, key, at, fire)  # type: ignore[arg-type]  # handed on
+        timers._parked = parked
+
+    p.put(Timers, "set", wrong)
+
+
+@bug("calls that a step cancels run on", "liveness")
+def calls_not_cancelled(p: Planting) -> None:
+    p.everywhere(Performer.cancel_calls, lambda _performer, _effect: None)
+    stop_now = Performer.stop_now
+    p.put(Performer, "stop_now", lambda performer, state, _: stop_now(performer, state, "none"))
+    assert CancelCalls in performing._PERFORM
+
+
+@bug("a request whose adapter breaks never ends for the session", "liveness")
+def stream_without_an_end(p: Planting) -> None:
+    run = Stream.run
+
+    async def wrong(stream: Stream, *args: object) -> None:
+        post = stream._post
+
+        def quiet(given: object) -> None:
+            if type(given).__name__ != "StreamCut":
+                post(given)  # type: ignore[arg-type]  # handed on
+
+        stream._post = quiet
+        await run(stream, *args)  # type: ignore[arg-type]  # handed on
+
+    p.put(Stream, "run", wrong)
+
+
+# Subscribers
+
+
+@bug("a subscriber who has fallen behind is not shown what was left out")
+def subscriber_misses_events(p: Planting) -> None:
+    def catch_up(subscription: Subscription, lost_to: Cursor) -> None:
+        subscription._lost_to = None
+        subscription._room = subscription._capacity if subscription._types is None else 0
+        subscription._start = lost_to
+
+    p.put(Subscription, "_catch_up", catch_up)
+
+
+@bug("a subscriber who comes back is shown the last event again")
+def subscriber_hears_twice(p: Planting) -> None:
+    go_back = Subscription._go_back
+
+    def wrong(subscription: Subscription, since: Cursor) -> None:
+        go_back(subscription, Cursor(max(0, since.seq - 1), since.n))
+
+    p.put(Subscription, "_go_back", wrong)
+
+
+@bug("a delta carries the number of the durable event that comes next")
+def delta_overtakes(p: Planting) -> None:
+    whisper = Bus.whisper
+
+    def wrong(bus: Bus, event: object, at: int) -> None:
+        last = bus._last
+        if last is not None and bus._n == 0:
+            bus._last = last.but(seq=last.seq + 1)
+        whisper(bus, event, at)  # type: ignore[arg-type]  # handed on
+        bus._last = last
+
+    p.put(Bus, "whisper", wrong)
+
+
+@bug("events reach subscribers with another time than the one that is written")
+def published_is_not_what_is_written(p: Planting) -> None:
+    publish = Bus.publish
+
+    def wrong(bus: Bus, envelopes: Sequence[Envelope]) -> None:
+        publish(bus, tuple(e.but(at=e.at + 1) if e.seq % 20 == 0 else e for e in envelopes))
+
+    p.put(Bus, "publish", wrong)
+
+
+# Sessions that come back
+
+
+@bug("the timers of a session that comes back are not set again")
+def timers_not_set_at_return(p: Planting) -> None:
+    original = recovering.on_returned
+
+    def wrong(w: Work, returned: SessionReturned) -> None:
+        original(w, returned)
+        w.effects = [effect for effect in w.effects if not isinstance(effect, SetTimer)]
+
+    p.everywhere(original, wrong)
+
+
+@bug("a call that must not run twice is run again when the process has ended under it")
+def unsafe_call_run_again_at_return(p: Planting) -> None:
+    p.put(recovering, "CAN_RUN_AGAIN", frozenset(EffectClass))
+
+
+# Supervision
+
+
+@bug("a session is set aside one crash too early")
+def intensity_off_by_one(p: Planting) -> None:
+    alone = supervising._alone
+
+    def wrong(policy: Policy, ward: Ward, restarts: tuple[float, ...], at: float, chance: float) -> object:
+        return alone(policy.but(max_restarts=max(0, policy.max_restarts - 1)), ward, restarts, at, chance)
+
+    p.put(supervising, "_alone", wrong)
+
+
+@bug("restarts of long ago still count")
+def restarts_never_forgotten(p: Planting) -> None:
+    p.put(supervising, "_recent", lambda times, _policy, _at: tuple(times))
+
+
+@bug("a session that crashes on one message for ever is started again for ever")
+def poison_never_set_aside(p: Planting) -> None:
+    p.put(supervising, "SAME_INPUT", 1000)
+
+
+@bug("a supervisor ends its sessions from the oldest to the youngest")
+def wrong_stop_order(p: Planting) -> None:
+    wind_down = Node.wind_down
+
+    async def wrong(node: Node) -> None:
+        node._children = dict(reversed(node._children.items()))
+        await wind_down(node)
+
+    p.put(Node, "wind_down", wrong)
+
+
+@bug("somebody else's session is started again")
+def fenced_session_goes_on(p: Planting) -> None:
+    ending = supervising.Ending
+
+    def careless(crashed: bool, input_: str, _lost: bool, fatal: bool) -> supervising.Ending:
+        return ending(crashed, input_, lost=False, fatal=fatal)
+
+    p.everywhere(ending, careless)

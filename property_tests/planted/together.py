@@ -1,0 +1,106 @@
+"""Rows of honest plugins in any order against scripts, each from one seed: what one of them has decided must count."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+from attrs import frozen
+
+from agentrail.hooks.actions import BlockTool, Continue
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Attachable, Keyed, Plugin
+from agentrail.hooks.records import BeforeTool
+from agentrail.plugins import BudgetGuard
+from agentrail.testing import (
+    INVARIANTS,
+    Cue,
+    Trace,
+    abort,
+    approve,
+    call,
+    prompt,
+    raises,
+    reject,
+    returns,
+    say,
+    simulate,
+    wait,
+)
+from agentrail.testing.choose import Choose
+from agentrail.testing.plugins import ArgsReplacer, Guard, Holder, Recorder
+from agentrail.values.usage import Usage
+
+PATHS: Final = ("a", "b", "secret")
+TOOLS: Final = ("read", "write")
+
+
+@frozen
+class Blocker(Plugin[None]):
+    """Blocks calls on one path, and is not asked again when another plugin changes it."""
+
+    path: str = "b"
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | BlockTool[None]:
+        return BlockTool("not this one") if hook.args.get("path") == self.path else Continue(state)
+
+
+CANDIDATES: Final[tuple[Attachable, ...]] = (
+    Blocker(),
+    Guard(),
+    Keyed("to secret", ArgsReplacer({"path": "secret"})),
+    Keyed("to b", ArgsReplacer({"path": "b"})),
+    Holder(frozenset({"write"})),
+    BudgetGuard(max_calls=3, max_tokens=200),
+)
+
+
+def draw_row(choose: Choose) -> tuple[Attachable, ...]:
+    """Draw some plugins, in any order."""
+    left = list(choose.some(CANDIDATES, 50))
+    row: list[Attachable] = [Recorder()]
+    while left:
+        row.append(left.pop(choose.below(len(left))))
+    return tuple(row)
+
+
+def draw_script(choose: Choose) -> list[Cue]:
+    """Draw what happens."""
+    cues: list[Cue] = [prompt("go")]
+    for _ in range(choose.number(1, 8)):
+        calls = [call(choose.pick(TOOLS), {"path": choose.pick(PATHS)}) for _ in range(choose.number(1, 2))]
+        more = (returns("fine"), raises("it broke"), approve(), approve({"path": "a"}), reject(), abort(), wait(200.0))
+        cues.append(say(calls=calls, usage=Usage(10, 5)) if choose.percent(50) else choose.pick(more))
+        if choose.percent(15):
+            cues.append(prompt("once more"))
+    return cues
+
+
+def blocks_count(trace: Trace) -> None:
+    """A call that a plugin has decided to block does not run, wherever the plugin stands in the row."""
+    for decision in trace.decisions:
+        if isinstance(decision.action, BlockTool) and isinstance(decision.hook, BeforeTool):
+            ran = [start for start in trace.started if start.call_id == decision.hook.call_id]
+            assert not ran, f"{decision.plugin} has blocked {ran}"
+
+
+def guards_have_the_last_word(trace: Trace) -> None:
+    """Whatever replaces the arguments of a call, no guard has missed it."""
+    if any(isinstance(plugin, Guard) for plugin in trace.plugins):
+        ran = [start for start in trace.started if start.args.get("path") == "secret"]
+        assert not ran, f"{ran} past a guard"
+
+
+CHECKS: Final = {**INVARIANTS, "blocks_count": blocks_count, "guards_have_the_last_word": guards_have_the_last_word}
+
+
+def broken_check(seed: int) -> str | None:
+    """Play the row and the script of one seed, and return what does not hold, if anything."""
+    choose = Choose(Random(seed).randrange)
+    trace = simulate(draw_row(choose), draw_script(choose))
+    for name, check in CHECKS.items():
+        try:
+            check(trace)
+        except AssertionError:
+            return name
+    return None
