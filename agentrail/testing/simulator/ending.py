@@ -103,9 +103,9 @@ async def comes_to_rest(stage: Stage, supervisor: Supervisor, quiet: Callable[[]
         _check_idle(stage, supervisor, handle)
 
 
-def _living(supervisor: Supervisor) -> list[SessionHandle]:
+def _living(supervisor: Supervisor, *also: str) -> list[SessionHandle]:
     states = {child.name: child.state for child in supervisor.tree().children}
-    return [handle for handle in supervisor.sessions() if states.get(handle.id) == "running"]
+    return [handle for handle in supervisor.sessions() if states.get(handle.id) in ("running", *also)]
 
 
 def _busy(handle: SessionHandle) -> bool:
@@ -115,17 +115,17 @@ def _busy(handle: SessionHandle) -> bool:
 
 
 async def _all_rest(supervisor: Supervisor, janitor: Caller) -> bool:
-    held_up = {child.name for child in supervisor.tree().children if child.suspended}
-    return all([await _rests(handle, janitor, held_up) for handle in _living(supervisor)])
+    views = {child.name: child for child in supervisor.tree().children}
+    return all([await _rests(handle, janitor, views[handle.id]) for handle in _living(supervisor, "asleep")])
 
 
-async def _rests(handle: SessionHandle, janitor: Caller, held_up: set[str]) -> bool:
+async def _rests(handle: SessionHandle, janitor: Caller, view: ChildView) -> bool:
     """Whether a session is at rest; what waits for a person is decided, what is held up goes on."""
-    if handle.id in held_up or handle.inspect().paused:
+    if view.suspended or (view.state == "running" and handle.inspect().paused):
         await janitor.do(RESUME, handle)
     if handle.status().held:
         await janitor.do(DECIDE, handle)
-    return not _busy(handle) and handle.id not in held_up
+    return not _busy(handle) and not view.suspended
 
 
 def _check_idle(stage: Stage, supervisor: Supervisor, handle: SessionHandle) -> None:

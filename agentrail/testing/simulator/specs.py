@@ -25,6 +25,8 @@ PRICES: Final = {name: Price(input=3.0, output=15.0) for name in NAMES}
 SCHEMA: Final = freeze_object(
     {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
 )
+SLEEPS: Final = (None, None, 0.5, 3.0)
+"""Seconds after which a session with nothing to do goes to sleep."""
 LONGEST_CALL: Final = 4.0
 """Seconds that a tool may run: what hangs is to end before a simulation does."""
 
@@ -68,7 +70,7 @@ def draw_spec(stage: Stage, session_id: str, plugins: Sequence[Attachable]) -> t
     """Draw a session, which has *plugins* beside those that are drawn."""
     choose = stage.choice("spec", session_id)
     budget = draw_budget(choose)
-    options = draw_figures(choose)
+    options = draw_figures(choose).but(hibernate_after=stage.choice("sleep", session_id).pick(SLEEPS))
     names = NAMES[: choose.pick((1, 1, 2))]
     tools = [Worker(stage, session_id, fitted(spec)) for spec in TOOLS]
     spec = SessionSpec(
