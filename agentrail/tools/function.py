@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Coroutine
-from typing import Generic, ParamSpec, Protocol, TypeVar, cast, final, overload
+from typing import TYPE_CHECKING, Generic, ParamSpec, Protocol, TypeVar, cast, final, overload
 
 from typing_extensions import Unpack
 
@@ -13,11 +13,12 @@ from agentrail.errors import BadArguments, BadTool, ToolError
 from agentrail.ports.tool import ToolContext
 from agentrail.tools.declaring import Options, declare
 from agentrail.tools.results import as_result
-from agentrail.tools.signature import Signature, read_signature
-from agentrail.tools.structuring import MisfitError, NotTakenError
 from agentrail.tools.validation import validator_for
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import EffectClass, ToolResult, ToolSpec, err
+
+if TYPE_CHECKING:  # reading functions is for those who have some: a program without tools need not pay for it
+    from agentrail.tools.signature import Signature
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,6 +37,7 @@ class Made(Generic[P, R]):
         self._fn = fn
         self._read = signature.read
         self._context = signature.context
+        self._misfits = signature.misfits
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function."""
@@ -48,7 +50,7 @@ class Made(Generic[P, R]):
         """Call the function with *args*; arguments that do not fit, and `ToolError`, are an `Err`."""
         try:
             given = self._read(args)
-        except (MisfitError, NotTakenError) as why:
+        except self._misfits as why:
             return err(str(BadArguments(self.spec.name, validator_for(self.spec)(args) or str(why))))
         if self._context is not None:
             given[self._context] = ctx
@@ -116,6 +118,8 @@ def tool(fn: Callable[..., object] | None = None, /, *, name: str | None = None,
     """
 
     def decorate(fn: Callable[..., object]) -> object:
+        from agentrail.tools.signature import read_signature  # noqa: PLC0415 - see above
+
         called = getattr(fn, "__name__", type(fn).__name__) if name is None else name
         signature = read_signature(fn, called)
         spec = declare(called, signature.description, signature.parameters, options)

@@ -12,7 +12,7 @@ from agentrail.tools.docstrings import read_docstring
 from agentrail.tools.fields import MISSING, Field, as_default, hints_of
 from agentrail.tools.schemas import schema_of
 from agentrail.tools.shapes import Place, name_of, shape_of
-from agentrail.tools.structuring import Arguments, object_reader, reader_of
+from agentrail.tools.structuring import Arguments, MisfitError, NotTakenError, object_reader, reader_of
 from agentrail.values.json import JsonObject
 from agentrail.values.value import Value, value
 
@@ -35,6 +35,8 @@ class Signature(Value):
     """From the arguments of a call to those of the function."""
     context: str | None
     """Which parameter gets the `ToolContext`."""
+    misfits: tuple[type[Exception], ...] = (MisfitError, NotTakenError)
+    """What `read` raises of arguments that do not fit."""
 
 
 def read_signature(fn: Callable[..., object], tool: str) -> Signature:
