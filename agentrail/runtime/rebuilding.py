@@ -28,7 +28,11 @@ async def rebuilt(journal: Journal, session_id: str, upto: int | None = None) ->
     if snapshot is not None and upto is not None and snapshot.number > upto:
         snapshot = None
     state, number = (None, 0) if snapshot is None else (snapshot.state, snapshot.number)
-    while records := await journal.read(session_id, number, PAGE if upto is None else min(PAGE, upto - number)):
+    more = True
+    while more:
+        wanted = PAGE if upto is None else min(PAGE, upto - number)
+        records = await journal.read(session_id, number, wanted)
+        more = len(records) == wanted > 0
         for record in records:
             number = record.number
             state = record.opening if state is None else state
