@@ -112,6 +112,7 @@ class SessionBody:
             phase=session.state.phase.value,
             suspended=session.mailbox.suspended,
             mailbox=session.mailbox.lengths,
+            memory=session.state.history.size,
             limited=session.house.limits.waiting_of(session.state.session_id),
             children=() if subagents is None else subagents.views(),
         )

@@ -61,7 +61,7 @@ class ChildView(Value):
     kind: str
     """`session`, `service` or `supervisor`."""
     state: str
-    """`starting`, `running`, `waiting` (to be started again), `stopping`, `quarantined`, `stuck` or `down`."""
+    """`starting`, `running`, `waiting` (to be started again), `stopping`, `asleep`, `quarantined`, `stuck`, `down`."""
     restart: str
     """`permanent`, `transient` or `temporary`."""
     restarts: int = 0
@@ -72,6 +72,8 @@ class ChildView(Value):
     """Of a session: whether it was suspended."""
     mailbox: tuple[int, int, int] = (0, 0, 0)
     """Of a session: how many messages wait: control, results, user."""
+    memory: int = 0
+    """Of a session: about how many characters of conversation it holds in memory."""
     limited: int = 0
     """Of a session: how many of its requests to models wait for the limit of their provider."""
     children: tuple[ChildView, ...] = ()

@@ -79,11 +79,12 @@ async def test_a_session_that_sleeps_has_no_task_and_shows_its_state(world: Worl
     await session.ask("hi")
     before = trio.lowlevel.current_statistics().tasks_living
     usage = session.status().usage
+    assert [child.memory for child in world.supervisor.tree().children] == [len("hi") + len("one")]
     await fall_asleep(session)
     assert trio.lowlevel.current_statistics().tasks_living == before - 1
     assert (session.status().phase, session.status().usage) == ("idle", usage)
     (child,) = world.supervisor.tree().children
-    assert child.state == "asleep"
+    assert (child.state, child.memory) == ("asleep", 0)
     with pytest.raises(SessionAsleep, match="wake"):
         session.messages()
     await session.wake()
