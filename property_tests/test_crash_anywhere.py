@@ -1,0 +1,309 @@
+"""Random sessions, cut behind each of their records: what comes back is what was there, and it comes to rest.
+
+The journal of a session that lived is cut behind its first record, behind its second, and so on: each of these is what
+a crash may leave. The session comes back from it with the same code. And behind each record the state that the records
+lead to is the one that lived then, bit for bit: also where a stream was cut by an abort, by steering or by a stall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import trio
+import trio.testing
+from attrs import frozen
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from agentrail import SessionHandle, SessionSpec
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.codec import data_of, encode_text, to_text
+from agentrail.core.rebuilding import redo
+from agentrail.core.state import State
+from agentrail.errors import AgentrailError, TransientModelError
+from agentrail.hooks.actions import Continue
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
+from agentrail.hooks.records import AfterTool
+from agentrail.plugins import HumanApproval
+from agentrail.ports.failpoints import Failpoint, watching
+from agentrail.ports.journal import Claim, Record, Snapshot
+from agentrail.ports.model import EmitChunk
+from agentrail.ports.tool import ToolContext
+from agentrail.testing import call
+from agentrail.testing.simulator.virtual import Watch, run
+from agentrail.values.content import Text
+from agentrail.values.events.people import ApprovalResolved
+from agentrail.values.events.tools import ToolExecutionStart
+from agentrail.values.json import JsonObject
+from agentrail.values.messages import StopReason, why_unfit
+from agentrail.values.stream import ModelRequest, Response, TextChunk
+from agentrail.values.tools import EffectClass, NotStarted, Ok, Probed, ToolSpec, Unknown, ok
+from property_tests.volume import profile
+from tests.recovery.mortal import SESSION, World, live
+from tests.runtime.world import check_records
+
+EXAMPLES = {"ci": 60, "campaign": 1_000}
+
+TOOLS = {
+    "pure": EffectClass.PURE,
+    "idempotent": EffectClass.IDEMPOTENT,
+    "checkable": EffectClass.CHECKABLE,
+    "unsafe": EffectClass.UNSAFE,
+    "risky": EffectClass.UNSAFE,
+}
+"""The tools; a person decides about `risky` ones."""
+
+
+@frozen
+class Saying:
+    """How the model answers one request."""
+
+    chunks: int = 0
+    end: str = "well"
+    calls: tuple[str, ...] = ()
+
+
+@frozen
+class Doing:
+    """What the caller does, after a while."""
+
+    after: float
+    what: str
+
+
+SAYINGS = st.lists(
+    st.builds(
+        Saying,
+        st.integers(0, 3),
+        st.sampled_from(("well", "well", "well", "stalls", "fails")),
+        st.lists(st.sampled_from(sorted(TOOLS)), max_size=3).map(tuple),
+    ),
+    max_size=6,
+)
+DOINGS = st.lists(
+    st.builds(
+        Doing,
+        st.sampled_from((0.0, 0.15, 0.3, 0.7, 1.5)),
+        st.sampled_from(("prompt", "prompt", "steer", "steer now", "abort", "approve", "reject")),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+class Speaker:
+    """A model that answers as it is told, and then briefly."""
+
+    name = "speaker"
+
+    def __init__(self, sayings: Sequence[Saying]) -> None:
+        self._left = list(sayings)
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        assert why_unfit(request.messages) is None
+        saying = self._left.pop(0) if self._left else Saying(1)
+        for number in range(saying.chunks):
+            await trio.sleep(0.1)
+            emit(TextChunk(f"word{number} "))
+        if saying.end == "stalls":
+            await trio.sleep_forever()
+        if saying.end == "fails":
+            message = "busy"
+            raise TransientModelError(message)
+        text = "".join(f"word{number} " for number in range(saying.chunks)) or "."
+        calls = tuple(map(call, saying.calls))
+        return Response((Text(text),), calls, StopReason.TOOL_CALLS if calls else StopReason.END)
+
+
+class Slow:
+    """A tool that takes a moment; its probe finds what the last letter of the key says."""
+
+    def __init__(self, name: str, ran: list[str]) -> None:
+        self.spec = ToolSpec(name, f"a tool that is {name}", effect=TOOLS[name])
+        self._ran = ran
+
+    async def execute(self, args: JsonObject, ctx: ToolContext) -> Ok:
+        self._ran.append(ctx.idempotency_key)
+        await trio.sleep(0.5)
+        return ok("worked")
+
+    async def probe(self, key: str) -> Probed:
+        await trio.sleep(0.1)
+        return (NotStarted(), ok("found"), Unknown())[found_by(key)]
+
+
+def found_by(key: str) -> int:
+    return sum(key.encode()) % 3
+
+
+@frozen
+class Results(Plugin[tuple[str, ...]]):
+    """Keeps the names of the tools whose results it has seen."""
+
+    def init(self, ctx: Context) -> tuple[str, ...]:
+        return ()
+
+    def after_tool(self, hook: AfterTool, state: tuple[str, ...], ctx: Context) -> Continue[tuple[str, ...]]:
+        return Continue((*state, hook.name))
+
+
+def spec(sayings: Sequence[Saying], ran: list[str]) -> SessionSpec:
+    return SessionSpec(
+        model=Speaker(sayings),
+        tools=[Slow(name, ran) for name in TOOLS],
+        plugins=[Results(), HumanApproval(tools=frozenset({"risky"}))],
+        stall_timeout=1.0,
+        retry_base=0.1,
+        tool_grace=0.2,
+    )
+
+
+async def rested(session: SessionHandle) -> None:
+    """Wait until nothing is under way that ends without a person."""
+    with trio.fail_after(100):
+        while session.inspect().at_work:  # noqa: ASYNC110 - nobody sets an event for it
+            await trio.sleep(0.05)
+
+
+async def do(session: SessionHandle, what: str) -> None:
+    """Do something; that it is refused is an answer too."""
+    held = session.status().held
+    try:
+        match what:
+            case "prompt":
+                await session.prompt("go on")
+            case "steer":
+                await session.steer("this way")
+            case "steer now":
+                await session.steer("stop, this way", when="now")
+            case "abort":
+                await session.abort("enough")
+            case "approve" if held:
+                await session.approve(held[0].id)
+            case "reject" if held:
+                await session.reject(held[0].id, auto_resume=True)
+            case _:
+                pass
+    except AgentrailError:
+        pass
+
+
+class Counting(MemoryJournal):
+    """A journal that says how much it holds."""
+
+    head = 0
+
+    async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
+        self.head = await super().append(claim, expected, records)
+        return self.head
+
+
+@frozen
+class Past:
+    """The records of a session, and the state that it had behind each."""
+
+    records: tuple[Record, ...]
+    states: dict[int, State]
+
+
+async def lived(sayings: Sequence[Saying], doings: Sequence[Doing]) -> Past:
+    """Let a session live."""
+    journal, states = Counting(encode=True), dict[int, State]()
+
+    async def script(_: World, session: SessionHandle) -> None:
+        def watch(point: Failpoint) -> None:
+            if point is Failpoint.MESSAGE_TAKEN:
+                states.setdefault(journal.head, session.inspect())
+
+        with watching(watch):
+            for doing in doings:
+                await trio.sleep(doing.after)
+                await do(session, doing.what)
+            await rested(session)
+        states.setdefault(journal.head, session.inspect())
+
+    assert await live(World(journal), spec(sayings, []), script) is not None
+    return Past(await journal.read(SESSION, 0, 10_000), states)
+
+
+def check_states(past: Past) -> None:
+    """The records lead to what lived."""
+    state = past.records[0].opening
+    assert state is not None
+    for number, record in enumerate(past.records, 1):
+        state = redo(state, record.arrival, record.rulings, record.events, record.began, number)
+        then = past.states.get(number)
+        if then is not None:
+            assert [to_text(data_of(s)) for s in state.plugin_states] == [
+                to_text(data_of(s)) for s in then.plugin_states
+            ]
+            again = state.but(plugin_states=then.plugin_states)  # read without their classes, they compare as data
+            assert again == then
+            assert encode_text(Snapshot(SESSION, number, again)) == encode_text(Snapshot(SESSION, number, then))
+
+
+async def came_back(past: Past, cut: int, sayings: Sequence[Saying]) -> None:
+    """Come back from the first *cut* records, and come to rest."""
+    kept = past.records[:cut]
+    journal, ran = MemoryJournal(encode=True), list[str]()
+    claim = await journal.claim(SESSION, "test")
+    await journal.append(claim, 0, kept)
+
+    async def script(_: World, session: SessionHandle) -> None:
+        await rested(session)
+
+    session = await live(World(journal), spec(sayings, ran), script)
+    assert session is not None
+    records = await journal.read(SESSION, 0, 10_000)
+    assert records[:cut] == kept
+    seqs = [envelope.seq for record in records for envelope in record.events]
+    assert seqs == list(range(1, len(seqs) + 1))
+    state = session.inspect()
+    assert why_unfit(state.history, open_end=state.batch is not None) is None
+    check_runs(ran, kept, records)
+    await check_records(journal, session)
+
+
+def check_runs(ran: Sequence[str], kept: Sequence[Record], records: Sequence[Record]) -> None:
+    """Nothing runs again that may have done something, and nothing that a person did not agree to."""
+    assert len(set(ran)) == len(ran)
+    events = [envelope.event for record in records for envelope in record.events]
+    names = {f"{SESSION}/{event.call_id}": event.name for event in events if isinstance(event, ToolExecutionStart)}
+    agreed = {f"{SESSION}/{e.call_id}" for e in events if isinstance(e, ApprovalResolved) and e.status == "approved"}
+    before = {
+        f"{SESSION}/{envelope.event.call_id}"
+        for record in kept
+        for envelope in record.events
+        if isinstance(envelope.event, ToolExecutionStart)
+    }
+    for key in ran:
+        effect = TOOLS[names[key]]
+        assert effect is not EffectClass.UNSAFE or key not in before
+        assert effect is not EffectClass.CHECKABLE or key not in before or found_by(key) == 0
+        assert names[key] != "risky" or key in agreed
+
+
+async def crashed_everywhere(sayings: Sequence[Saying], doings: Sequence[Doing]) -> None:
+    past = await lived(sayings, doings)
+    check_states(past)
+    for cut in range(1, len(past.records) + 1):
+        await came_back(past, cut, sayings)
+
+
+def bounded(sayings: Sequence[Saying], doings: Sequence[Doing]) -> None:
+    async def main(_: trio.testing.MockClock) -> None:
+        await crashed_everywhere(sayings, doings)
+
+    run(0, Watch(), main)
+
+
+@given(SAYINGS, DOINGS)
+@settings(max_examples=EXAMPLES[profile()], suppress_health_check=[HealthCheck.too_slow])
+@example([Saying(3, "stalls")], [Doing(0.0, "prompt"), Doing(0.3, "abort")])
+@example([Saying(3, "stalls")], [Doing(0.0, "prompt"), Doing(0.3, "steer now")])
+@example([Saying(3, "stalls"), Saying(2, "stalls")], [Doing(0.0, "prompt")])
+@example([Saying(1, calls=tuple(TOOLS))], [Doing(0.0, "prompt"), Doing(1.5, "approve")])
+@example([Saying(1, calls=tuple(TOOLS))], [Doing(0.0, "prompt"), Doing(0.3, "abort")])
+def test_a_crash_behind_any_record_leaves_what_was_there(sayings: list[Saying], doings: list[Doing]) -> None:
+    bounded(sayings, doings)
