@@ -12,7 +12,7 @@ from typing import Final
 
 from agentrail.core.answers import Accepted, Answer
 from agentrail.core.effects import StartCall, StartRequest
-from agentrail.core.inputs import AnyInput, Arrival, SessionReturned, StreamBegan, TimerFired
+from agentrail.core.inputs import AnyInput, Arrival, SessionReturned, StreamBegan, SubagentStarted, TimerFired
 from agentrail.core.sent import AbortSent, ApproveSent, PromptSent, RejectSent, RespondSent, SteerSent, StopSent
 from agentrail.core.state import State
 from agentrail.core.step import Step, step
@@ -35,6 +35,8 @@ from agentrail.values.events.life import (
 )
 from agentrail.values.messages import History, UserMessage
 
+IDS: Final = ("child", "request_id", "call_id", "ask_id", "compaction_id")
+"""The fields by which inputs say what they are about."""
 LATELY: Final = 20
 """Messages of users among which a text is sought that was applied just now; one step may begin several turns."""
 
@@ -208,14 +210,9 @@ class Auditor:
 
 def _closed(out: Outstanding, given: AnyInput) -> None:
     """Take what *given* closes out of what is outstanding, if it is still remembered there."""
-    known = {
-        *out.requests,
-        *out.calls,
-        *out.asks,
-        *out.compactions,
-    }
-    names = (getattr(given, name, None) for name in ("request_id", "call_id", "ask_id", "compaction_id"))
-    if any(name in known for name in names if name is not None):
+    known = {*out.requests, *out.calls, *out.asks, *out.compactions, *out.agents}
+    names = [getattr(given, name) for name in IDS if hasattr(given, name)]
+    if isinstance(given, SubagentStarted) or (names and names[0] in known):
         out.answered(given)
 
 

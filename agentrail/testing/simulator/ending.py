@@ -76,7 +76,7 @@ def _check_restart(stage: Stage, policy: Intensity, name: str, reports: Sequence
 
 def begin_to_close(stage: Stage, supervisor: Supervisor) -> None:
     """Take note of who is there when the supervisor begins to close."""
-    stage.closing = [handle.id for handle in supervisor.sessions()]
+    stage.closing = [child.name for child in supervisor.tree().children]
     stage.down.clear()
 
 

@@ -175,7 +175,8 @@ async def decide(caller: Caller, handle: SessionHandle, choose: Choose) -> None:
         await handle.approve(one.id, args, always=always, auto_resume=choose.percent(80), command=caller.command())
     else:
         await handle.reject(one.id, "no", auto_resume=choose.percent(50))
-    caller.told(one.id in caller.book(handle).decided, handle, f"the decision about {one.id}")
+    decided = any(one.id in book.decided for book in caller.stage.auditor.books.values())  # a sub-agent's, maybe
+    caller.told(decided, handle, f"the decision about {one.id}")
 
 
 async def _withdraws(caller: Caller, handle: SessionHandle) -> None:

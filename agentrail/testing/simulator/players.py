@@ -36,6 +36,10 @@ from agentrail.values.usage import NOTHING_USED, Usage
 ON_PURPOSE: Final = "on purpose"
 PATHS: Final = ("a", "b", "secret", "replaced")
 
+HELPER: Final = "helper"
+TASK_TOOL: Final = "task"
+TASK: Final = freeze_object({"agent": HELPER, "description": "help", "prompt": "Help."})
+
 GARBAGE: Final[tuple[Callable[[ModelRequest], object], ...]] = (
     lambda _: None,
     lambda _: "an answer",
@@ -118,10 +122,15 @@ class Provider:
         chance = self._chance
         if not request.may_call or not request.tools or not chance.percent(55):
             return ()
-        return tuple(
-            ToolCall("", chance.pick(request.tools).name, freeze_object({"path": chance.pick(PATHS)}), f"x{place}")
-            for place in range(chance.number(1, 3))
-        )
+        names = [chance.pick(request.tools).name for _ in range(chance.number(1, 3))]
+        if any(tool.name == TASK_TOOL for tool in request.tools) and chance.percent(50):
+            names[0] = TASK_TOOL
+        return tuple(ToolCall("", name, self._args(name), f"x{place}") for place, name in enumerate(names))
+
+    def _args(self, name: str) -> JsonObject:
+        if name == TASK_TOOL:
+            return TASK
+        return freeze_object({"path": self._chance.pick(PATHS)})
 
 
 class Worker:

@@ -14,7 +14,7 @@ from agentrail.plugins.budget import BudgetGuard
 from agentrail.testing.choose import Choose
 from agentrail.testing.plugins import ArgsReplacer, Guard, Holder, Listener, Recorder
 from agentrail.testing.scenes import CAN_ASK, TOOLS, draw_options, draw_people
-from agentrail.testing.simulator.players import Prober, Provider, Worker, lookup
+from agentrail.testing.simulator.players import HELPER, Prober, Provider, Worker, lookup
 from agentrail.testing.simulator.stage import Stage
 from agentrail.values.json import freeze_object
 from agentrail.values.prices import Price
@@ -22,6 +22,8 @@ from agentrail.values.tools import ToolSpec
 
 NAMES: Final = ("m0", "m1")
 PRICES: Final = {name: Price(input=3.0, output=15.0) for name in NAMES}
+LONGEST_TASK: Final = 15.0
+"""Seconds that a sub-agent may take."""
 SCHEMA: Final = freeze_object(
     {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
 )
@@ -48,6 +50,7 @@ def draw_figures(choose: Choose) -> Options:
         retry_base=0.4,
         retry_cap=2.0,
         shutdown=choose.pick((5.0, 1.0)),
+        max_agent_seconds=LONGEST_TASK,
         event_buffer_size=choose.pick((256, 8, 0)),
     )
 
@@ -66,11 +69,29 @@ def draw_row(stage: Stage, choose: Choose, budget: BudgetGuard | None) -> tuple[
     return tuple(row)
 
 
+def draw_agents(stage: Stage, session_id: str) -> dict[str, SessionSpec]:
+    """Draw a sub-agent, or none."""
+    choose = stage.choice("agents", session_id)
+    if not choose.percent(25):
+        return {}
+    helper = f"{session_id}.{HELPER}"
+    options = draw_figures(choose)
+    spec = SessionSpec(
+        **{name: getattr(options, name) for name in Options.__fields__},
+        description="Helps.",
+        model=Provider(stage, helper, NAMES[0]),
+        tools=choose.some([Worker(stage, helper, fitted(spec)) for spec in TOOLS], 60),
+    )
+    return {HELPER: spec}
+
+
 def draw_spec(stage: Stage, session_id: str, plugins: Sequence[Attachable]) -> tuple[SessionSpec, BudgetGuard | None]:
     """Draw a session, which has *plugins* beside those that are drawn."""
     choose = stage.choice("spec", session_id)
     budget = draw_budget(choose)
     options = draw_figures(choose).but(hibernate_after=stage.choice("sleep", session_id).pick(SLEEPS))
+    agents = draw_agents(stage, session_id)
+    budget = None if agents else budget  # those who run side by side share it, and each may have a response out
     names = NAMES[: choose.pick((1, 1, 2))]
     tools = [Worker(stage, session_id, fitted(spec)) for spec in TOOLS]
     spec = SessionSpec(
@@ -82,5 +103,6 @@ def draw_spec(stage: Stage, session_id: str, plugins: Sequence[Attachable]) -> t
         sandbox=MemorySandbox({"notes.md": b"tea"}),
         prices=PRICES,
         services={"lookup": partial(lookup, stage)},
+        agents=agents,
     )
     return spec, budget
