@@ -301,7 +301,7 @@ class SessionHandle:
         await self._control(commands.SuspendSent(), self._session.mailbox.suspend)
 
     async def fork(self, at: int | None = None, id: str | None = None) -> SessionHandle:  # noqa: A002 - see `spawn`
-        """Start a session with the past of this one, up to its record *at* or to now; what runs here does not run there."""
+        """Start a session with the past of this one, up to record *at* or to now; what runs here does not run there."""
         forked = await self._session.house.fork(self.id, at, commands.new_id() if id is None else id)
         return cast("SessionHandle", forked)
 

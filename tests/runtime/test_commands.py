@@ -205,5 +205,7 @@ async def test_of_a_large_command_only_a_digest_is_kept_at_hand(world: World) ->
     assert await session.prompt(text, command="large") == first
     with pytest.raises(CommandConflict):
         await session.prompt(text + "x", command="large")
-    ((digest, answer),) = session._session._answers._kept.values()  # noqa: SLF001 - what is kept there is the point
+    kept = session._session._answers._kept  # noqa: SLF001 - what is kept there is the point
+    assert kept is not None
+    ((digest, answer),) = kept.values()
     assert (len(digest), answer) == (16, first)

@@ -10,6 +10,7 @@ from agentrail.ports.journal import Claim, Snapshot
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say, stall
+from agentrail.testing.scripted import Element
 from agentrail.values.events.life import AgentEnd, SessionEnded, SessionHibernated, SessionWoken
 from agentrail.values.events.people import ApprovalResolved
 from agentrail.values.json import JsonObject
@@ -95,7 +96,7 @@ async def test_what_is_held_sleeps_and_its_time_goes_on(world: World) -> None:
     async def write(_args: JsonObject, _ctx: ToolContext) -> Ok:  # noqa: ASYNC124
         return ok("written")
 
-    script = [say(calls=[call("write")]), "fine"]
+    script: list[Element] = [say(calls=[call("write")]), "fine"]
     guard = HumanApproval(tools=frozenset({"write"}), timeout=100.0)
     session = await world.spawn(script, "s", tools=[fake("write", write)], plugins=[guard], hibernate_after=10)
     (held,) = (await session.ask("write")).held
@@ -113,7 +114,7 @@ async def test_an_approval_wakes_it_and_the_call_runs(world: World) -> None:
     async def write(_args: JsonObject, _ctx: ToolContext) -> Ok:  # noqa: ASYNC124
         return ok("written")
 
-    script = [say(calls=[call("write")]), "fine"]
+    script: list[Element] = [say(calls=[call("write")]), "fine"]
     guard = HumanApproval(tools=frozenset({"write"}), timeout=None)
     session = await world.spawn(script, "s", tools=[fake("write", write)], plugins=[guard], hibernate_after=10)
     (held,) = (await session.ask("write")).held
