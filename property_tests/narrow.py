@@ -9,6 +9,10 @@ from agentrail.core.inputs import (
     AskSettled,
     CallProbed,
     CompactionEnded,
+    SleepDue,
+    SubagentEnded,
+    SubagentReported,
+    SubagentStarted,
     TimerFired,
     ToolRaised,
     ToolReturned,
@@ -172,8 +176,37 @@ def _nobody_decides_in_time_about_what_has_paused(tally: Tally) -> None:
     world.apply(_expire(world))
 
 
+def _sub_agents_in_odd_moments(tally: Tally) -> None:
+    world = session(tally=tally)
+    asked(world, call("keep"))
+    world.apply(SubagentStarted("child", "c3", "helper", "help"))
+    world.apply(AbortSent())
+    world.apply(hello())
+    begin(world)
+    world.apply(SubagentReported("child", waits=True))
+    world.apply(SubagentReported("child"))
+    world = session(Scripted({"after_tool": ("abort",)}), Asker("on_tool_error"), tally=tally)
+    asked(world, call("write"), call("fix"))
+    world.apply(SubagentStarted("child", "c3", "helper", "help"))
+    world.apply(ToolRaised("c4", 1, "Oops"))
+    world.apply(SubagentEnded("child", ok("done")))
+    world = session(Scripted({"after_tool": ("abort",)}), tally=tally)
+    asked(world, call("write"), call("fix"))
+    world.apply(SubagentStarted("child", "c3", "helper", "help"))
+    world.apply(SubagentEnded("child", ok("done")))
+
+
+def _the_time_to_sleep_comes_too_late(tally: Tally) -> None:
+    world = session(tally=tally)
+    world.apply(StopSent())
+    for _ in range(20):
+        world.apply(SleepDue())
+
+
 def narrow_paths(tally: Tally) -> None:
     """Go all of them."""
+    _sub_agents_in_odd_moments(tally)
+    _the_time_to_sleep_comes_too_late(tally)
     for either in (False, True):
         _an_answer_ends_a_turn_in_which_other_calls_run(tally, compact=either)
         _a_plugin_aborts_beside_a_suspended_call(tally, began=either)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 from agentrail.app.spec import NO_PRICES, SessionSpec
+from agentrail.core.inputs import SessionReturned
 from agentrail.core.state import State, drafted
 from agentrail.core.work import Work
 from agentrail.errors import BadSpec, NotJson
@@ -19,8 +20,22 @@ from agentrail.values.content import Data
 from agentrail.values.json import JsonObject, canonical, freeze_object
 from agentrail.values.tools import Ok, ToolSpec, ok
 
-Build = Callable[[str, SessionSpec, tuple[str, ...], Surroundings | None], tuple[State, Outfit]]
-"""Makes a session of a spec: its id, the spec, its path, and where its tools work if that is inherited."""
+Found = Callable[[State, State, int], tuple[State, Outfit, SessionReturned]]
+
+
+class Build(Protocol):
+    """Makes sessions of specs."""
+
+    def new(
+        self, child: str, spec: SessionSpec, path: tuple[str, ...], shared: Surroundings | None
+    ) -> tuple[State, Outfit]:
+        """Return what a new session begins with; its tools may work where those of another do."""
+        ...
+
+    def found(self, spec: SessionSpec) -> Found:
+        """Return what finds the code of a stored session."""
+        ...
+
 
 Inherited = tuple[list[Attachable], bool]
 """Plugins, and whether any of them is a limit that is shared."""
@@ -50,6 +65,18 @@ class AgentRecipe:
 
     def make(self, task: Task, path: tuple[str, ...], parent: State, outfit: Outfit, now: int) -> tuple[State, Outfit]:
         """Return the state that a sub-agent begins with, and its code: what its spec leaves out is the parent's."""
+        spec, shared = self._spec(task, parent, outfit, now)
+        agent = self._agent
+        stays = agent.sandbox is None and agent.web is None and agent.working_dir == HERE
+        state, made = self._build.new(task.child, spec, path, outfit.surroundings if stays else None)
+        return state.but(setup=state.setup.but(shares=shared)), made
+
+    def found(self, task: Task, parent: State, outfit: Outfit, now: int) -> Found:
+        """Return what finds the code of a stored sub-agent."""
+        return self._build.found(self._spec(task, parent, outfit, now)[0])
+
+    def _spec(self, task: Task, parent: State, outfit: Outfit, now: int) -> tuple[SessionSpec, bool]:
+        """Return the whole specification, and whether it shares a limit with the parent."""
         agent, base = self._agent, self._base
         own = parent.setup.options
         figures: dict[str, object] = {
@@ -64,7 +91,6 @@ class AgentRecipe:
         if not agent.model:
             figures |= {"model": _chain(parent, outfit), "model_options": {}}
         plugins, shared = _inherited(parent, outfit, now, agent.plugins)
-        stays = agent.sandbox is None and agent.web is None and agent.working_dir == HERE
         spec = agent.but(
             **figures,
             working_dir=parent.setup.working_dir if agent.working_dir == HERE else agent.working_dir,
@@ -75,8 +101,7 @@ class AgentRecipe:
             user_data=agent.user_data or parent.setup.user_data,
             plugins=(*plugins, *agent.plugins),
         )
-        state, made = self._build(task.child, spec, path, outfit.surroundings if stays else None)
-        return state.but(setup=state.setup.but(shares=shared)), made
+        return spec, shared
 
     # Its answers
 

@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 import trio
 
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.app.agents import Build, recipes
+from agentrail.app.agents import Found, recipes
 from agentrail.app.equipping import attachments, chosen, judge_for, sources_of, surroundings, tools_of, validator
 from agentrail.app.models import Factory, Models
 from agentrail.app.pricing import PriceList
 from agentrail.app.spec import SessionSpec
 from agentrail.core.compacting import drop_oldest_rounds
+from agentrail.core.inputs import SessionReturned
 from agentrail.core.sent import SwitchModelSent
 from agentrail.core.state import Attached, Setup, State
 from agentrail.core.supervising import Policy
@@ -67,15 +68,26 @@ def wrap(session: Session) -> SessionHandle:
     return SessionHandle(session, as_tool, _switched)
 
 
-def builder(known: Callable[[str], Model]) -> Build:
-    """Return what makes sub-agents."""
+class Builder:
+    """Makes sub-agents, and finds the code of those that come back."""
 
-    def build(
-        child: str, spec: SessionSpec, path: tuple[str, ...], shared: Surroundings | None
+    def __init__(self, known: Callable[[str], Model]) -> None:
+        self._known = known
+
+    def new(
+        self, child: str, spec: SessionSpec, path: tuple[str, ...], shared: Surroundings | None
     ) -> tuple[State, Outfit]:
-        return outfitted(child, spec, known, path, shared)
+        """Return what a new session begins with; its tools may work where those of another do."""
+        return outfitted(child, spec, self._known, path, shared)
 
-    return build
+    def found(self, spec: SessionSpec) -> Found:
+        """Return what finds the code of a stored session."""
+        from agentrail.app.returning import reunited  # noqa: PLC0415 - it brings the codec, and not all come back
+
+        def found(stored: State, opening: State, records: int) -> tuple[State, Outfit, SessionReturned]:
+            return reunited(stored, opening, records, spec, self._known, self, pause=False)
+
+        return found
 
 
 def outfitted(
@@ -97,7 +109,7 @@ def outfitted(
     tools = tools_of(spec)
     code = {(name, 0): tool for name, tool in tools.items()}
     around = surroundings(spec, spec.working_dir) if shared is None else shared
-    agents = recipes(spec, builder(known))
+    agents = recipes(spec, Builder(known))
     outfit = Outfit(judge, code, own, spec.services, around, validator, prices, sources_of(spec), agents)
     for name, tool in tools.items():
         judge.tool(name, 0, validator(tool))

@@ -154,6 +154,14 @@ class CancelCompaction(Value):
 
 
 @value
+class ResumeSubagents(Value):
+    """Bring sub-agents back that the process before this one had."""
+
+    children: tuple[str, ...]
+    """Their sessions."""
+
+
+@value
 class StopSubagents(Value):
     """Stop sub-agents, with everything under them."""
 
@@ -195,6 +203,7 @@ AnyEffect: TypeAlias = (
     | CancelAsk
     | StartCompaction
     | CancelCompaction
+    | ResumeSubagents
     | StopSubagents
     | WriteLog
     | CloseSession

@@ -28,7 +28,7 @@ from agentrail.hooks.seats import Seat
 from agentrail.values.events.envelope import Event
 from agentrail.values.messages import Message
 from agentrail.values.stream import NOTHING_YET, Failure, Partial, Response
-from agentrail.values.tools import Probed, ToolResult, ToolSpec
+from agentrail.values.tools import Err, Ok, Probed, ToolResult, ToolSpec
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Value, value
 
@@ -282,10 +282,8 @@ class SubagentEnded(Value):
 
     child: str
     """Its session."""
-    text: str
-    """What it answered, or why it did not."""
-    is_error: bool = False
-    """Whether it failed."""
+    answer: Ok | Err
+    """What it answered, or why it did not: the result of the call that waits for it."""
 
 
 @value

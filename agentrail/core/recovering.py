@@ -10,10 +10,10 @@ from agentrail.core.doubts import remember
 from agentrail.core.effects import ReportStart, SetTimer
 from agentrail.core.ending import RETRY_TIMER
 from agentrail.core.inputs import SessionReturned
-from agentrail.core.running import CAN_RUN_AGAIN, give_up, rest, wake
+from agentrail.core.running import CAN_RUN_AGAIN, again, give_up, rest, wake
 from agentrail.core.sent import ResumeSent
 from agentrail.core.state import Attached, Due, Phase
-from agentrail.core.subagents import end_lost
+from agentrail.core.subagents import bring_back
 from agentrail.core.work import Work
 from agentrail.errors import PluginMismatch
 from agentrail.hooks.ruling import Verdict
@@ -46,7 +46,7 @@ def on_returned(w: Work, returned: SessionReturned) -> None:
     _drop_changes(w, returned.without)
     _tell_of_lost(w, returned.lost)
     _end_strays(w)
-    end_lost(w, f"{ENDED} while it ran")
+    bring_back(w, f"{ENDED} while it ran", pause=returned.pause)
     _settle(w)
     if not returned.pause:
         if s.paused:
@@ -167,6 +167,9 @@ def _settle(w: Work) -> None:
 
 def _settle_call(w: Work, call: Call) -> None:
     """Run a call again, ask what has become of it, or say that nobody knows: by what running it again would mean."""
+    if any(agent.call_id == call.call_id and not agent.background for agent in w.s.subagents):
+        again(w, call)
+        return
     attached = w.s.tools.get(call.name)
     is_there = attached is not None and attached.revision == call.revision
     effect = EffectClass.UNSAFE if call.spec is None else call.spec.effect

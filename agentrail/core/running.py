@@ -145,6 +145,12 @@ def probe(w: Work, call_id: str) -> None:
     w.ask(ProbeCall(call_id, call.attempt, call.name, call.revision, call.args, _key(w, call)))
 
 
+def again(w: Work, call: Call) -> None:
+    """Let a call wait again for its sub-agent, which has come back; the time that it has left is the same."""
+    put(w, call.but(attempt=call.attempt + 1))
+    w.ask(StartCall(call.call_id, call.attempt + 1, call.name, call.revision, call.args, _key(w, call)))
+
+
 # What tools answer
 
 
@@ -162,7 +168,7 @@ def on_returned(w: Work, returned: ToolReturned) -> None:
         w.s.jobs = returned.jobs
     call = _running(w, returned.call_id, returned.attempt)
     if call is None:
-        _closed_late(w, returned.call_id, returned.result, answered=True)
+        closed_late(w, returned.call_id, returned.result, answered=True)
         return
     result = returned.result
     if isinstance(result, Effect):
@@ -206,7 +212,7 @@ def on_raised(w: Work, raised: ToolRaised) -> None:
     """A tool broke: ask whether to try again, where that is safe, or take it as its answer."""
     call = _running(w, raised.call_id, raised.attempt)
     if call is None:
-        _closed_late(w, raised.call_id, err(raised.error), answered=True)
+        closed_late(w, raised.call_id, err(raised.error), answered=True)
         return
     safe = call.spec is not None and call.spec.effect in CAN_RUN_AGAIN
     if safe and call.attempt <= w.s.setup.options.tool_max_retries:
@@ -224,7 +230,7 @@ def on_stopped(w: Work, stopped: ToolStopped) -> None:
     """A cancelled call has ended."""
     call = _running(w, stopped.call_id, stopped.attempt)
     if call is None:
-        _closed_late(w, stopped.call_id, err("it was cancelled"), answered=False)
+        closed_late(w, stopped.call_id, err("it was cancelled"), answered=False)
     else:
         remember(w, doubt_about(w, call))
         take_answer(w, call, err(f"the call was cancelled; {doubt(call.spec)}"))
@@ -234,7 +240,7 @@ def on_probed(w: Work, probed: CallProbed) -> None:
     """Go on with a call whose fate was asked for: it has its answer, it runs, or nobody knows."""
     call = _running(w, probed.call_id, probed.attempt)
     if call is None:
-        _closed_late(w, probed.call_id, err("it was interrupted"), answered=False)
+        closed_late(w, probed.call_id, err("it was interrupted"), answered=False)
         return
     match probed.found:
         case NotStarted():
@@ -341,7 +347,7 @@ def finish_after_tool_batch(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> 
 # Work that has left its turn
 
 
-def _closed_late(w: Work, call_id: str, result: ToolResult, *, answered: bool) -> None:
+def closed_late(w: Work, call_id: str, result: ToolResult, *, answered: bool) -> None:
     """Forget a call that had left its turn; tell of one that was to go on."""
     s = w.s
     s.quarantined = tuple(stray for stray in s.quarantined if stray.call_id != call_id)

@@ -7,13 +7,16 @@ from typing import Final
 from agentrail.core.batch import call_timer, find
 from agentrail.core.calls import CallStatus
 from agentrail.core.clocks import start_clock, stop_clock
+from agentrail.core.effects import ResumeSubagents
 from agentrail.core.ending import stop_subagents
 from agentrail.core.inputs import ElsewhereUsed, SubagentEnded, SubagentReported, SubagentStarted
+from agentrail.core.running import closed_late, take_answer
 from agentrail.core.state import Phase, Subagent
 from agentrail.core.work import Work
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, AskUser, UserResponded
 from agentrail.values.events.tools import SubagentEnd, SubAgentEvent, SubagentStart
+from agentrail.values.tools import Err, result_text
 
 FOR_PEOPLE: Final = (ApprovalRequired, ApprovalResolved, AskUser, UserResponded)
 """Events that a parent tells as its own: whoever decides talks to it."""
@@ -46,31 +49,54 @@ def on_reported(w: Work, reported: SubagentReported) -> None:
 
 
 def on_ended(w: Work, ended: SubagentEnded) -> None:
-    """Tell the end of a sub-agent; the next request carries that of one in the background."""
+    """Tell the end of a sub-agent; the call that waits has its result, the next request tells of one in the background.
+
+    Both in one step: nobody finds a call, after a crash, whose sub-agent is no more.
+    """
     s = w.s
     found = _find(w, ended.child)
     if found is None:
         return
     s.subagents = tuple(other for other in s.subagents if other is not found)
-    w.emit(SubagentEnd(found.call_id, ended.child, ended.text, ended.is_error))
+    answer = ended.answer
+    w.emit(SubagentEnd(found.call_id, ended.child, result_text(answer), isinstance(answer, Err)))
     if found.waits:
         _start_clock(w)
+    call = find(w, found.call_id)
     if found.background and s.stopping is None:
-        how = "has failed" if ended.is_error else "has ended"
+        how = "has failed" if isinstance(answer, Err) else "has ended"
         s.notices = (*s.notices, f"The background task {ended.child} {how}; `task_result` has its answer")
+    elif not found.background and call is not None and call.status is CallStatus.RUNNING:
+        w.clear_timer(call_timer(call.call_id))
+        take_answer(w, call, answer)
+    elif any(stray.call_id == found.call_id for stray in s.lingering):
+        closed_late(w, found.call_id, answer, answered=True)
     _go_on_stopping(w)
 
 
-def end_lost(w: Work, why: str) -> None:
-    """Tell the end of sub-agents that the process has not survived."""
+def bring_back(w: Work, why: str, *, pause: bool) -> None:
+    """Bring back the sub-agents that something waits for; tell the end of the others.
+
+    One whose call rests with its turn is lost: somebody might end the turn before it goes on.
+    """
     s = w.s
-    lost, s.subagents = s.subagents, ()
+    kept = () if s.stopping is not None else tuple(agent for agent in s.subagents if _is_wanted(w, agent, pause=pause))
+    lost = tuple(agent for agent in s.subagents if agent not in kept)
+    s.subagents = kept
+    if kept:
+        w.ask(ResumeSubagents(tuple(agent.child for agent in kept)))
     for agent in lost:
         w.emit(SubagentEnd(agent.call_id, agent.child, why, is_error=True))
-        if agent.background:
-            s.notices = (*s.notices, f"The background task {agent.child} is lost: {why}")
     if lost:
         _go_on_stopping(w)
+
+
+def _is_wanted(w: Work, agent: Subagent, *, pause: bool) -> bool:
+    call = find(w, agent.call_id)
+    if agent.background or call is None or call.status is not CallStatus.RUNNING:
+        return agent.background
+    attached = w.s.tools.get(call.name)
+    return not pause and attached is not None and attached.revision == call.revision
 
 
 def _go_on_stopping(w: Work) -> None:

@@ -22,6 +22,7 @@ from agentrail.core.effects import (
     OpenStream,
     ProbeCall,
     ReportStart,
+    ResumeSubagents,
     SetTimer,
     StartCall,
     StartCompaction,
@@ -142,7 +143,9 @@ def anywhere(phase: Phase) -> Rows:
             phase, "what happens in it is told and counted; waiting for a person stops clocks", (SetTimer, ClearTimer)
         ),
         ElsewhereUsed: stays(phase, "limits that a sub-agent shares count it"),
-        SubagentEnded: stays(phase, "it is told; of one in the background, the next request tells the model too"),
+        SubagentEnded: stays(
+            phase, "it is told, with the next request too if it went on in the background", (ClearTimer,)
+        ),
     }
 
 
@@ -200,7 +203,7 @@ _IDLE: Rows = {
         may=AGAIN,
         why="a turn that rests since the session came back goes on; the actor handles what has waited",
     ),
-    SessionReturned: goes(*(IDLE, RUNNING, EXECUTING), may=(ReportStart, *AGAIN), why=BACK),
+    SessionReturned: goes(*(IDLE, RUNNING, EXECUTING), may=(ReportStart, ResumeSubagents, *AGAIN), why=BACK),
     TimerFired: goes(
         *(IDLE, RUNNING, EXECUTING),
         may=AGAIN,
@@ -235,7 +238,7 @@ _RUNNING: Rows = {
         may=(CloseSession, ClearTimer),
         why="it is told; a session that stops has waited for the last of them",
     ),
-    SessionReturned: goes(*(IDLE, RUNNING, ENDED), may=(ReportStart, CloseSession, *ON), why=BACK),
+    SessionReturned: goes(*(IDLE, RUNNING, ENDED), may=(ReportStart, ResumeSubagents, CloseSession, *ON), why=BACK),
     StreamBegan: goes(STREAMING, RUNNING, may=(OpenStream,), why="the first chunk came: the deltas are let out"),
     StreamEnded: goes(
         *(IDLE, RUNNING, EXECUTING),
@@ -286,7 +289,7 @@ _STREAMING: Rows = {
         ENDED, RUNNING, may=(CancelRequest, CancelAsk, *END), why="the turn is aborted first, then sub-agents end"
     ),
     SessionReturned: goes(
-        *(STREAMING, IDLE, RUNNING, EXECUTING), may=(ReportStart, StartCall, CancelAsk, *ON), why=BACK
+        *(STREAMING, IDLE, RUNNING, EXECUTING), may=(ReportStart, ResumeSubagents, StartCall, CancelAsk, *ON), why=BACK
     ),
     StreamEnded: goes(
         *(STREAMING, IDLE, RUNNING, EXECUTING),
@@ -336,7 +339,7 @@ _EXECUTING: Rows = {
     StopSent: goes(
         ENDED, RUNNING, may=(CancelAsk, *END), why="the turn is aborted first, with all its tools; then sub-agents end"
     ),
-    SessionReturned: goes(*_BATCH_GOES_ON, may=(ReportStart, *AGAIN), why=BACK),
+    SessionReturned: goes(*_BATCH_GOES_ON, may=(ReportStart, ResumeSubagents, *AGAIN), why=BACK),
     **each(
         (ToolReturned, ToolRaised, ToolStopped),
         goes(
@@ -350,7 +353,11 @@ _EXECUTING: Rows = {
         may=(StartCall, CancelAsk, *ON),
         why="the call has its result, or runs, or nobody knows; the next one starts",
     ),
-    SubagentEnded: stays(EXECUTING, "it is told, and its call returns; the time of the turn goes on", (SetTimer,)),
+    SubagentEnded: goes(
+        *_BATCH_GOES_ON,
+        may=(StartCall, *LEAVE, *ON),
+        why="the call that waits has its result; the batch goes on",
+    ),
     TimerFired: goes(
         *_BATCH_GOES_ON,
         may=(StartCall, *LEAVE, *ON),

@@ -10,11 +10,11 @@ from typing import Final
 import trio
 
 from agentrail.core.answers import Answer, Refused
-from agentrail.core.inputs import ElsewhereUsed, SubagentReported
+from agentrail.core.inputs import ElsewhereUsed, SubagentEnded, SubagentReported
 from agentrail.core.sent import PromptSent
 from agentrail.core.state import State
 from agentrail.core.supervising import Policy
-from agentrail.errors import AgentrailError, UnknownTask
+from agentrail.errors import AgentrailError, SessionNotAlive, UnknownTask
 from agentrail.ports.agents import Task
 from agentrail.runtime.border import contained, described
 from agentrail.runtime.children import Child, SessionBody
@@ -26,9 +26,11 @@ from agentrail.runtime.parts import Recipe
 from agentrail.runtime.reports import ChildView
 from agentrail.runtime.session import Session
 from agentrail.runtime.slot import Slot
-from agentrail.runtime.waiting import HeldCall, Outcome, held_calls
+from agentrail.runtime.waiting import HeldCall, Outcome, held_calls, told
 from agentrail.values.content import Text
-from agentrail.values.tools import Err, Ok, err, result_text
+from agentrail.values.events.life import PromptReceived, SessionEnded
+from agentrail.values.messages import AssistantMessage
+from agentrail.values.tools import Err, Ok, err
 from agentrail.values.usage import NOTHING_USED, Usage
 
 log = logging.getLogger("agentrail.task")
@@ -38,6 +40,12 @@ MAX_KEPT: Final = 32
 
 MAX_CHILD_ID: Final = 128
 DIGEST_CHARS: Final = 16
+
+ATTEMPTS: Final = 2
+"""How often a sub-agent is asked for an answer in the form that it is to have."""
+
+PAGE: Final = 1000
+"""Records that are read at once."""
 
 ANSWERED: Final = frozenset({"end", "max_turns", "length"})
 """How a turn ends that has an answer."""
@@ -49,7 +57,7 @@ Start = Callable[[Node, Session, Link], Awaitable[Session]]
 class Run:
     """One sub-agent at work: a task of ours, which starts it, waits for its answer, and stops it in any case."""
 
-    __slots__ = ("_ended", "answer", "link", "prompt", "recipe", "scope", "task")
+    __slots__ = ("_ended", "answer", "comes_back", "link", "prompt", "recipe", "scope", "task")
 
     def __init__(self, task: Task, prompt: str, recipe: Recipe, link: Link) -> None:
         self.task = task
@@ -59,6 +67,7 @@ class Run:
         self.answer: Ok | Err = err("it was stopped before it had an answer")
         self.scope = trio.CancelScope()
         self._ended = trio.Event()
+        self.comes_back = False
 
     @property
     def has_ended(self) -> bool:
@@ -89,12 +98,14 @@ class Run:
 class Family:
     """The sub-agents of one session."""
 
-    __slots__ = ("_closed", "_kept", "_node", "_parent", "_runs", "_spread", "_start", "living")
+    __slots__ = ("_back", "_closed", "_kept", "_node", "_parent", "_resume", "_runs", "_spread", "_start", "living")
 
-    def __init__(self, parent: Session, node: Node, start: Start) -> None:
+    def __init__(self, parent: Session, node: Node, start: Start, resume: Start) -> None:
         self._parent = parent
         self._node = Node(node.tree, Policy(), (*node.path, parent.state.session_id))
         self._start = start
+        self._resume = resume
+        self._back: dict[str, Run] = {}
         self._runs: dict[str, Run] = {}
         self._kept: dict[str, Run] = {}
         self._closed = False
@@ -105,7 +116,8 @@ class Family:
 
     async def run(self, call_id: str, agent: str, description: str, prompt: str) -> Ok | Err:
         """Have *agent* do what *prompt* says, and return what it answers; cancelled, it is stopped."""
-        run = self._begin(Task(self._name(call_id), agent, description, call_id), prompt)
+        child = self._name(call_id)
+        run = self._back.pop(child, None) or self._begin(Task(child, agent, description, call_id), prompt)
         if isinstance(run, Err):
             return run
         try:
@@ -183,6 +195,26 @@ class Family:
                 run.link.elsewhere = others
                 session.post(ElsewhereUsed(others))
 
+    def resume(self, children: tuple[str, ...], state: State) -> None:
+        """Begin to bring back those that the process before this one had; the session is in *state*."""
+        for known in state.subagents:
+            asked = asked_for(state, known.call_id)
+            recipe = self._parent.outfit.agents.get(known.agent)
+            if known.child not in children:
+                continue
+            if recipe is None or asked is None:
+                self._parent.post(SubagentEnded(known.child, err(f"there is no agent `{known.agent}` any more")))
+                continue
+            description, prompt = asked
+            task = Task(known.child, known.agent, description, known.call_id, known.background)
+            run = Run(task, prompt, recipe, Link(task, self._parent.post))
+            run.link.back(known)
+            run.link.base = state.usage.plus(state.elsewhere).minus(known.used)
+            run.comes_back = True
+            self._launch(run)
+            if not known.background:
+                self._back[known.child] = run  # its call asks for it, maybe when it has ended already
+
     def stop(self, children: tuple[str, ...]) -> None:
         """Begin to stop some of them."""
         for child in children:
@@ -218,8 +250,10 @@ class Family:
         problem = self._problem()
         if problem is not None:
             return err(problem)
-        link = Link(task, self._parent.post)
-        run = self._runs[task.child] = Run(task, prompt, self._parent.outfit.agents[task.agent], link)
+        return self._launch(Run(task, prompt, self._parent.outfit.agents[task.agent], Link(task, self._parent.post)))
+
+    def _launch(self, run: Run) -> Run:
+        self._runs[run.task.child] = run
         for family in self._line():
             family.living += 1
         self._parent.house.nursery.start_soon(self._live, run)
@@ -263,15 +297,39 @@ class Family:
 
     async def _work(self, run: Run) -> Ok | Err:
         """Start the session, ask it, and once more if it does not answer in the form that it is to."""
-        session = await self._start(self._node, self._parent, run.link)
-        outcome = await self._ask(session, run.link, run.recipe.asked(run.prompt))
+        asked, outcome = await self._past(run) if run.comes_back else (0, None)
+        begin = self._resume if run.comes_back else self._start
+        session = None if outcome is not None else await begin(self._node, self._parent, run.link)
+        if session is not None:
+            outcome = await (
+                run.link.outcome() if asked else self._ask(session, run.link, run.recipe.asked(run.prompt))
+            )
         answer = _answered(run.recipe, outcome)
-        if isinstance(answer, str):
+        if isinstance(answer, str) and session is not None and asked < ATTEMPTS:
             again = f"Your answer does not fit the schema: {answer}. Answer again, with the JSON alone."
             answer = _answered(run.recipe, await self._ask(session, run.link, again))
         if isinstance(answer, str):
             return err(f"the sub-agent has answered twice what does not fit: {answer}")
         return answer
+
+    async def _past(self, run: Run) -> tuple[int, Outcome | None]:
+        """Hear what a sub-agent that comes back has done: how often it was asked, and its answer, if it has ended."""
+        house, child = self._parent.house, run.task.child
+        number, asked, ended = 0, 0, False
+        outcome: Outcome | None = None
+        while records := await house.journal.read(child, number, PAGE):
+            number = records[-1].number
+            for envelope in (envelope for record in records for envelope in record.events):
+                end = told(envelope.event)
+                outcome = outcome if end is None else end[1]
+                ended = ended or isinstance(envelope.event, SessionEnded)
+                if isinstance(envelope.event, PromptReceived):
+                    asked, outcome = asked + 1, None
+                    run.link.expect(envelope.event.ref)
+            run.link.missed([envelope for record in records for envelope in record.events])
+        if outcome is not None and not ended:
+            run.link.settle(outcome)
+        return asked, (outcome or SessionNotAlive(child, "it has no answer")) if ended else None
 
     async def _ask(self, session: Session, link: Link, text: str) -> Outcome:
         """Prompt a sub-agent, and return how the turn has ended, however often it waits for a person before."""
@@ -296,12 +354,23 @@ class Family:
             self._kept[run.task.child] = run
             if len(self._kept) > MAX_KEPT:
                 del self._kept[next(iter(self._kept))]
-        run.link.end(result_text(run.answer), isinstance(run.answer, Err))
+        run.link.end(run.answer)
         run.end()
 
 
-def _answered(recipe: Recipe, outcome: Outcome) -> Ok | Err | str:
+def asked_for(state: State, call_id: str) -> tuple[str, str] | None:
+    """Return what a call of `task` has asked for, in few words and in full, from the conversation."""
+    for message in reversed(state.history):
+        for call in message.calls if isinstance(message, AssistantMessage) else ():
+            if call.call_id == call_id:
+                return str(call.args.get("description", "")), str(call.args.get("prompt", ""))
+    return None
+
+
+def _answered(recipe: Recipe, outcome: Outcome | None) -> Ok | Err | str:
     """Return the answer of a turn, or why it does not fit what the agent is to return."""
+    if outcome is None:
+        return err("the sub-agent has not been asked")
     if isinstance(outcome, AgentrailError):
         return err(f"the sub-agent failed: {outcome}")
     if outcome.stop_reason not in ANSWERED:

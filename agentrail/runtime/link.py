@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from agentrail.core.inputs import AnyInput, SubagentEnded, SubagentReported, SubagentStarted
-from agentrail.core.state import Phase
+from agentrail.core.state import Phase, Subagent
 from agentrail.core.step import Step
 from agentrail.errors import AgentrailError
 from agentrail.ports.agents import Task
 from agentrail.runtime.slot import Slot
 from agentrail.runtime.waiting import Outcome, told
-from agentrail.values.events.envelope import Event
+from agentrail.values.events.envelope import Envelope, Event
+from agentrail.values.tools import Err, Ok
 from agentrail.values.usage import NOTHING_USED, Usage
 
 
@@ -89,6 +90,18 @@ class Link:
         """Hear that the child is gone."""
         self._outcome.settle(error)
 
+    def back(self, known: Subagent) -> None:
+        """Go on where the process before this one has ended."""
+        self._heard, self._used, self._waits = known.heard, known.used, known.waits
+        self._announced.settle(None)
+
+    def missed(self, envelopes: Sequence[Envelope]) -> None:
+        """Take in events that are in the journal of the child, and that its parent may not have heard of."""
+        for envelope in envelopes:
+            if envelope.seq > self._heard:
+                self._heard = envelope.seq
+                self._events.append(envelope.event)
+
     # To the parent
 
     @property
@@ -106,12 +119,12 @@ class Link:
         events, self._events = tuple(self._events), []
         return SubagentReported(self.task.child, events, self._heard, self._used, self._waits)
 
-    def end(self, text: str, is_error: bool) -> None:
+    def end(self, answer: Ok | Err) -> None:
         """Tell all that is left to tell, of a child that has started; nothing comes behind it."""
         self._ended = True
         if self._announced.settled:
             self._post(self.gathered())
-            self._post(SubagentEnded(self.task.child, text, is_error))
+            self._post(SubagentEnded(self.task.child, answer))
         self._announced.settle(None)
 
     # The turn that the parent waits for
@@ -120,6 +133,10 @@ class Link:
         """Wait for the end of the turn that answers a prompt, however often it rests before."""
         self._ref = ref
         self._outcome = Slot()
+
+    def settle(self, outcome: Outcome) -> None:
+        """Say how that turn has ended, as the journal tells."""
+        self._outcome.settle(outcome)
 
     async def outcome(self) -> Outcome:
         """Return how that turn has ended."""

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import trio
 
-from agentrail.core.inputs import SubagentReported
+from agentrail.core.inputs import SessionReturned, SubagentReported
 from agentrail.core.sent import ChangeToolsSent
 from agentrail.core.state import State
 from agentrail.errors import SupervisorClosed
@@ -153,6 +153,10 @@ class Subagents(Agents, Protocol):
         """Tell those that share limits with the session, which is now in *state*, what the others have used."""
         ...
 
+    def resume(self, children: tuple[str, ...], state: State) -> None:
+        """Begin to bring back those that the process before this one had; the session is in *state*."""
+        ...
+
     def stop(self, children: tuple[str, ...]) -> None:
         """Begin to stop some of them."""
         ...
@@ -168,6 +172,12 @@ class Subagents(Agents, Protocol):
 
 class Recipe(Protocol):
     """Knows how a sub-agent is made: what it has of its own, and what it inherits."""
+
+    def found(
+        self, task: Task, parent: State, outfit: Outfit, now: int
+    ) -> Callable[[State, State, int], tuple[State, Outfit, SessionReturned]]:
+        """Return what finds the code of a stored sub-agent."""
+        ...
 
     def asked(self, prompt: str) -> str:
         """Return *prompt* with what is to be said of the answer."""

@@ -145,8 +145,7 @@ class Performer:
             ask.scope.cancel()
         if self._jobs is not None:
             self._jobs.close()
-        if self._ties.subagents is not None:
-            self._ties.subagents.close()
+        self._ties.close()
         if self._compaction is not None:
             self._compaction.cancel()
 
@@ -286,10 +285,14 @@ class Performer:
             if call is not None:
                 call.scope.cancel()
 
+    def resume_subagents(self, effect: effects.ResumeSubagents) -> None:
+        """Begin to bring sub-agents back; how they end is posted by their own tasks."""
+        if self.state is not None:
+            self._ties.resume(effect.children, self.state, self._post)
+
     def stop_subagents(self, effect: effects.StopSubagents) -> None:
         """Begin to stop sub-agents; how they end is posted by their own tasks."""
-        if self._ties.subagents is not None:
-            self._ties.subagents.stop(effect.children)
+        self._ties.stop(effect.children)
 
     def _tool(self, name: str) -> Tool:
         attached = None if self.state is None else self.state.tools.get(name)
@@ -384,6 +387,7 @@ _PERFORM: Final[Mapping[type[object], Callable[..., None]]] = {
     effects.CancelAsk: Performer.cancel_ask,
     effects.StartCompaction: Performer.start_compaction,
     effects.CancelCompaction: Performer.cancel_compaction,
+    effects.ResumeSubagents: Performer.resume_subagents,
     effects.StopSubagents: Performer.stop_subagents,
     effects.WriteLog: Performer.write_log,
     effects.CloseSession: Performer.close_session,

@@ -117,15 +117,18 @@ class Sessions:
             raise type(error)(*error.args)
         return handle
 
-    async def resume(self, node: Node, session_id: str, equip: Equip, restart: str) -> SessionHandle:
+    async def resume(
+        self, node: Node, session_id: str, equip: Equip, restart: str, above: Link | None = None
+    ) -> SessionHandle:
         """Bring a session back from the journal, or return it if it is here; without code that fits, it stays there."""
         while session_id in self._starting:
             await self._starting[session_id].wait()
-        if session_id in self.tree.sessions:
+        if session_id in self.tree.sessions and above is None:
             return self.handle(session_id)
         with self._taking(node, session_id):
             session, returned = await brought_back(self.house, session_id, OWNER, equip)
             node.check(session_id)
+        session.ties.above = above
         slot: Slot[Answer] = Slot()
         session.mailbox.post_control(Letter(returned, slot=slot))
         handle, child = self._adopted(node, session, restart)
@@ -163,7 +166,7 @@ class Sessions:
         """Let a session live under *node*."""
         session_id = session.state.session_id
         if session.outfit.agents:
-            session.ties.subagents = Family(session, node, self._start_child)
+            session.ties.subagents = Family(session, node, self._start_child, self._resume_child)
         handle = self._wrap(session)
         ward = Ward(session_id, restart, session=True)
         child = Child(SessionBody(session, handle), ward, session.state.setup.options.shutdown)
@@ -210,10 +213,20 @@ class Sessions:
         recipe = parent.outfit.agents[task.agent]
         state, outfit = recipe.make(task, path, parent.state, parent.outfit, now)
         await self.start(node, state, outfit, _never, "temporary", link)
-        child = self.tree.sessions.get(task.child)
-        if child is None or not isinstance(child.body, SessionBody):
-            raise SessionNotAlive(task.child, "it has ended at once")
-        return child.body.session
+        return self._child(task.child)
+
+    async def _resume_child(self, node: Node, parent: Session, link: Link) -> Session:
+        """Bring a sub-agent of *parent* back from its records."""
+        task, now = link.task, self.house.clock.now_ms()
+        equip = parent.outfit.agents[task.agent].found(task, parent.state, parent.outfit, now)
+        await self.resume(node, task.child, equip, "temporary", link)
+        return self._child(task.child)
+
+    def _child(self, child: str) -> Session:
+        found = self.tree.sessions.get(child)
+        if found is None or not isinstance(found.body, SessionBody):
+            raise SessionNotAlive(child, "it has ended at once")
+        return found.body.session
 
     async def _claim(self, node: Node, session_id: str) -> Claim:
         """Become the writer of a session that is new; claiming one that exists would stop its owner."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from agentrail.core.inputs import SubagentReported
+from collections.abc import Callable
+
+from agentrail.core.inputs import AnyInput, SubagentEnded, SubagentReported
+from agentrail.core.state import State
 from agentrail.core.step import Step
 from agentrail.errors import AgentrailError
 from agentrail.runtime.link import Link
 from agentrail.runtime.parts import Subagents
 from agentrail.runtime.waiting import HeldCall
+from agentrail.values.tools import err
 
 
 class Ties:
@@ -26,6 +30,24 @@ class Ties:
     def gathered(self, report: SubagentReported) -> SubagentReported:
         """Return *report* with all that has gathered for it."""
         return report if self.subagents is None else self.subagents.gathered(report)
+
+    def resume(self, children: tuple[str, ...], state: State, post: Callable[[AnyInput], None]) -> None:
+        """Begin to bring sub-agents back; those that the session may not start any more have ended."""
+        if self.subagents is not None:
+            self.subagents.resume(children, state)
+            return
+        for child in children:
+            post(SubagentEnded(child, err("the session may start no sub-agents any more")))
+
+    def stop(self, children: tuple[str, ...]) -> None:
+        """Begin to stop sub-agents."""
+        if self.subagents is not None:
+            self.subagents.stop(children)
+
+    def close(self) -> None:
+        """Begin to stop all of them, and start no more."""
+        if self.subagents is not None:
+            self.subagents.close()
 
     def tell(self, step: Step) -> None:
         """Tell those above and below of a step that is durable."""

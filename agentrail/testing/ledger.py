@@ -196,7 +196,8 @@ class Ledger:
         self.attempts[call_id] += 1
         demand(self.attempts[call_id] == start.attempt, f"{start} is attempt {self.attempts[call_id]}")
         if start.attempt > 1:
-            demand(self.effects.get(call_id) in CAN_RUN_AGAIN, f"{start} runs again, which is not safe")
+            waits = any(agent.call_id == call_id for agent in after.subagents)  # again, for one that has come back
+            demand(waits or self.effects.get(call_id) in CAN_RUN_AGAIN, f"{start} runs again, which is not safe")
         demand(start.name in after.tools, f"{start} runs a tool that is not there")
         demand(after.tools[start.name].revision == start.revision, f"{start} runs a form of its tool that is gone")
         guarded = any(seat.plugin.endswith(":Guard") for seat in after.seats)

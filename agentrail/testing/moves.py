@@ -196,7 +196,7 @@ def _elsewhere(choose: Choose) -> AnyInput:
 
 
 def _over(child: str, choose: Choose) -> AnyInput:
-    return SubagentEnded(child, "done", choose.percent(30))
+    return SubagentEnded(child, err("it failed") if choose.percent(30) else ok("done"))
 
 
 def _given(what: AnyInput, _: Choose) -> AnyInput:

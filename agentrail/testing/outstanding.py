@@ -19,6 +19,7 @@ from agentrail.core.effects import (
     OpenStream,
     ProbeCall,
     ReportStart,
+    ResumeSubagents,
     SetTimer,
     StartCall,
     StartCompaction,
@@ -42,6 +43,7 @@ from agentrail.core.inputs import (
     ToolReturned,
     ToolStopped,
 )
+from agentrail.core.state import Subagent
 from agentrail.values.stream import ModelRequest
 from agentrail.values.usage import NOTHING_USED, Usage
 
@@ -161,7 +163,7 @@ class Outstanding:
                 self.closed = True
             case StopSubagents(children=children):
                 self._stop_subagents(children)
-            case WriteLog():
+            case ResumeSubagents() | WriteLog():
                 pass
             case _:
                 assert_never(effect)
@@ -185,7 +187,9 @@ class Outstanding:
                 out = self.agents[child]
                 out.heard, out.used, out.waits = given.heard, given.used, given.waits
             case SubagentEnded(child=child):
-                del self.agents[child]
+                ended = self.agents.pop(child)
+                if not ended.background and ended.call_id in self.live_calls:
+                    del self.calls[ended.call_id]  # it has its result; what it returns itself changes nothing
             case _:
                 pass
 
@@ -227,6 +231,11 @@ class Outstanding:
             self.timers[name] = effect.at
         else:
             demand(due is not None, f"{effect} clears nothing")
+
+    def back(self, agents: tuple[Subagent, ...]) -> None:
+        """Take note of sub-agents that have come back with their session."""
+        for one in agents:
+            self.agents[one.child] = AgentOut(one.call_id, one.background, one.heard, one.used, one.waits)
 
     def asked_for(self, call_id: str) -> str | None:
         """Return the sub-agent that a call waits for, if it does."""

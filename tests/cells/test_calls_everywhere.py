@@ -285,7 +285,7 @@ INPUT_EXAMPLES: Final[dict[str, AnyInput]] = {
         HooksWereSlow(("P",), 70),
         SubagentStarted("s.c1", "c1", "finder", "find it"),
         SubagentReported("s.c1", (ToolCalls(1),), 1),
-        SubagentEnded("s.c1", "found"),
+        SubagentEnded("s.c1", ok("found")),
         ElsewhereUsed(Usage(8, 2)),
     )
 }

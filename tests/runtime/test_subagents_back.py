@@ -1,0 +1,245 @@
+"""Sub-agents come back with their parents, from a journal that ends between any two commits."""
+
+from collections.abc import Sequence
+
+import pytest
+import trio
+
+from agentrail import SessionSpec, open_supervisor
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.errors import UnknownSession
+from agentrail.plugins import HumanApproval
+from agentrail.ports.journal import Claim, Journal, Record
+from agentrail.ports.model import EmitChunk
+from agentrail.runtime.handle import SessionHandle
+from agentrail.testing import call, say
+from agentrail.testing.scripted import Scripted
+from agentrail.values.events import SessionRecovered, SubagentEnd, SubAgentEvent, SubagentStart, ToolUnknown
+from agentrail.values.events.envelope import Event
+from agentrail.values.messages import AssistantMessage, ToolMessage
+from agentrail.values.stream import ModelRequest, Response
+from agentrail.values.usage import Usage
+from tests.runtime.counting import counting
+from tests.runtime.families import task
+from tests.runtime.journals import TestJournal
+from tests.runtime.tools import slow
+from tests.runtime.world import rebuilt, until
+
+TEN = Usage(8, 2)
+
+
+class Next:
+    """A model that says what comes next in its conversation, whatever process it is asked in."""
+
+    def __init__(self, name: str, *answers: Scripted) -> None:
+        self.name = name
+        self._answers = answers
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        said = sum(isinstance(message, AssistantMessage) for message in request.messages)
+        answer = self._answers[min(said, len(self._answers) - 1)]
+        await trio.sleep(answer.delay or 0.01)
+        for chunk in answer.chunks:
+            emit(chunk)
+        return answer.response  # type: ignore[union-attr]  # they all say something
+
+
+class Noting(TestJournal):
+    """A journal that notes in which order everything is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[Record] = []
+
+    async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
+        head = await super().append(claim, expected, records)
+        self.written.extend(records)
+        return head
+
+
+def spec(*, background: bool = False) -> SessionSpec:
+    finder = SessionSpec(
+        description="Finds things.",
+        model=Next("child", say(calls=[call("slow")], usage=TEN), say("found", usage=TEN)),
+        tools=[slow(seconds=1.0)],
+        on_repeat_unknown="allow",
+    )
+    asks = task(usage=TEN, background=background)
+    assert not callable(asks)
+    return SessionSpec(model=Next("parent", asks, say("fine", usage=TEN)), agents={"finder": finder})  # type: ignore[arg-type]  # it is no text
+
+
+async def over(session: SessionHandle) -> None:
+    await until(lambda: session.inspect().turn is None and not session.inspect().subagents)
+
+
+async def events_of(journal: Journal, session_id: str) -> list[Event]:
+    records = await journal.read(session_id, 0, 10_000)
+    return [envelope.event for record in records for envelope in record.events]
+
+
+async def cut(records: Sequence[Record]) -> TestJournal:
+    """Return a journal that holds just these records."""
+    journal = TestJournal(inner=lambda: MemoryJournal(encode=True))
+    heads: dict[str, int] = {}
+    for record in records:
+        claim = await journal.claim(record.session_id, "the process before")
+        head = heads.get(record.session_id, 0)
+        heads[record.session_id] = await journal.append(claim, head, [record])
+    return journal
+
+
+async def test_a_task_goes_on_in_the_next_process() -> None:
+    journal = TestJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec(), "p")
+        await session.prompt("go")
+        await until(lambda: len(supervisor.sessions()) == 2)
+        await trio.sleep(0.5)
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.resume("p", spec())
+        (shown,) = session.tasks()
+        assert (shown.child, shown.agent, shown.description) == ("p.c3", "finder", "look")
+        await over(session)
+        assert session.messages()[-1].text == "fine"
+        assert session.status().usage.total_tokens == 40
+    told = await events_of(journal, "p")
+    assert len([event for event in told if isinstance(event, SubagentStart)]) == 1
+    (end,) = (event for event in told if isinstance(event, SubagentEnd))
+    assert (end.text, end.is_error) == ("found", False)
+    inner = [event.event for event in told if isinstance(event, SubAgentEvent)]
+    assert inner == await events_of(journal, "p.c3")
+
+
+async def test_between_any_two_commits() -> None:
+    noting = Noting()
+    async with open_supervisor(journal=noting) as supervisor:
+        session = await supervisor.spawn(spec(), "p")
+        await session.ask("go")
+        await session.stop()
+    first = [record.session_id for record in noting.written].index("p.c3")
+    last = len(noting.written) - 1
+    assert last - first > 10
+    outcomes: set[str] = set()
+    for count in range(first, last):
+        journal = await cut(noting.written[:count])
+        async with open_supervisor(journal=journal) as supervisor:
+            session = await supervisor.resume("p", spec())
+            await over(session)
+            (result,) = (message for message in session.messages() if isinstance(message, ToolMessage))
+            outcomes.add(result.text)
+            assert session.messages()[-1].text == "fine", count
+            told = await events_of(journal, "p")
+            starts = [event for event in told if isinstance(event, SubagentStart)]
+            ends = [event for event in told if isinstance(event, SubagentEnd)]
+            assert len(starts) == len(ends), count
+            if starts:
+                assert (result.text, result.is_error) == ("found", False), count
+                child = await rebuilt(journal, "p.c3")
+                inner = [event.event for event in told if isinstance(event, SubAgentEvent)]
+                assert inner == await events_of(journal, "p.c3"), count
+                assert session.status().usage == child.usage.plus(TEN).plus(TEN), count
+            else:  # whether it has started is not in the records of its parent
+                assert any(isinstance(event, ToolUnknown) for event in told), count
+    assert "found" in outcomes
+
+
+async def test_a_call_that_waits_for_a_person_still_waits() -> None:
+    journal = TestJournal()
+
+    def careful() -> SessionSpec:
+        finder = SessionSpec(
+            description="Finds things.",
+            model=Next("child", say(calls=[call("count", {"n": 7})]), say("counted")),
+            tools=[counting()],
+            plugins=[HumanApproval(tools=["count"], timeout=None)],
+        )
+        asks = task()
+        assert not callable(asks)
+        model = Next("parent", asks, say("fine"))  # type: ignore[arg-type]  # it is no text
+        return SessionSpec(model=model, agents={"finder": finder}, max_agent_seconds=20.0, max_turn_seconds=30.0)
+
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(careful(), "p")
+        (held,) = (await session.ask("go")).held
+    await trio.sleep(1000)
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.resume("p", careful())
+        await until(lambda: session.status().held)
+        assert session.status().held == (held,)
+        await trio.sleep(1000)
+        await session.approve(held.id)
+        await over(session)
+        assert session.messages()[-1].text == "fine"
+    (end,) = (event for event in await events_of(journal, "p") if isinstance(event, SubagentEnd))
+    assert end.text == "counted"
+
+
+async def test_a_task_in_the_background_comes_back_too() -> None:
+    journal = TestJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec(background=True), "p")
+        assert (await session.ask("go")).text == "fine"
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.resume("p", spec(background=True))
+        assert "found" in str(await session.task_result("p.c3"))
+
+
+async def test_one_that_is_stopped_after_it_has_come_back() -> None:
+    journal = TestJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec(), "p")
+        await session.prompt("go")
+        await until(lambda: len(supervisor.sessions()) == 2)
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.resume("p", spec())
+        await until(lambda: len(supervisor.sessions()) == 2)
+        await session.abort()
+        await until(lambda: not session.inspect().subagents)
+        with pytest.raises(UnknownSession):
+            supervisor.session("p.c3")
+    assert (await rebuilt(journal, "p.c3")).phase.value == "ended"
+
+
+async def test_one_that_is_gone_is_an_error_of_the_call() -> None:
+    journal = Noting()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec(), "p")
+        await session.prompt("go")
+        await until(lambda: session.inspect().subagents)
+    left = await cut([record for record in journal.written if record.session_id == "p"])
+    async with open_supervisor(journal=left) as supervisor:
+        session = await supervisor.resume("p", spec())
+        await over(session)
+        (result,) = (message for message in session.messages() if isinstance(message, ToolMessage))
+        assert result.is_error
+        assert "there is no session `p.c3`" in result.text
+
+
+async def test_one_whose_agent_is_gone_is_an_error_of_the_call() -> None:
+    journal = TestJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec(), "p")
+        await session.prompt("go")
+        await until(lambda: session.inspect().subagents)
+    bare = SessionSpec(model=Next("parent", say("never"), say("fine")))
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.resume("p", bare)
+        await over(session)
+        assert session.messages()[-1].text == "fine"
+
+
+async def test_a_turn_that_rests_lets_go_of_its_sub_agents() -> None:
+    journal = TestJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec(), "p")
+        await session.prompt("go")
+        await until(lambda: session.inspect().subagents)
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.resume("p", spec(), recovery="pause")
+        assert session.inspect().subagents == ()
+        await session.resume()
+        await over(session)
+        told = await events_of(journal, "p")
+        assert any(isinstance(event, SessionRecovered) for event in told)
+        assert any(isinstance(event, ToolUnknown) for event in told)
