@@ -16,11 +16,12 @@ from agentrail.core.state import State
 from agentrail.core.supervising import Policy
 from agentrail.errors import AgentrailError, SessionNotAlive, UnknownTask
 from agentrail.ports.agents import Task
+from agentrail.runtime.answers import Answers
 from agentrail.runtime.border import contained, described
 from agentrail.runtime.children import Child, SessionBody
 from agentrail.runtime.commands import letter
 from agentrail.runtime.link import Link
-from agentrail.runtime.mailbox import Mailbox
+from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.node import Node
 from agentrail.runtime.parts import Recipe
 from agentrail.runtime.reports import ChildView
@@ -173,6 +174,13 @@ class Family:
             return None
         session = child.body.session
         return session.mailbox if self._parent.state.session_id in session.state.setup.path[::2] else None
+
+    async def answered(self, ref: str, letter: Letter) -> Answer | None:
+        """Return the answer to a decision with a command id that one of them was sent, which is gone now."""
+        child = ref.rpartition(":")[0]
+        if letter.command is None or not child.startswith(f"{self._parent.state.session_id}."):
+            return None
+        return await Answers(child, self._parent.house.journal).known(letter.command, letter.digest)
 
     def gathered(self, report: SubagentReported) -> SubagentReported:
         """Return *report* with all that has gathered for it."""

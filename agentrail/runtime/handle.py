@@ -167,6 +167,10 @@ class SessionHandle:
         letter, slot = self._letter(given, command)
         subagents = self._session.ties.subagents
         below = None if subagents is None else subagents.mailbox(ref)
+        past = None if subagents is None or below is not None else await subagents.answered(ref, letter)
+        if past is not None:
+            commands.raised(past)
+            return
         mailbox = self._session.mailbox if below is None else below
         mailbox.post_result(letter)
         commands.raised(await slot.wait())

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import trio
 
+from agentrail.core.answers import Answer
 from agentrail.core.inputs import SessionReturned, SubagentReported
 from agentrail.core.sent import ChangeToolsSent
 from agentrail.core.state import State
@@ -25,7 +26,7 @@ from agentrail.runtime.calls import Calls
 from agentrail.runtime.clock import Clock
 from agentrail.runtime.gate import Gate
 from agentrail.runtime.limits import Limits
-from agentrail.runtime.mailbox import Mailbox
+from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.reports import ChildView
 from agentrail.runtime.threads import Threads
 from agentrail.runtime.timers import Timers
@@ -143,6 +144,10 @@ class Subagents(Agents, Protocol):
 
     def mailbox(self, ref: str) -> Mailbox | None:
         """Return where a decision about *ref* goes, if it is one of them, or of theirs, that waits for it."""
+        ...
+
+    async def answered(self, ref: str, letter: Letter) -> Answer | None:
+        """Return the answer to a decision with a command id that one of them was sent, which is gone now."""
         ...
 
     def gathered(self, report: SubagentReported) -> SubagentReported:

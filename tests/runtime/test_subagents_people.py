@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec
-from agentrail.errors import BadArguments, UnknownApproval, WrongDecision
+from agentrail.errors import BadArguments, CommandConflict, UnknownApproval, WrongDecision
 from agentrail.plugins import HumanApproval
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import call, say
@@ -108,6 +108,18 @@ async def test_what_a_sub_agent_says_about_a_decision_is_what_the_caller_hears(w
             await session.approve(wrong)
     await session.approve(held.id, command="once")
     await session.approve(held.id, command="once")
+
+
+async def test_a_decision_that_is_sent_again_has_its_answer_also_behind_the_end_of_the_sub_agent(world: World) -> None:
+    session = await world.spawn([task(), "fine"], "p", agents=careful(counting()))
+    (held,) = (await session.ask("go")).held
+    await session.approve(held.id, command="once")
+    await over(session)
+    await session.approve(held.id, command="once")
+    with pytest.raises(CommandConflict):
+        await session.reject(held.id, command="once")
+    with pytest.raises(UnknownApproval):
+        await session.approve(held.id, command="twice")
 
 
 async def test_nobody_decides_for_the_sub_agents_of_others(world: World) -> None:
