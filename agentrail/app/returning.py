@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from agentrail.app.agents import Build, recipes
 from agentrail.app.chain import chain_of
@@ -58,7 +58,8 @@ def reunited(
     row += _joining(stored, opening, plugins, judge, revision)
     seats = tuple(sorted((seat for seat, _ in row), key=lambda seat: seat.priority))
     tools = tools_of(spec)
-    changed, gone = _compared(stored, opening, tools)
+    sources = sources_of(spec)
+    changed, gone = _compared(stored, opening, tools, [source.name for source in sources])
     code = _code(stored, tools, changed, revision)
     around = surroundings(spec, stored.setup.working_dir)
     outfit = Outfit(judge, code, own, spec.services, around, validator, prices, sources_of(spec), recipes(spec, build))
@@ -161,9 +162,13 @@ def _without(stored: State, plugins: Mapping[str, AnyPlugin], judge: Live) -> tu
 # Tools
 
 
-def _compared(stored: State, opening: State, tools: Mapping[str, Tool]) -> tuple[tuple[ToolSpec, ...], tuple[str, ...]]:
-    """Return the tools that are new or have changed, and the names of those that have no code any more."""
-    gone = tuple(name for name in stored.tools if name not in tools)
+def _compared(
+    stored: State, opening: State, tools: Mapping[str, Tool], sources: Collection[str]
+) -> tuple[tuple[ToolSpec, ...], tuple[str, ...]]:
+    """Return the tools that are new or have changed, and the names of those that nobody has any more."""
+    gone = tuple(
+        name for name, attached in stored.tools.items() if name not in tools and attached.source not in sources
+    )
     changed = [
         tool.spec
         for name, tool in tools.items()

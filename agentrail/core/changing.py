@@ -37,7 +37,7 @@ def on_change_tools(w: Work, sent: ChangeToolsSent) -> None:
         if spec.name in left and not sent.replace:
             w.refuse(ToolExists(spec.name))
             return
-        left[spec.name] = Attached(spec, sent.revision)
+        left[spec.name] = Attached(spec, sent.revision, sent.source)
     w.answer = DONE
     s.tools = left
     w.emit(*(ToolDetached(name) for name in sent.detach), *(ToolAttached(spec.name) for spec in sent.attach))

@@ -217,6 +217,8 @@ class Attached(Value):
     """The tool."""
     revision: int
     """Which form of it."""
+    source: str = ""
+    """Which source of tools has brought it; empty: none."""
 
 
 @value

@@ -255,6 +255,13 @@ class Outfit:
         for code in self.tools.keys() - tools:
             del self.tools[code]
 
+    def know(self, tool: Tool, revision: int) -> None:
+        """Take the code of a tool that the machine knows already: the session has come back before its source has."""
+        name = tool.spec.name
+        if (name, revision) not in self.tools:
+            self.tools[name, revision] = tool
+            self.judge.tool(name, revision, self.validator(tool))
+
     def change(
         self,
         tools: tuple[Tool, ...],

@@ -7,29 +7,28 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-import trio
-
 from agentrail.core import effects
 from agentrail.core.calls import CallStatus
 from agentrail.core.effects import AnyEffect
 from agentrail.core.inputs import (
     AnyInput,
-    CompactionEnded,
-    CompactionFailed,
     StreamCut,
     TimerFired,
     ToolRaised,
     ToolReturned,
+    ToolStopped,
 )
 from agentrail.core.state import State
 from agentrail.errors import AgentrailError, UnknownTool
 from agentrail.ports.model import Model
 from agentrail.ports.tool import Tool, ToolContext, unheard
 from agentrail.runtime.asks import RunningAsk, World
-from agentrail.runtime.border import contained, described, fit_response
+from agentrail.runtime.border import fit_response
 from agentrail.runtime.bus import Bus
 from agentrail.runtime.calls import RunningCall
+from agentrail.runtime.compacting import RunningCompaction
 from agentrail.runtime.jobs import BackgroundJobs
+from agentrail.runtime.late import LateCalls
 from agentrail.runtime.parts import House, Outfit
 from agentrail.runtime.slot import Slot
 from agentrail.runtime.streams import Stream
@@ -64,6 +63,7 @@ class Performer:
         "_stream",
         "_ties",
         "closed",
+        "late",
         "started",
         "state",
     )
@@ -87,7 +87,8 @@ class Performer:
         self._calls: dict[str, RunningCall] = {}
         self._asks: dict[str, RunningAsk] = {}
         self._jobs: BackgroundJobs | None = None
-        self._compaction: trio.CancelScope | None = None
+        self.late = LateCalls()
+        self._compaction: RunningCompaction | None = None
         self.state: State | None = None
         self.started: Slot[AgentrailError | None] = Slot()
         self.closed = False
@@ -147,7 +148,7 @@ class Performer:
             self._jobs.close()
         self._ties.close()
         if self._compaction is not None:
-            self._compaction.cancel()
+            self._compaction.scope.cancel()
 
     def _whisper(self, event: Event) -> None:
         self._bus.whisper(event, self._house.clock.now_ms())
@@ -230,6 +231,8 @@ class Performer:
     def start_call(self, effect: effects.StartCall | effects.ProbeCall) -> None:
         """Run a tool in a task of its own, or ask it what has become of a call."""
         tool = self._outfit.tools.get((effect.name, effect.revision))
+        if tool is None and self.late.takes(effect):
+            return
         if tool is None:
             self._post(ToolRaised(effect.call_id, effect.attempt, f"UnknownTool: `{effect.name}` has no code here"))
             return
@@ -284,6 +287,9 @@ class Performer:
             call = self._calls.get(call_id)
             if call is not None:
                 call.scope.cancel()
+            late = self.late.drop(call_id)
+            if late is not None:
+                self._post(ToolStopped(call_id, late.attempt))
 
     def resume_subagents(self, effect: effects.ResumeSubagents) -> None:
         """Begin to bring sub-agents back; how they end is posted by their own tasks."""
@@ -334,28 +340,13 @@ class Performer:
 
     def start_compaction(self, effect: effects.StartCompaction) -> None:
         """Make the context shorter in a task of its own."""
-        scope = self._compaction = trio.CancelScope()
-        self._house.nursery.start_soon(self._compact, effect, scope)
-
-    async def _compact(self, effect: effects.StartCompaction, scope: trio.CancelScope) -> None:
-        closing: AnyInput = CompactionFailed(effect.compaction_id, "cancelled")
-
-        def failed(error: BaseException) -> None:
-            nonlocal closing
-            log.error("compaction failed", exc_info=error)
-            closing = CompactionFailed(effect.compaction_id, described(error))
-
-        try:
-            with contained(failed), scope:
-                done = await self._house.compactor(effect.messages, effect.keep)
-                closing = CompactionEnded(effect.compaction_id, done.messages, done.removed, done.note)
-        finally:
-            self._post(closing)
+        compaction = self._compaction = RunningCompaction(effect, self._post)
+        self._house.nursery.start_soon(compaction.run, self._house.compactor)
 
     def cancel_compaction(self, _: effects.CancelCompaction) -> None:
         """Give up the compaction."""
         if self._compaction is not None:
-            self._compaction.cancel()
+            self._compaction.scope.cancel()
 
     # The rest
 

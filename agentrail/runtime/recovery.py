@@ -38,7 +38,10 @@ async def brought_back(house: House, session_id: str, owner: str, equip: Equip) 
         raise SessionCrashed(session_id, state.crashed)
     state, outfit, returned = equip(state, opening, number)
     reach(Failpoint.CODE_FOUND)
-    return Session(state, claim, house, outfit, equip, returned=True), returned
+    session = Session(state, claim, house, outfit, equip, returned=True)
+    if outfit.sources:
+        session.performer.late.expect()
+    return session, returned
 
 
 async def opening_of(journal: Journal, session_id: str) -> State:

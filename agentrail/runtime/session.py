@@ -298,6 +298,8 @@ class Session:
         """Start what supplies tools; return when each source has offered some, or could not."""
         parts = (self.house, self.outfit, self.mailbox, lambda: self.state)
         await self.sources.open([RunningSource(source, *parts) for source in self.outfit.sources], self.house.nursery)
+        for late in self.performer.late.release():
+            self.performer.start_call(late)
 
     # Sleep
 

@@ -44,7 +44,8 @@ class RunningSource:
         self._outfit = outfit
         self._mailbox = mailbox
         self._look = look
-        self._mine: dict[str, int] = {}
+        tools = look().tools
+        self._mine = {name: tools[name].revision for name in tools if tools[name].source == source.name}
         self._said: tuple[str, ...] = ()
         self._failures = 0
         self.scope = trio.CancelScope()
@@ -91,6 +92,8 @@ class RunningSource:
         there = self._look().tools
         mine = {name: revision for name, revision in self._mine.items() if self._is_mine(name)}
         kept = {name for name in mine if name in wanted and there[name].spec == wanted[name].spec}
+        for name in kept:
+            self._outfit.know(wanted[name], mine[name])
         attach = tuple(tool for name, tool in wanted.items() if name not in kept)
         detach = tuple(name for name in mine if name not in kept)
         if not attach and not detach and said == self._said:
@@ -122,19 +125,21 @@ class RunningSource:
 class Sources:
     """The sources of one session."""
 
-    __slots__ = ("_closed", "_running")
+    __slots__ = ("_closed", "_opened", "_running")
 
     def __init__(self) -> None:
         self._running: tuple[RunningSource, ...] = ()
+        self._opened = False
         self._closed = False
 
     def __bool__(self) -> bool:
-        return bool(self._running)
+        return bool(self._running) or not self._opened  # until then, there may be some
 
     async def open(self, running: Sequence[RunningSource], nursery: trio.Nursery) -> None:
         """Start them side by side, and return when each has offered tools, or could not."""
         if self._closed:
             return
+        self._opened = True
         self._running = tuple(running)
         for source in self._running:
             nursery.start_soon(source.run)

@@ -7,14 +7,22 @@ import pytest
 import trio
 from attrs import define, field
 
+from agentrail import open_supervisor
 from agentrail.app.spec import SessionSpec
+from agentrail.core.calls import CallStatus
 from agentrail.errors import BadSpec, UnknownTool
+from agentrail.plugins import HumanApproval
 from agentrail.ports.source import Offer
+from agentrail.ports.tool import ToolContext
 from agentrail.runtime.handle import SessionHandle
-from agentrail.testing import ScriptedModel
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.testing.scripted import Element
 from agentrail.values.events.tools import ToolAttached, ToolDetached, ToolsUpdated
-from tests.runtime.tools import quick
-from tests.runtime.world import World, settle, spec_of
+from agentrail.values.json import JsonObject
+from agentrail.values.tools import EffectClass, Ok, ok
+from tests.runtime.journals import TestJournal
+from tests.runtime.tools import fake, quick
+from tests.runtime.world import World, settle, spec_of, until
 
 Supply = Callable[[Offer], Awaitable[None]]
 
@@ -211,3 +219,91 @@ async def test_a_session_that_is_stopped_while_a_source_starts_is_not_waited_for
 async def test_two_sources_of_one_name_are_refused(world: World) -> None:
     with pytest.raises(BadSpec, match="two sources called `one`"):
         await world.spawn([], tools=[Scripted("one", [silent]), Scripted("one", [breaking])])
+
+
+# Over a restart
+
+
+async def over_a_restart(bring: Supply, *script: Element) -> tuple[list[str], list[str]]:
+    """Let a person approve, in a second process, a call to a tool of a source; return what ran, and what was said."""
+    journal = TestJournal()
+    ran: list[str] = []
+
+    async def work(_args: JsonObject, ctx: ToolContext) -> Ok:
+        ran.append(ctx.idempotency_key)
+        await trio.sleep(10)
+        return ok("worked")
+
+    async def offer_it(offer: Offer) -> None:
+        await offer([fake("far", work)])
+        await trio.sleep_forever()
+
+    async def offer_it_later(offer: Offer) -> None:
+        await bring(offer)
+        await offer_it(offer)
+
+    def spec(supply: Supply, *script: Element) -> SessionSpec:
+        guard = HumanApproval(tools=["far"])
+        return SessionSpec(model=ScriptedModel(script), tools=[Scripted("there", [supply])], plugins=[guard])
+
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec(offer_it, say(calls=[call("far")])), "s")
+        (held,) = (await session.ask("go")).held
+    async with open_supervisor(journal=journal) as supervisor, trio.open_nursery() as nursery:
+        nursery.start_soon(supervisor.resume, "s", spec(offer_it_later, *script))
+        await until(supervisor.sessions)
+        (again,) = supervisor.sessions()
+        await again.approve(held.id)
+        await until(lambda: not again.status().turn_open)
+        await settle()
+        return ran, [message.text for message in again.messages()]
+
+
+async def test_a_call_that_was_approved_waits_for_the_source_of_its_tool() -> None:
+    async def wait(_: Offer) -> None:
+        await trio.sleep(3)
+
+    ran, said = await over_a_restart(wait, "fine")
+    assert ran == ["s/c3"]
+    assert [said[-3], said[-1]] == ["worked", "fine"]
+
+
+async def test_a_call_whose_source_does_not_come_back_has_an_error() -> None:
+    async def give_up(offer: Offer) -> None:
+        await trio.sleep(3)
+        await breaking(offer)
+
+    ran, said = await over_a_restart(give_up, "what a pity")
+    assert ran == []
+    assert "`far`" in said[-3]
+    assert said[-1] == "what a pity"
+
+
+async def test_a_call_that_waits_for_its_source_can_be_aborted() -> None:
+    journal = TestJournal()
+
+    def spec(supply: Supply, *script: Element) -> SessionSpec:
+        return SessionSpec(model=ScriptedModel(script), tools=[Scripted("there", [supply])])
+
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec(slowly, say(calls=[call("far")])), "s")
+        await session.prompt("go")
+        await trio.sleep(1)
+    async with open_supervisor(journal=journal) as supervisor, trio.open_nursery() as nursery:
+        nursery.start_soon(supervisor.resume, "s", spec(silent, "never asked"))
+        await until(supervisor.sessions)
+        (again,) = supervisor.sessions()
+        await settle()
+        assert [c.status for c in again.inspect().batch.calls] == [CallStatus.RUNNING]  # type: ignore[union-attr]
+        await again.abort(kill_tools="all")
+        await settle()
+        assert (again.status().turn_open, again.inspect().quarantined) == (False, ())
+        nursery.cancel_scope.cancel()
+
+
+async def slowly(offer: Offer) -> None:
+    async def work(_args: JsonObject, _ctx: ToolContext) -> Ok:
+        await trio.sleep_forever()
+
+    await offer([fake("far", work, effect=EffectClass.PURE)])
+    await trio.sleep_forever()
