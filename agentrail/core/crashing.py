@@ -15,7 +15,8 @@ def on_watched(w: Work, _: Value) -> None:
 
 
 def on_restarted(w: Work, restarted: ActorRestarted) -> None:
-    """Report a crash that was repaired."""
+    """Report a crash that was repaired; whoever crashed while it fell asleep is awake now."""
+    w.s.asleep = False
     w.emit(SessionRestarted(restarted.cause))
 
 

@@ -253,6 +253,8 @@ class Node:
 
     def rouse(self, child: Child) -> None:
         """Let a session live again that was asleep: there is something for it."""
+        if isinstance(child.body, SessionBody):
+            child.body.session.mailbox.alarm = None  # what comes from now on finds it up
         child.begin()
         self.tree.house.nursery.start_soon(self._live, child, 0.0)
 

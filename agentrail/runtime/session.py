@@ -65,8 +65,8 @@ LATE_COMMIT = 0.05
 PARKED = "parked: it can come back from its journal"
 """Why a session is gone that has not ended."""
 
-TOLD = (ActorRestarted, CrashedTooOften)
-"""What the supervisor tells a session, anew each time."""
+TOLD = (ActorRestarted, CrashedTooOften, SessionWoke)
+"""What a session is told of its own actor, anew each time."""
 
 CARRIES_PARTIAL = (AbortSent, SteerSent, StopSent, StreamStalled)
 
@@ -157,14 +157,18 @@ class Session:
         self.mailbox.touched = trio.current_time()
         self._look_after()
         while self.state.phase is not Phase.ENDED:
-            self._in_hand = await self.mailbox.receive()
-            await self._handle(self._in_hand)
-            self._in_hand = None
+            await self._take(await self.mailbox.receive())
             if self.state.asleep:
                 if self.mailbox.is_empty:
                     await self._fall_asleep()
                     return
-                await self._handle(Letter(SessionWoke()))
+                await self._take(Letter(SessionWoke()))
+
+    async def _take(self, letter: Letter) -> None:
+        """Handle a letter; until that is done, it is known which one it is."""
+        self._in_hand = letter
+        await self._handle(letter)
+        self._in_hand = None
 
     @property
     def in_hand(self) -> str:
@@ -192,9 +196,7 @@ class Session:
             self._show(*self._left)
         elif letter is not None and type(letter.given) not in TOLD:
             self.mailbox.put_back(letter)
-        self._in_hand = Letter(told)
-        await self._handle(self._in_hand)
-        self._in_hand = None
+        await self._take(Letter(told))
 
     async def _handle(self, letter: Letter) -> None:
         if letter.command is not None:
@@ -335,7 +337,7 @@ class Session:
             raise self.records.fenced
         self.state, self._outfit = self.sleep.end(state, head)
         self._performer = Performer(self.session_id, self.house, self._outfit, self.bus, self.post, self.ties)
-        await self._handle(Letter(SessionWoke()))
+        await self._take(Letter(SessionWoke()))
 
     # From the handle
 

@@ -4,9 +4,11 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
+from agentrail.core.inputs import SessionWoke
+from agentrail.core.sent import StopSent
 from agentrail.errors import SessionAsleep
 from agentrail.plugins import HumanApproval
-from agentrail.ports.journal import Claim, Snapshot
+from agentrail.ports.journal import Claim, Record, Snapshot
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say, stall
@@ -178,6 +180,52 @@ async def test_a_supervisor_that_ends_stops_those_that_sleep_too() -> None:
             heard = [type(envelope.event) async for envelope in events]
     assert heard == [SessionWoken, SessionEnded]
     assert session.status().phase == "ended"
+
+
+async def test_it_is_brought_up_once_to_be_stopped(world: World) -> None:
+    session = await world.spawn(["one"], "s", hibernate_after=10)
+    await fall_asleep(session)
+    sessions = world.supervisor._sessions  # noqa: SLF001 - to hear what comes of it
+    await sessions.root.stop(sessions.tree.sessions["s"])
+    given = [type(record.arrival.input) for record in await world.journal.read("s", 0, 1000)]
+    assert given[-2:] == [SessionWoke, StopSent]
+    assert given.count(SessionWoke) == 1
+    assert world.supervisor.crashes() == ()
+
+
+class BrokenOnce(TestJournal):
+    """A journal that cannot keep the first snapshot."""
+
+    broken = True
+
+    async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
+        if self.broken:
+            self.broken = False
+            raise ZeroDivisionError
+        await super().keep(claim, snapshot)
+
+
+async def test_one_that_crashes_while_it_falls_asleep_is_awake_again() -> None:
+    async with open_world(BrokenOnce()) as world:
+        session = await world.spawn(["one"], "s", hibernate_after=10)
+        await trio.sleep(12)
+        assert len(world.supervisor.crashes()) == 1
+        assert not session.inspect().asleep
+        await fall_asleep(session)
+        assert (await session.ask("hi")).text == "one"
+
+
+async def test_one_that_crashes_while_it_wakes_goes_on() -> None:
+    def late(record: Record) -> Exception | None:
+        return ConnectionError("the answer is lost") if isinstance(record.arrival.input, SessionWoke) else None
+
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn(["one"], "s", hibernate_after=10)
+        await fall_asleep(session)
+        journal.fails_after = late  # the record is written all the same
+        assert (await session.ask("hi")).text == "one"
+        assert len(world.supervisor.crashes()) == 1
 
 
 async def test_one_that_sleeps_is_parked_as_it_is_and_comes_back() -> None:
