@@ -97,12 +97,15 @@ class Supervisor:
         recovery: str = "continue",
     ) -> SessionHandle:
         """Return the session of this id: the one that is here, or the stored one, or a new one."""
-        try:
-            return await self.spawn(spec, id, restart=restart)
-        except SessionExists:
-            return self._sessions.handle(id)
-        except SessionStored:
-            return await self.resume(id, spec, restart=restart, recovery=recovery)
+        while True:
+            try:
+                return await self.spawn(spec, id, restart=restart)
+            except SessionStored:
+                return await self.resume(id, spec, restart=restart, recovery=recovery)
+            except SessionExists:
+                here = await self._sessions.arrived(id)
+                if here is not None:  # it is not if whoever was starting it has failed
+                    return here
 
     async def stored(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
         """Return what the journal tells of up to *limit* sessions behind the id *after*, without reading them."""

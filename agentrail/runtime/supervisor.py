@@ -83,8 +83,8 @@ class Sessions:
         session_id = state.session_id
         with self._taking(node, session_id):
             session = Session(state, await self._claim(node, session_id), self.house, outfit, equip)
-        session.ties.above = above
-        return await self._begun(node, session, SessionOpened(), restart)
+            session.ties.above = above
+            return await self._begun(node, session, SessionOpened(), restart)
 
     async def _fork(self, origin: str, at: int | None, session_id: str) -> SessionHandle:
         """Start a session with the past of *origin* up to a record, beside the oldest ones; that one stays as it is."""
@@ -95,7 +95,7 @@ class Sessions:
             tools = {name: attached for name, attached in state.tools.items() if name not in returned.gone}
             claim = await self._claim(self.root, session_id)
             session = Session(state.but(tools=tools), claim, self.house, outfit, equip)
-        return await self._begun(self.root, session, branched, "transient")
+            return await self._begun(self.root, session, branched, "transient")
 
     async def _begun(self, node: Node, session: Session, first: AnyInput, restart: str) -> SessionHandle:
         """Let a session live under *node*; if it does not start, nothing of it is left, and the reason is raised."""
@@ -121,14 +121,23 @@ class Sessions:
         self, node: Node, session_id: str, equip: Equip, restart: str, above: Link | None = None
     ) -> SessionHandle:
         """Bring a session back from the journal, or return it if it is here; without code that fits, it stays there."""
-        while session_id in self._starting:
-            await self._starting[session_id].wait()
-        if session_id in self.tree.sessions and above is None:
-            return self.handle(session_id)
+        here = await self.arrived(session_id)
+        if here is not None and above is None:
+            return here
         with self._taking(node, session_id):
             session, returned = await brought_back(self.house, session_id, OWNER, equip)
             node.check(session_id)
-        session.ties.above = above
+            session.ties.above = above
+            return await self._returned(node, session, returned, restart)
+
+    async def arrived(self, session_id: str) -> SessionHandle | None:
+        """Return the handle of a session that is here, as soon as it has started; `None` if it is not."""
+        while session_id in self._starting:
+            await self._starting[session_id].wait()
+        return self.handle(session_id) if session_id in self.tree.sessions else None
+
+    async def _returned(self, node: Node, session: Session, returned: AnyInput, restart: str) -> SessionHandle:
+        """Let a session that was stored live under *node*; if its code does not fit, it stays where it was."""
         slot: Slot[Answer] = Slot()
         session.mailbox.post_control(Letter(returned, slot=slot))
         handle, child = self._adopted(node, session, restart)
@@ -149,7 +158,7 @@ class Sessions:
 
     @contextmanager
     def _taking(self, node: Node, session_id: str) -> Generator[None]:
-        """Hold an id, so that nobody else starts a session under it meanwhile."""
+        """Hold an id until its session has started, so that nobody else starts one under it meanwhile."""
         node.check_open(session_id)
         if not follows_grammar(session_id):
             raise BadId(session_id)

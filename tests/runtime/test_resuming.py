@@ -26,6 +26,7 @@ from agentrail.hooks.records import AfterTurn
 from agentrail.plugins import HumanApproval
 from agentrail.ports.journal import Journal
 from agentrail.ports.tool import ToolContext
+from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.testing.scripted import Element
 from agentrail.values.events.envelope import Cursor
@@ -271,6 +272,59 @@ async def test_a_stored_id_is_not_spawned_anew() -> None:
             await supervisor.spawn(spec, "s")
         assert (await supervisor.open("new", SessionSpec(model="demo"))).id == "new"
         assert [stored.session_id for stored in await supervisor.stored()] == ["new", "s"]
+
+
+async def test_one_that_many_open_at_once_starts_once() -> None:
+    journal = TestJournal(claim=1)
+    spec = SessionSpec(model=ScriptedModel(["one"]), name="spec")
+    for _ in range(2):  # first it is new, then it is stored
+        found: list[SessionHandle] = []
+
+        async def opened(supervisor: Supervisor, found: list[SessionHandle] = found) -> None:
+            found.append(await supervisor.open("s", spec))
+
+        async with process(journal) as supervisor, trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(opened, supervisor)
+        assert len(found) == 3
+        assert len(set(map(id, found))) == 1
+    records = await journal.read("s", 0, 1000)
+    assert [type(record.arrival.input).__name__ for record in records] == ["SessionOpened", "SessionReturned"]
+
+
+async def test_one_that_comes_back_by_itself_can_be_opened_meanwhile() -> None:
+    journal = TestJournal(claim=1)
+    spec = SessionSpec(model=ScriptedModel([stall(after=1), "here I am"]), name="spec")
+    async with process(journal) as supervisor:
+        session = await supervisor.spawn(spec, "s")
+        await session.prompt("hi")
+        await trio.sleep(1)
+    async with open_supervisor(journal=journal, specs={"spec": lambda: spec}) as supervisor:
+        await trio.sleep(0.5)
+        again = await supervisor.open("s", spec)
+        await until(lambda: not again.status().turn_open)
+        assert again.messages()[-1].text == "here I am"
+
+
+async def test_whoever_waits_for_one_that_does_not_start_starts_it_itself() -> None:
+    journal = TestJournal(claim=1)
+    async with process(journal) as supervisor, trio.open_nursery() as nursery:
+        scope = trio.CancelScope()
+
+        async def given_up() -> None:
+            with scope:
+                await supervisor.open("s", SessionSpec(model=ScriptedModel([])))
+
+        nursery.start_soon(given_up)
+        await trio.sleep(0.5)
+        nursery.start_soon(stopped_soon, scope)
+        session = await supervisor.open("s", SessionSpec(model=ScriptedModel(["one"])))
+        assert (await session.ask("hi")).text == "one"
+
+
+async def stopped_soon(scope: trio.CancelScope) -> None:
+    await trio.sleep(0.1)
+    scope.cancel()
 
 
 async def test_an_unknown_one_cannot_come_back() -> None:
