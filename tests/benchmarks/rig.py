@@ -12,7 +12,7 @@ import trio.testing
 from agentrail import SessionHandle, SessionSpec, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.hooks.plugin import Attachable
-from agentrail.ports.journal import Claim, Record
+from agentrail.ports.journal import Claim, Record, Snapshot
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import Tool, ToolContext
 from agentrail.tools import tool
@@ -29,6 +29,9 @@ class Forgetful(MemoryJournal):
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Count the records."""
         return expected + len(records)
+
+    async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
+        """Keep no snapshot either: there are no records for it to stand behind."""
 
 
 class InstantModel:
