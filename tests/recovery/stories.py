@@ -17,7 +17,7 @@ from agentrail.hooks.records import BeforePrompt
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext
 from agentrail.testing import call
-from agentrail.values.content import Text
+from agentrail.values.content import Text, ToolCall
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.messages import StopReason, UserMessage
 from agentrail.values.stream import ModelRequest, Response, TextChunk
@@ -53,13 +53,17 @@ class Work:
         return ok("found") if key in self._world.ended else Unknown()
 
 
+TASK = {"agent": "helper", "description": "helps", "prompt": "help"}
+
+
 class Thinker:
     """A model that calls the tool once for each prompt, and then says so."""
 
     name = "thinker"
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, asked: ToolCall) -> None:
         self._world = world
+        self._call = asked
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
         if self._world.failures and not self._world.dead:
@@ -73,7 +77,7 @@ class Thinker:
         asked = isinstance(last, UserMessage) and last.text == "work"
         return Response(
             (Text("let me see"),),
-            (call("work"),) if asked else (),
+            (self._call,) if asked else (),
             StopReason.TOOL_CALLS if asked else StopReason.END,
         )
 
@@ -164,13 +168,16 @@ class Story:
     curious: bool = False
     sleepy: bool = False
     comes_back: bool = False
+    delegates: bool = False
 
     def begin(self) -> World:
         return World(failures=self.failures, full=self.full)
 
     def spec(self, world: World, effect: EffectClass) -> SessionSpec:
+        helper = SessionSpec(model=Thinker(world, call("work")), description="helps")
         return SessionSpec(
-            model=Thinker(world),
+            model=Thinker(world, call("task", TASK) if self.delegates else call("work")),
+            agents={"helper": helper} if self.delegates else {},
             tools=[Work(world, effect)],
             plugins=[Curious()] if self.curious else [],
             services={"know": know},
@@ -188,4 +195,5 @@ STORIES: Mapping[str, Story] = {
     "abort words": Story(abort_words),
     "come back": Story(comes_back=True),
     "sleep": Story(sleep, sleepy=True),
+    "delegate": Story(delegates=True),
 }

@@ -115,6 +115,6 @@ async def test_nothing_is_lost_and_nothing_happens_twice_when_the_process_is_kil
             nursery.start_soon(work)
     table = table_of(tales)
     print(f"\n{table}")  # noqa: T201 - the campaign is about the figures
-    for name in EFFECTS:
-        assert f"\n{name}: " in table, f"no call of a {name} tool was in flight when a process was killed"
+    hit = {name for name in EFFECTS for tale in tales if any(key.startswith(f"{name}:") for key in tale.figures)}
+    assert hit == set(EFFECTS) if CAMPAIGN else hit, "no call was in flight when a process was killed"
     assert "commands given again" in table

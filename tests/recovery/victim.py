@@ -27,7 +27,7 @@ from agentrail.app import growing, returning, wiring
 from agentrail.app.supervisor import Supervisor
 from agentrail.codec import encode_envelope, to_text
 from agentrail.core.answers import Accepted
-from agentrail.errors import AgentrailError
+from agentrail.errors import AgentrailError, SessionAsleep
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
@@ -81,7 +81,7 @@ class Witnessed:
 
     async def execute(self, args: JsonObject, ctx: ToolContext) -> Ok:
         self._witness.note("start", self.spec.name, ctx.idempotency_key)
-        await trio.sleep(random.random() * 0.01)
+        await trio.sleep(random.random() * 0.05)
         self._witness.note("end", self.spec.name, ctx.idempotency_key)
         return ok("done " * random.choice((1, 1, 1, 16_000)))
 
@@ -129,6 +129,7 @@ def spec(witness: Witness) -> SessionSpec:
         model=Talker(),
         tools=[Witnessed(name, witness) for name in EFFECTS],
         plugins=[Results(), HumanApproval(tools=frozenset({"risky"}))],
+        hibernate_after=0.02,
     )
 
 
@@ -139,7 +140,10 @@ def held_by(session: SessionHandle) -> str:
 
 def rests(session: SessionHandle) -> bool:
     """Return whether nothing is under way, but for what waits for a person."""
-    state = session.inspect()
+    try:
+        state = session.inspect()
+    except SessionAsleep:
+        return True
     left = state.queue or state.lingering or state.quarantined
     return not state.at_work and (bool(session.status().held) or (state.turn is None and not left))
 

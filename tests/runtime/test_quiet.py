@@ -1,0 +1,26 @@
+"""When a session counts as quiet, so that it may sleep: not before whoever spawns it has it."""
+
+import trio
+import trio.testing
+
+from agentrail import SessionSpec, open_supervisor
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
+from agentrail.testing import ScriptedModel
+from tests.runtime.journals import TestJournal
+
+
+class SlowToBegin(Plugin):
+    """A plugin that holds up the loop for longer than a session of its may be idle."""
+
+    def init(self, ctx: Context) -> None:
+        clock = trio.lowlevel.current_clock()
+        assert isinstance(clock, trio.testing.MockClock)
+        clock.jump(20)
+
+
+async def test_a_session_is_spawned_before_it_sleeps() -> None:
+    spec = SessionSpec(model=ScriptedModel([]), plugins=[SlowToBegin()], hibernate_after=10)
+    for _ in range(20):  # Trio shuffles who runs first
+        async with open_supervisor(journal=TestJournal(), seed=1) as supervisor:
+            await supervisor.spawn(spec)
