@@ -7,8 +7,9 @@ from agentrail.core.batch import doubt, give_error, hold_timer, put
 from agentrail.core.calls import WAITS_FOR_PERSON, Call, CallStatus
 from agentrail.core.doubts import doubt_about, remember
 from agentrail.core.effects import ReportStart
-from agentrail.core.ending import close_batch
+from agentrail.core.ending import close_batch, fail_start
 from agentrail.core.inputs import SessionBranched
+from agentrail.core.recovering import change_tools, reseat
 from agentrail.core.state import Phase, State
 from agentrail.core.work import Work
 from agentrail.values.events.life import AgentStart, SessionForked
@@ -44,12 +45,17 @@ def branch(origin: State, session_id: str) -> State:
 
 
 def on_branched(w: Work, branched: SessionBranched) -> None:
-    """Begin, at rest: what was held is held again, what ran is told as unknown, and a request is not made."""
+    """Begin, at rest, with the code that there is now: what was held is held again, what ran is told as unknown."""
     s = w.s
-    s.phase = Phase.IDLE
-    s.opening = False
     w.answer = DONE
+    s.phase = Phase.IDLE
+    problem = reseat(w, branched.seats)
+    if problem is not None:
+        fail_start(w, problem)
+        return
+    s.opening = False
     w.emit(SessionForked(branched.origin, branched.at, branched.left_behind))
+    change_tools(w, branched)
     w.ask(ReportStart())
     batch, turn = s.batch, s.turn
     if batch is None or turn is None or turn.ended is not None:

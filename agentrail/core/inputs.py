@@ -80,7 +80,7 @@ class SessionReturned(Value):
 
 @value
 class SessionBranched(Value):
-    """The session begins with the past of another one."""
+    """The session begins with the past of another one; its code may be other than it was then."""
 
     origin: str
     """Which one."""
@@ -88,6 +88,14 @@ class SessionBranched(Value):
     """Behind which of its records."""
     left_behind: tuple[str, ...] = ()
     """What it has done since that cannot be undone, in words."""
+    seats: tuple[Seat, ...] = ()
+    """The row of plugins from now on; those that were there before are all in it."""
+    tools: tuple[ToolSpec, ...] = ()
+    """Tools that are new or have changed."""
+    gone: tuple[str, ...] = ()
+    """Tools that are not there any more."""
+    revision: int = 0
+    """The number of this change of tools."""
 
 
 @value

@@ -9,7 +9,7 @@ from agentrail.core.changing import REPORTS
 from agentrail.core.doubts import remember
 from agentrail.core.effects import ReportStart, SetTimer
 from agentrail.core.ending import RETRY_TIMER
-from agentrail.core.inputs import SessionReturned
+from agentrail.core.inputs import SessionBranched, SessionReturned
 from agentrail.core.running import CAN_RUN_AGAIN, again, give_up, rest, wake
 from agentrail.core.sent import ResumeSent
 from agentrail.core.state import Attached, Due, Phase
@@ -34,7 +34,9 @@ MAX_RUNS = 3
 
 def on_returned(w: Work, returned: SessionReturned) -> None:
     """Take up what the journal tells, with the code that there is now; nothing changes if it does not fit."""
-    if not _seat(w, returned.seats):
+    problem = reseat(w, returned.seats)
+    if problem is not None:
+        w.refuse(problem)
         return
     s = w.s
     w.answer = DONE
@@ -42,7 +44,7 @@ def on_returned(w: Work, returned: SessionReturned) -> None:
     w.emit(SessionRecovered(returned.records))
     for timer, at in s.timers:
         w.ask(SetTimer(timer, at))
-    _change_tools(w, returned)
+    change_tools(w, returned)
     _drop_changes(w, returned.without)
     _tell_of_lost(w, returned.lost)
     _end_strays(w)
@@ -66,8 +68,8 @@ def on_resumed(w: Work, _: ResumeSent) -> None:
 # The code that there is now
 
 
-def _seat(w: Work, seats: tuple[Seat, ...]) -> bool:
-    """Let the plugins take their places again; return whether each of them could."""
+def reseat(w: Work, seats: tuple[Seat, ...]) -> PluginMismatch | None:
+    """Let the plugins take their places again; return why one of them cannot."""
     s = w.s
     before = {seat.key: (seat, state) for seat, state in zip(s.seats, s.plugin_states, strict=True)}
     states: list[object] = []
@@ -81,8 +83,7 @@ def _seat(w: Work, seats: tuple[Seat, ...]) -> bool:
         ruling = w.judge.init(seat, w.context) if old is None else w.judge.upgrade(seat, state)
         w.rulings.append(ruling)
         if ruling.verdict is not Verdict.PASS:
-            w.refuse(PluginMismatch(s.session_id, seat.key, ruling.reason))
-            return False
+            return PluginMismatch(s.session_id, seat.key, ruling.reason)
         states.append(ruling.states[0][1])
         if old is None:
             joined.append(PluginAttached(seat.key))
@@ -90,10 +91,10 @@ def _seat(w: Work, seats: tuple[Seat, ...]) -> bool:
             upgraded.append(PluginUpgraded(seat.key, old.version, seat.version))
     s.seats, s.plugin_states = seats, tuple(states)
     w.emit(*upgraded, *joined)
-    return True
+    return None
 
 
-def _change_tools(w: Work, returned: SessionReturned) -> None:
+def change_tools(w: Work, returned: SessionReturned | SessionBranched) -> None:
     """Take the tools that are new or have changed, and let go of those whose code is gone."""
     if not returned.tools and not returned.gone:
         return

@@ -159,7 +159,11 @@ _NEW: Rows = {
         may=(ReportStart, CloseSession, CarryOut, SetTimer),
         why="plugins get their first states; one may refuse, or ask for something first",
     ),
-    SessionBranched: goes(IDLE, may=(ReportStart, SetTimer), why="it rests; what was held is held again"),
+    SessionBranched: goes(
+        *(IDLE, ENDED),
+        may=(ReportStart, CloseSession, SetTimer),
+        why="it rests; what was held is held again; a plugin may not be able to bring its state forward",
+    ),
     **each((*COMMANDS, *CRASHED, *RESULTS, SessionReturned), illegal("the session has not been opened")),
     **each(SLEEP, illegal("the session has not been opened")),
 }

@@ -10,7 +10,7 @@ from agentrail.core.state import Phase, State
 from agentrail.errors import BadRecord, Fenced, SessionCrashed, SessionNotAlive, UnknownRecord, UnknownSession
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Journal
-from agentrail.runtime.parts import House
+from agentrail.runtime.parts import House, Outfit
 from agentrail.runtime.rebuilding import PAGE, rebuilt
 from agentrail.runtime.session import Session
 from agentrail.runtime.sleeping import Equip
@@ -55,15 +55,19 @@ async def opening_of(journal: Journal, session_id: str) -> State:
     return opening
 
 
-async def forked(journal: Journal, origin: str, at: int | None, session_id: str) -> tuple[State, SessionBranched]:
-    """Return what a fork of *origin* behind record *at*, or the last one, is spawned as, and what it is to hear."""
+async def forked(
+    journal: Journal, origin: str, at: int | None, session_id: str, equip: Equip
+) -> tuple[State, Outfit, SessionBranched]:
+    """Return what a fork of *origin* behind record *at*, or the last one, is spawned as, its code, what it hears."""
     if at is not None and at < 1:
         raise UnknownRecord(origin, at)
     state, number = await rebuilt(journal, origin, at)
     if at is not None and number != at:
         raise UnknownRecord(origin, at)
     left = await _left_behind(journal, origin, number, state)
-    return branch(state, session_id), SessionBranched(origin, number, left)
+    opening = await opening_of(journal, origin)
+    state, outfit, now = equip(branch(state, session_id), opening, number)
+    return state, outfit, SessionBranched(origin, number, left, now.seats, now.tools, now.gone, now.revision)
 
 
 async def _left_behind(journal: Journal, origin: str, after: int, state: State) -> tuple[str, ...]:

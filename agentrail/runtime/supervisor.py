@@ -90,11 +90,9 @@ class Sessions:
         """Start a session with the past of *origin* up to a record, beside the oldest ones; that one stays as it is."""
         equip = self._session(origin).sleep.equip
         with self._taking(self.root, session_id):
-            state, branched = await forked(self.house.journal, origin, at, session_id)
-            state, outfit, returned = equip(state, state, branched.at)
-            tools = {name: attached for name, attached in state.tools.items() if name not in returned.gone}
+            state, outfit, branched = await forked(self.house.journal, origin, at, session_id, equip)
             claim = await self._claim(self.root, session_id)
-            session = Session(state.but(tools=tools), claim, self.house, outfit, equip)
+            session = Session(state, claim, self.house, outfit, equip)
             return await self._begun(self.root, session, branched, "transient")
 
     async def _begun(self, node: Node, session: Session, first: AnyInput, restart: str) -> SessionHandle:

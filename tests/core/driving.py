@@ -88,7 +88,7 @@ def fork(origin: World, tally: Tally | None = None) -> World:
     world.ledger.call_ids |= origin.ledger.call_ids
     world.ledger.effects |= origin.ledger.effects
     world.ledger.outcomes += origin.ledger.outcomes
-    world.apply(SessionBranched("s", len(origin.records)))
+    world.apply(SessionBranched("s", len(origin.records), seats=origin.state.seats))
     return world
 
 

@@ -3,18 +3,18 @@
 import pytest
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.errors import SessionExists, UnknownRecord
+from agentrail.errors import PluginMismatch, SessionExists, UnknownRecord
 from agentrail.plugins import HumanApproval
 from agentrail.ports.tool import ToolContext
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
 from agentrail.values.events.life import AgentEnd, SessionForked
-from agentrail.values.json import JsonObject
+from agentrail.values.json import Json, JsonObject
 from agentrail.values.tools import Ok, ok
 from tests.runtime.journals import TestJournal
-from tests.runtime.test_resuming import Turns
+from tests.runtime.test_resuming import NewerTurns, Turns
 from tests.runtime.tools import fake
-from tests.runtime.world import World, until
+from tests.runtime.world import World, check_records, until
 
 
 async def test_a_fork_goes_its_own_way(world: World) -> None:
@@ -109,3 +109,65 @@ async def test_a_fork_comes_back_from_the_journal_like_any_session() -> None:
         assert again.inspect().plugin_states == (3,)
     told = [type(e.event) for record in await journal.read("t", 0, 100) for e in record.events]
     assert told.count(AgentEnd) == 2
+
+
+async def looks(_args: JsonObject, _ctx: ToolContext) -> Ok:  # noqa: ASYNC124
+    return ok("seen")
+
+
+async def test_a_fork_of_a_time_before_the_code_changed_has_the_code_of_now() -> None:
+    journal = TestJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        spec = SessionSpec(model=ScriptedModel(["one"]), tools=[fake("look", looks)], plugins=[Turns()])
+        origin = await supervisor.spawn(spec, "s")
+        await origin.ask("hi")
+        head = (await supervisor.stored())[0].head
+    script: list[Element] = [say(calls=[call("look")]), "two"]
+    tools = [fake("look", looks, timeout=7.0)]
+    guard = HumanApproval(tools=frozenset({"write"}))
+    spec = SessionSpec(model=ScriptedModel(script), tools=tools, plugins=[NewerTurns(), guard])
+    async with open_supervisor(journal=journal) as supervisor:
+        origin = await supervisor.resume("s", spec)
+        fork = await origin.fork(at=head, id="t")
+        assert (await fork.ask("look")).text == "two"
+        state = fork.inspect()
+        assert [message.text for message in state.history][-2:] == ["seen", "two"]
+        assert state.tools["look"].spec.timeout == 7.0
+        assert dict(zip((seat.key for seat in state.seats), state.plugin_states, strict=True))["Turns"] == 101
+        assert {seat.key for seat in state.seats} == {"Turns", "HumanApproval"}
+        await check_records(journal, fork)
+
+
+class StubbornTurns(NewerTurns):
+    def upgrade(self, old: Json) -> int:
+        raise ValueError(old)
+
+
+StubbornTurns.__name__ = "Turns"
+
+
+async def test_a_fork_whose_plugins_cannot_be_brought_forward_does_not_start() -> None:
+    journal = TestJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        origin = await supervisor.spawn(SessionSpec(model=ScriptedModel(["one"])), "s")
+        await origin.ask("hi")
+        fork = await origin.fork(id="t")
+        await fork.attach_plugin(Turns())
+        head = next(stored.head for stored in await supervisor.stored() if stored.session_id == "t")
+    async with open_supervisor(journal=journal) as supervisor:
+        fork = await supervisor.resume("t", SessionSpec(model=ScriptedModel([]), plugins=[NewerTurns()]))
+    async with open_supervisor(journal=journal) as supervisor:
+        fork = await supervisor.resume("t", SessionSpec(model=ScriptedModel([]), plugins=[StubbornTurns()]))
+        with pytest.raises(PluginMismatch, match="Turns"):
+            await fork.fork(at=head, id="u")
+        assert [session.id for session in supervisor.sessions()] == ["t"]
+        assert [stored.session_id for stored in await supervisor.stored()] == ["s", "t"]
+
+
+async def test_what_a_session_has_let_go_stays_gone_in_its_forks(world: World) -> None:
+    spec: dict[str, object] = {"tools": [fake("look", looks)], "plugins": [Turns()]}
+    origin = await world.spawn(["one"], "s", **spec)
+    await origin.detach_tools("look")
+    await origin.detach_plugin(Turns)
+    fork = await origin.fork(id="t")
+    assert (fork.inspect().seats, dict(fork.inspect().tools)) == ((), {})
