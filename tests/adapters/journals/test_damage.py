@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
-from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -162,29 +161,114 @@ async def test_a_cut_file_is_never_a_shorter_session(tmp_path: Path, whole: byte
     record_property("cuts of the file", f"{len(lengths):,}, sessions: {said(outcomes)}")
 
 
+def last_commit(log: bytes) -> int:
+    """Return where the frames of the last commit in a whole log begin."""
+    ends = [at for at in range(32, len(log), FRAME) if int.from_bytes(log[at + 4 : at + 8])]
+    return ends[-2] + FRAME
+
+
 async def test_a_cut_log_leads_back_to_a_commit(tmp_path: Path, record_property: Says) -> None:
     """What was not moved into the file yet is lost from its end, commit by commit, and nothing else."""
     path = tmp_path / "open.db"
     journal = await fill(path, close=False)
     data, log = path.read_bytes(), path.with_name("open.db-wal").read_bytes()  # noqa: ASYNC240
+    await journal.close()
     states: set[tuple[int, ...]] = set()
     lasts = {name: places(log, name) for name in NAMES}
     since = min(last.start for last in lasts.values()) // FRAME * FRAME
     spread = [*range(0, since, 2110), *range(since, len(log), 1 if CAMPAIGN else 2110)]
     cuts = {*spread, len(log), *(at for name in NAMES for at in lasts[name])}
-    flips = [(at, at % 8) for at in spread]
-    flips += [(at, bit) for name in NAMES for at in lasts[name][:: 1 if CAMPAIGN else 29] for bit in BITS]
-    damaged = chain((log[:length] for length in sorted(cuts)), (flipped(log, at, bit) for at, bit in flips))
     outcomes: Counter[str] = Counter()
-    for each in damaged:
-        found = await look(tmp_path / "copy.db", data, each)
+    for length in sorted(cuts):
+        found = await look(tmp_path / "copy.db", data, log[:length])
         outcomes.update(kind(name, records) for name, records in found.items())
         states.add(tuple(len(records) for records in found.values() if isinstance(records, tuple)))
-    await journal.close()
     assert states <= {(rounds + (turn > 0), rounds + (turn > 1), rounds) for rounds in range(6) for turn in range(3)}
     assert {(0, 0, 0), (5, 5, 5)} <= states
     assert outcomes.keys() == {"whole", "earlier state"}
-    record_property("log", f"{len(cuts):,} cuts and {len(flips):,} flips, sessions: {said(outcomes)}")
+    record_property("cuts of the log", f"{len(cuts):,}, sessions: {said(outcomes)}")
+
+
+async def test_a_log_that_is_damaged_before_its_last_commit_is_refused(tmp_path: Path, record_property: Says) -> None:
+    """Of what SQLite would drop without a word, only a last commit may go: a power cut can have torn that one."""
+    path, copy = tmp_path / "open.db", tmp_path / "copy.db"
+    journal = await fill(path, close=False)
+    claim = await journal.claim("a", "another")
+    await journal.append(claim, 5, [silent("a", 6)])
+    data, log = path.read_bytes(), path.with_name("open.db-wal").read_bytes()  # noqa: ASYNC240
+    await journal.close()
+    last = last_commit(log)
+    assert 32 < last < len(log) - FRAME
+    whole = {name: records_of(name) for name in NAMES}
+    outcomes: Counter[str] = Counter()
+    flips = 0
+    heads = [at for frame in range(32, len(log), FRAME) for at in range(frame, frame + 24, 1 if CAMPAIGN else 9)]
+    for at in sorted({*range(0, len(log), 20 * SPREAD), *range(32), *heads}):
+        found = await look(copy, data, flipped(log, at, at % 8))
+        kinds = {kind(name, each) for name, each in found.items()} if found != whole else {"without the last commit"}
+        assert kinds == {"file refused"} or (at >= last and kinds == {"without the last commit"}), at
+        outcomes.update(kinds)
+        flips += 1
+    assert outcomes.keys() == {"file refused", "without the last commit"}
+    record_property("flips in the log", f"{flips:,}: {said(outcomes)}")
+
+
+async def test_a_refusal_of_a_log_says_what_can_be_done(tmp_path: Path) -> None:
+    """Nothing is changed by it, whoever opens; and done as it says, what was before the damage is there."""
+    path, copy = tmp_path / "open.db", tmp_path / "copy.db"
+    journal = await fill(path, close=False)
+    data, log = path.read_bytes(), path.with_name("open.db-wal").read_bytes()  # noqa: ASYNC240
+    await journal.close()
+    at = places(log, "a").start
+    damaged, frame = flipped(log, at, 0), (at - 32) // FRAME * FRAME + 32
+    copy.write_bytes(data)  # noqa: ASYNC240
+    beside, kept = copy.with_name("copy.db-wal"), copy.with_name("copy.db-wal.damaged")
+    beside.write_bytes(damaged)
+    repair = f"sqlite3 {copy} 'PRAGMA wal_checkpoint(TRUNCATE)'"
+    refusal = JournalUnusable(
+        str(copy),
+        f"its log `copy.db-wal` is damaged at byte {frame}, and commits behind that would be lost; bring both files "
+        f"back from a copy, or go on without those commits: `{repair}`; the log as it is stays in "
+        f"`copy.db-wal.damaged`",
+    )
+    damaged_journal = SqliteJournal(copy)
+    for attempt in (damaged_journal.sessions, partial(damaged_journal.claim, "b", "test")):
+        with pytest.raises(JournalUnusable) as raised:
+            await attempt()
+        assert raised.value == refusal
+    await damaged_journal.close()
+    assert (copy.read_bytes(), beside.read_bytes(), kept.read_bytes()) == (data, damaged, damaged)  # noqa: ASYNC240
+    assert kept.stat().st_mode & 0o777 == 0o600
+    with closing(sqlite3.connect(copy)) as file:
+        file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    repaired = SqliteJournal(copy)
+    assert {name: len(await repaired.read(name)) for name in NAMES} == {"a": 5, "b": 5, "c": 4}
+    await repaired.close()
+
+
+async def test_what_an_older_log_has_left_behind_the_end_of_a_log_is_no_damage(tmp_path: Path) -> None:
+    """SQLite begins a log anew over the old one; of a last commit, frames may be there in any order."""
+    path, copy = tmp_path / "open.db", tmp_path / "copy.db"
+    journal = await fill(path, close=False)
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("PRAGMA wal_checkpoint(RESTART)")
+    claim = await journal.claim("a", "another")
+    await journal.append(claim, 5, [silent("a", 6)])
+    data, log = path.read_bytes(), path.with_name("open.db-wal").read_bytes()  # noqa: ASYNC240
+    await journal.close()
+    salts = log[16:24]
+    frames = [at for at in range(32, len(log), FRAME) if log[at + 8 : at + 16] == salts]
+    ends = [at for at in frames if int.from_bytes(log[at + 4 : at + 8])]
+    behind = range(frames[-1] + FRAME, len(log), FRAME)
+    assert (len(ends), frames[-1]) == (2, ends[-1])
+    assert len(behind) > len(frames)
+    shorter = {name: records_of(name) for name in NAMES}
+    longer = {**shorter, "a": (*records_of("a"), silent("a", 6))}
+    assert await look(copy, data, log) == longer
+    elsewhere = (bytes(FRAME), b"from a disk".ljust(FRAME, b"\0"), log[behind[0] : behind[0] + FRAME])
+    for torn in range(ends[0] + FRAME, ends[1] + FRAME, FRAME):
+        for content in elsewhere:
+            assert await look(copy, data, log[:torn] + content + log[torn + FRAME :]) == shorter
 
 
 async def test_a_damaged_snapshot_is_none(tmp_path: Path, whole: bytes) -> None:

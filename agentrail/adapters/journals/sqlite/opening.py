@@ -10,6 +10,7 @@ from typing import Final
 from urllib.parse import quote
 
 from agentrail.adapters.journals.sqlite.failures import RAISED, not_opened
+from agentrail.adapters.journals.sqlite.log import check_log
 from agentrail.adapters.journals.sqlite.ownership import Ownership
 from agentrail.adapters.journals.sqlite.places import make_file
 from agentrail.adapters.journals.sqlite.tables import SCHEMA, TABLES, is_ours, pragma
@@ -34,6 +35,7 @@ def open_for_reading(path: Path, connect: Connect) -> sqlite3.Connection | None:
     if not path.exists():
         return None
     _check_size(path)
+    check_log(path)
     connection = _connect(path, connect, "ro")
     try:
         _set(connection, SETTINGS)
@@ -70,6 +72,7 @@ def open_for_writing(
     try:
         make_file(path)
         _check_size(path)
+        check_log(path)
         connection = connect(str(path), timeout=WAIT, isolation_level=None)
         reach(Failpoint.FILE_OPENED)
     except (OSError, *RAISED) as error:
