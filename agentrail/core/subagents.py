@@ -130,8 +130,10 @@ def _let_wait(w: Work, agent: Subagent) -> None:
     """Stop the clock of its call, and that of the turn if nothing else of it goes on."""
     timer = call_timer(agent.call_id)
     due = None if agent.background else dict(w.s.timers).get(timer)
-    left = None if due is None else max(0, due - w.at)
-    w.clear_timer(timer)
+    left = None
+    if due is not None:
+        left = max(0, due - w.at)
+        w.clear_timer(timer)
     _put(w, agent.but(waits=True, left=left))
     if w.s.waits:
         stop_clock(w)

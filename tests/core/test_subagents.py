@@ -1,0 +1,306 @@
+"""Sub-agents, as their parent sees them: each is told once, counted once, and none is forgotten or outlives it."""
+
+import pytest
+
+from agentrail.core.effects import ClearTimer, CloseSession, ResumeSubagents, SetTimer, StartCall, StopSubagents
+from agentrail.core.inputs import (
+    AnyInput,
+    Arrival,
+    ElsewhereUsed,
+    SubagentEnded,
+    SubagentReported,
+    SubagentStarted,
+    ToolReturned,
+)
+from agentrail.core.options import Options
+from agentrail.core.sent import AbortSent, StopSent
+from agentrail.core.state import Phase, Subagent
+from agentrail.core.step import Step, step
+from agentrail.testing.plugins import Scripted
+from agentrail.testing.world import World
+from agentrail.values.events.life import SessionRecovered
+from agentrail.values.events.people import ApprovalRequired, ApprovalResolved
+from agentrail.values.events.tools import SubagentEnd, SubAgentEvent, SubagentStart, ToolCalls, ToolUnknown
+from agentrail.values.json import EMPTY
+from agentrail.values.tools import Err, Ok, err, ok
+from agentrail.values.usage import NOTHING_USED, Usage
+from tests.core.driving import apply_all, asked, back, begin, call, events, hello, names, results, session
+
+CHILD = "s.c3"
+STARTED = SubagentStarted(CHILD, "c3", "helper", "help")
+IN_BACKGROUND = STARTED.but(background=True)
+DEADLINE = Options(max_turn_seconds=100.0)
+
+
+def parent(*others: str, started: SubagentStarted = STARTED) -> World:
+    """Return a session whose call waits for a sub-agent, beside *others*."""
+    world = session(options=DEADLINE)
+    asked(world, call("keep"), *(call(name) for name in others))
+    world.apply(started)
+    return world
+
+
+def timers(world: World) -> dict[str, int]:
+    """Return how long each timer has to go."""
+    return {name: at - world.now for name, at in world.state.timers}
+
+
+def alone(world: World, given: AnyInput) -> Step:
+    """Do a step that no plausible world would ask for."""
+    return step(world.state, Arrival(given, world.now), world.judge)
+
+
+# What happens in it
+
+
+def test_one_that_starts_is_told() -> None:
+    world = session()
+    asked(world, call("keep"))
+    before = world.state
+    done = world.apply(STARTED)
+    assert events(done) == [SubagentStart("c3", CHILD, "help", "helper", background=False)]
+    assert (world.state, done.effects) == (
+        before.but(seq=before.seq + 1, subagents=(Subagent(CHILD, "c3", "helper"),)),
+        (),
+    )
+
+
+def test_what_happens_in_it_is_told_as_its_own_unless_a_person_is_to_decide() -> None:
+    world = parent()
+    held = ApprovalRequired("s.c3:a1", "c9", "write", EMPTY, "", "Holder", 1, None, None)
+    decided = ApprovalResolved("s.c3:a1", "c9", "write", "approved")
+    before = world.state
+    done = world.apply(SubagentReported(CHILD, (ToolCalls(1), held, decided), 3))
+    assert events(done) == [SubAgentEvent("c3", CHILD, ToolCalls(1)), held, decided]
+    assert world.state == before.but(seq=before.seq + 3, subagents=(before.subagents[0].but(heard=3),))
+
+
+def test_what_it_uses_is_counted_once() -> None:
+    world = parent()
+    before = world.state.usage
+    for used in (Usage(8, 2), Usage(8, 2), Usage(10, 3)):
+        world.apply(SubagentReported(CHILD, used=used))
+        assert world.state.usage.minus(before) == used
+
+
+def test_a_report_that_was_heard_already_changes_nothing() -> None:
+    world = parent()
+    world.apply(SubagentReported(CHILD, (ToolCalls(1),), 5, Usage(8, 2)))
+    before = world.state
+    assert alone(world, SubagentReported(CHILD, (ToolCalls(1),), 4, Usage(6, 1))) == Step(before)
+
+
+@pytest.mark.parametrize("given", [SubagentReported("other", (ToolCalls(1),), 1), SubagentEnded("other", ok("done"))])
+def test_nothing_comes_of_one_that_is_not_known(given: SubagentReported | SubagentEnded) -> None:
+    world = parent()
+    assert alone(world, given) == Step(world.state)
+
+
+def test_what_others_use_of_a_shared_limit_replaces_what_was_known_of_it() -> None:
+    world = session()
+    before = world.state
+    apply_all(world, ElsewhereUsed(Usage(8, 2)), ElsewhereUsed(Usage(9, 2)))
+    assert world.state == before.but(elsewhere=Usage(9, 2))
+
+
+# Waiting for a person counts towards no limit
+
+
+def test_while_it_waits_for_a_person_the_clocks_of_its_call_and_of_the_turn_stand_still() -> None:
+    world = parent()
+    world.now += 1_000
+    done = world.apply(SubagentReported(CHILD, waits=True))
+    assert done.effects == (ClearTimer("call:c3"), ClearTimer("turn"))
+    assert [(agent.waits, agent.left) for agent in world.state.subagents] == [(True, 2_000)]
+    world.now += 50_000
+    done = world.apply(SubagentReported(CHILD))
+    assert done.effects == (SetTimer("call:c3", world.now + 2_000), SetTimer("turn", world.now + 99_000))
+    assert [(agent.waits, agent.left) for agent in world.state.subagents] == [(False, None)]
+
+
+def test_the_clock_of_the_turn_goes_on_while_another_call_runs() -> None:
+    world = parent("read")
+    world.now += 1_000
+    done = world.apply(SubagentReported(CHILD, waits=True))
+    assert done.effects == (ClearTimer("call:c3"),)
+    done = world.apply(ToolReturned("c4", 1, ok("text")))
+    assert ClearTimer("turn") in done.effects
+    done = world.apply(SubagentReported(CHILD))
+    assert done.effects == (SetTimer("call:c3", world.now + 2_000), SetTimer("turn", world.now + 99_000))
+
+
+def test_the_clock_goes_on_when_one_that_waits_has_ended() -> None:
+    world = parent()
+    world.apply(SubagentReported(CHILD, waits=True))
+    world.now += 50_000
+    world.apply(SubagentEnded(CHILD, ok("done")))
+    assert timers(world) == {"turn": 100_000}
+
+
+def test_the_clock_of_a_call_that_does_not_wait_for_it_goes_on() -> None:
+    world = parent(started=IN_BACKGROUND)
+    done = world.apply(SubagentReported(CHILD, waits=True))
+    assert done.effects == ()
+    assert timers(world) == {"turn": 100_000, "call:c3": 3_000}
+    done = world.apply(SubagentReported(CHILD))
+    assert done.effects == ()
+
+
+def test_the_clock_of_a_call_that_goes_on_in_the_background_stands_still_too() -> None:
+    world = parent()
+    world.apply(AbortSent())
+    world.now += 1_000
+    world.apply(SubagentReported(CHILD, waits=True))
+    assert timers(world) == {}
+    world.now += 50_000
+    world.apply(SubagentReported(CHILD))
+    assert timers(world) == {"call:c3": 2_000}
+
+
+def test_no_clock_is_set_for_a_call_that_has_ended_meanwhile() -> None:
+    world = parent()
+    world.apply(SubagentReported(CHILD, waits=True))
+    world.apply(AbortSent(kill_tools="all"))
+    world.apply(SubagentReported(CHILD))
+    assert "call:c3" not in timers(world)
+
+
+# Its end
+
+
+@pytest.mark.parametrize(("answer", "is_error"), [(ok("done"), False), (err("it broke"), True)])
+def test_its_answer_is_the_result_of_the_call_that_waits(answer: Ok | Err, is_error: bool) -> None:
+    world = parent("read")
+    done = world.apply(SubagentEnded(CHILD, answer))
+    assert events(done)[0] == SubagentEnd("c3", CHILD, "it broke" if is_error else "done", is_error)
+    assert names(done)[1:] == ["ToolExecutionEnd", "ToolExecutionMetrics"]
+    assert done.effects == (ClearTimer("call:c3"),)
+    assert world.state.subagents == ()
+    world.apply(ToolReturned("c4", 1, ok("text")))
+    assert results(world.state) == ["it broke" if is_error else "done", "text"]
+
+
+@pytest.mark.parametrize(("answer", "how"), [(ok("done"), "has ended"), (err("it broke"), "has failed")])
+def test_the_end_of_one_in_the_background_is_told_with_the_next_request(answer: Ok | Err, how: str) -> None:
+    world = parent(started=IN_BACKGROUND)
+    before = world.state
+    done = world.apply(SubagentEnded(CHILD, answer))
+    assert names(done) == ["SubagentEnd"]
+    notice = f"The background task {CHILD} {how}; `task_result` has its answer"
+    assert world.state == before.but(seq=before.seq + 1, subagents=(), notices=(notice,))
+
+
+def test_the_end_of_one_whose_call_has_left_its_turn_is_the_outcome_of_that() -> None:
+    world = parent()
+    world.apply(AbortSent())
+    done = world.apply(SubagentEnded(CHILD, ok("done")))
+    assert names(done) == ["SubagentEnd", "ToolExecutionEnd", "ToolExecutionMetrics"]
+    assert (world.state.lingering, world.state.timers) == ((), ())
+    assert "has ended: done" in world.state.notices[0]
+
+
+# Stopping
+
+
+def test_a_session_that_stops_waits_for_all_of_them() -> None:
+    world = parent("talk")
+    world.apply(SubagentStarted("s.c4", "c4", "helper", "help too", background=True))
+    done = world.apply(StopSent())
+    assert StopSubagents((CHILD, "s.c4")) in done.effects
+    assert world.state.phase is Phase.RUNNING
+    done = world.apply(SubagentEnded("s.c4", err("stopped")))
+    assert (names(done), world.state.phase, world.state.notices) == (["SubagentEnd"], Phase.RUNNING, ())
+    done = world.apply(SubagentEnded(CHILD, err("stopped")))
+    assert CloseSession("stopped") in done.effects
+    assert (names(done), world.state.phase) == (["SubagentEnd", "SessionEnded"], Phase.ENDED)
+
+
+def test_one_that_starts_while_the_session_stops_is_stopped() -> None:
+    world = parent(started=IN_BACKGROUND)
+    world.apply(StopSent())
+    done = world.apply(SubagentStarted("late", "c3", "helper", "help too"))
+    assert done.effects == (StopSubagents((CHILD, "late")),)
+    apply_all(world, SubagentEnded(CHILD, err("stopped")), SubagentEnded("late", err("stopped")))
+    assert world.state.phase is Phase.ENDED
+
+
+def test_an_abort_of_all_tools_stops_them_and_one_of_those_that_can_be_killed_does_not() -> None:
+    world = parent()
+    assert not any(isinstance(effect, StopSubagents) for effect in world.apply(AbortSent()).effects)
+    assert StopSubagents((CHILD,)) in world.apply(AbortSent(kill_tools="all")).effects
+    assert len(world.state.subagents) == 1
+
+
+# Coming back
+
+
+def test_one_that_a_call_waits_for_comes_back_and_the_call_waits_again_in_the_time_that_it_has_left() -> None:
+    world = parent()
+    world.apply(SubagentReported(CHILD, heard=2, used=Usage(8, 2)))
+    left = dict(world.state.timers)
+    done = world.apply(back(world))
+    assert events(done) == [SessionRecovered(5)]
+    assert ResumeSubagents((CHILD,)) in done.effects
+    (again,) = (effect for effect in done.effects if isinstance(effect, StartCall))
+    assert (again.call_id, again.attempt, again.key) == ("c3", 2, "s/c3")
+    assert dict(world.state.timers) == left
+    used = world.state.usage
+    world.apply(SubagentReported(CHILD, heard=3, used=Usage(10, 2)))
+    assert world.state.usage.minus(used) == Usage(2, 0)
+
+
+def test_one_in_the_background_comes_back_and_its_call_is_settled_by_itself() -> None:
+    world = parent(started=IN_BACKGROUND)
+    done = world.apply(back(world, pause=True))
+    assert ResumeSubagents((CHILD,)) in done.effects
+    assert [agent.child for agent in world.state.subagents] == [CHILD]
+    assert ToolUnknown("c3", "keep") in events(done)
+
+
+def lost(world: World, *, pause: bool = False, gone: tuple[str, ...] = ()) -> None:
+    done = world.apply(back(world, pause=pause).but(gone=gone))
+    assert SubagentEnd("c3", CHILD, "the process ended while it ran", is_error=True) in events(done)
+    assert not any(isinstance(effect, ResumeSubagents) for effect in done.effects)
+    assert world.state.subagents == ()
+
+
+def test_one_whose_call_rests_with_its_turn_is_lost() -> None:
+    lost(parent(), pause=True)
+
+
+def test_one_whose_tool_is_gone_is_lost() -> None:
+    lost(parent(), gone=("keep",))
+
+
+def test_one_whose_tool_is_another_is_lost() -> None:
+    world = parent()
+    attached = world.state.tools["keep"]
+    world.judge.tool("keep", 7, lambda _: None)
+    done = world.apply(back(world).but(tools=(attached.spec,), revision=7))
+    assert "SubagentEnd" in names(done)
+    assert not any(isinstance(effect, StartCall) for effect in done.effects)
+
+
+def test_one_whose_call_has_left_its_turn_is_lost() -> None:
+    world = parent()
+    world.apply(AbortSent())
+    lost(world)
+
+
+def test_a_session_that_was_stopping_loses_them_and_ends() -> None:
+    world = parent(started=IN_BACKGROUND)
+    world.apply(StopSent())
+    lost(world)
+    assert world.state.phase is Phase.ENDED
+
+
+def test_a_plugin_sees_the_result_before_the_model_does() -> None:
+    world = session(Scripted({"after_tool": ("abort",)}))
+    asked(world, call("keep"))
+    world.apply(STARTED)
+    done = world.apply(SubagentEnded(CHILD, ok("done")))
+    assert "AgentAbort" in names(done)
+    world.apply(hello())
+    begin(world)
+    assert results(world.state)[0].startswith("it ended, but its result was withheld")
+    assert world.state.usage == NOTHING_USED
