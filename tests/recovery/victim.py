@@ -130,6 +130,7 @@ def spec(witness: Witness) -> SessionSpec:
         tools=[Witnessed(name, witness) for name in EFFECTS],
         plugins=[Results(), HumanApproval(tools=frozenset({"risky"}))],
         hibernate_after=0.02,
+        name="victim",
     )
 
 
@@ -151,10 +152,10 @@ def rests(session: SessionHandle) -> bool:
 class Life:
     """One life: sessions that are opened, commands that are carried out, events that are passed on."""
 
-    def __init__(self, supervisor: Supervisor, stream: trio.SocketStream, folder: Path) -> None:
+    def __init__(self, supervisor: Supervisor, stream: trio.SocketStream, code: SessionSpec) -> None:
         self._supervisor = supervisor
         self._stream = stream
-        self._spec = spec(Witness(folder / "witness"))
+        self._spec = code
         self._sending = trio.Lock()
         self._sessions: dict[str, SessionHandle] = {}
 
@@ -220,8 +221,11 @@ class Life:
 
 async def live(folder: Path, socket: str) -> None:
     stream = await trio.open_unix_socket(socket)
-    async with open_supervisor(journal=SqliteJournal(folder / "agentrail.db")) as supervisor:
-        await Life(supervisor, stream, folder).run()
+    code = spec(Witness(folder / "witness"))
+    async with open_supervisor(
+        journal=SqliteJournal(folder / "agentrail.db"), specs={"victim": lambda: code}
+    ) as supervisor:
+        await Life(supervisor, stream, code).run()
 
 
 async def warm_up() -> None:
