@@ -188,11 +188,7 @@ class Node:
     def _ended(self, child: Child, error: BaseException | None) -> None:
         if error is None and not child.expected and isinstance(child.body, SessionBody) and child.body.sleeps:
             child.end("asleep")
-            mailbox = child.body.session.mailbox
-            if mailbox.is_empty:
-                mailbox.alarm = _Alarm(self, child)
-            else:  # something came while it fell asleep
-                self.rouse(child)
+            child.body.session.mailbox.alarm = _Alarm(self, child)
             return
         stuck = child.state == "stuck"
         child.error = error

@@ -159,8 +159,7 @@ class Session:
         while self.state.phase is not Phase.ENDED:
             await self._take(await self.mailbox.receive())
             if self.state.asleep:
-                if self.mailbox.is_empty:
-                    await self._fall_asleep()
+                if self.mailbox.is_empty and await self._fall_asleep():
                     return
                 await self._take(Letter(SessionWoke()))
 
@@ -321,14 +320,17 @@ class Session:
         idle = self._in_hand is None and self.mailbox.is_empty and not self.mailbox.suspended
         return idle and can_sleep(self.state) and not (self.sources or self.traces or self.performer.is_busy)
 
-    async def _fall_asleep(self) -> None:
-        """Keep what waking up needs in the journal, and let go of the rest."""
+    async def _fall_asleep(self) -> bool:
+        """Keep what waking up needs in the journal, and let go of the rest; not if something came meanwhile."""
         await self.records.keep(self.state, self.records.head)
+        if not self.mailbox.is_empty:
+            return False
         self.house.timers.clear((self.session_id, "sleep"))
         self._performer = None
         self._answers.forget()
         self.bus.rest()
         self.state, self._outfit = self.sleep.begin(self.state, self.outfit)
+        return True
 
     async def _wake(self) -> None:
         """Take up again what the journal tells; the letter that is there is handled then."""

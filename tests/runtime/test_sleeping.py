@@ -61,6 +61,15 @@ async def test_a_message_that_comes_while_it_falls_asleep_wakes_it_again() -> No
             assert (await session.ask("and?")).text == "two"
 
 
+async def test_one_that_is_stopped_while_it_falls_asleep_ends_as_any_other() -> None:
+    async with open_world(SlowToKeep()) as world:
+        session = await world.spawn([], "s", hibernate_after=10)
+        async with session.subscribe(types=[SessionHibernated]) as events:
+            await anext(aiter(events))
+    assert world.heard(session).names[-3:] == ["SessionHibernated", "SessionWoken", "SessionEnded"]
+    assert session.status().phase == "ended"
+
+
 async def test_it_is_told_to_those_who_listen_and_they_miss_nothing(world: World) -> None:
     session = await world.spawn(["one", "two"], "s", hibernate_after=10)
     kinds: list[type] = []
