@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 from typing import Final
 
 from agentrail.core.inputs import Arrival
 from agentrail.core.state import State
 from agentrail.core.step import Step
-from agentrail.errors import Fenced, JournalFull
+from agentrail.errors import CommitUnknown, Fenced, JournalFull
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Claim, Record, Snapshot
+from agentrail.runtime.border import traced
 from agentrail.runtime.parts import House
 from agentrail.runtime.slot import Slot
 
@@ -94,9 +94,17 @@ class Records:
 
     async def keep(self, state: State, number: int) -> None:
         """Keep the state behind a record, so that coming back is quick; it is no loss if that fails."""
-        with suppress(JournalFull, Fenced):
-            await self._house.journal.keep(self._claim, Snapshot(self._claim.session_id, number, state))
-            reach(Failpoint.SNAPSHOT_KEPT)
+        session_id = self._claim.session_id
+        try:
+            await self._house.journal.keep(self._claim, Snapshot(session_id, number, state))
+        except (JournalFull, Fenced):
+            return
+        except CommitUnknown:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is no loss
+            log.error("session %s: its snapshot could not be kept: %s", session_id, traced(error))  # noqa: TRY400
+            return
+        reach(Failpoint.SNAPSHOT_KEPT)
 
     def _wait_for_space(self, full: JournalFull) -> None:
         if self.stuck is None:

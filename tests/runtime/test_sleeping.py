@@ -20,7 +20,7 @@ from agentrail.values.tools import Ok, ok
 from tests.runtime.journals import TestJournal
 from tests.runtime.test_resuming import Turns
 from tests.runtime.tools import fake, slow
-from tests.runtime.world import World, open_world, until
+from tests.runtime.world import World, check_records, open_world, until
 
 
 def sleeps(session: SessionHandle) -> bool:
@@ -202,26 +202,38 @@ async def test_it_is_brought_up_once_to_be_stopped(world: World) -> None:
     assert world.supervisor.crashes() == ()
 
 
-class BrokenOnce(TestJournal):
-    """A journal that cannot keep the first snapshot."""
-
-    broken = True
+class Broken(TestJournal):
+    """A journal that keeps no snapshots."""
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
-        if self.broken:
-            self.broken = False
-            raise ZeroDivisionError
-        await super().keep(claim, snapshot)
+        raise ConnectionError(snapshot.session_id)
 
 
-async def test_one_that_crashes_while_it_falls_asleep_is_awake_again() -> None:
-    async with open_world(BrokenOnce()) as world:
+async def test_one_whose_snapshot_cannot_be_kept_sleeps_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    async with open_world(Broken()) as world:
         session = await world.spawn(["one"], "s", hibernate_after=10)
-        await trio.sleep(12)
-        assert len(world.supervisor.crashes()) == 1
+        await fall_asleep(session)
+        assert "its snapshot could not be kept" in caplog.text
+        assert (await session.ask("hi")).text == "one"
+        assert world.supervisor.crashes() == ()
+
+
+async def test_one_that_is_started_again_while_it_falls_asleep_is_awake_again() -> None:
+    async def breaks(task_status: trio.TaskStatus[None]) -> None:
+        task_status.started()
+        await trio.sleep(10.5)
+        raise ConnectionError
+
+    journal = SlowToKeep()
+    async with open_supervisor(journal=journal, strategy="one_for_all") as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["one"]), hibernate_after=10), "s")
+        await supervisor.start_service(breaks, "feed", restart="transient")
+        await trio.sleep(10.75)
         assert not session.inspect().asleep
+        await supervisor.stop_child("feed")
         await fall_asleep(session)
         assert (await session.ask("hi")).text == "one"
+        await check_records(journal, session)
 
 
 async def test_one_that_crashes_while_it_wakes_goes_on() -> None:
