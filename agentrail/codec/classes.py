@@ -1,7 +1,8 @@
-"""Whole classes: one function that writes the fields of a class, and one that cattrs makes to read them.
+"""Whole classes: one function that writes the fields of a class, and one that reads them.
 
-Every record of the journal is written and few are read again. So what writes is made of source, with the common case of
-each field in its line: a text that is one and a number that fits need no call to say so.
+Every record of the journal is written, and a session that comes back reads thousands of values at once. So what writes
+and what reads our own values is made of source, with the common case of each field in its line: a text that is one and
+a number that fits need no call to say so. Classes of others are read by what cattrs makes.
 """
 
 from __future__ import annotations
@@ -16,16 +17,24 @@ from cattrs.gen import override
 from agentrail.codec.hints import MISSING, Field
 from agentrail.codec.leaves import Rule
 from agentrail.codec.lines import KNOWN, Writer
+from agentrail.codec.misfit import TAG
 from agentrail.codec.text import to_text
 from agentrail.values.json import Json
+from agentrail.values.value import Value
 
 Written: TypeAlias = Callable[[object], str]
 """Writes the fields of an instance, as the text of a JSON object."""
 
-Read: TypeAlias = Callable[[Mapping[str, object], type[object]], object]
-"""Makes an instance of its fields; the class is told once more because cattrs wants it so."""
+Read: TypeAlias = Callable[[object, type[object]], object]
+"""Makes an instance of a mapping, or `UNFIT`; the class is told once more because cattrs wants it so."""
+
+UNFIT: Final = object()
+"""What is made if the keys are not those of the class."""
 
 _CONVERTER: Final = Converter(detailed_validation=False)
+
+FACTORY: Final = type(cast("object", attrs.Factory(dict[str, str])))
+"""What stands for a default that is made anew each time."""
 
 _TAKEN: Final = frozenset({"attrs", "cl", "converter", "typevar_map"})
 """Names of fields that cattrs keeps for itself."""
@@ -69,22 +78,82 @@ def written_by(parts: Sequence[Part], head: Mapping[str, Json]) -> Written:
     return cast("Written", known["written"])
 
 
-def read_by(cls: type[object], fields: Mapping[str, Field], rules: Mapping[str, Rule]) -> Read:
+class Given(NamedTuple):
+    """How one field is read."""
+
+    field: Field
+    """The field."""
+    rule: Rule
+    """What reads it."""
+    in_line: str
+    """What reads it where that is quicker: an expression of `{it}` and `{rule}`."""
+
+
+def read_by(cls: type[object], parts: Mapping[str, Given]) -> Read:
     """Return what makes an instance of *cls* of its fields; what is not there is as it is by default."""
-    if not _is_generated(cls, rules):
-        return lambda found, _: cls(**{fields[name].alias: rules[name](found[name]) for name in rules if name in found})
-    overrides = {name: override(struct_hook=rule) for name, rule in rules.items()}
+    if issubclass(cls, Value) and not any(isinstance(part.field.default, FACTORY) for part in parts.values()):
+        return _read_by_source(cls, tuple(parts.values()))
+    read = _read_by_cattrs(cls, parts) if _is_generated(cls, parts) else _read_by_name(cls, parts)
+    known = frozenset({TAG, *parts})
+    needed = frozenset(name for name, part in parts.items() if part.field.default is MISSING)
+
+    def read_fitting(found: object, _: type[object]) -> object:
+        given = cast("Mapping[str, object]", found)
+        fits = needed <= given.keys() <= known and given.get(TAG, cls.__name__) == cls.__name__
+        return read(given, cls) if fits else UNFIT
+
+    return read_fitting
+
+
+def _read_by_source(cls: type[object], parts: Sequence[Given]) -> Read:
+    """Write what reads a value of ours: all keys are told from others by their number, before anything is read."""
+    known: dict[str, object] = {**KNOWN, "UNFIT": UNFIT, "MISSING": MISSING, "cls": cls, "name": cls.__name__}
+    needed, others, makes = "", "", ""
+    count = 0
+    for place, part in enumerate(parts):
+        it, rule, default, name = f"it_{place}", f"rule_{place}", f"default_{place}", part.field.name
+        known[rule], known[default] = part.rule, part.field.default
+        taken = part.in_line.format(it=it, rule=rule)
+        if part.field.default is MISSING:
+            needed += f"        {it} = found['{name}']\n"
+            count += 1
+        else:
+            others += f"    if '{name}' in found:\n        {it} = found['{name}']\n        count += 1\n"
+            others += f"    else:\n        {it} = MISSING\n"
+            taken = f"{default} if {it} is MISSING else {taken}"
+        makes += f"        {part.field.alias}={taken},\n"
+    code = (
+        f"def read(found, _):\n    count = {count}\n"
+        f"    if '{TAG}' in found:\n        if found['{TAG}'] != name:\n            return UNFIT\n"
+        f"        count += 1\n"
+        f"    try:\n{needed}        pass\n    except KeyError:\n        return UNFIT\n"
+        f"{others}    if count != len(found):\n        return UNFIT\n    return cls(\n{makes}    )\n"
+    )
+    exec(code, known)  # noqa: S102 - names of fields
+    return cast("Read", known["read"])
+
+
+def _read_by_name(cls: type[object], parts: Mapping[str, Given]) -> Read:
+    def read(found: object, _: type[object]) -> object:
+        given = cast("Mapping[str, object]", found)
+        return cls(**{part.field.alias: part.rule(given[name]) for name, part in parts.items() if name in given})
+
+    return read
+
+
+def _read_by_cattrs(cls: type[object], parts: Mapping[str, Given]) -> Read:
+    overrides = {name: override(struct_hook=part.rule) for name, part in parts.items()}
     # The rules know the types of the fields, so those of a generic class make no difference.
     parameters = {parameter.__name__: object for parameter in getattr(cls, "__parameters__", ())}
     return _generate_reader(
-        _declared(cls, rules), cls, _CONVERTER, parameters, _cattrs_use_linecache=False, **overrides
+        _declared(cls, parts), cls, _CONVERTER, parameters, _cattrs_use_linecache=False, **overrides
     )
 
 
-def _is_generated(cls: type[object], rules: Mapping[str, Rule]) -> bool:
-    return attrs.has(cls) and _TAKEN.isdisjoint(rules)
+def _is_generated(cls: type[object], parts: Mapping[str, Given]) -> bool:
+    return attrs.has(cls) and _TAKEN.isdisjoint(parts)
 
 
-def _declared(cls: type[object], rules: Mapping[str, Rule]) -> list[object]:
+def _declared(cls: type[object], parts: Mapping[str, Given]) -> list[object]:
     """Return the fields as cattrs wants them, without their hints, which it would resolve its own way."""
-    return [one.evolve(type=object) for one in attrs.fields(cls) if one.name in rules]  # type: ignore[arg-type]
+    return [one.evolve(type=object) for one in attrs.fields(cls) if one.name in parts]  # type: ignore[arg-type]

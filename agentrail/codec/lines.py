@@ -24,12 +24,12 @@ KNOWN: Final[Mapping[str, object]] = {
 }
 """What the expressions name."""
 
-_IN_LINE: Final[Mapping[Leaf, str]] = {
-    Leaf.FLOAT: "repr({it}) if type({it}) is float and isfinite({it}) else {writer}({it})",
-    Leaf.INT: "{it} if type({it}) is int and INT_MIN <= {it} <= INT_MAX else {writer}({it})",
-    Leaf.TEXT: "quoted({it}) if type({it}) is str and {it}.isascii() else {writer}({it})",
+_COMMON: Final[Mapping[Leaf, tuple[str, str]]] = {
+    Leaf.FLOAT: ("type({it}) is float and isfinite({it})", "repr({it})"),
+    Leaf.INT: ("type({it}) is int and INT_MIN <= {it} <= INT_MAX", "{it}"),
+    Leaf.TEXT: ("type({it}) is str and {it}.isascii()", "quoted({it})"),
 }
-_CALL: Final = "{writer}({it})"
+"""When a leaf is what it nearly always is, and what it is written as then; it is read as it is."""
 
 
 def leaf_writer(leaf: Leaf, at: str) -> Writer:
@@ -42,7 +42,19 @@ def leaf_writer(leaf: Leaf, at: str) -> Writer:
 
 def in_line(shape: Shape) -> str:
     """Return an expression that writes what has *shape*, of `{it}` and of `{writer}`, which it may call."""
+    return _spared(shape, "NULL", "{writer}({it})", written=True)
+
+
+def read_in_line(shape: Shape) -> str:
+    """Return an expression that reads what has *shape*, of `{it}` and of `{rule}`, which it may call."""
+    return _spared(shape, "None", "{rule}({it})", written=False)
+
+
+def _spared(shape: Shape, nothing: str, call: str, *, written: bool) -> str:
     if isinstance(shape, Choice) and shape.optional:
-        inner = in_line(shape.shapes[0]) if len(shape.shapes) == 1 else _CALL
-        return f"NULL if {{it}} is None else {inner}"
-    return _IN_LINE.get(shape, _CALL) if isinstance(shape, Leaf) else _CALL
+        inner = _spared(shape.shapes[0], nothing, call, written=written) if len(shape.shapes) == 1 else call
+        return f"{nothing} if {{it}} is None else {inner}"
+    if not isinstance(shape, Leaf) or shape not in _COMMON:
+        return call
+    common, text = _COMMON[shape]
+    return f"{text if written else '{it}'} if {common} else {call}"

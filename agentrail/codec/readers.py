@@ -7,15 +7,17 @@ envelope of a newer version.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextvars import ContextVar
+from operator import length_hint
 from types import MappingProxyType
 from typing import Final, NamedTuple, cast
 
-from agentrail.codec.classes import Read, read_by
+from agentrail.codec.classes import UNFIT, Given, Read, read_by
 from agentrail.codec.faults import ERRORS, facts_of
 from agentrail.codec.hints import MISSING, AnyJson, fields_of
 from agentrail.codec.leaves import LEAVES, Rule, wrong
+from agentrail.codec.lines import read_in_line
 from agentrail.codec.misfit import TAG, MisfitError, one, shortened
 from agentrail.codec.shapes import Choice, Chosen, Instance, Items, Leaf, Row, Shape, Table, named, shape_of
 from agentrail.codec.states import ENVELOPE_VERSION, FROZENSET, MAPPINGS, SCALARS, Stored
@@ -24,7 +26,6 @@ from agentrail.values.events import EVENTS
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.plugins import UnknownEvent
 from agentrail.values.json import Json, JsonObject
-from agentrail.values.messages import History, Message
 
 STATE_CLASSES: Final[ContextVar[Mapping[str, object]]] = ContextVar("STATE_CLASSES")
 """The classes of plugin states that whoever reads knows, by `module:name`."""
@@ -36,7 +37,7 @@ class Plan(NamedTuple):
     """How instances of one class are read."""
 
     read: Read
-    """Makes one of its fields."""
+    """Makes one of its fields, or `UNFIT`."""
     known: frozenset[str]
     """The keys that may be there."""
     needed: frozenset[str]
@@ -114,21 +115,17 @@ def _chosen(shape: Chosen, at: str) -> Rule:
 
 
 def _items(container: type[object], read_item: Rule, at: str) -> Rule:
+    make = cast("Callable[[Iterable[object]], Collection[object]]", container)
+
     def read_items(found: object, _: object = None) -> object:
-        items: list[object] = []
         given = _array(found, at)
+        left = iter(given)
         try:
-            for item in given:
-                items.append(read_item(item))  # noqa: PERF401 - its length says where a misfit is
+            made = make(map(read_item, left))
         except MisfitError as misfit:
-            misfit.under(f"{at}[{len(items)}]")
+            misfit.under(f"{at}[{len(given) - length_hint(left) - 1}]")
             raise
-        if container is tuple:
-            return tuple(items)
-        if container is History:
-            return History(cast("list[Message]", items))
-        made = frozenset(items)
-        if len(made) != len(items):
+        if container is frozenset and len(made) != len(given):
             raise MisfitError(at, "holds the same thing twice")
         return made
 
@@ -220,56 +217,76 @@ def _instance(cls: type[object], at: str) -> Rule:
         return _unknown(at)
     if cls is Envelope:
         return _envelope(at)
+    return _fields(cls, at)
 
-    def read_instance(found: object, _: object = None) -> object:
-        if type(found) is not dict:
-            _object(found, at, one(cls))
+
+def _fields(cls: type[object], at: str) -> Rule:
+    plan: Plan | None = None
+
+    def read_fields(found: object, _: object = None) -> object:
+        nonlocal plan
+        kind = type(found)
+        if kind is not dict and kind not in MAPPINGS:
+            raise wrong(at, found, one(cls))
+        if plan is None:
+            plan = _planned(cls, at)
         try:
-            return _read_instance(cls, cast("Mapping[str, object]", found))
+            made = plan.read(found, cls)
         except MisfitError as misfit:
             misfit.under(at)
             raise
+        except RecursionError:
+            raise
+        except Exception as why:
+            # What the class says may name a secret; it stays in the chain of causes.
+            raise MisfitError(at, f"is refused by `{cls.__name__}` ({type(why).__name__})") from why
+        if made is UNFIT:
+            raise _unfit(cls, plan, cast("Mapping[str, object]", found), at)
+        return made
 
-    return read_instance
+    return read_fields
 
 
-def _read_instance(cls: type[object], found: Mapping[str, object]) -> object:
-    plan = _plans.get(cls) or _plan(cls)
-    if not found.keys() <= plan.known:
-        strangers = sorted(shortened(key) for key in found.keys() - plan.known)
-        raise MisfitError("", f"has keys that `{cls.__name__}` does not know: {', '.join(strangers)}")
-    if TAG in found and found[TAG] != cls.__name__:
-        raise MisfitError("", f"is another class where a `{cls.__name__}` is wanted")
-    if not plan.needed <= found.keys():
-        lacking = sorted(plan.needed - found.keys())
-        raise MisfitError("", f"lacks {', '.join(f'`{key}`' for key in lacking)}")
+def _unfit(cls: type[object], plan: Plan, found: Mapping[str, object], at: str) -> MisfitError:
+    """Return why what has these keys is no instance of *cls*."""
+    strangers = sorted(shortened(key) for key in found.keys() - plan.known)
+    if strangers:
+        return MisfitError(at, f"has keys that `{cls.__name__}` does not know: {', '.join(strangers)}")
+    if found.get(TAG, cls.__name__) != cls.__name__:
+        return MisfitError(at, f"is another class where a `{cls.__name__}` is wanted")
+    lacking = sorted(plan.needed - found.keys())
+    return MisfitError(at, f"lacks {', '.join(f'`{key}`' for key in lacking)}")
+
+
+def _planned(cls: type[object], at: str) -> Plan:
     try:
-        return plan.read(found, cls)
-    except (MisfitError, RecursionError):
+        return _plans.get(cls) or _plan(cls)
+    except MisfitError as misfit:
+        misfit.under(at)
         raise
-    except Exception as why:
-        # What the class says may name a secret; it stays in the chain of causes.
-        raise MisfitError("", f"is refused by `{cls.__name__}` ({type(why).__name__})") from why
 
 
 def _plan(cls: type[object]) -> Plan:
     """Find out how instances of *cls* are read, and keep it."""
-    fields = {field.name: field for field in fields_of(cls)}
-    rules = {name: reader_for(field.hint, f".{name}") for name, field in fields.items()}
-    needed = frozenset(name for name, field in fields.items() if field.default is MISSING)
-    _plans[cls] = plan = Plan(read_by(cls, fields, rules), frozenset({TAG, *rules}), needed)
+    parts = {
+        field.name: Given(field, reader_for(field.hint, f".{field.name}"), read_in_line(shape_of(field.hint)))
+        for field in fields_of(cls)
+    }
+    needed = frozenset(name for name, part in parts.items() if part.field.default is MISSING)
+    _plans[cls] = plan = Plan(read_by(cls, parts), frozenset({TAG, *parts}), needed)
     return plan
 
 
 def _unknown(at: str) -> Rule:
     """An event of a class that is not known here is kept as it came."""
+    read_known = _fields(UnknownEvent, "")
 
     def read_unknown(found: object, _: object = None) -> object:
         try:
             given = _object(found, "", "an event")
             kind = _tag(given.get(TAG))
             if kind == UnknownEvent.__name__:
-                return _read_instance(UnknownEvent, given)
+                return read_known(given)
             if kind in KNOWN_EVENTS:
                 raise MisfitError("", "is another class where an `UnknownEvent` is wanted")  # noqa: TRY301
             body = _anything({key: item for key, item in given.items() if key != TAG})
@@ -282,7 +299,7 @@ def _unknown(at: str) -> Rule:
 
 
 def _envelope(at: str) -> Rule:
-    read_event = reader_for(Event, ".event")
+    read_event, read_fields = reader_for(Event, ".event"), _fields(Envelope, "")
 
     def read_envelope(found: object, _: object = None) -> object:
         try:
@@ -290,7 +307,7 @@ def _envelope(at: str) -> Rule:
             version = given.pop("v", None)
             if type(version) is not int or version < ENVELOPE_VERSION:
                 raise MisfitError(".v", "is no version of an envelope")  # noqa: TRY301
-            return _read_instance(Envelope, given if version == ENVELOPE_VERSION else _foreseen(given, read_event))
+            return read_fields(given if version == ENVELOPE_VERSION else _foreseen(given, read_event))
         except MisfitError as misfit:
             misfit.under(at)
             raise
@@ -330,19 +347,17 @@ def _choice(shape: Choice, at: str) -> Rule:
         by_kind[type(None)] = LEAVES[Leaf.NOTHING](at)
 
     def read_choice(found: object, _: object = None) -> object:
-        rule = None
         kind = type(found)
+        rule = by_kind.get(kind)
         if kind is dict or kind in MAPPINGS:
             tag = cast("Mapping[str, object]", found).get(TAG)
             rule = (by_tag.get(tag) if type(tag) is str else None) or by_kind.get(dict)
-        else:
-            rule = by_kind.get(kind)
-        if rule is not None:
-            return rule(found)
-        if by_tag and (kind is dict or kind in MAPPINGS):
-            tag_at = f"{at}.{TAG}"
-            raise MisfitError(tag_at, f"does not name {named(shape)}")
-        raise wrong(at, found, named(shape))
+            if rule is None and by_tag:
+                tag_at = f"{at}.{TAG}"
+                raise MisfitError(tag_at, f"does not name {named(shape)}")
+        if rule is None:
+            raise wrong(at, found, named(shape))
+        return rule(found)
 
     return read_choice
 
