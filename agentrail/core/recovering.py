@@ -12,11 +12,11 @@ from agentrail.core.ending import RETRY_TIMER
 from agentrail.core.inputs import SessionBranched, SessionReturned
 from agentrail.core.running import CAN_RUN_AGAIN, again, give_up, rest, wake
 from agentrail.core.sent import ResumeSent
-from agentrail.core.state import Attached, Due, Phase
+from agentrail.core.state import Attached, Due, Phase, Suspension
 from agentrail.core.subagents import bring_back
 from agentrail.core.work import Work
 from agentrail.errors import PluginMismatch
-from agentrail.hooks.ruling import Verdict
+from agentrail.hooks.ruling import START, Gathered, Verdict
 from agentrail.hooks.seats import Seat
 from agentrail.values.events.context import CompactEnd
 from agentrail.values.events.life import SessionRecovered
@@ -90,8 +90,30 @@ def reseat(w: Work, seats: tuple[Seat, ...]) -> PluginMismatch | None:
         else:
             upgraded.append(PluginUpgraded(seat.key, old.version, seat.version))
     s.seats, s.plugin_states = seats, tuple(states)
+    if tuple(before) != tuple(seat.key for seat in seats):
+        _take_new_places(w)
     w.emit(*upgraded, *joined)
     return None
+
+
+def _take_new_places(w: Work) -> None:
+    """Let what waits go on in the row that there is now: no plugin gets another's answer, and no guard is left out.
+
+    A hook goes on at whoever has asked, and guards that stand before it rule at last; a held call is ruled on anew.
+    """
+    s = w.s
+    places = {seat.key: place for place, seat in enumerate(s.seats)}
+    s.suspended = tuple(_moved(suspension, places[suspension.plugin]) for suspension in s.suspended)
+    for call in () if s.batch is None else s.batch.calls:
+        if call.hold is not None:
+            put(w, call.but(hold=call.hold.but(place=START, gathered=Gathered(emits=call.hold.gathered.emits))))
+
+
+def _moved(waiting: Suspension, to: int) -> Suspension:
+    pause = waiting.pause.but(place=waiting.pause.place.but(seat=to))
+    if waiting.hook.moment != "before_tool":
+        return waiting.but(pause=pause)
+    return waiting.but(pause=pause, gathered=waiting.gathered.but(replaced_at=to))
 
 
 def change_tools(w: Work, returned: SessionReturned | SessionBranched) -> None:

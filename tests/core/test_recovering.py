@@ -20,8 +20,9 @@ from agentrail.errors import PluginMismatch
 from agentrail.hooks.asks import Failed, RunTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
-from agentrail.testing.plugins import Asker, Holder
+from agentrail.testing.plugins import Asker, Guard, Holder
 from agentrail.testing.world import World
+from agentrail.values.content import ToolCall
 from agentrail.values.events.life import AgentAbort, AgentEnd, PromptQueued, SessionRecovered
 from agentrail.values.events.plugins import AskAnswered, PluginAttached, PluginUpgraded
 from agentrail.values.events.response import RequestStart, Retry
@@ -187,7 +188,8 @@ def test_a_call_that_went_on_in_the_background_has_only_an_outcome() -> None:
     assert [stray.name for stray in world.state.lingering] == ["keep"]
     step = world.apply(back(world))
     assert names(step) == ["SessionRecovered", "ToolExecutionEnd", "ToolExecutionMetrics"]
-    assert world.state.lingering == ()
+    assert (world.state.lingering, world.state.timers) == ((), ())
+    assert [doubt.name for doubt in world.state.in_doubt] == ["keep"]
     world.apply(hello("and?"))
     assert "the process ended while it ran; it may have taken effect" in world.state.history[-1].text
 
@@ -239,6 +241,17 @@ def test_a_safe_tool_that_a_plugin_had_run_is_run_again() -> None:
     assert not any(isinstance(event, AskAnswered) for event in events(step))
 
 
+def test_a_tool_that_a_plugin_had_run_is_not_run_again_past_a_guard_that_is_new() -> None:
+    world = session(Asker("before_request", RunTool("read", FrozenObject({"path": "secret"}))))
+    world.apply(hello())
+    recorder, asker = world.state.seats
+    seats = (recorder, world.teach("Guard", Guard()), asker)
+    step = world.apply(back(world).but(seats=seats))
+    assert "CarryOut" not in kinds(step)
+    (answered,) = (event for event in events(step) if isinstance(event, AskAnswered))
+    assert answered.status == "failed"
+
+
 def test_commands_in_the_background_and_servers_are_named_in_the_next_request() -> None:
     world = session()
     asked(world, call("read"))
@@ -274,7 +287,7 @@ def test_a_plugin_of_a_later_version_brings_its_state_forward() -> None:
     seats = tuple(seat.but(version=2) if seat.key == "Counting" else seat for seat in world.state.seats)
     step = world.apply(back(world).but(seats=seats))
     assert PluginUpgraded("Counting", 1, 2) in events(step)
-    assert 70 in world.state.plugin_states
+    assert (world.state.seats, world.state.plugin_states) == (seats, ((), 70))
 
 
 def test_nothing_changes_if_a_plugin_cannot_bring_its_state_forward() -> None:
@@ -298,6 +311,46 @@ def test_a_plugin_that_is_new_joins_in_its_place() -> None:
     step = world.apply(back(world).but(seats=(*world.state.seats, seat)))
     assert PluginAttached("Counting") in events(step)
     assert world.state.plugin_states[-1] == 7
+
+
+def secret(name: str) -> ToolCall:
+    return call(name, "secret")
+
+
+def with_a_guard_first(world: World) -> SessionReturned:
+    """Return what *world* hears when it comes back with a guard that stands before all others."""
+    guard = world.teach("Guard", Guard()).but(priority=-10)
+    return back(world).but(seats=(guard, *world.state.seats))
+
+
+def test_whoever_has_asked_gets_the_answer_wherever_it_stands_now() -> None:
+    world = session(Asker("before_request"))
+    world.apply(hello())
+    (ask_id,) = world.out.live_asks
+    world.apply(with_a_guard_first(world))
+    step = world.apply(AskSettled(ask_id, Failed("no")))
+    assert names(step) == ["AskAnswered", "RequestStart"]
+
+
+def test_a_guard_that_is_new_rules_on_a_call_about_which_another_plugin_has_asked() -> None:
+    world = session(Asker("before_tool"))
+    asked(world, secret("write"), call("read"))
+    (first, second) = world.out.live_asks
+    world.apply(with_a_guard_first(world))
+    step = world.apply(AskSettled(first, Failed("no")))
+    assert names(step) == ["AskAnswered", "ToolBlocked"]
+    step = world.apply(AskSettled(second, Failed("no")))
+    assert [e.name for e in step.effects if isinstance(e, StartCall)] == ["read"]
+
+
+def test_a_guard_that_is_new_rules_on_a_call_that_was_held_and_is_approved() -> None:
+    world = session(Holder())
+    asked(world, secret("write"), call("write"))
+    first, second = (waiting.hold.approval_id for waiting in world.state.waiting_calls if waiting.hold is not None)
+    world.apply(with_a_guard_first(world))
+    assert "ToolBlocked" in names(world.apply(ApproveSent(first)))
+    step = world.apply(ApproveSent(second))
+    assert [e.name for e in step.effects if isinstance(e, StartCall)] == ["write"]
 
 
 def test_tools_whose_code_is_gone_are_let_go_and_calls_to_them_are_told_so() -> None:
