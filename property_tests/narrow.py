@@ -26,7 +26,7 @@ from agentrail.testing.tally import Tally
 from agentrail.testing.world import World
 from agentrail.values.json import FrozenObject
 from agentrail.values.tools import AskPerson, Effect, EffectClass, NotStarted, ToolSpec, Unknown, ok
-from tests.core.driving import answer, asked, back, begin, call, fork, hello, session
+from tests.core.driving import answer, asked, back, begin, branched, call, fork, hello, session
 
 
 def _held(world: World) -> str:
@@ -169,6 +169,12 @@ def _a_branch_of_what_rests(tally: Tally) -> None:
     fork(origin, tally)
 
 
+def _a_branch_whose_plugin_is_another(tally: Tally) -> None:
+    origin = session()
+    seats = tuple(seat.but(version=seat.version + 1) for seat in origin.state.seats)
+    fork(origin, tally, given=branched(origin).but(seats=seats))
+
+
 def _nobody_decides_in_time_about_what_has_paused(tally: Tally) -> None:
     world = session(Holder(frozenset({"write"}), timeout=1.0), tally=tally)
     asked(world, call("read"), call("write"))
@@ -220,6 +226,7 @@ def narrow_paths(tally: Tally) -> None:
         _a_probe_at_the_end(tally)
         _a_compaction_that_nobody_waits_for(tally)
         _a_branch_of_what_rests(tally)
+    _a_branch_whose_plugin_is_another(tally)
     _a_plugin_aborts_for_what_a_probe_found(tally)
     _nobody_decides_in_time_about_what_has_paused(tally)
     _what_a_plugin_had_run_is_not_run_again(tally)

@@ -80,7 +80,12 @@ def back(world: World, *, pause: bool = False) -> SessionReturned:
     return SessionReturned(len(world.records), world.state.seats, pause=pause)
 
 
-def fork(origin: World, tally: Tally | None = None) -> World:
+def branched(origin: World) -> SessionBranched:
+    """Return what a session hears that begins with the past of *origin*, with the same code."""
+    return SessionBranched("s", len(origin.records), seats=origin.state.seats)
+
+
+def fork(origin: World, tally: Tally | None = None, *, given: SessionBranched | None = None) -> World:
     """Return a session that begins with the past of *origin*."""
     world = World(origin.scene, session_id="fork", tally=tally)
     world.judge = origin.judge
@@ -88,7 +93,7 @@ def fork(origin: World, tally: Tally | None = None) -> World:
     world.ledger.call_ids |= origin.ledger.call_ids
     world.ledger.effects |= origin.ledger.effects
     world.ledger.outcomes += origin.ledger.outcomes
-    world.apply(SessionBranched("s", len(origin.records), seats=origin.state.seats))
+    world.apply(given or branched(origin))
     return world
 
 

@@ -1,14 +1,115 @@
 """A session that begins with the past of another one: what that had under way does not go on here."""
 
-from agentrail.core.effects import StartCall
-from agentrail.core.inputs import ToolReturned
-from agentrail.core.sent import ApproveSent, RespondSent
-from agentrail.core.state import Phase
-from agentrail.testing.plugins import Asker, Holder
-from agentrail.values.events.life import AgentStart, SessionForked
+from collections.abc import Callable
+
+import pytest
+
+from agentrail.core.effects import ReportStart, StartCall
+from agentrail.core.inputs import CrashedTooOften, SessionBranched, SleepDue, SubagentStarted, ToolReturned
+from agentrail.core.options import Options
+from agentrail.core.sent import AbortSent, ApproveSent, AttachPluginSent, CompactSent, RespondSent, SteerSent, StopSent
+from agentrail.core.state import Phase, State
+from agentrail.errors import PluginMismatch
+from agentrail.testing.plugins import Asker, Holder, Scripted
+from agentrail.testing.world import World
+from agentrail.values.events.life import AgentStart, SessionEnded, SessionForked
 from agentrail.values.events.people import ApprovalRequired, AskUser
+from agentrail.values.events.tools import ToolDetached, ToolsUpdated
 from agentrail.values.tools import AskPerson, Effect, ok
-from tests.core.driving import answer, asked, begin, call, fork, hello, names, results, session
+from tests.core.driving import answer, asked, back, begin, branched, call, fork, hello, names, results, session
+
+NOTHING = State("s", session().state.setup, "model0")
+
+UNDER_WAY = (
+    *("changes", "queue", "steering", "taking", "request", "compaction", "compact_wanted", "suspended"),
+    *("quarantined", "lingering", "subagents", "timers", "paused", "jobs", "asleep", "stopping", "crashed"),
+)
+"""What a session has under way, or waits for."""
+
+
+def _streams() -> World:
+    world = session(options=Options(max_turn_seconds=100.0))
+    world.apply(hello())
+    begin(world)
+    world.apply(hello("queued"))
+    world.apply(SteerSent("rather that"))
+    world.apply(AttachPluginSent(world.teach("Other", Holder(frozenset()))))
+    world.apply(CompactSent())
+    return world
+
+
+def _takes_a_prompt() -> World:
+    world = session(Asker("before_prompt"))
+    world.apply(hello())
+    return world
+
+
+def _compacts() -> World:
+    world = session(Scripted({"before_compact": ("continue",)}))
+    world.apply(hello())
+    answer(world, text="hello to you")
+    world.apply(CompactSent())
+    return world
+
+
+def _has_a_command_in_the_background() -> World:
+    world = session()
+    asked(world, call("read"))
+    world.apply(ToolReturned("c3", 1, ok("text"), jobs=("job-1 `serve`",)))
+    return world
+
+
+def _has_cancelled_calls_and_some_that_go_on() -> World:
+    world = session()
+    asked(world, call("write"), call("keep"))
+    world.apply(SubagentStarted("s.c4", "c4", "helper", "help"))
+    world.apply(AbortSent())
+    return world
+
+
+def _stops() -> World:
+    world = session()
+    asked(world, call("keep"))
+    world.apply(SubagentStarted("s.c3", "c3", "helper", "help"))
+    world.apply(StopSent())
+    return world
+
+
+def _rests_since_it_came_back() -> World:
+    world = session(options=Options(max_turn_seconds=100.0))
+    asked(world, call("read"))
+    world.apply(back(world, pause=True))
+    return world
+
+
+def _sleeps() -> World:
+    world = session()
+    world.apply(CrashedTooOften("KeyError: x"))
+    world.apply(SleepDue())
+    return world
+
+
+ORIGINS = (
+    *(_streams, _takes_a_prompt, _compacts, _has_a_command_in_the_background),
+    *(_has_cancelled_calls_and_some_that_go_on, _stops, _rests_since_it_came_back, _sleeps),
+)
+
+
+@pytest.mark.parametrize("make", ORIGINS)
+def test_nothing_that_is_under_way_or_waits_goes_on_in_a_fork(make: Callable[[], World]) -> None:
+    origin = make()
+    world = fork(origin)
+    assert [name for name in UNDER_WAY if getattr(world.state, name) != getattr(NOTHING, name)] == []
+    assert (world.state.turn, world.state.batch, world.state.round) == (None, None, 0)
+    assert (world.state.session_id, world.state.phase, world.state.opening) == ("fork", Phase.IDLE, False)
+    assert world.state.seq == 1
+    world.check_replay()
+
+
+def test_the_origins_have_everything_under_way() -> None:
+    states = [make().state for make in ORIGINS]
+    idle = [name for name in UNDER_WAY if all(getattr(state, name) == getattr(NOTHING, name) for state in states)]
+    assert idle == []
 
 
 def test_a_fork_of_an_idle_session_goes_on_from_its_past() -> None:
@@ -78,6 +179,52 @@ def test_a_held_call_is_held_again_under_an_id_of_its_own() -> None:
     (start,) = (effect for effect in step.effects if isinstance(effect, StartCall))
     assert start.key == "fork/c3"
     assert [waiting.hold for waiting in origin.state.waiting_calls] == [held]
+
+
+def test_a_call_that_was_held_and_approved_and_had_not_run_does_not_run_in_the_fork() -> None:
+    origin = session(Holder(frozenset({"fix"})))
+    asked(origin, call("solo"), call("fix"))
+    (held,) = (waiting.hold for waiting in origin.state.waiting_calls)
+    assert held is not None
+    origin.apply(ApproveSent(held.approval_id))
+    world = fork(origin)
+    assert results(world.state) == [
+        "this branch began while the call ran; it may have taken effect; check before calling it again",
+        "this branch began before the call ran: it did not run here",
+    ]
+
+
+def test_a_turn_that_has_ended_and_waits_for_its_last_hook_is_over_in_the_fork() -> None:
+    origin = session(Holder(frozenset({"write"})), Asker("after_turn"))
+    asked(origin, call("write"))
+    origin.apply(AbortSent())
+    world = fork(origin)
+    assert [envelope.event for envelope in world.records[0].events] == [SessionForked("s", 4)]
+    assert (world.state.phase, world.state.turn) == (Phase.IDLE, None)
+
+
+# The code that there is now
+
+
+def test_a_fork_has_the_tools_that_there_are_now() -> None:
+    origin = session()
+    world = fork(origin, given=branched(origin).but(gone=("read",)))
+    assert [envelope.event for envelope in world.records[0].events] == [
+        SessionForked("s", 1),
+        ToolDetached("read"),
+        ToolsUpdated((), ("read",)),
+    ]
+    assert "read" not in world.state.tools
+
+
+def test_a_fork_does_not_start_if_a_plugin_cannot_bring_its_state_forward() -> None:
+    origin = session()
+    (seat,) = origin.state.seats
+    world = fork(origin, given=SessionBranched("s", 1, seats=(seat.but(version=2),)))
+    why = "BadPlugin: plugin class `Recorder`: it has a new version and no `upgrade`"
+    problem = PluginMismatch("fork", seat.key, why)
+    assert [envelope.event for envelope in world.records[0].events] == [SessionEnded(str(problem))]
+    assert (world.out.reports, world.out.closed, world.state.phase) == ([ReportStart(problem)], True, Phase.ENDED)
 
 
 def test_the_time_of_a_held_call_goes_on() -> None:

@@ -1,0 +1,165 @@
+"""A session sleeps while nothing of it is under way, and wakes as if nothing had been."""
+
+from collections.abc import Callable
+
+import pytest
+
+from agentrail.core.inputs import (
+    ActorRestarted,
+    CrashedTooOften,
+    SessionWoke,
+    SleepDue,
+    SubagentStarted,
+    ToolReturned,
+    ToolStopped,
+)
+from agentrail.core.options import Options
+from agentrail.core.sent import AbortSent, AttachPluginSent, CompactSent
+from agentrail.core.step import Step
+from agentrail.testing.plugins import Holder
+from agentrail.testing.world import World
+from agentrail.values.events.life import SessionHibernated, SessionRestarted, SessionWoken
+from agentrail.values.tools import ok
+from tests.core.driving import answer, asked, back, begin, call, events, hello, session
+
+
+def held(*, queues: bool = False) -> World:
+    """Return a session in which a call waits for a person."""
+    options = Options(on_prompt_while_held="queue") if queues else None
+    world = session(Holder(frozenset({"write"})), options=options)
+    asked(world, call("write"))
+    return world
+
+
+def asleep() -> World:
+    world = session()
+    world.apply(SleepDue())
+    return world
+
+
+@pytest.mark.parametrize("make", [session, held])
+def test_a_session_sleeps_and_wakes_as_it_was(make: Callable[[], World]) -> None:
+    world = make()
+    before = world.state
+    assert world.apply(SleepDue()) == Step(before.but(seq=before.seq + 1, asleep=True), events=world.records[-1].events)
+    assert [envelope.event for envelope in world.records[-1].events] == [SessionHibernated()]
+    assert events(world.apply(SessionWoke())) == [SessionWoken()]
+    assert world.state == before.but(seq=before.seq + 2)
+
+
+def _runs() -> World:
+    world = session()
+    world.apply(hello())
+    return world
+
+
+def _streams() -> World:
+    world = _runs()
+    begin(world)
+    return world
+
+
+def _runs_a_call() -> World:
+    world = session()
+    asked(world, call("read"))
+    return world
+
+
+def _runs_a_call_in_the_background() -> World:
+    world = session()
+    asked(world, call("keep"))
+    world.apply(AbortSent())
+    return world
+
+
+def _waits_for_what_it_has_cancelled() -> World:
+    world = session()
+    asked(world, call("write"))
+    world.apply(AbortSent())
+    return world
+
+
+def _has_a_prompt_behind_a_held_call() -> World:
+    world = held(queues=True)
+    world.apply(hello("and then"))
+    return world
+
+
+def _is_to_change_a_plugin() -> World:
+    world = held()
+    world.apply(AttachPluginSent(world.teach("Other", Holder(frozenset()))))
+    return world
+
+
+def _rests_since_it_came_back() -> World:
+    world = _runs_a_call()
+    world.apply(back(world, pause=True))
+    return world
+
+
+def _has_a_sub_agent() -> World:
+    world = session()
+    asked(world, call("talk"))
+    world.apply(SubagentStarted("s.c3", "c3", "helper", "help", background=True))
+    world.apply(ToolReturned("c3", 1, ok("it runs")))
+    answer(world, text="it runs")
+    return world
+
+
+def _compacts() -> World:
+    world = session()
+    world.apply(hello())
+    answer(world, text="hello to you")
+    world.apply(CompactSent())
+    return world
+
+
+def _is_a_sub_agent() -> World:
+    world = session()
+    world.state = world.state.but(setup=world.state.setup.but(path=("s", "c3")))
+    return world
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(_runs, _streams, _runs_a_call, _runs_a_call_in_the_background, _waits_for_what_it_has_cancelled),
+        *(_has_a_prompt_behind_a_held_call, _is_to_change_a_plugin, _rests_since_it_came_back, _has_a_sub_agent),
+        *(_compacts, _is_a_sub_agent, asleep),
+    ],
+)
+def test_a_session_does_not_sleep_while_something_is_under_way(make: Callable[[], World]) -> None:
+    world = make()
+    before = world.state
+    assert world.apply(SleepDue()) == Step(before)
+
+
+def test_a_session_sleeps_when_what_it_has_cancelled_has_ended() -> None:
+    world = _waits_for_what_it_has_cancelled()
+    world.apply(ToolStopped("c3", 1))
+    assert events(world.apply(SleepDue())) == [SessionHibernated()]
+
+
+def test_one_that_is_awake_does_not_wake() -> None:
+    world = session()
+    before = world.state
+    assert world.apply(SessionWoke()) == Step(before)
+
+
+def test_one_that_comes_back_is_awake() -> None:
+    world = asleep()
+    world.apply(back(world))
+    assert not world.state.asleep
+
+
+def test_one_that_has_crashed_on_its_way_is_awake() -> None:
+    world = asleep()
+    before = world.state
+    assert events(world.apply(ActorRestarted("KeyError: x"))) == [SessionRestarted("KeyError: x")]
+    assert world.state == before.but(seq=before.seq + 1, asleep=False)
+
+
+def test_one_that_crashes_too_often_remembers_why() -> None:
+    world = session()
+    world.apply(CrashedTooOften("KeyError: x"))
+    assert world.state.crashed == "KeyError: x"
