@@ -152,6 +152,15 @@ def test_a_checkable_call_of_which_nobody_knows_is_unknown() -> None:
     assert ToolUnknown("c3", "solo") in events(step)
 
 
+def test_a_checkable_call_whose_tool_is_another_is_unknown() -> None:
+    world = session()
+    asked(world, call("solo"))
+    world.judge.tool("solo", 7, lambda _: None)
+    step = world.apply(back(world).but(tools=(world.state.tools["solo"].spec,), revision=7))
+    assert ToolUnknown("c3", "solo") in events(step)
+    assert "ProbeCall" not in kinds(step)
+
+
 def test_a_call_that_was_approved_and_had_not_started_starts() -> None:
     world = session(Holder(frozenset({"write"})))
     asked(world, call("solo"), call("write"))

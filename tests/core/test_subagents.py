@@ -247,6 +247,8 @@ def test_one_that_a_call_waits_for_comes_back_and_the_call_waits_again_in_the_ti
     used = world.state.usage
     world.apply(SubagentReported(CHILD, heard=3, used=Usage(10, 2)))
     assert world.state.usage.minus(used) == Usage(2, 0)
+    done = world.apply(back(world))
+    assert [effect.attempt for effect in done.effects if isinstance(effect, StartCall)] == [3]
 
 
 def test_one_in_the_background_comes_back_and_its_call_is_settled_by_itself() -> None:
