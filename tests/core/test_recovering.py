@@ -443,11 +443,31 @@ def test_a_request_that_had_paused_is_sent_when_it_is_resumed() -> None:
     assert "StartRequest" in kinds(world.apply(ResumeSent()))
 
 
+def test_a_back_off_that_had_paused_is_over_when_it_is_resumed() -> None:
+    world = session()
+    world.apply(hello())
+    (request_id,) = world.out.live_requests
+    world.apply(StreamCut(request_id, NOTHING_YET, Failure(FailureKind.TRANSIENT, "Overloaded", "later")))
+    world.apply(back(world, pause=True))
+    assert world.state.timers == ()
+    assert "StartRequest" in kinds(world.apply(ResumeSent()))
+
+
+def test_a_turn_that_is_over_does_not_pause() -> None:
+    world = session(Asker("after_turn"))
+    world.apply(hello())
+    answer(world, text="hello to you")
+    step = world.apply(back(world, pause=True))
+    (again,) = (effect for effect in step.effects if isinstance(effect, CarryOut))
+    world.apply(AskSettled(again.ask_id, Failed("no")))
+    assert (world.state.phase, world.state.turn) == (Phase.IDLE, None)
+
+
 def test_a_question_of_a_plugin_that_had_paused_is_asked_when_it_is_resumed() -> None:
     world = session(Asker("before_request"))
     world.apply(hello())
     step = world.apply(back(world, pause=True))
-    assert "CarryOut" not in kinds(step)
+    assert ("CarryOut" in kinds(step), world.state.timers) == (False, ())
     step = world.apply(ResumeSent())
     (again,) = (effect for effect in step.effects if isinstance(effect, CarryOut))
     world.apply(AskSettled(again.ask_id, Failed("no")))
