@@ -399,6 +399,7 @@ def test_a_paused_turn_goes_on_when_it_is_resumed() -> None:
     step = world.apply(ResumeSent())
     assert [e.name for e in step.effects if isinstance(e, StartCall)] == ["read"]
     assert dict(world.state.timers).keys() == {"turn", "call:c3"}
+    assert world.state.paused == ()
 
 
 def test_a_paused_turn_can_be_aborted() -> None:
