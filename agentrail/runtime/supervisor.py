@@ -24,6 +24,7 @@ from agentrail.errors import (
 )
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Claim, StoredSession
+from agentrail.runtime.border import contained, traced
 from agentrail.runtime.children import Child, SessionBody
 from agentrail.runtime.family import Family
 from agentrail.runtime.handle import SessionHandle
@@ -206,11 +207,14 @@ class Sessions:
 
     async def _bring_back(self, session_id: str, equip: Equip) -> None:
         """Bring one back; whatever stands in the way is told in the log, and hinders no other."""
-        try:
+
+        def told(error: BaseException) -> None:
+            said = error if isinstance(error, AgentrailError) else traced(error)
+            log.error("session %s cannot be brought back: %s", session_id, said)
+
+        with contained(told):  # specifications are built by code of users
             if not (await opening_of(self.house.journal, session_id)).setup.path:  # a sub-agent is its parent's affair
                 await self.resume(self.root, session_id, equip, "transient")
-        except AgentrailError as error:
-            log.error("session %s cannot be brought back: %s", session_id, error)  # noqa: TRY400 - the words say it
 
     async def _start_child(self, node: Node, parent: Session, link: Link) -> Session:
         """Start a sub-agent of *parent*; what it inherits is taken from the parent as it is now."""

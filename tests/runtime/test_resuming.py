@@ -487,6 +487,24 @@ async def test_one_that_cannot_come_back_is_named_and_hinders_no_other(caplog: p
     assert "`Other`: it is not in the specification" in told
 
 
+async def test_a_specification_that_breaks_is_named_and_hinders_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    journal = TestJournal()
+    async with process(journal) as supervisor:
+        for name in ("broken", "sound"):
+            session = await supervisor.spawn(SessionSpec(model=ScriptedModel([stall(after=1)]), name=name), name)
+            await session.prompt("hi")
+        await trio.sleep(1)
+
+    def broken() -> SessionSpec:
+        raise ZeroDivisionError
+
+    specs = {"broken": broken, "sound": lambda: SessionSpec(model=ScriptedModel(["here I am"]), name="sound")}
+    async with open_supervisor(journal=journal, specs=specs) as supervisor:
+        await settle()
+        assert [session.id for session in supervisor.sessions()] == ["sound"]
+    assert "session broken cannot be brought back: ZeroDivisionError" in caplog.text
+
+
 async def test_a_timer_that_comes_due_brings_its_session_back() -> None:
     journal = TestJournal()
 
