@@ -14,7 +14,10 @@ from agentrail.core.running import CAN_RUN_AGAIN
 from agentrail.core.sent import ApproveSent, PromptSent, SteerSent
 from agentrail.core.state import Phase, State
 from agentrail.core.step import Step
+from agentrail.testing.courses import Course
 from agentrail.testing.outstanding import Outstanding, demand
+from agentrail.testing.promises import check_promises
+from agentrail.testing.seen import Seen
 from agentrail.values.events.context import CompactEnd, CompactStart
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.life import (
@@ -58,6 +61,7 @@ class Ledger:
         self.waiting: set[str] = set()
         self.compacting = 0
         self.ended = False
+        self.course = Course()
 
     def check(self, before: State, arrival: Arrival, step: Step, out: Outstanding) -> None:
         """Raise `InvariantBrokenError` if *step* broke an invariant; *out* has performed its effects."""
@@ -85,6 +89,10 @@ class Ledger:
         self._prompts(after)
         if before.phase is Phase.ENDED:
             demand(not step.events and not step.effects and after == before, "something came behind the end")
+            return
+        seen = Seen(before, arrival, step)
+        check_promises(seen)
+        self.course.check(seen)
 
     # What is said
 

@@ -11,6 +11,7 @@ from typing import Final
 import trio
 
 from agentrail.core.answers import Accepted
+from agentrail.core.sent import PromptSent
 from agentrail.core.state import Phase
 from agentrail.errors import AgentrailError, CommandConflict, LeftItsRow, ReplayDiffers
 from agentrail.hooks.plugin import Keyed
@@ -91,12 +92,23 @@ class Caller:
         if self.stage.fires("command_twice"):
             again = await send(text, command)
             self.stage.demand(again == accepted, "commands", f"{command} is answered {accepted}, then {again}")
+            await self.repeats(handle)
         if self.stage.fires("command_reused"):
             try:
                 other = await send(f"{text}, or not", command)
             except CommandConflict:
                 return
             self.stage.demand(False, "commands", f"{command} was used for something else, and is answered {other}")
+
+
+    async def repeats(self, handle: SessionHandle) -> None:
+        """Send once more what was sent some time ago, maybe to a process that is gone."""
+        known = self.book(handle).commands.items()
+        old = [(command, given, answer) for command, (given, answer) in known if isinstance(given, PromptSent)]
+        command, given, answer = self.choose.pick(old) if old else (None, None, None)
+        if given is not None and isinstance(answer, Accepted):
+            again = await handle.prompt(given.parts, command=command)
+            self.stage.demand(again == answer, "commands", f"{command} was answered {answer}, and now {again}")
 
 
 @value
