@@ -20,6 +20,7 @@ def test_there_are_bugs_of_many_kinds_each_with_its_seed() -> None:
     assert list(SEEDS) == list(BUGS)
     assert all(0 <= seed < MOST_SEEDS for seed, _ in SEEDS.values())
     assert all(bug.finder in FINDERS and bug.says for bug in BUGS.values())
+    assert sum(bug.chosen == "reader" for bug in BUGS.values()) >= len(BUGS) / 2
 
 
 @pytest.mark.parametrize("name", BUGS)

@@ -7,10 +7,12 @@ looks anew for the bugs that the words name, prints a table, and with `--write` 
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from types import MappingProxyType
+from textwrap import dedent
+from types import FunctionType, MappingProxyType
 
 from attrs import frozen
 
@@ -41,6 +43,20 @@ class Planting:
                     if changed is not None:
                         self.put(module, known, changed)
 
+    def rewrite(self, function: FunctionType, old: str, new: str) -> None:
+        """Have a function that says *new* where *function* says *old*, once, stand wherever that is known."""
+        source = inspect.getsource(function)
+        if source.count(old) != 1:
+            message = f"`{function.__qualname__}` says {old!r} {source.count(old)} times: say the bug anew"
+            raise ValueError(message)
+        made: dict[str, object] = {}
+        exec(f"from __future__ import annotations\n{dedent(source.replace(old, new))}", function.__globals__, made)  # noqa: S102 - our own source
+        broken = made[function.__name__]
+        owner = function.__qualname__.rpartition(".")[0]
+        if owner:
+            self.put(function.__globals__[owner], function.__name__, broken)
+        self.everywhere(function, broken)
+
     def remove(self) -> None:
         """Put back what was there."""
         self._undo.close()
@@ -69,7 +85,10 @@ class Bug:
     plant: Callable[[Planting], None]
     """Plants it."""
     finder: str
-    """What finds it: a mode of the simulator; `world`, sessions in a plausible world; `together`, rows of plugins."""
+    """What finds it: a mode of the simulator; `world`, sessions in a plausible world; `together`, rows of plugins; or a
+    part that is held against another telling of it."""
+    chosen: str = "author"
+    """Who chose it: an author of the tests, or a `reader` of the design and the code who had not seen them."""
 
 
 class Bed:

@@ -9,13 +9,17 @@ from typing import Final, NamedTuple
 from agentrail.errors import BrokenContractError
 from agentrail.testing.outstanding import InvariantBrokenError
 from agentrail.testing.simulator.simulator import MODES, Simulator
-from property_tests.planted import Bug, Planting
+from property_tests.planted import Bug, Planting, read_core, read_shell, read_turns
 from property_tests.planted.core import BED as CORE
+from property_tests.planted.parts import PARTS
 from property_tests.planted.shell import BED as SHELL
 from property_tests.planted.together import broken_check
 from property_tests.volume import run_one
 
-BUGS: Final = {bug.name: bug for bed in (CORE, SHELL) for bug in bed.bugs}
+READ: Final = (*read_turns.CHANGES, *read_core.CHANGES, *read_shell.CHANGES)
+"""What a reader of the design and the code has chosen, who had not seen the tests."""
+
+BUGS: Final = {bug.name: bug for bug in (*CORE.bugs, *SHELL.bugs, *(change.bug() for change in READ))}
 """The bugs by name."""
 
 MOST_SEEDS: Final = 500
@@ -89,5 +93,6 @@ FINDERS: Final[dict[str, Callable[[int], str | None]]] = {
     **{mode: _simulator(mode) for mode in MODES},
     "world": _world,
     "together": _together,
+    **PARTS,
 }
 """What finds bugs, by name: takes a seed, returns the rule that it breaks."""

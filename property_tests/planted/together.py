@@ -11,6 +11,7 @@ from agentrail.hooks.actions import BlockTool, Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Attachable, Keyed, Plugin
 from agentrail.hooks.records import BeforeTool
+from agentrail.hooks.seats import unkeyed
 from agentrail.plugins import BudgetGuard
 from agentrail.testing import (
     INVARIANTS,
@@ -91,7 +92,20 @@ def guards_have_the_last_word(trace: Trace) -> None:
         assert not ran, f"{ran} past a guard"
 
 
-CHECKS: Final = {**INVARIANTS, "blocks_count": blocks_count, "guards_have_the_last_word": guards_have_the_last_word}
+def nobody_is_passed_over(trace: Trace) -> None:
+    """Every plugin of the row that rules on calls was asked about each call that runs."""
+    asked = {(one.plugin, one.hook.call_id) for one in trace.decisions if isinstance(one.hook, BeforeTool)}
+    for key, plugin in map(unkeyed, trace.plugins):
+        missed = [start for start in trace.started if (key, start.call_id) not in asked]
+        assert not missed or isinstance(plugin, Recorder), f"{key} was not asked about {missed}"
+
+
+CHECKS: Final = {
+    **INVARIANTS,
+    "blocks_count": blocks_count,
+    "guards_have_the_last_word": guards_have_the_last_word,
+    "nobody_is_passed_over": nobody_is_passed_over,
+}
 
 
 def broken_check(seed: int) -> str | None:

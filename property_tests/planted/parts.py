@@ -1,0 +1,275 @@
+"""Parts against another telling of them, each from one seed: budgets, mailbox, limits, rules of supervision, forks."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+import trio
+from hypothesis import HealthCheck, seed, settings
+from hypothesis import Phase as Stage
+from hypothesis.stateful import run_state_machine_as_test
+from trio.testing import MockClock
+
+from agentrail.core.calls import CallStatus
+from agentrail.core.effects import StartRequest
+from agentrail.core.forking import branch
+from agentrail.core.inputs import Arrival, SessionBranched, TimerFired
+from agentrail.core.sent import AbortSent, PromptSent
+from agentrail.core.state import Phase, State, drafted
+from agentrail.core.step import step
+from agentrail.core.work import Work
+from agentrail.errors import MailboxFull, TransientModelError
+from agentrail.hooks.live import Live
+from agentrail.plugins import BudgetGuard
+from agentrail.ports.model import EmitChunk
+from agentrail.runtime.gate import Gate
+from agentrail.runtime.limits import Limits
+from agentrail.runtime.mailbox import MAX_MESSAGES, PATIENCE, Letter, Mailbox
+from agentrail.runtime.timers import Timers
+from agentrail.testing import Cue, Trace, call, prompt, say, simulate
+from agentrail.testing.choose import Choose
+from agentrail.testing.scenes import draw_scene
+from agentrail.testing.world import run
+from agentrail.values.content import Text
+from agentrail.values.events.life import AgentAbort, PromptReceived
+from agentrail.values.events.tools import ToolBlocked, ToolCalls
+from agentrail.values.limits import Limit
+from agentrail.values.messages import ToolMessage, total_size
+from agentrail.values.stream import CHARS_PER_TOKEN, ModelRequest, Response
+from agentrail.values.usage import Usage
+from property_tests.test_supervising import Supervising
+
+ON_PURPOSE: Final = "on purpose"
+
+
+# The mailbox
+
+
+class Lanes:
+    """A mailbox as three lists."""
+
+    def __init__(self) -> None:
+        self.lanes: tuple[list[Letter], list[Letter], list[Letter]] = ([], [], [])
+        self.urgent = 0
+        self.last = 0
+
+    def take(self) -> Letter:
+        """Return what is to be received next."""
+        control, results, user = self.lanes
+        if (control or results) and not (user and self.urgent >= PATIENCE):
+            self.urgent = self.urgent + 1 if user else 0
+            self.last = 0 if control else 1
+        else:
+            self.urgent, self.last = 0, 2
+        return self.lanes[self.last].pop(0)
+
+
+def broken_mailbox(number: int) -> str | None:
+    """Post, receive, put and take back, in any order: the mailbox is what three lists are."""
+    choose = Choose(Random(number).randrange)
+
+    async def main() -> str | None:
+        mailbox, lanes = Mailbox("s", Gate(float("inf"))), Lanes()
+        received: Letter | None = None
+        for place in range(choose.number(1, 400)):
+            match choose.below(12):
+                case 0 | 1:
+                    lanes.lanes[0].append(mailbox.post_control(Letter(AbortSent(f"{place}"))))
+                case 2 | 3:
+                    lanes.lanes[1].append(letter := Letter(TimerFired(f"{place}")))
+                    mailbox.post_result(letter)
+                case 4 if received is not None:
+                    mailbox.put_back(received)
+                    lanes.lanes[lanes.last].insert(0, received)
+                    received = None
+                case 5 if choose.percent(10):
+                    before = place - choose.below(20)
+                    back = [letter for letter in lanes.lanes[2] if letter.number < before]
+                    if mailbox.take_back(before, PromptSent) != back:
+                        return "taken_back"
+                    lanes.lanes[2][:] = [letter for letter in lanes.lanes[2] if letter not in back]
+                case 6 | 7 if any(lanes.lanes):
+                    received = await mailbox.receive()
+                    if received is not lanes.take():
+                        return "lanes"
+                case _:
+                    letter = Letter(PromptSent((Text(f"{place}"),)), size=choose.pick((10, 10, 30_000)))
+                    try:
+                        mailbox.post_user_nowait(letter)
+                    except MailboxFull:
+                        continue
+                    lanes.lanes[2].append(letter)
+            if len(lanes.lanes[2]) > MAX_MESSAGES + 1:  # one may have been put back
+                return "bound"
+        return None
+
+    return trio.run(main)
+
+
+# Limits of providers
+
+
+class Fickle:
+    """A model that answers, or not, and counts how often it is asked at once."""
+
+    name = "fickle"
+
+    def __init__(self, choose: Choose) -> None:
+        self._choose = choose
+        self.out = 0
+        self.most = 0
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        """Answer, or fail."""
+        self.out += 1
+        self.most = max(self.most, self.out)
+        try:
+            await trio.sleep(self._choose.below(100) / 100)
+            if self._choose.percent(30):
+                raise TransientModelError(ON_PURPOSE)
+        finally:
+            self.out -= 1
+        return Response((Text("yes"),))
+
+
+def broken_limits(number: int) -> str | None:
+    """Many requests to a provider with a limit: no more are out than may, and each has its turn."""
+    choose = Choose(Random(number).randrange)
+    limit, model, waiting = choose.number(1, 3), Fickle(choose), choose.number(4, 10)
+
+    async def main() -> str | None:
+        timers = Timers()
+        limits = Limits({"fickle": Limit(concurrency=limit)}, timers)
+
+        async def ask(place: int) -> None:
+            try:
+                await limits.stream(f"s{place % 3}", model, ModelRequest("fickle:one", ()), lambda _: None)
+            except TransientModelError:
+                return
+
+        with trio.move_on_after(60) as scope:
+            async with trio.open_nursery() as nursery:
+                for place in range(waiting):
+                    nursery.start_soon(ask, place)
+        return "turn" if scope.cancelled_caught else None
+
+    broken = trio.run(main, clock=MockClock(autojump_threshold=0))
+    return broken or ("concurrency" if model.most > limit else None)
+
+
+# The rules of supervision
+
+
+def broken_rules(number: int) -> str | None:
+    """Children come and end: each decision is held against one that keeps every crash."""
+    few = settings(
+        max_examples=5,
+        stateful_step_count=40,
+        database=None,
+        deadline=None,
+        phases=(Stage.generate,),
+        suppress_health_check=(HealthCheck.too_slow,),
+        print_blob=False,
+        report_multiple_bugs=False,
+    )
+    try:
+        run_state_machine_as_test(seed(number)(type("Seeded", (Supervising,), {})), settings=few)
+    except AssertionError:
+        return "reference"
+    return None
+
+
+# Forks
+
+
+def broken_fork(number: int) -> str | None:
+    """A fork of any session at any place: it counts anew, has nothing that waited, and asks people under new ids."""
+    choose = Choose(Random(number).randrange)
+    world = run(choose, draw_scene(choose), choose.number(1, 75))
+    origin = world.state
+    if origin.opening or origin.phase is Phase.ENDED:
+        return None
+    first = branch(origin, "fork")
+    done = step(first, Arrival(SessionBranched("s", 1, (), origin.seats), world.now, 0.5), world.judge)
+    return _wrong_with(origin, done.state, [envelope.seq for envelope in done.events])
+
+
+def _wrong_with(origin: State, fork: State, numbers: list[int]) -> str | None:
+    if numbers != list(range(1, len(numbers) + 1)) or fork.seq != len(numbers):
+        return "numbers"
+    if fork.queue or fork.steering or fork.changes or fork.usage != origin.usage:
+        return "past"
+    old = {call.hold.approval_id for call in origin.waiting_calls if call.hold is not None}
+    if old & {call.hold.approval_id for call in fork.waiting_calls if call.hold is not None}:
+        return "ids"
+    said = {m.call_id: m.text for m in fork.history if isinstance(m, ToolMessage)}
+    for one in () if fork.batch is None else fork.batch.calls:
+        said |= {one.call_id: one.result.text} if one.result is not None else {}
+    for one in () if origin.batch is None else origin.batch.calls:
+        if one.status is CallStatus.RUNNING and "did not run" in said.get(one.call_id, ""):
+            return "in flight"
+    return None
+
+
+# Budgets
+
+
+def broken_budget(number: int) -> str | None:
+    """Some turns under small limits: each binds, the turn's in the turn alone, and a sub-agent gets what is left."""
+    choose = Choose(Random(number).randrange)
+    guard = BudgetGuard(
+        max_tokens=choose.pick((None, 60, 150)),
+        max_turn_rounds=choose.pick((None, 1, 2)),
+        max_turn_calls=choose.pick((None, 1, 2)),
+    )
+    cues: list[Cue] = []
+    for _ in range(choose.number(1, 4)):
+        cues.append(prompt("please do this"))
+        rounds = [choose.number(1, 2) for _ in range(choose.below(3))]
+        cues += [say(calls=[call("read")] * calls, usage=Usage(20, 5)) for calls in rounds]
+        cues.append(say("it is done", usage=Usage(20, 5)))
+    trace = simulate([guard], cues)
+    return _wrong_in_turns(trace, guard) or _wrong_for_children(trace, guard)
+
+
+def _wrong_in_turns(trace: Trace, guard: BudgetGuard) -> str | None:
+    rounds = calls = 0
+    for happened in trace.steps:
+        for event in (envelope.event for envelope in happened.step.events):
+            if isinstance(event, PromptReceived):
+                rounds = calls = 0
+            elif isinstance(event, ToolCalls):
+                calls += event.count
+            elif isinstance(event, ToolBlocked) and calls <= (guard.max_turn_calls or 0):
+                return "calls"
+            elif (
+                isinstance(event, AgentAbort)
+                and "rounds" in (event.detail or "")
+                and rounds < (guard.max_turn_rounds or 0)
+            ):
+                return "rounds"
+        for effect in happened.step.effects:
+            if isinstance(effect, StartRequest):
+                rounds += 1
+                reads = total_size(effect.request.messages) // CHARS_PER_TOKEN
+                if guard.max_tokens is not None and happened.step.state.usage.total_tokens + reads > guard.max_tokens:
+                    return "reserved"
+    return None
+
+
+def _wrong_for_children(trace: Trace, guard: BudgetGuard) -> str | None:
+    ctx = Work(drafted(trace.state), Live(lambda _: None), 0, 0.5).context()
+    child = guard.inherited(trace.plugin_state("BudgetGuard"), ctx)  # type: ignore[arg-type]  # its own state
+    left = None if guard.max_tokens is None else max(0, guard.max_tokens - trace.usage.total_tokens)
+    return None if isinstance(child, BudgetGuard) and child.max_tokens == left else "inherited"
+
+
+PARTS: Final = {
+    "budget": broken_budget,
+    "mailbox": broken_mailbox,
+    "limits": broken_limits,
+    "rules": broken_rules,
+    "fork": broken_fork,
+}
+"""The parts by name: each takes a seed, and returns what does not hold, if anything."""

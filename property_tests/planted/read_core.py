@@ -1,0 +1,188 @@
+"""What a reader has broken of plugins, budgets, and of sessions that come back."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentrail.core import changing, clocks, doubts, forking, recovering, subagents
+from agentrail.core import step as stepping
+from agentrail.core.work import Work
+from agentrail.hooks import pipeline
+from agentrail.plugins.budget import BudgetGuard
+from property_tests.planted.change import Change
+
+# ruff: noqa: SLF001 - private parts are what is broken here
+
+CHANGES: Final = (
+    Change(
+        "block_keeps_what_was_gathered",
+        "an abort does not drop what plugins before it have gathered",
+        pipeline.Pipeline.ruling,
+        "if verdict is Verdict.ABORT or verdict is Verdict.BLOCK or",
+        "if",
+        "world",
+    ),
+    Change(
+        "states_of_an_abort_lost",
+        "what plugins remember of a hook that aborts is lost",
+        Work.take,
+        "if ruling.states:",
+        'if ruling.states and ruling.verdict.value != "abort":',
+        "world",
+    ),
+    Change(
+        "first_write_wins",
+        "options that replace others that wait are queued beside them",
+        changing._queue,
+        "if not (old.kind == change.kind",
+        "if not (False and old.kind == change.kind",
+        "world",
+    ),
+    Change(
+        "attached_at_the_end",
+        "a plugin that joins is asked last, whatever its priority",
+        changing._attach,
+        "place = sum(other.priority <= seat.priority for other in s.seats)",
+        "place = len(s.seats)",
+        "world",
+    ),
+    Change(
+        "deaf_plugin_still_asked",
+        "a plugin that breaks at each event is shown them for ever",
+        stepping._learn,
+        "        s.deafness = tuple(failures.items())\n",
+        "",
+        "world",
+    ),
+    Change(
+        "usage_of_subagents_twice",
+        "what a sub-agent uses is counted anew with each report",
+        subagents.on_reported,
+        "w.count(reported.used.minus(found.used))",
+        "w.count(reported.used)",
+        "safety",
+    ),
+    Change(
+        "budget_inherited_whole",
+        "a sub-agent may use as much as its parent had at first",
+        BudgetGuard.inherited,
+        "_left(self.max_tokens, used.total_tokens)",
+        "self.max_tokens",
+        "budget",
+    ),
+    Change(
+        "nothing_reserved",
+        "a budget reserves nothing before it spends",
+        BudgetGuard.before_request,
+        "reserved = total_size(hook.messages) // CHARS_PER_TOKEN",
+        "reserved = 0",
+        "budget",
+    ),
+    Change(
+        "turns_share_their_budget",
+        "what one turn has used counts for the next",
+        BudgetGuard.after_turn,
+        "turn_rounds=0, turn_calls=frozenset()",
+        "turn_rounds=state.turn_rounds, turn_calls=state.turn_calls",
+        "budget",
+    ),
+    Change(
+        "reported_event_without_a_number",
+        "events of sub-agents take no number",
+        Work.emit,
+        "            s.seq += 1\n",
+        '            s.seq += 0 if type(event).__name__ == "SubAgentEvent" else 1\n',
+        "world",
+    ),
+    Change(
+        "fork_goes_on_counting",
+        "a fork goes on with the numbers of its origin",
+        forking.branch,
+        "        seq=0,\n",
+        "",
+        "fork",
+    ),
+    Change(
+        "lingering_calls_forgotten",
+        "calls in the background are forgotten when the process ends",
+        recovering._end_strays,
+        "    for stray in lingering:\n",
+        "    for stray in ():\n",
+        "world",
+    ),
+    Change(
+        "request_not_sent_again",
+        "a request that was out when the process ended is not sent again",
+        recovering._settle,
+        '        s.turn = s.turn.but(last_error=ENDED)\n        w.next("request")\n',
+        "        s.turn = s.turn.but(last_error=ENDED)\n",
+        "world",
+    ),
+    Change(
+        "fork_takes_the_queue",
+        "a fork has the prompts that wait in its origin",
+        forking.branch,
+        "        queue=(),\n",
+        "",
+        "fork",
+    ),
+    Change(
+        "fork_keeps_approval_ids",
+        "held calls of a fork have the ids of its origin",
+        forking._wait_again,
+        'old.but(approval_id=w.make_id(f"{s.session_id}:a"))',
+        "old",
+        "fork",
+    ),
+    Change(
+        "fork_denies_what_ran",
+        "a fork says that a call that ran did not",
+        forking._settle,
+        "if call.started_at:",
+        "if call.started_at < 0:",
+        "fork",
+    ),
+    Change(
+        "approvals_of_subagents_hidden",
+        "what waits for a person in a sub-agent is not told as its parent's",
+        subagents._told,
+        "event if isinstance(event, FOR_PEOPLE) else ",
+        "",
+        "world",
+    ),
+    Change(
+        "clock_of_a_task_goes_on",
+        "while a sub-agent waits for a person the time of its call goes on",
+        subagents._let_wait,
+        "    w.clear_timer(timer)\n",
+        "",
+        "world",
+    ),
+    Change(
+        "one_doubt_at_most",
+        "only the last call that was stopped is remembered",
+        doubts.remember,
+        "(*w.s.in_doubt, doubt)",
+        "(doubt,)",
+        "world",
+    ),
+    Change(
+        "clock_goes_on_at_rest",
+        "the time of a turn goes on while it rests for a person",
+        clocks.stop_clock,
+        "if due is not None and s.turn is not None:",
+        "if due is not None and s.turn is None:",
+        "world",
+    ),
+    Change(
+        "model_switched_in_the_turn",
+        "a model that was chosen is used in the turn that is open",
+        changing.on_switch_model,
+        "    w.switch_model(sent.model, sent.options, None, sent.spares, sent.priced)\n",
+        "    w.switch_model(sent.model, sent.options, None, sent.spares, sent.priced)\n"
+        "    if w.s.turn is not None:\n"
+        "        w.s.turn = w.s.turn.but(model=sent.model, options=sent.options)\n",
+        "world",
+    ),
+)
+"""Which functions say something else, and what finds it."""

@@ -1,0 +1,137 @@
+"""What a reader has broken in the shell, and in supervision."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentrail.core import supervising
+from agentrail.runtime.answers import Answers
+from agentrail.runtime.bus import Subscription
+from agentrail.runtime.limits import Lane, Limits
+from agentrail.runtime.mailbox import Mailbox
+from agentrail.runtime.session import Session
+from property_tests.planted.change import Change
+
+# ruff: noqa: SLF001 - private parts are what is broken here
+
+CHANGES: Final = (
+    Change(
+        "answers_at_hand_alone",
+        "answers are not looked up in the journal",
+        Answers.known,
+        "await self._journal.answer(self._session_id, command)",
+        "None",
+        "safety",
+    ),
+    Change(
+        "performed_too_early",
+        "tools start before the record is written",
+        Session._handle,
+        "        self.performer.stop_early(outcome.effects)\n",
+        "        for effect in outcome.effects:\n"
+        "            if type(effect).__name__ == 'StartCall':\n"
+        "                self.performer.perform(effect)\n"
+        "        self.performer.stop_early(outcome.effects)\n",
+        "safety",
+    ),
+    Change(
+        "drop_without_a_gap",
+        "a subscriber who has missed events is not told so",
+        Subscription._catch_up,
+        "            self._replay.append(self._gap(self._position, lost_to))\n",
+        "",
+        "safety",
+    ),
+    Change(
+        "coalesce_drops",
+        "a subscriber whose deltas are merged misses durable events",
+        Subscription._catch_up,
+        'self._policy == "coalesce"',
+        "False",
+        "safety",
+    ),
+    Change(
+        "results_before_control",
+        "results are read before control",
+        Mailbox._take,
+        "urgent = self._control or self._results",
+        "urgent = self._results or self._control",
+        "mailbox",
+    ),
+    Change(
+        "abort_drops_what_comes_later",
+        "an abort drops prompts that came behind it",
+        Mailbox.take_back,
+        "letter.number < before and ",
+        "",
+        "mailbox",
+    ),
+    Change(
+        "put_back_at_the_end",
+        "the message in hand goes to the end of its lane when the actor crashes",
+        Mailbox.put_back,
+        "self._lane.insert(0, letter)",
+        "self._lane.append(letter)",
+        "mailbox",
+    ),
+    Change(
+        "mailbox_without_a_bound",
+        "any number of messages may wait",
+        Mailbox._has_room,
+        "return len(self._user) < MAX_MESSAGES and",
+        "return",
+        "mailbox",
+    ),
+    Change(
+        "crashes_on_any_input_count",
+        "crashes on different messages count as if they were on one",
+        supervising._counted,
+        "if ending.input == ward.input else 1",
+        "",
+        "safety",
+    ),
+    Change(
+        "elders_started_again",
+        "those who were started before the one that crashed are started again",
+        supervising._group,
+        "names[names.index(key) :]",
+        "names[: names.index(key) + 1]",
+        "rules",
+    ),
+    Change(
+        "transient_lives_for_ever",
+        "a session that has ended is started again",
+        supervising.decide,
+        'ward.restart == "transient" and',
+        'ward.restart == "never" and',
+        "rules",
+    ),
+    Change(
+        "no_pause_before_restarts",
+        "a session that crashes again and again is started again at once",
+        supervising.pause_before,
+        "if restart <= 1:",
+        "if True:",
+        "rules",
+    ),
+    Change(
+        "one_request_too_many",
+        "one request more is out than a provider allows",
+        Lane._room_at,
+        "self._out >= limit.concurrency",
+        "self._out > limit.concurrency",
+        "limits",
+    ),
+    Change(
+        "slot_of_a_failed_request_lost",
+        "a request that fails keeps its place in the lane of its provider",
+        Limits.stream,
+        "        finally:\n            self._lanes[key].done(ticket, tokens)\n            self._send(key)\n",
+        "        finally:\n"
+        "            if tokens is not None:\n"
+        "                self._lanes[key].done(ticket, tokens)\n"
+        "            self._send(key)\n",
+        "limits",
+    ),
+)
+"""Which functions say something else, and what finds it."""
