@@ -2,12 +2,12 @@
 
 import pytest
 
-from agentrail.core.inputs import StreamBegan, StreamEnded
+from agentrail.core.effects import OpenStream
 from agentrail.core.rebuilding import redo
 from agentrail.core.state import State
 from agentrail.errors import ReplayDiffers
 from agentrail.testing.world import Record, World
-from tests.core.driving import answer, begin, hello, session
+from tests.core.driving import back, begin, hello, session
 
 
 def recorded() -> tuple[World, State, Record]:
@@ -26,13 +26,12 @@ def test_a_record_leads_to_the_state_that_was() -> None:
 def test_a_stream_that_had_begun_is_begun_again() -> None:
     world, _, _ = recorded()
     before = world.state
-    begin(world)
-    began = world.records[-1].arrival.input
-    assert isinstance(began, StreamBegan)
-    answer(world, text="hello to you")
+    began = begin(world)
+    (stream,) = began.effects
+    assert isinstance(stream, OpenStream)
+    world.apply(back(world))
     record = world.records[-1]
-    assert isinstance(record.arrival.input, StreamEnded)
-    again = redo(before, record.arrival, record.rulings, record.events, began.request_id)
+    again = redo(before, record.arrival, record.rulings, record.events, stream.request_id)
     assert again == world.state
 
 
