@@ -1,5 +1,7 @@
 """Sub-agents, as their parent sees them: each is told once, counted once, and none is forgotten or outlives it."""
 
+from collections.abc import Callable
+
 import pytest
 
 from agentrail.core.effects import ClearTimer, CloseSession, ResumeSubagents, SetTimer, StartCall, StopSubagents
@@ -24,7 +26,7 @@ from agentrail.values.events.tools import SubagentEnd, SubAgentEvent, SubagentSt
 from agentrail.values.json import EMPTY
 from agentrail.values.tools import Err, Ok, err, ok
 from agentrail.values.usage import NOTHING_USED, Usage
-from tests.core.driving import apply_all, asked, back, begin, call, events, hello, names, results, session
+from tests.core.driving import answer, apply_all, asked, back, begin, call, events, hello, names, results, session
 
 CHILD = "s.c3"
 STARTED = SubagentStarted(CHILD, "c3", "helper", "help")
@@ -229,6 +231,51 @@ def test_an_abort_of_all_tools_stops_them_and_one_of_those_that_can_be_killed_do
     assert not any(isinstance(effect, StopSubagents) for effect in world.apply(AbortSent()).effects)
     assert StopSubagents((CHILD,)) in world.apply(AbortSent(kill_tools="all")).effects
     assert len(world.state.subagents) == 1
+
+
+# In each phase
+
+
+def _idle() -> World:
+    world = parent(started=IN_BACKGROUND)
+    world.apply(ToolReturned("c3", 1, ok("it runs")))
+    answer(world, text="it runs")
+    return world
+
+
+def _running() -> World:
+    world = _idle()
+    world.apply(hello())
+    return world
+
+
+def _streaming() -> World:
+    world = _running()
+    begin(world)
+    return world
+
+
+def _executing() -> World:
+    return parent(started=IN_BACKGROUND)
+
+
+PHASES = pytest.mark.parametrize("make", [_idle, _running, _streaming, _executing])
+
+
+@PHASES
+def test_an_abort_of_all_tools_stops_those_in_the_background(make: Callable[[], World]) -> None:
+    assert StopSubagents((CHILD,)) in make().apply(AbortSent(kill_tools="all")).effects
+
+
+@PHASES
+def test_a_session_that_stops_stops_those_in_the_background(make: Callable[[], World]) -> None:
+    assert StopSubagents((CHILD,)) in make().apply(StopSent()).effects
+
+
+@PHASES
+def test_those_in_the_background_come_back_with_the_session(make: Callable[[], World]) -> None:
+    world = make()
+    assert ResumeSubagents((CHILD,)) in world.apply(back(world)).effects
 
 
 # Coming back
