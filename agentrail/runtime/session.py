@@ -287,9 +287,8 @@ class Session:
         return given if partial is None else given.but(partial=partial)
 
     def _report_slow(self, elapsed: float) -> None:
-        plugins = tuple(seat.key for seat in self.state.seats)
-        log.warning("session %s: the hooks of a step took %d ms", self.state.session_id, elapsed * 1000)
-        self.post(HooksWereSlow(plugins, int(elapsed * 1000)))
+        log.warning("session %s: the hooks of a step took %d ms", self.session_id, elapsed * 1000)
+        self.post(HooksWereSlow(tuple(seat.key for seat in self.state.seats), int(elapsed * 1000)))
 
     async def _commit(self, arrival: Arrival, outcome: Step, command: str | None) -> None:
         """Write down what happened, before anybody hears of it."""
@@ -373,22 +372,21 @@ class Session:
 
     def finish(self, error: BaseException | None) -> AgentrailError:
         """Clean up behind the loop, however it ended, tell everybody who waits, and return what they are told."""
-        session_id = self.state.session_id
         gone: AgentrailError
         if error is not None:
             self.reason = f"crashed: {type(error).__name__}: {error}"
-            gone = SessionCrashed(session_id, f"{type(error).__name__}: {error}")
+            gone = SessionCrashed(self.session_id, f"{type(error).__name__}: {error}")
         elif self.parked and self.state.phase is not Phase.ENDED:
             self.reason = PARKED
-            gone = SessionParked(session_id)
+            gone = SessionParked(self.session_id)
         else:
             ended = self.state.phase is Phase.ENDED
             self.reason = self.state.stopping or "stopped" if ended else "cancelled: it did not stop in time"
-            gone = SessionNotAlive(session_id, self.reason)
+            gone = SessionNotAlive(self.session_id, self.reason)
         if self._performer is not None:
             self._performer.close()
         self.sources.close()
-        self.house.timers.clear_all(session_id)
+        self.house.timers.clear_all(self.session_id)
         if self._in_hand is not None:
             self._in_hand.settle(Refused(gone))
         self.mailbox.close(Refused(gone))
