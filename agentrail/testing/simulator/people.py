@@ -100,7 +100,6 @@ class Caller:
                 return
             self.stage.demand(False, "commands", f"{command} was used for something else, and is answered {other}")
 
-
     async def repeats(self, handle: SessionHandle) -> None:
         """Send once more what was sent some time ago, maybe to a process that is gone."""
         known = self.book(handle).commands.items()
