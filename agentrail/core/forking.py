@@ -58,7 +58,7 @@ def on_branched(w: Work, branched: SessionBranched) -> None:
     change_tools(w, branched)
     w.ask(ReportStart())
     batch, turn = s.batch, s.turn
-    if batch is None or turn is None or turn.ended is not None:
+    if batch is None or turn is None:
         _drop_turn(w)
         return
     waiting = [call for call in batch.calls if call.status in WAITS_FOR_PERSON]

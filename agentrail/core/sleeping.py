@@ -24,5 +24,5 @@ def on_woke(w: Work, _: SessionWoke) -> None:
 
 def can_sleep(state: State) -> bool:
     """Whether nothing of a session is under way, and nothing waits but a person's decision; no sub-agent sleeps."""
-    busy = state.at_work or state.quarantined or state.queue or state.changes or state.paused or state.subagents
+    busy = state.at_work or state.quarantined or state.queue or state.changes or state.paused
     return state.phase is Phase.IDLE and not (state.asleep or busy or state.setup.path)

@@ -66,7 +66,7 @@ def on_ended(w: Work, ended: SubagentEnded) -> None:
     if found.background and s.stopping is None:
         how = "has failed" if isinstance(answer, Err) else "has ended"
         s.notices = (*s.notices, f"The background task {ended.child} {how}; `task_result` has its answer")
-    elif not found.background and call is not None and call.status is CallStatus.RUNNING:
+    elif call is not None and call.status is CallStatus.RUNNING:
         w.clear_timer(call_timer(call.call_id))
         take_answer(w, call, answer)
     elif any(stray.call_id == found.call_id for stray in s.lingering):
