@@ -153,6 +153,14 @@ def test_a_call_that_runs_is_unknown_in_the_fork_and_never_runs_there() -> None:
     assert world.out.live_requests != []
 
 
+def test_a_call_that_has_its_result_is_not_in_doubt_in_the_fork() -> None:
+    origin = session()
+    asked(origin, call("keep"), call("read"))
+    origin.apply(ToolReturned("c3", 1, ok("kept")))
+    world = fork(origin)
+    assert (results(world.state)[0], world.state.in_doubt) == ("kept", ())
+
+
 def test_what_a_plugin_waits_for_is_not_asked_in_the_fork() -> None:
     origin = session(Asker("before_tool"))
     asked(origin, call("keep"))

@@ -1,4 +1,5 @@
-from agentrail.core.effects import CloseSession, ReportStart
+from agentrail.core.effects import CancelAsk, ClearTimer, CloseSession, ReportStart
+from agentrail.core.inputs import TimerFired
 from agentrail.core.options import Options
 from agentrail.core.sent import AbortSent, SteerSent, StopSent, UpdatePluginSent
 from agentrail.core.state import Phase
@@ -15,7 +16,22 @@ from agentrail.values.events import (
     SteeringReceived,
 )
 from agentrail.values.json import FrozenObject
-from tests.core.driving import events, hello, session
+from tests.core.driving import answer, begin, events, hello, session
+
+
+def test_what_a_plugin_waits_for_with_a_response_is_given_up_when_the_turn_takes_too_long() -> None:
+    world = session(Asker("after_response"), options=Options(max_turn_seconds=5.0))
+    world.apply(hello())
+    begin(world)
+    answer(world, text="hello to you")
+    (ask_id,) = world.out.live_asks
+    world.now += 5_000
+    step = world.apply(TimerFired("turn"))
+    assert events(step)[:2] == [
+        AskAnswered(ask_id, "Asker", "dropped"),
+        AgentAbort("p1", "deadline", "the turn took longer than 5 s"),
+    ]
+    assert step.effects == (ClearTimer(f"ask:{ask_id}"), CancelAsk(ask_id))
 
 
 def test_a_session_that_does_not_start_drops_what_was_said_to_it() -> None:

@@ -14,7 +14,8 @@ from agentrail.core.inputs import (
     ToolStopped,
 )
 from agentrail.core.options import Options
-from agentrail.core.sent import AbortSent, AttachPluginSent, CompactSent
+from agentrail.core.sent import AbortSent, AttachPluginSent, CompactSent, StopSent
+from agentrail.core.sleeping import can_sleep
 from agentrail.core.step import Step
 from agentrail.testing.plugins import Holder
 from agentrail.testing.world import World
@@ -132,6 +133,24 @@ def test_a_session_does_not_sleep_while_something_is_under_way(make: Callable[[]
     world = make()
     before = world.state
     assert world.apply(SleepDue()) == Step(before)
+
+
+def test_a_session_that_has_ended_does_not_sleep() -> None:
+    world = session()
+    world.apply(StopSent())
+    assert not can_sleep(world.state)
+
+
+@pytest.mark.parametrize(
+    "make", [_runs, _streams, _runs_a_call, _runs_a_call_in_the_background, _has_a_sub_agent, _compacts]
+)
+def test_what_ends_without_a_person_is_work(make: Callable[[], World]) -> None:
+    assert make().state.at_work
+
+
+@pytest.mark.parametrize("make", [session, held, _waits_for_what_it_has_cancelled, _rests_since_it_came_back, asleep])
+def test_what_does_not_is_none(make: Callable[[], World]) -> None:
+    assert not make().state.at_work
 
 
 def test_a_session_sleeps_when_what_it_has_cancelled_has_ended() -> None:
