@@ -12,6 +12,7 @@ from types import CodeType, ModuleType
 from typing import Final
 
 from property_tests.mutants import Edit
+from property_tests.mutants.lives import EDITS_OF_LIVES
 
 PIPELINE: Final = "agentrail.hooks.pipeline"
 OPTIONS: Final = "agentrail.core.options"
@@ -163,7 +164,7 @@ IN_THE_CORE: Final = (
     ("running", "if any(goes_on", "if all(goes_on"),
     ("running", "decisions[-1][0]", "decisions[0][0]"),
     ("running", "if writers and touches_files(call.spec):", "if False:"),
-    ("running", "s.turn = s.turn.but(deadline_left=max(0, due - w.at))", "pass"),
+    ("clocks", "s.turn = s.turn.but(deadline_left=max(0, due - w.at))", "pass"),
     ("state", "return running + len(self.lingering)", "return running"),
     ("prompting", "    s.deafness = ()\n", ""),
     ("streaming", "max(back_off * (0.5 + w.random / 2), asked_to_wait)", "back_off"),
@@ -182,7 +183,7 @@ IN_THE_JUDGE: Final = (
 EDITS: Final = (
     *(Edit(OPTIONS, old, new) for old, new in FIGURES),
     *(Edit(PIPELINE, old, new) for old, new in IN_THE_PIPELINE),
-    *(Edit(f"agentrail.core.{module}", old, new) for module, old, new in IN_THE_CORE),
+    *(Edit(f"agentrail.core.{module}", old, new) for module, old, new in (*IN_THE_CORE, *EDITS_OF_LIVES)),
     *(Edit(LIVE, old, new) for old, new in IN_THE_JUDGE),
 )
 

@@ -1,7 +1,7 @@
 """Mutants of the transition table: rows blanked, promises dropped, promised effects swallowed, illegal rows opened.
 
-Which tests notice is found out first: each test of the cells is run once and the rows that it reaches are noted. What
-no cell reaches is sought in the plausible world of the session machine.
+Which tests notice is found out first: each test that does steps is run once and the rows that it reaches are noted.
+What none reaches is sought in the plausible world of the session machine.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from agentrail.testing.choose import Choose
 from agentrail.testing.tally import Tally
 from agentrail.testing.world import World
 from agentrail.values.value import Value
-from property_tests.mutants.suite import Test, cells, fails
+from property_tests.mutants.suite import Test, fails, steps
 from property_tests.narrow import narrow_paths
 from property_tests.volume import run_one
 
@@ -100,12 +100,12 @@ def promises() -> list[Promise]:
 
 
 def reach() -> Reach:
-    """Run the cells once."""
+    """Run the tests once."""
     found = Reach()
-    replace(benches, "step", found.step)
-    for test in cells():
+    _install(TABLE, found.step)
+    for test in steps():
         found.watch(test)
-    replace(benches, "step", step)
+    _install(TABLE, step)
     return found
 
 
@@ -197,9 +197,9 @@ class Outcome:
 
 
 def outcomes() -> Iterator[Outcome]:
-    """Yield each mutant of the table with its killer: a test of the cells, or else a session in a plausible world."""
+    """Yield each mutant of the table with its killer: a test, or else a session in a plausible world."""
     known = reach().by
-    refusals = [test for test in cells() if "test_no_state_takes" in test[0]]
+    refusals = [test for test in steps() if "test_no_state_takes" in test[0]]
     left: list[Broken] = []
     for mutant in mutants():
         killer = mutant.killer(refusals if mutant.group == ROW_OPENED else known.get(mutant.promise, ()))

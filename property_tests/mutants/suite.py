@@ -70,30 +70,30 @@ def modules() -> list[tuple[str, str]]:
     """Return the modules of tests that are run, by folder and name."""
     return [
         (folder, path.stem)
-        for folder in ("tests/cells", "tests/hooks")
+        for folder in ("tests/cells", "tests/core", "tests/hooks")
         for path in sorted((ROOT / folder).glob("test_*.py"))
     ]
 
 
-def cells() -> Iterator[Test]:
-    """Yield every test of the cells, by name, as something to call."""
-    for module in load("tests/cells"):
+def steps() -> Iterator[Test]:
+    """Yield every test that does steps, by name, as something to call."""
+    for module in load("tests/cells", "tests/core"):
         yield from tests_of(module)
 
 
-def load(wanted: str = "tests/") -> list[ModuleType]:
-    """Import every module of tests in the *wanted* folder; those of the cells register them."""
+def load(*wanted: str) -> list[ModuleType]:
+    """Import every module of tests in the *wanted* folders; those of the cells register them."""
     return [
         importlib.import_module(f"{folder.replace('/', '.')}.{name}")
         for folder, name in modules()
-        if folder.startswith(wanted)
+        if not wanted or folder in wanted
     ]
 
 
 def tests_of(module: ModuleType) -> Iterator[Test]:
-    """Yield the tests of *module*, one for each set of parameters."""
-    for name in sorted(vars(module)):
-        if name.startswith("test_"):
+    """Yield the tests of *module*, one for each set of parameters; those that draw examples need a runner."""
+    for name, test in sorted(vars(module).items()):
+        if name.startswith("test_") and not hasattr(test, "hypothesis"):
             yield from _bound(module, name)
 
 
