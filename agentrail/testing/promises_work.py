@@ -128,7 +128,8 @@ def _pauses(seen: Seen, failure: Failure, tried: int) -> None:
 
 def _counts(seen: Seen) -> None:
     """What is used is counted, once."""
-    used = seen.before.usage.plus(_used(seen)) if _used(seen) is not NOTHING_USED else seen.before.usage
+    more = _used(seen)
+    used = seen.before.usage if more is NOTHING_USED else seen.before.usage.plus(more)
     demand(seen.after.usage == used, f"{seen.given} leads from {seen.before.usage} to {seen.after.usage}")
 
 
