@@ -45,10 +45,15 @@ class Course:
         demand(len(set(self._keys.values())) == len(self._keys), "two calls run under one key")
 
     def _deaf(self, seen: Seen) -> None:
-        """A plugin that breaks at events is shown none after some failures, until the next turn."""
-        if any(isinstance(event, PromptReceived) for event in seen.events):
-            self._failures.clear()
-        self._failures.update(e.plugin for e in seen.events if isinstance(e, PluginError) and e.hook == "on_event")
+        """A plugin that breaks at events is shown none after some failures, until the next turn.
+
+        Event by event: a critical one that breaks aborts its turn, and the next may start in the same step.
+        """
+        for event in seen.events:
+            if isinstance(event, PromptReceived):
+                self._failures.clear()
+            elif isinstance(event, PluginError) and event.hook == "on_event":
+                self._failures[event.plugin] += 1
         often = {plugin: count for plugin, count in self._failures.items() if count > MAX_FAILURES}
         demand(not often, f"plugins have broken at events, and hear more: {often}")
 
