@@ -115,6 +115,13 @@ def _a_plugin_aborts_for_what_a_probe_found(tally: Tally) -> None:
     world.apply(CallProbed("c3", 1, ok("done")))
 
 
+def _a_plugin_asks_about_what_a_probe_found(tally: Tally) -> None:
+    world = session(Asker("after_tool"), tally=tally)
+    asked(world, call("solo"))
+    world.apply(back(world))
+    world.apply(CallProbed("c3", 1, ok("done")))
+
+
 def _what_a_plugin_had_run_is_not_run_again(tally: Tally, *others: Plugin[int]) -> None:
     asking = RunTool("write", FrozenObject({"path": "a"}))
     world = session(Asker("after_response", asking), *others, tally=tally)
@@ -228,6 +235,7 @@ def narrow_paths(tally: Tally) -> None:
         _a_branch_of_what_rests(tally)
     _a_branch_whose_plugin_is_another(tally)
     _a_plugin_aborts_for_what_a_probe_found(tally)
+    _a_plugin_asks_about_what_a_probe_found(tally)
     _nobody_decides_in_time_about_what_has_paused(tally)
     _what_a_plugin_had_run_is_not_run_again(tally)
     _what_a_plugin_had_run_is_not_run_again(tally, Scripted({"before_tool": ("ask", "abort")}))
