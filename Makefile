@@ -50,7 +50,7 @@ model-servers: build/models/.installed ## install the imitation of providers fro
 
 ##@ Work on it
 
-check: lint test properties ## everything CI runs
+check: lint test properties ## everything: the static checks, the tests, the properties
 
 lint: format-check rules async-rules contracts docs-check mypy pyright ## the static checks alone, fastest first
 
