@@ -170,7 +170,7 @@ def _switches(seen: Seen) -> None:
     """A model that a caller chooses is not used in the turn that is open."""
     old, new = seen.before.turn, seen.after.turn
     if isinstance(seen.given, SwitchModelSent) and old is not None and new is not None:
-        demand(old.model == new.model, "a caller's model is used in the turn that is open")
+        demand(old.model == new.model or old.ref != new.ref, "a caller's model is used in the turn that is open")
 
 
 WORK: Final[tuple[Callable[[Seen], None], ...]] = (
