@@ -189,7 +189,7 @@ def _abort_for(w: Work, ruling: Ruling) -> None:
     for call in w.s.batch.calls if w.s.batch is not None else ():
         if call.call_id in calls:
             put(w, call.but(status=CallStatus.READY, started_at=call.started_at if call.attempt > 1 else 0))
-    ending.abort_turn(w, "critical", f"{ruling.by}: {ruling.reason}")
+    ending.abort_turn(w, "critical", f"{ruling.by}: {ruling.reason}", partial=w.partial)
     drain(w)
     _audit(phase, AbortSent, w.s.phase, w.effects)
     asks = {effect.ask_id for effect in begun if isinstance(effect, CarryOut)}

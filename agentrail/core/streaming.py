@@ -227,6 +227,7 @@ def on_stalled(w: Work, stalled: StreamStalled) -> None:
         return
     stalls = s.request.stalls + 1
     s.request = s.request.but(stalls=stalls)
+    w.partial = stalled.partial
     w.emit(StreamStalledEvent(stalled.elapsed_s, stalls))
     if stalls >= s.setup.options.stall_limit:
         w.ask(CancelRequest(s.request.request_id))

@@ -1,9 +1,11 @@
 from agentrail.core.effects import CancelAsk, ClearTimer, CloseSession, ReportStart
-from agentrail.core.inputs import TimerFired
+from agentrail.core.inputs import StreamStalled, TimerFired
 from agentrail.core.options import Options
 from agentrail.core.sent import AbortSent, SteerSent, StopSent, UpdatePluginSent
 from agentrail.core.state import Phase
 from agentrail.errors import SessionRefused
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
 from agentrail.testing.plugins import Asker, Scripted
 from agentrail.values.events import (
     AgentAbort,
@@ -15,7 +17,11 @@ from agentrail.values.events import (
     SessionEnded,
     SteeringReceived,
 )
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.response import StreamStalled as StreamStalledEvent
 from agentrail.values.json import FrozenObject
+from agentrail.values.stream import Partial
+from agentrail.values.usage import Usage
 from tests.core.driving import answer, begin, events, hello, session
 
 
@@ -86,3 +92,23 @@ def test_changes_of_plugins_that_never_apply_are_reported() -> None:
         PluginOptsUpdated("Scripted", success=False, error="the session has ended"),
         SessionEnded("stopped"),
     ]
+
+
+class AfraidOfStalls(Plugin[None]):
+    """Breaks when it hears of a stall, and shuts the door."""
+
+    critical = True
+
+    def on_event(self, event: Envelope, state: None, ctx: Context) -> None:
+        if isinstance(event.event, StreamStalledEvent):
+            raise TypeError
+
+
+def test_what_had_come_of_a_stream_is_kept_when_a_plugin_breaks_at_its_stall() -> None:
+    world = session(AfraidOfStalls())
+    world.apply(hello())
+    begin(world)
+    (request_id,) = world.out.live_requests
+    world.apply(StreamStalled(request_id, 30.0, Partial("so far", usage=Usage(7, 3))))
+    assert [message.text for message in world.state.history] == ["hello", "so far"]
+    assert world.state.usage == Usage(7, 3)
