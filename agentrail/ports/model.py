@@ -45,14 +45,18 @@ class ChecksOptions(Protocol):
         ...
 
 
-@runtime_checkable
-class TimesBeginning(Protocol):
-    """A model that gives up by itself if an answer does not begin: silence before its first word is no stall."""
+def times_beginning(self) -> bool:
+    """Whether it does."""
+    ...
 
-    @property
-    def times_beginning(self) -> bool:
-        """Whether it does."""
-        ...
+
+def times_beginning(model: Model) -> bool:
+    """Whether *model* gives up by itself if an answer does not begin: silence before its first word is no stall.
+
+    Such a model says so by an attribute of this name. It is not a protocol, because those are slow to look for.
+    """
+    found: object = getattr(model, "times_beginning", False)
+    return found is True
 
 
 @value

@@ -18,7 +18,7 @@ from agentrail.errors import (
     TransientModelError,
 )
 from agentrail.ports.failpoints import Failpoint, reach
-from agentrail.ports.model import Model, TimesBeginning
+from agentrail.ports.model import Model, times_beginning
 from agentrail.runtime.border import contained, described, fit_response, mended
 from agentrail.runtime.clock import Clock
 from agentrail.runtime.limits import Limits
@@ -220,7 +220,7 @@ class Stream:
         try:
             with contained(failed), self.scope:
                 self.waiting = True
-                self._timed = isinstance(model, TimesBeginning) and model.times_beginning
+                self._timed = times_beginning(model)
                 response = fit_response(await limits.stream(session_id, model, self.request, self.emit, self.sent))
                 if self._tags is not None and not self.closed:
                     self._write(*self._tags.end())
