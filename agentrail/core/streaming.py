@@ -227,7 +227,6 @@ def on_stalled(w: Work, stalled: StreamStalled) -> None:
         return
     stalls = s.request.stalls + 1
     s.request = s.request.but(stalls=stalls)
-    w.partial = stalled.partial
     w.emit(StreamStalledEvent(stalled.elapsed_s, stalls))
     if stalls >= s.setup.options.stall_limit:
         w.ask(CancelRequest(s.request.request_id))
@@ -235,6 +234,8 @@ def on_stalled(w: Work, stalled: StreamStalled) -> None:
         s.phase = Phase.RUNNING
         failure = Failure(FailureKind.TRANSIENT, "Stalled", f"no chunk for {stalled.elapsed_s:g} s, {stalls} times")
         _try_again(w, s.turn, stalled.partial, failure)
+    else:
+        w.partial = stalled.partial  # a critical plugin that breaks at this cuts the request
 
 
 def _try_again(w: Work, turn: Turn, partial: Partial, failure: Failure) -> None:

@@ -45,11 +45,6 @@ class ChecksOptions(Protocol):
         ...
 
 
-def times_beginning(self) -> bool:
-    """Whether it does."""
-    ...
-
-
 def times_beginning(model: Model) -> bool:
     """Whether *model* gives up by itself if an answer does not begin: silence before its first word is no stall.
 
