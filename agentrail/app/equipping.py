@@ -13,7 +13,6 @@ from agentrail.core.sent import SwitchModelSent
 from agentrail.core.state import Spare
 from agentrail.errors import AgentrailError, BadSpec, ModelExists, ToolExists, WrongType
 from agentrail.hooks.live import Live, Validator
-from agentrail.hooks.pipeline import ModelCheck
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.seats import refuse_twins, unkeyed
 from agentrail.ports.model import Model, ModelChain
@@ -31,7 +30,7 @@ NONE_PRICED: Final = frozenset[str]()
 
 def judge_for(own: Mapping[str, Model], known: Callable[[str], Model], prices: PriceList) -> Live:
     """Return the judge of a session that knows its *own* models and those that are *known* to all."""
-    return Live(_storable, _model_check(own, known), prices.knows, _data)
+    return Live(_storable, _WhyNot(own, known), prices.knows, _data)
 
 
 def attachments(spec: SessionSpec) -> list[tuple[str, AnyPlugin]]:
@@ -94,17 +93,21 @@ def own_model(outfit: Outfit, model: str | Model) -> str:
     return model.name
 
 
-def _model_check(own: Mapping[str, Model], known: Callable[[str], Model]) -> ModelCheck:
-    """Return what says why a plugin cannot choose a model with such options; one that it can is made at once."""
+class _WhyNot:
+    """Says why a plugin cannot choose a model with such options; one that it can is made at once. It is small."""
 
-    def why_not(name: str, options: JsonObject) -> str | None:
+    __slots__ = ("_known", "_own")
+
+    def __init__(self, own: Mapping[str, Model], known: Callable[[str], Model]) -> None:
+        self._own = own
+        self._known = known
+
+    def __call__(self, name: str, options: JsonObject) -> str | None:
         try:
-            check_options(own.get(name) or known(name), options)
+            check_options(self._own.get(name) or self._known(name), options)
         except AgentrailError as error:
             return str(error)
         return None
-
-    return why_not
 
 
 def chosen(outfit: Outfit, known: Callable[[str], Model], model: ModelChain, options: JsonObject) -> SwitchModelSent:
