@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol, cast
 
+from agentrail.app.chain import links_of
 from agentrail.app.spec import NO_PRICES, SessionSpec
-from agentrail.core.inputs import SessionReturned
 from agentrail.core.state import State, drafted
 from agentrail.core.work import Work
 from agentrail.errors import BadSpec, NotJson
@@ -16,11 +16,10 @@ from agentrail.hooks.plugin import Attachable, Keyed, Plugin
 from agentrail.hooks.seats import unkeyed
 from agentrail.ports.agents import Task
 from agentrail.runtime.parts import Outfit, Recipe, Surroundings
+from agentrail.runtime.sleeping import Equip
 from agentrail.values.content import Data
 from agentrail.values.json import JsonObject, canonical, freeze_object
 from agentrail.values.tools import Ok, ToolSpec, ok
-
-Found = Callable[[State, State, int], tuple[State, Outfit, SessionReturned]]
 
 
 class Build(Protocol):
@@ -32,7 +31,7 @@ class Build(Protocol):
         """Return what a new session begins with; its tools may work where those of another do."""
         ...
 
-    def found(self, spec: SessionSpec) -> Found:
+    def found(self, spec: SessionSpec) -> Equip:
         """Return what finds the code of a stored session."""
         ...
 
@@ -71,7 +70,7 @@ class AgentRecipe:
         state, made = self._build.new(task.child, spec, path, outfit.surroundings if stays else None)
         return state.but(setup=state.setup.but(shares=shared)), made
 
-    def found(self, task: Task, parent: State, outfit: Outfit, now: int) -> Found:
+    def found(self, task: Task, parent: State, outfit: Outfit, now: int) -> Equip:
         """Return what finds the code of a stored sub-agent."""
         return self._build.found(self._spec(task, parent, outfit, now)[0])
 
@@ -147,8 +146,7 @@ def _validator(schema: JsonObject) -> Callable[[JsonObject], str | None]:
 
 def _chain(parent: State, outfit: Outfit) -> list[object]:
     """Return the models of *parent*, as it has chosen them."""
-    links = [(parent.model, parent.model_options), *((spare.model, spare.options) for spare in parent.spares)]
-    return [(outfit.models.get(name, name), options) for name, options in links]
+    return [(outfit.models.get(name, name), options) for name, options in links_of(parent)]
 
 
 def _inherited(parent: State, outfit: Outfit, now: int, own: Sequence[Attachable]) -> Inherited:

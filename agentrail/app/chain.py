@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeAlias, TypeGuard, cast
 
+from agentrail.core.state import State
 from agentrail.errors import BadSpec
 from agentrail.ports.model import Model, ModelChain
 from agentrail.values.json import Json, JsonObject, freeze_object
@@ -45,3 +46,8 @@ def chain_of(model: ModelChain, options: Mapping[str, Json]) -> tuple[Link, ...]
         else:
             links.append((found[0], freeze_object(found[1])))
     return tuple(links)
+
+
+def links_of(state: State) -> tuple[tuple[str, JsonObject], ...]:
+    """Return the models that a session has chosen, each with its options."""
+    return (state.model, state.model_options), *((spare.model, spare.options) for spare in state.spares)

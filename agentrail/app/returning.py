@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from agentrail.app.agents import Build, recipes
-from agentrail.app.chain import chain_of
+from agentrail.app.chain import chain_of, links_of
 from agentrail.app.equipping import (
     attachments,
     judge_for,
@@ -62,13 +62,13 @@ def reunited(
     changed, gone = _compared(stored, opening, tools, [source.name for source in sources])
     code = _code(stored, tools, changed, revision)
     around = surroundings(spec, stored.setup.working_dir)
-    outfit = Outfit(judge, code, own, spec.services, around, validator, prices, sources_of(spec), recipes(spec, build))
+    outfit = Outfit(judge, code, own, spec.services, around, validator, prices, sources, recipes(spec, build))
     outfit.revision = revision
     for (name, number), tool in code.items():
         judge.tool(name, number, validator(tool))
     for link, _ in chain_of(spec.model, EMPTY):
         own_model(outfit, link)
-    for name, options in _chain(stored):
+    for name, options in links_of(stored):
         check_options(own.get(name) or known(name), options)
     lost = tuple(f"the source of tools `{source.name}`, which is started again" for source in outfit.sources)
     returned = SessionReturned(
@@ -89,12 +89,6 @@ def _last_revision(stored: State) -> int:
         *joining,
     )
     return max(numbers, default=0)
-
-
-def _chain(stored: State) -> Iterable[tuple[str, JsonObject]]:
-    """Return the models that the session uses, with their options."""
-    yield stored.model, stored.model_options
-    yield from ((spare.model, spare.options) for spare in stored.spares)
 
 
 # Plugins

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import trio
 
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.app.agents import Found, recipes
+from agentrail.app.agents import recipes
 from agentrail.app.equipping import attachments, chosen, judge_for, sources_of, surroundings, tools_of, validator
 from agentrail.app.models import Factory, Models
 from agentrail.app.pricing import PriceList
@@ -27,6 +27,7 @@ from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.node import Node, Tree
 from agentrail.runtime.parts import House, Outfit, Surroundings
 from agentrail.runtime.session import Session
+from agentrail.runtime.sleeping import Equip
 from agentrail.runtime.supervisor import Sessions
 from agentrail.tools import as_tool
 from agentrail.values.json import JsonObject, freeze_object
@@ -80,7 +81,7 @@ class Builder:
         """Return what a new session begins with; its tools may work where those of another do."""
         return outfitted(child, spec, self._known, path, shared)
 
-    def found(self, spec: SessionSpec) -> Found:
+    def found(self, spec: SessionSpec) -> Equip:
         """Return what finds the code of a stored session."""
         from agentrail.app.returning import reunited  # noqa: PLC0415 - it brings the codec, and not all come back
 

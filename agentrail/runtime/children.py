@@ -221,3 +221,9 @@ class Child:
         """Return what `tree()` shows of it."""
         shown = ChildView(self.key, self.body.kind, self.state, self.ward.restart, self.restarts)
         return self.body.view(shown)
+
+
+def session_of(child: Child | None) -> Session | None:
+    """Return the session that *child* is, if it is one."""
+    body = None if child is None else child.body
+    return body.session if isinstance(body, SessionBody) else None

@@ -18,8 +18,9 @@ from agentrail.errors import AgentrailError, SessionNotAlive, UnknownTask
 from agentrail.ports.agents import Task
 from agentrail.runtime.answers import Answers
 from agentrail.runtime.border import contained, described
-from agentrail.runtime.children import Child, SessionBody
+from agentrail.runtime.children import Child, SessionBody, session_of
 from agentrail.runtime.commands import letter
+from agentrail.runtime.ids import MAX_ID
 from agentrail.runtime.link import Link
 from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.node import Node
@@ -39,7 +40,6 @@ log = logging.getLogger("agentrail.task")
 MAX_KEPT: Final = 32
 """Tasks in the background that have ended and whose answers are kept at hand."""
 
-MAX_CHILD_ID: Final = 128
 DIGEST_CHARS: Final = 16
 
 ATTEMPTS: Final = 2
@@ -169,10 +169,9 @@ class Family:
 
     def mailbox(self, ref: str) -> Mailbox | None:
         """Return where a decision about *ref* goes, if it is one of them, or of theirs, that waits for it."""
-        child = self._node.tree.sessions.get(ref.rpartition(":")[0])
-        if child is None or not isinstance(child.body, SessionBody):
+        session = session_of(self._node.tree.sessions.get(ref.rpartition(":")[0]))
+        if session is None:
             return None
-        session = child.body.session
         return session.mailbox if self._parent.state.session_id in session.state.setup.path[::2] else None
 
     async def answered(self, ref: str, letter: Letter) -> Answer | None:
@@ -240,18 +239,18 @@ class Family:
         return tuple(child.view() for child in self._node.children.values())
 
     def _sessions(self) -> tuple[Session, ...]:
-        bodies = (child.body for child in self._node.children.values())
-        return tuple(body.session for body in bodies if isinstance(body, SessionBody))
+        found = map(session_of, self._node.children.values())
+        return tuple(session for session in found if session is not None)
 
     # One run
 
     def _name(self, call_id: str) -> str:
         """Return the id of the child for a call; one that is too long is shortened, and stays unique."""
         name = f"{self._parent.state.session_id}.{call_id}"
-        if len(name) <= MAX_CHILD_ID:
+        if len(name) <= MAX_ID:
             return name
         digest = hashlib.sha256(name.encode()).hexdigest()[:DIGEST_CHARS]
-        return f"{name[: MAX_CHILD_ID - len(digest) - 1]}.{digest}"
+        return f"{name[: MAX_ID - len(digest) - 1]}.{digest}"
 
     def _begin(self, task: Task, prompt: str) -> Run | Err:
         """Begin a run, or say why it may not be."""
@@ -288,9 +287,8 @@ class Family:
         """Yield this family and those above it."""
         yield self
         for name in reversed(self._parent.state.setup.path[::2]):
-            above = self._node.tree.sessions.get(name)
-            body = None if above is None else above.body
-            subagents = body.session.ties.subagents if isinstance(body, SessionBody) else None
+            above = session_of(self._node.tree.sessions.get(name))
+            subagents = None if above is None else above.ties.subagents
             if isinstance(subagents, Family):
                 yield subagents
 

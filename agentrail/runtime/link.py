@@ -58,11 +58,8 @@ class Link:
 
     def tell(self, step: Step) -> None:
         """Hear of one step of the child, which is durable."""
-        for envelope in step.events:
-            if envelope.seq > self._heard:
-                self._heard = envelope.seq
-                self._events.append(envelope.event)
-                self._notice(envelope.event)
+        for event in self.missed(step.events):
+            self._notice(event)
         state = step.state
         if not self._announced.settled:
             if state.opening or state.phase is Phase.ENDED:
@@ -95,12 +92,15 @@ class Link:
         self._heard, self._used, self._waits = known.heard, known.used, known.waits
         self._announced.settle(None)
 
-    def missed(self, envelopes: Sequence[Envelope]) -> None:
-        """Take in events that are in the journal of the child, and that its parent may not have heard of."""
-        for envelope in envelopes:
-            if envelope.seq > self._heard:
-                self._heard = envelope.seq
-                self._events.append(envelope.event)
+    def missed(self, envelopes: Sequence[Envelope]) -> list[Event]:
+        """Take in events of the child that its parent has not heard of, and return which those are."""
+        new = [envelope for envelope in envelopes if envelope.seq > self._heard]
+        if not new:
+            return []
+        self._heard = new[-1].seq
+        events = [envelope.event for envelope in new]
+        self._events += events
+        return events
 
     # To the parent
 

@@ -122,10 +122,6 @@ class Performer:
             if running is not None and (kill_tools == "all" or not running.immune):
                 running.scope.cancel()
 
-    def still_running(self) -> tuple[RunningCall, ...]:
-        """Return the calls whose tasks have not ended."""
-        return tuple(self._calls.values())
-
     @property
     def is_busy(self) -> bool:
         """Whether anything is going on."""

@@ -25,7 +25,7 @@ from agentrail.errors import (
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Claim, StoredSession
 from agentrail.runtime.border import contained, traced
-from agentrail.runtime.children import Child, SessionBody
+from agentrail.runtime.children import Child, SessionBody, session_of
 from agentrail.runtime.family import Family
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.ids import follows_grammar
@@ -66,12 +66,6 @@ class Sessions:
             raise UnknownSession(session_id)
         return child.body.handle
 
-    def _session(self, session_id: str) -> Session:
-        child = self.tree.sessions.get(session_id)
-        if child is None or not isinstance(child.body, SessionBody):
-            raise UnknownSession(session_id)
-        return child.body.session
-
     def handles(self) -> tuple[SessionHandle, ...]:
         """Return the handles of all sessions, in the order they were started."""
         bodies = [child.body for child in self.tree.sessions.values()]
@@ -89,7 +83,10 @@ class Sessions:
 
     async def _fork(self, origin: str, at: int | None, session_id: str) -> SessionHandle:
         """Start a session with the past of *origin* up to a record, beside the oldest ones; that one stays as it is."""
-        equip = self._session(origin).sleep.equip
+        session = session_of(self.tree.sessions.get(origin))
+        if session is None:
+            raise UnknownSession(origin)
+        equip = session.sleep.equip
         with self._taking(self.root, session_id):
             state, outfit, branched = await forked(self.house.journal, origin, at, session_id, equip)
             claim = await self._claim(self.root, session_id)
@@ -234,10 +231,10 @@ class Sessions:
         return self._child(task.child)
 
     def _child(self, child: str) -> Session:
-        found = self.tree.sessions.get(child)
-        if found is None or not isinstance(found.body, SessionBody):
+        session = session_of(self.tree.sessions.get(child))
+        if session is None:
             raise SessionNotAlive(child, "it has ended at once")
-        return found.body.session
+        return session
 
     async def _claim(self, node: Node, session_id: str) -> Claim:
         """Become the writer of a session that is new; claiming one that exists would stop its owner."""
