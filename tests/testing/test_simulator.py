@@ -6,8 +6,13 @@ import sys
 from collections import Counter
 
 import pytest
+import trio
 from attrs import frozen
+from trio.testing import MockClock
 
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.app.spec import SessionSpec
+from agentrail.app.supervisor import open_supervisor
 from agentrail.core import steering
 from agentrail.core.work import Work
 from agentrail.errors import BadChoice
@@ -15,11 +20,16 @@ from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.records import BeforeRequest
-from agentrail.testing import SimulationFailedError, Simulator
+from agentrail.runtime.node import Node
+from agentrail.testing import ScriptedModel, SimulationFailedError, Simulator, call, say, stall
 from agentrail.testing.simulator.__main__ import main
+from agentrail.testing.simulator.ending import begin_to_close, check_order
 from agentrail.testing.simulator.faults import FAULTS, generator
+from agentrail.testing.simulator.journal import FaultyJournal
 from agentrail.testing.simulator.rules import RULES
+from agentrail.testing.simulator.seams import breakable
 from agentrail.testing.simulator.simulator import MODES
+from agentrail.testing.simulator.stage import Stage
 from agentrail.values.events.life import SteeringApplied
 
 SEEDS = range(6)
@@ -99,6 +109,54 @@ def test_plugins_of_ones_own_are_in_every_session() -> None:
     times: list[int] = []
     Simulator(plugins=[Seen(times)], faults=()).check(0)
     assert times
+
+
+async def test_a_sub_agent_that_comes_back_with_its_session_is_in_the_books(autojump_clock: MockClock) -> None:
+    del autojump_clock
+    stage, disk = Stage(0, ()), MemoryJournal()
+    asks = say(calls=[call("task", {"agent": "helper", "description": "help", "prompt": "Help."})])
+    helper = SessionSpec(model=ScriptedModel([stall()]), description="Helps.")
+    spec = SessionSpec(model=ScriptedModel([asks]), agents={"helper": helper})
+    async with open_supervisor(journal=FaultyJournal(disk, stage.chaos, stage.auditor, 1)) as supervisor:
+        await (await supervisor.spawn(spec, "s")).prompt("go")
+        await trio.sleep(1)
+    async with open_supervisor(journal=FaultyJournal(disk, stage.chaos, stage.auditor, 2)) as supervisor:
+        session = await supervisor.resume("s", spec)
+        assert len(session.inspect().subagents) == 1
+    assert stage.verdict.problem is None
+
+
+async def test_who_ends_by_itself_while_the_supervisor_closes_is_not_out_of_turn() -> None:
+    stage = Stage(0, ())
+    with breakable(stage):
+        async with open_supervisor() as supervisor:
+            elder = await supervisor.spawn(SessionSpec(model=ScriptedModel([])), "elder")
+            await supervisor.spawn(SessionSpec(model=ScriptedModel([])), "middle")
+            await supervisor.spawn(SessionSpec(model=ScriptedModel([])), "younger")
+            begin_to_close(stage, supervisor)
+            await elder.stop()
+            async with elder.monitor() as monitor:
+                await monitor.wait()
+    assert stage.down == ["younger", "middle"]
+    check_order(stage)
+    assert stage.verdict.problem is None
+
+
+async def test_an_elder_session_that_is_ended_first_breaks_a_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def oldest_first(node: Node) -> None:
+        for child in list(node.children.values()):
+            await node.stop(child)
+
+    monkeypatch.setattr(Node, "wind_down", oldest_first)
+    stage = Stage(0, ())
+    with breakable(stage):
+        async with open_supervisor() as supervisor:
+            for name in ("elder", "younger"):
+                await supervisor.spawn(SessionSpec(model=ScriptedModel([])), name)
+            begin_to_close(stage, supervisor)
+    check_order(stage)
+    assert stage.verdict.problem is not None
+    assert stage.verdict.problem.rule == "order"
 
 
 def _forgets(w: Work) -> None:

@@ -148,6 +148,8 @@ class Auditor:
                 book.requests.add(effect.request.request_id)
             elif isinstance(effect, StartCall):
                 book.starts.setdefault(effect.call_id, []).append(effect)
+        if isinstance(given, SessionReturned):
+            book.out.back(done.state.subagents)
         book.ledger.check(before, arrival, done, book.out)
         if isinstance(given, AbortSent | StopSent) and before.turn is not None:
             after = done.state.turn

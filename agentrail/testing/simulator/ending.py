@@ -77,11 +77,15 @@ def _check_restart(stage: Stage, policy: Intensity, name: str, reports: Sequence
 def begin_to_close(stage: Stage, supervisor: Supervisor) -> None:
     """Take note of who is there when the supervisor begins to close."""
     stage.closing = [child.name for child in supervisor.tree().children]
+    stage.ending.clear()
     stage.down.clear()
 
 
 def check_order(stage: Stage) -> None:
-    """Demand that those who were there at the end have gone from the youngest to the oldest."""
+    """Demand that those whom the supervisor has ended have gone from the youngest to the oldest.
+
+    Who breaks or ends while the supervisor still waits for a younger one has gone by itself.
+    """
     gone = [name for name in stage.down if name in stage.closing]
     wanted = [name for name in reversed(stage.closing) if name in gone]
     stage.demand(gone == wanted, "order", f"{stage.closing} have gone in the order {gone}")

@@ -12,6 +12,8 @@ from agentrail.core.step import Step, step
 from agentrail.errors import AgentrailError
 from agentrail.hooks.judge import Judge
 from agentrail.runtime import session
+from agentrail.runtime.children import Child
+from agentrail.runtime.node import Node
 from agentrail.runtime.performing import Performer
 from agentrail.runtime.session import Session
 from agentrail.testing.simulator.players import BrokenOnPurposeError
@@ -21,8 +23,9 @@ from agentrail.testing.simulator.virtual import swapped
 
 @contextmanager
 def breakable(stage: Stage) -> Generator[None]:
-    """Have actors break as the faults say, and note in which order they go."""
+    """Have actors break as the faults say, and note in which order their supervisor ends them."""
     perform, finish = Performer.perform, Session.finish
+    park, stop = Node.park, Node.stop
 
     def breaking_step(state: State, arrival: Arrival, judge: Judge) -> Step:
         stage.moment(state.session_id)
@@ -41,11 +44,22 @@ def breakable(stage: Stage) -> Generator[None]:
             raise BrokenOnPurposeError(type(effect).__name__)
         perform(performer, effect)
 
+    async def noted_park(node: Node, child: Child) -> None:
+        stage.ending.add(child.key)
+        await park(node, child)
+
+    async def noted_stop(node: Node, child: Child) -> None:
+        stage.ending.add(child.key)
+        await stop(node, child)
+
     def noted_finish(ended: Session, error: BaseException | None) -> AgentrailError:
-        stage.down.append(ended.state.session_id)
+        if ended.session_id in stage.ending:
+            stage.down.append(ended.session_id)
         return finish(ended, error)
 
     with ExitStack() as swaps:
+        swaps.enter_context(swapped(Node, "park", noted_park))
+        swaps.enter_context(swapped(Node, "stop", noted_stop))
         swaps.enter_context(swapped(Session, "finish", noted_finish))
         swaps.enter_context(swapped(session, "step", breaking_step))
         swaps.enter_context(swapped(Performer, "perform", breaking_perform))

@@ -38,6 +38,7 @@ class Stage:
         self.spawned: list[str] = []
         self.doom: trio.Event | None = None
         self.closing: list[str] = []
+        self.ending: set[str] = set()
         self.down: list[str] = []
         self.poison: list[object] = []
 
