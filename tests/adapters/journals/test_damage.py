@@ -213,6 +213,34 @@ async def test_a_log_that_is_damaged_before_its_last_commit_is_refused(tmp_path:
     record_property("flips in the log", f"{flips:,}: {said(outcomes)}")
 
 
+async def test_a_bit_that_hides_the_end_of_a_commit_hides_no_commit(tmp_path: Path) -> None:
+    """The end of a commit says how large the file is: of a size with one bit set, that bit alone makes it no end."""
+    path, copy = tmp_path / "open.db", tmp_path / "copy.db"
+    journal = await fill(path, close=False)
+    claim = await journal.claim("c", "another")
+    records = records_of("c")
+    while sizes(path)[-2].bit_count() != 1:
+        records = (*records, prompted("c", len(records) + 1, "x" * 3000))
+        await journal.append(claim, len(records) - 1, records[-1:])
+    data, log = path.read_bytes(), path.with_name("open.db-wal").read_bytes()  # noqa: ASYNC240
+    await journal.close()
+    last = last_commit(log)
+    whole = await look(copy, data, log)
+    size = int.from_bytes(log[last - FRAME + 4 : last - FRAME + 8])
+    for bit in range(32) if CAMPAIGN else (size.bit_length() - 1, 31):
+        place, mask = 7 - bit // 8, bit % 8
+        found = await look(copy, data, flipped(log, last - FRAME + place, mask))
+        assert {type(error) for error in found.values()} == {JournalUnusable}, bit
+        found = await look(copy, data, flipped(log, last + place, mask))  # the middle of the last commit
+        assert found == {**whole, "c": records[:-1]}, bit
+
+
+def sizes(path: Path) -> list[int]:
+    """Return the sizes of the file in pages that the ends of commits in its log say."""
+    log = path.with_name(f"{path.name}-wal").read_bytes()
+    return [size for at in range(32, len(log), FRAME) if (size := int.from_bytes(log[at + 4 : at + 8]))]
+
+
 async def test_a_refusal_of_a_log_says_what_can_be_done(tmp_path: Path) -> None:
     """Nothing is changed by it, whoever opens; and done as it says, what was before the damage is there."""
     path, copy = tmp_path / "open.db", tmp_path / "copy.db"

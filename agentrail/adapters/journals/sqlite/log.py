@@ -100,9 +100,9 @@ def _damage(log: Path) -> Damage | None:
         frames = _frames(file, size)
         for frame in frames:
             _, _, its_salts, *said = FRAME.unpack_from(frame)
-            check = _check(check, frame[:OF_FRAME] + frame[FRAME.size :], order)
+            before, check = check, _check(check, frame[:OF_FRAME] + frame[FRAME.size :], order)
             if check != tuple(said):
-                ends = sum(_is_end(each, salts) for each in chain((frame,), frames))
+                ends = sum(_is_end(each, salts) for each in chain((_mended(frame, before, order),), frames))
                 return Damage(head, at) if ends > TORN else None
             if its_salts != salts:  # a frame of another log has a check that does not follow from ours
                 return Damage(head, at)
@@ -115,6 +115,19 @@ def _frames(file: BinaryIO, size: int) -> Iterator[bytes]:
     length = FRAME.size + size
     while len(frame := file.read(length)) == length:
         yield frame
+
+
+def _mended(frame: bytes, before: tuple[int, int], order: str) -> bytes:
+    """Return *frame* as it was, if no more than a bit of what says whether it ends a commit has changed.
+
+    Of a file whose size is a power of two, such a bit makes the end of a commit look like the middle of the last one.
+    """
+    page, end, salts, *said = FRAME.unpack_from(frame)
+    for bit in range(32):
+        mended = FRAME.pack(page, end ^ (1 << bit), salts, *said) + frame[FRAME.size :]
+        if _check(before, mended[:OF_FRAME] + mended[FRAME.size :], order) == tuple(said):
+            return mended
+    return frame
 
 
 def _is_end(frame: bytes, salts: bytes) -> bool:
