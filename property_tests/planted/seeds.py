@@ -3,7 +3,7 @@
 from typing import Final
 
 SEEDS: Final[dict[str, tuple[int, str]]] = {
-    "steering_text_lost": (13, "steering"),
+    "steering_text_lost": (20, "steering"),
     "steering_forgotten_at_the_end": (0, "session"),
     "queue_from_the_wrong_end": (0, "turns"),
     "result_twice": (0, "crashes"),
@@ -22,7 +22,7 @@ SEEDS: Final[dict[str, tuple[int, str]]] = {
     "silence_is_consent": (14, "keeps_the_books"),
     "response_lost": (24, "acknowledged"),
     "hold_timer_not_cleared": (14, "session"),
-    "abort_leaves_turn_open": (0, "crashes"),
+    "abort_leaves_turn_open": (6, "crashes"),
     "history_invalid_after_abort": (0, "session"),
     "turn_ends_twice": (0, "session"),
     "after_turn_left_out": (0, "session"),
@@ -30,12 +30,12 @@ SEEDS: Final[dict[str, tuple[int, str]]] = {
     "hole_in_the_numbers": (0, "session"),
     "usage_falls": (0, "session"),
     "budget_of_the_turn_alone": (0, "budget"),
-    "money_of_the_turn_alone": (49, "budget"),
+    "money_of_the_turn_alone": (27, "budget"),
     "acknowledged_before_commit": (0, "acknowledged"),
     "published_before_commit": (0, "published"),
     "performed_before_commit": (0, "requests"),
     "visible_before_commit": (0, "visible"),
-    "full_journal_taken_for_written": (12, "requests"),
+    "full_journal_taken_for_written": (12, "published"),
     "written_step_forgotten": (14, "crashes"),
     "message_in_hand_lost": (4, "rest"),
     "effects_left_undone": (29, "rest"),
