@@ -143,8 +143,9 @@ class Mailbox:
         try:
             await slot.wait()
         except trio.Cancelled:
-            self._waiting_for_room.remove(place)
-            self._make_room()
+            if place in self._waiting_for_room:  # else it was let in, or refused, before this task ran again
+                self._waiting_for_room.remove(place)
+                self._make_room()
             raise
 
     def _put(self, letter: Letter) -> None:

@@ -220,6 +220,33 @@ async def test_an_abort_that_joins_another_takes_back_what_came_before_itself(ma
     assert len(mailbox.take_back(abort.number, PromptSent)) == 1
 
 
+async def test_senders_that_leave_in_the_pass_in_which_they_are_let_in_have_sent(mailbox: Mailbox) -> None:
+    for _ in range(MAX_MESSAGES):
+        mailbox.post_user_nowait(prompt())
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(mailbox.post_user, prompt("waits"))
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+        mailbox.take_back(3, PromptSent)
+    assert waiting(mailbox) == MAX_MESSAGES
+    assert mailbox.take_back(MAX_MESSAGES + 1, PromptSent)
+    assert await take(mailbox, 2) == [PromptSent((Text("waits"),))] * 2
+
+
+async def test_senders_that_leave_in_the_pass_in_which_it_closes_are_answered(mailbox: Mailbox) -> None:
+    for _ in range(MAX_MESSAGES):
+        mailbox.post_user_nowait(prompt())
+    slot: Slot[Answer] = Slot()
+    late = Letter(PromptSent((Text("waits"),)), slot=slot)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(mailbox.post_user, late)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+        mailbox.close(Refused(SessionNotAlive("s", "gone")))
+    assert isinstance(await slot.wait(), Refused)
+
+
 async def test_taking_back_makes_room_for_those_who_wait(mailbox: Mailbox) -> None:
     for _ in range(MAX_MESSAGES):
         mailbox.post_user_nowait(prompt())
