@@ -15,9 +15,9 @@ from cattrs import Converter, gen
 from cattrs.gen import override
 
 from agentrail.codec.hints import MISSING, Field
-from agentrail.codec.leaves import Rule
+from agentrail.codec.leaves import Rule, wrong
 from agentrail.codec.lines import KNOWN, Writer
-from agentrail.codec.misfit import TAG
+from agentrail.codec.misfit import TAG, MisfitError
 from agentrail.codec.text import to_text
 from agentrail.values.json import Json
 from agentrail.values.value import Value
@@ -43,39 +43,88 @@ _TAKEN: Final = frozenset({"attrs", "cl", "converter", "typevar_map"})
 _generate_reader: Final = cast("Callable[..., Read]", vars(gen)["make_dict_structure_fn_from_attrs"])
 
 
+class Alone(NamedTuple):
+    """One way to write it, whatever it is."""
+
+    writer: Writer
+    """What writes it; a misfit says where in the instance that is."""
+    in_line: str
+    """What writes it where that is quicker: an expression of `{it}` and `{writer}`."""
+
+
+class ByType(NamedTuple):
+    """Another way for each type that it, or each of its items, may have; a misfit does not say where that is."""
+
+    writers: Mapping[type[object], Writer]
+    """What writes a value of a type."""
+    holders: frozenset[type[object]] = frozenset()
+    """The types of what may hold items; none: it is no row of them."""
+
+
 class Part(NamedTuple):
     """How one field is written."""
 
     name: str
     """What it is called, in the class and in JSON."""
-    writer: Writer
+    how: Alone | ByType
     """What writes it."""
-    in_line: str
-    """What writes it where that is quicker: an expression of `{it}` and `{writer}`."""
     default: object = MISSING
     """What it is if it is left out; `MISSING`: it never is."""
 
 
 def written_by(parts: Sequence[Part], head: Mapping[str, Json]) -> Written:
-    """Return what writes *parts* of an instance behind *head*."""
-    known: dict[str, object] = dict(KNOWN)
-    lines = ["def written(found):", "    text = ''"]
-    sure = "".join(f",{to_text(key)}:{to_text(item)}" for key, item in head.items())
+    """Return what writes *parts* of an instance behind *head*.
+
+    `at` says which part is being written, and `row` what there is of its items: a misfit in there does not know it.
+    """
+    known: dict[str, object] = {**KNOWN, "MisfitError": MisfitError, "wrong": wrong}
+    lines = ["text, at, row = '', '', None", "try:"]
+    begins = bool(head) or bool(parts and parts[0].default is MISSING)
+    sure, before = "", "{{" if begins else ","
+    for key, item in head.items():
+        sure, before = f"{sure}{before}{to_text(key)}:{to_text(item)}", ","
     for place, part in enumerate(parts):
-        it, writer, default = f"it_{place}", f"writer_{place}", f"default_{place}"
-        known[writer], known[default] = part.writer, part.default
-        lines.append(f"    {it} = found.{part.name}")
-        piece = f',"{part.name}":{{{part.in_line.format(it=it, writer=writer)}}}'
+        known |= {f"how_{place}": part.how[0], f"holders_{place}": part.how[1], f"default_{place}": part.default}
+        makes, made = _made(part, place)
+        piece, before = f'{before}"{part.name}":{{{made}}}', ","
+        lines.append(f"    it_{place} = found.{part.name}")
         if part.default is MISSING:
+            lines += [f"    {line}" for line in makes]
             sure += piece
             continue
         lines += [f"    text += f'{sure}'"] if sure else []
-        lines.append(f"    if {it} is not {default} and {it} != {default}:")
-        lines.append(f"        text += f'{piece}'")
+        lines.append(f"    if it_{place} is not default_{place} and it_{place} != default_{place}:")
+        lines += [f"        {line}" for line in (*makes, f"text += f'{piece}'")]
         sure = ""
-    lines.append(f"    text += f'{sure}'")
-    exec("\n".join((*lines, "    return '{' + text[1:] + '}'")), known)  # noqa: S102 - names of fields
+    lines.append(f"    return text + f'{sure}}}}}'" if begins else f"    return '{{' + (text + f'{sure}')[1:] + '}}'")
+    lines += [
+        "except MisfitError as misfit:",
+        "    misfit.under(at if row is None else f'{at}[{len(row)}]')",
+        "    raise",
+    ]
+    exec("\n    ".join(("def written(found):", *lines)), known)  # noqa: S102 - names of fields
     return cast("Written", known["written"])
+
+
+def _made(part: Part, place: int) -> tuple[list[str], str]:
+    """Return the lines that make the text of *part*, and the expression that is the text then."""
+    it, how, at = f"it_{place}", f"how_{place}", f"at = '.{part.name}'"
+    match part.how:
+        case Alone(in_line=in_line):
+            return [], in_line.format(it=it, writer=how)
+        case ByType(holders=holders) if not holders:
+            return [at, f"{it} = {how}[type({it})]({it})", "at = ''"], it
+        case ByType():
+            return [
+                at,
+                f"if type({it}) not in holders_{place}:",
+                f"    raise wrong('', {it}, 'a tuple')",
+                "row = []",
+                f"for each in {it}:",
+                f"    row.append({how}[type(each)](each))",
+                f"{it} = '[' + ','.join(row) + ']'",
+                "at, row = '', None",
+            ], it
 
 
 class Given(NamedTuple):

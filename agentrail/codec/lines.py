@@ -31,6 +31,9 @@ _COMMON: Final[Mapping[Leaf, tuple[str, str]]] = {
 }
 """When a leaf is what it nearly always is, and what it is written as then; it is read as it is."""
 
+IN_LINE: Final = frozenset[Shape](_COMMON)
+"""The leaves that such an expression is made for."""
+
 
 def leaf_writer(leaf: Leaf, at: str) -> Writer:
     """Return what writes a *leaf* that stands *at* its place."""

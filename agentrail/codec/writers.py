@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final, cast
 
-from agentrail.codec.classes import Part, Written, written_by
+from agentrail.codec.classes import Alone, ByType, Part, Written, written_by
 from agentrail.codec.faults import ERRORS, facts_of
 from agentrail.codec.hints import MISSING, AnyJson, Field, fields_of, is_class
 from agentrail.codec.leaves import LEAVES, wrong
-from agentrail.codec.lines import Writer, in_line, leaf_writer
+from agentrail.codec.lines import IN_LINE, Writer, in_line, leaf_writer
 from agentrail.codec.misfit import TAG, MisfitError, one, shortened
 from agentrail.codec.shapes import Choice, Chosen, Instance, Items, Leaf, Row, Shape, Table, named, shape_of
 from agentrail.codec.states import CONSTANTS, MAPPINGS, SCALARS, in_order, kept
@@ -77,7 +77,7 @@ def _for_type(kind: type[object]) -> Writer:
     if kind in SCALARS or issubclass(kind, Enum):
         return writer_for(kind)
     if is_class(kind):
-        return _instance(kind, "", tagged=True)
+        return _instance(kind, tagged=True)
     if kind is tuple or kind is list or kind is History:
         return _array(write, "", frozenset({kind}))
     if kind is frozenset:
@@ -107,10 +107,8 @@ def _for_shape(shape: Shape, at: str) -> Writer:
             return _row(tuple(writer_for(item, f"[{place}]") for place, item in enumerate(items)), at)
         case Table(item=item):
             return _table(writer_for(item), at)
-        case Instance(cls=cls):
-            return _instance(cls, at)
-        case Choice():
-            return _choice(shape, at)
+        case Instance() | Choice():
+            return _one_of(Writers(shape), at)
 
 
 def _state(at: str) -> Writer:
@@ -224,62 +222,76 @@ def _table(write_item: Writer, at: str) -> Writer:
     return write_table
 
 
-def _instance(cls: type[object], at: str, *, tagged: bool = False) -> Writer:
-    if cls is UnknownEvent:
-        return _unknown(at)
-    made: Written | None = None
+class Writers(dict[type[object], Writer]):
+    """What writes a value that has one of some types, by its type; each is made when it is first wanted."""
 
-    def write_instance(found: object) -> str:
-        nonlocal made
-        if type(found) is not cls:
-            raise wrong(at, found, one(cls))
+    def __init__(self, shape: Instance | Choice) -> None:
+        super().__init__()
+        self._shape = shape
+        self._tagged = isinstance(shape, Choice) and shape.tagged
+        self._all = shape.shapes if isinstance(shape, Choice) else (shape,)
+        self._shapes = {kind: each for each in reversed(self._all) for kind in _types_of(each)}
+        if isinstance(shape, Choice) and shape.optional:
+            self[type(None)] = _write_nothing
+
+    def __missing__(self, kind: type[object]) -> Writer:
+        shape = self._shapes.get(kind)
+        if shape is None:
+            return self._otherwise()
+        writer = _instance(shape.cls, tagged=self._tagged) if isinstance(shape, Instance) else _for_shape(shape, "")
+        self[kind] = writer = _untagged(writer) if self._tagged and kind in MAPPINGS else writer
+        return writer
+
+    def _otherwise(self) -> Writer:
+        """Return what writes, or refuses, a value of no type that is known."""
+        if Leaf.ERROR in self._all:
+            return _error("")
+
+        def refuse(found: object) -> str:
+            raise wrong("", found, named(self._shape))
+
+        return refuse
+
+
+def _write_nothing(_: object) -> str:
+    return "null"
+
+
+def _one_of(writers: Writers, at: str) -> Writer:
+    def write_one(found: object) -> str:
         try:
-            if made is None:
-                made = _written(cls, tagged=tagged)
-            return made(found)
+            return writers[type(found)](found)
         except MisfitError as misfit:
             misfit.under(at)
             raise
 
-    return write_instance
+    return write_one
 
 
-def _unknown(at: str) -> Writer:
-    """An event of a newer version goes on as it came, unless that would make it look like one that is known."""
-    text, json_object = LEAVES[Leaf.TEXT](f"{at}.kind"), LEAVES[Leaf.OBJECT](f"{at}.body")
+def _untagged(write_mapping: Writer) -> Writer:
+    def write_untagged(found: object) -> str:
+        if TAG in cast("Mapping[str, object]", found):
+            raise MisfitError("", f"has the key `{TAG}`, which would name a class")
+        return write_mapping(found)
 
-    def write_unknown(found: object) -> str:
-        if type(found) is not UnknownEvent:
-            raise wrong(at, found, "an `UnknownEvent`")
-        kind, body = text(found.kind), cast("Mapping[str, Json]", json_object(found.body))
-        if kind in KNOWN_EVENTS or TAG in body:
-            return _written(UnknownEvent, tagged=True)(found)
-        return to_text({TAG: found.kind, **body})
-
-    return write_unknown
+    return write_untagged
 
 
-def _choice(shape: Choice, at: str) -> Writer:
-    writers: dict[type[object], Writer] = {}
-    tagged = shape.tagged
-    for each in shape.shapes:
-        writer = _instance(each.cls, at, tagged=tagged) if isinstance(each, Instance) else _for_shape(each, at)
-        for kind in _types_of(each):
-            writers.setdefault(kind, writer)
-    if shape.optional:
-        writers[type(None)] = leaf_writer(Leaf.NOTHING, at)
-    otherwise = _error(at) if Leaf.ERROR in shape.shapes else None
+def _instance(cls: type[object], *, tagged: bool) -> Writer:
+    return _write_unknown if cls is UnknownEvent else _written(cls, tagged=tagged)
 
-    def write_choice(found: object) -> str:
-        kind = type(found)
-        writer = writers.get(kind, otherwise)
-        if writer is None:
-            raise wrong(at, found, named(shape))
-        if tagged and kind in MAPPINGS and TAG in cast("Mapping[str, object]", found):
-            raise MisfitError(at, f"has the key `{TAG}`, which would name a class")
-        return writer(found)
 
-    return write_choice
+def _write_unknown(found: object) -> str:
+    """Write an event of a newer version as it came, unless that would make it look like one that is known."""
+    event = cast("UnknownEvent", found)
+    body = cast("Mapping[str, Json]", _body(event.body))
+    if _kind(event.kind) in KNOWN_EVENTS or TAG in body:
+        return _written(UnknownEvent, tagged=True)(found)
+    return to_text({TAG: event.kind, **body})
+
+
+_kind: Final = LEAVES[Leaf.TEXT](".kind")
+_body: Final = LEAVES[Leaf.OBJECT](".body")
 
 
 def _types_of(shape: Shape) -> tuple[type[object], ...]:
@@ -324,6 +336,20 @@ def _written(cls: type[object], *, tagged: bool) -> Written:
 
 
 def _part(cls: type[object], field: Field) -> Part:
-    writer = writer_for(field.hint, f".{field.name}")
     default = field.default if omitted(cls, field) else MISSING
-    return Part(field.name, writer, in_line(shape_of(field.hint)), default)
+    try:
+        return Part(field.name, _how(shape_of(field.hint), f".{field.name}"), default)
+    except MisfitError as misfit:
+        misfit.under(f".{field.name}")
+        raise
+
+
+def _how(shape: Shape, at: str) -> Alone | ByType:
+    """Return what writes a field of *shape* that stands *at* its place, or each of its items."""
+    if isinstance(shape, Items) and shape.container is not frozenset:
+        each, holders = shape_of(shape.item), frozenset[type[object]]({shape.container, tuple})
+    else:
+        each, holders = shape, frozenset[type[object]]()
+    if isinstance(each, Instance) or (isinstance(each, Choice) and not IN_LINE.issuperset(each.shapes)):
+        return ByType(Writers(each), holders)
+    return Alone(_for_shape(shape, at), in_line(shape))
