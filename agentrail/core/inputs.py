@@ -204,6 +204,8 @@ class TimerFired(Value):
 
     timer: str
     """Which timer."""
+    partial: Partial = NOTHING_YET
+    """What had come of the response that is out, if it is the time of the turn that is over."""
 
 
 @value

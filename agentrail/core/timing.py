@@ -13,10 +13,13 @@ from agentrail.core.inputs import TimerFired
 from agentrail.core.running import on_call_timer, on_grace
 from agentrail.core.work import Work
 from agentrail.hooks.asks import TimedOut
+from agentrail.values.stream import NOTHING_YET
 
 
 def _on_turn(w: Work, _: str) -> None:
-    abort_turn(w, "deadline", f"the turn took longer than {w.s.setup.options.max_turn_seconds:g} s")
+    why = f"the turn took longer than {w.s.setup.options.max_turn_seconds:g} s"
+    partial, w.partial = w.partial, NOTHING_YET  # it is of this turn, and the next one may begin in this step
+    abort_turn(w, "deadline", why, partial=partial)
 
 
 def _on_retry(w: Work, _: str) -> None:
@@ -51,6 +54,7 @@ def on_timer(w: Work, fired: TimerFired) -> None:
     due = dict(s.timers).get(fired.timer)
     if due is None or due > w.at:
         return
+    w.partial = fired.partial
     s.timers = tuple(other for other in s.timers if other[0] != fired.timer)
     kind, _, ref = fired.timer.partition(":")
     TIMERS[kind](w, ref)

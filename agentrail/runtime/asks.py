@@ -16,6 +16,7 @@ from agentrail.ports.sandbox import KIB, Sandbox
 from agentrail.ports.tool import Service, Tool, ToolContext
 from agentrail.runtime.border import contained, described, traced
 from agentrail.runtime.calls import execute
+from agentrail.runtime.metering import Meter
 from agentrail.values.content import Text, text_of
 from agentrail.values.json import JsonObject, freeze, thaw
 from agentrail.values.messages import UserMessage
@@ -33,17 +34,19 @@ MAX_READ: Final = 1024 * KIB
 class World:
     """What a session's plugins can reach through `Ask`."""
 
-    __slots__ = ("ask_model", "options", "sandbox", "services", "tool")
+    __slots__ = ("ask_model", "options", "price", "sandbox", "services", "tool")
 
     def __init__(
         self,
-        ask_model: Callable[[ModelRequest], Awaitable[Response]],
+        ask_model: Callable[[ModelRequest, Meter], Awaitable[Response]],
+        price: Callable[[ModelRequest, Usage], Usage],
         options: Callable[[str], JsonObject],
         tool: Callable[[str], Tool],
         sandbox: Sandbox,
         services: Mapping[str, Service],
     ) -> None:
         self.ask_model = ask_model
+        self.price = price
         self.options = options
         self.tool = tool
         self.sandbox = sandbox
@@ -53,54 +56,68 @@ class World:
 class RunningAsk:
     """A plugin's question that is being answered."""
 
-    __slots__ = ("ask_id", "scope")
+    __slots__ = ("_used", "ask_id", "scope")
 
     def __init__(self, ask_id: str) -> None:
         self.ask_id = ask_id
         self.scope = trio.CancelScope()
+        self._used: Callable[[], Usage] = _nothing
 
     async def run(
         self, request: AskRequest, model: str, world: World, ctx: ToolContext, post: Callable[[AnyInput], None]
     ) -> None:
-        """Do it, and post the one answer."""
+        """Do it, and post the one answer, with what was used also if there is none."""
         reach(Failpoint.ASK_SPAWNED)
-        settled: tuple[AskAnswer, Usage] = (Failed("cancelled"), NOTHING_USED)
+        answer: AskAnswer = Failed("cancelled")
 
         def failed(error: BaseException) -> None:
-            nonlocal settled
+            nonlocal answer
             log.warning("ask %s failed: %s", self.ask_id, traced(error))
-            settled = (Failed(described(error)), NOTHING_USED)
+            answer = Failed(described(error))
 
         try:
             with contained(failed), self.scope:
-                settled = await _answer(request, model, world, ctx)
+                if isinstance(request, CallModel):
+                    answer = await self._judged(request, request.model or model, world)
+                else:
+                    answer = await _answer(request, world, ctx)
         finally:
             reach(Failpoint.ASK_SETTLED)
-            post(AskSettled(self.ask_id, *settled))
+            post(AskSettled(self.ask_id, answer, self._used()))
+
+    async def _judged(self, request: CallModel, model: str, world: World) -> AskAnswer:
+        """Return what a model says; what it uses is known from now on, whatever becomes of it."""
+        prompt = (UserMessage((Text(request.prompt),)),)
+        asked = ModelRequest(model, prompt, request.system, may_call=False, options=world.options(model))
+        meter = Meter(asked)
+        self._used = lambda: world.price(asked, meter.used(cut=self.scope.cancel_called))
+        response = await world.ask_model(asked, meter)
+        self._used = lambda: world.price(asked, response.usage)
+        return Ok(text_of(response.parts))
 
 
-async def _answer(request: AskRequest, model: str, world: World, ctx: ToolContext) -> tuple[AskAnswer, Usage]:
+def _nothing() -> Usage:
+    """Only models are paid for."""
+    return NOTHING_USED
+
+
+async def _answer(request: RunTool | ReadFile | CallService, world: World, ctx: ToolContext) -> AskAnswer:
     match request:
-        case CallModel():
-            name = request.model or model
-            prompt = (UserMessage((Text(request.prompt),)),)
-            asked = ModelRequest(name, prompt, request.system, may_call=False, options=world.options(name))
-            response = await world.ask_model(asked)
-            return Ok(text_of(response.parts)), response.usage
         case RunTool():
             result = await execute(world.tool(request.name), request.args, ctx)
             if isinstance(result, ToolOk):
-                return Ok(result_text(result)), NOTHING_USED
-            said = result_text(result) if isinstance(result, Err) else "a tool with an effect cannot be asked for"
-            return Failed(said), NOTHING_USED
+                return Ok(result_text(result))
+            return Failed(
+                result_text(result) if isinstance(result, Err) else "a tool with an effect cannot be asked for"
+            )
         case ReadFile():
-            return Ok(await _text_of_file(world.sandbox, request.path)), NOTHING_USED
+            return Ok(await _text_of_file(world.sandbox, request.path))
         case CallService():
             service = world.services.get(request.name)
             if service is None:
                 known = ", ".join(sorted(world.services)) or "none"
-                return Failed(f"there is no service `{request.name}` (there are: {known})"), NOTHING_USED
-            return Ok(freeze(await service(freeze(thaw(request.payload))))), NOTHING_USED
+                return Failed(f"there is no service `{request.name}` (there are: {known})")
+            return Ok(freeze(await service(freeze(thaw(request.payload)))))
 
 
 async def _text_of_file(sandbox: Sandbox, path: str) -> str:

@@ -29,6 +29,7 @@ from agentrail.runtime.calls import RunningCall
 from agentrail.runtime.compacting import RunningCompaction
 from agentrail.runtime.jobs import BackgroundJobs
 from agentrail.runtime.late import LateCalls
+from agentrail.runtime.metering import Meter
 from agentrail.runtime.parts import House, Outfit
 from agentrail.runtime.slot import Slot
 from agentrail.runtime.streams import Stream
@@ -36,15 +37,12 @@ from agentrail.runtime.threads import CallThreads
 from agentrail.runtime.ties import Ties
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import EMPTY, JsonObject
-from agentrail.values.stream import NOTHING_YET, Chunk, Failure, FailureKind, ModelRequest, Partial, Response
+from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, ModelRequest, Partial, Response
+from agentrail.values.usage import Usage
 
 log = logging.getLogger("agentrail.plugin")
 
 LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-
-
-def unlistened(_: Chunk) -> None:
-    """Nobody listens to a judge while it thinks."""
 
 
 class Performer:
@@ -182,12 +180,13 @@ class Performer:
         self._house.nursery.start_soon(stream.run, model, self._session_id, self._house.limits)
         self._watch(stream, effect.stall_timeout)
 
-    async def _ask_model(self, request: ModelRequest) -> Response:
-        """Make a request that a plugin has asked for; nobody hears what comes before its end."""
-        response = fit_response(
-            await self._house.limits.stream(self._session_id, self.model(request.model), request, unlistened)
-        )
-        return response.but(usage=self._outfit.prices.priced(request.model, request.options, response.usage))
+    async def _ask_model(self, request: ModelRequest, meter: Meter) -> Response:
+        """Make a request that a plugin has asked for; what comes before its end is counted, and nobody hears it."""
+        model = self.model(request.model)
+        return fit_response(await self._house.limits.stream(self._session_id, model, request, meter.take))
+
+    def _price(self, request: ModelRequest, used: Usage) -> Usage:
+        return self._outfit.prices.priced(request.model, request.options, used)
 
     def _watch(self, stream: Stream, timeout: float) -> None:
         """Look at *stream* when it may have stalled."""
@@ -317,7 +316,12 @@ class Performer:
         """Do what a plugin asked for in a task of its own."""
         ask = self._asks[effect.ask_id] = RunningAsk(effect.ask_id)
         world = World(
-            self._ask_model, self._model_options, self._tool, self._outfit.surroundings.sandbox, self._outfit.services
+            self._ask_model,
+            self._price,
+            self._model_options,
+            self._tool,
+            self._outfit.surroundings.sandbox,
+            self._outfit.services,
         )
         threads = CallThreads(self._house.threads, type(effect.request).__name__)
         ctx = self._context(effect.ask_id, f"{self._session_id}/{effect.ask_id}", unheard, threads)

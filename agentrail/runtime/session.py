@@ -9,6 +9,7 @@ import trio
 
 from agentrail.core.answers import Accepted, Answer, Refused
 from agentrail.core.effects import AnyEffect
+from agentrail.core.ending import TURN_TIMER
 from agentrail.core.inputs import (
     ActorRestarted,
     AnyInput,
@@ -22,23 +23,17 @@ from agentrail.core.inputs import (
     StreamEnded,
     StreamStalled,
     SubagentReported,
+    TimerFired,
 )
 from agentrail.core.sent import AbortSent, PromptSent, SteerSent, StopSent
 from agentrail.core.sleeping import can_sleep
 from agentrail.core.state import Phase, State
 from agentrail.core.step import Step, step
-from agentrail.errors import (
-    AgentrailError,
-    IllegalInput,
-    PromptDropped,
-    SessionAsleep,
-    SessionCrashed,
-    SessionNotAlive,
-    SessionParked,
-)
+from agentrail.errors import AgentrailError, IllegalInput, PromptDropped, SessionAsleep
 from agentrail.ports.journal import Claim
 from agentrail.runtime.answers import Answers
 from agentrail.runtime.bus import Bus
+from agentrail.runtime.leaving import why_gone
 from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.parts import House, Outfit
 from agentrail.runtime.performing import Performer
@@ -62,13 +57,11 @@ SLOW_HOOKS = 0.05
 LATE_COMMIT = 0.05
 """Seconds after which an abort that is not durable yet is announced."""
 
-PARKED = "parked: it can come back from its journal"
-"""Why a session is gone that has not ended."""
-
 TOLD = (ActorRestarted, CrashedTooOften, SessionWoke)
 """What a session is told of its own actor, anew each time."""
 
 CARRIES_PARTIAL = (AbortSent, SteerSent, StopSent, StreamStalled)
+"""What may cut the stream that is out; so may the timer of the turn."""
 
 
 class Session:
@@ -273,7 +266,8 @@ class Session:
         given = letter.given
         if isinstance(given, SubagentReported):
             letter.given = given = self.ties.gathered(given)
-        if not isinstance(given, CARRIES_PARTIAL):
+        is_deadline = isinstance(given, TimerFired) and given.timer == TURN_TIMER
+        if not is_deadline and not isinstance(given, CARRIES_PARTIAL):
             return given
         if isinstance(given, StopSent):
             self.mailbox.resume()  # what a session waits for before it ends comes as results
@@ -372,17 +366,7 @@ class Session:
 
     def finish(self, error: BaseException | None) -> AgentrailError:
         """Clean up behind the loop, however it ended, tell everybody who waits, and return what they are told."""
-        gone: AgentrailError
-        if error is not None:
-            self.reason = f"crashed: {type(error).__name__}: {error}"
-            gone = SessionCrashed(self.session_id, f"{type(error).__name__}: {error}")
-        elif self.parked and self.state.phase is not Phase.ENDED:
-            self.reason = PARKED
-            gone = SessionParked(self.session_id)
-        else:
-            ended = self.state.phase is Phase.ENDED
-            self.reason = self.state.stopping or "stopped" if ended else "cancelled: it did not stop in time"
-            gone = SessionNotAlive(self.session_id, self.reason)
+        self.reason, gone = why_gone(self.state, error, parked=self.parked)
         if self._performer is not None:
             self._performer.close()
         self.sources.close()

@@ -22,7 +22,7 @@ from agentrail.ports.model import Model, times_beginning
 from agentrail.runtime.border import contained, described, fit_response, mended
 from agentrail.runtime.clock import Clock
 from agentrail.runtime.limits import Limits
-from agentrail.values.estimates import tokens, with_read
+from agentrail.runtime.metering import Meter
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.response import MessageDelta, MessageStart, StatusUpdate, ThinkingDelta, ThinkingStart
 from agentrail.values.stream import (
@@ -34,9 +34,8 @@ from agentrail.values.stream import (
     Partial,
     TextChunk,
     ThinkingChunk,
-    UsageChunk,
 )
-from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.usage import Usage
 
 Price = Callable[[Usage], Usage]
 Whisper = Callable[[Event, int], None]
@@ -52,6 +51,8 @@ KINDS: tuple[tuple[type[ModelError], FailureKind], ...] = (
 )
 """What can be done about each error of a model, the first that fits."""
 
+CANCELLED = Failure(FailureKind.TRANSIENT, "Cancelled", "the request was cancelled")
+
 HERE_ALONE: tuple[type[ModelError], ...] = (ModelMissing, QuotaSpent)
 """Permanent errors for which the next model of a chain is asked; any other would only hide a mistake."""
 
@@ -63,6 +64,7 @@ class Stream:
         "_began",
         "_clock",
         "_held_back",
+        "_meter",
         "_open",
         "_post",
         "_price",
@@ -71,8 +73,6 @@ class Stream:
         "_thinking",
         "_thought",
         "_timed",
-        "_uncounted",
-        "_usage",
         "_whisper",
         "closed",
         "ended",
@@ -110,8 +110,7 @@ class Stream:
         self._held_back: list[Event] = []
         self._text: list[str] = []
         self._thinking: list[str] = []
-        self._uncounted = 0
-        self._usage: Usage | None = None
+        self._meter = Meter(request)
 
     def cut(self) -> None:
         """End it at once: nothing more is heard of it."""
@@ -120,20 +119,13 @@ class Stream:
         reach(Failpoint.REQUEST_CUT)
 
     def heard(self) -> Partial:
-        """Return what subscribers have heard so far; what they have not was used all the same."""
-        partial = self.partial()
+        """Return what subscribers have heard so far, as it is cut; what they have not was used all the same."""
+        partial = self.partial(cut=True)
         return partial if self._open else Partial(usage=partial.usage)
 
-    def partial(self) -> Partial:
+    def partial(self, *, cut: bool = False) -> Partial:
         """Return what has come so far; what the provider has not counted is estimated."""
-        return Partial("".join(self._text), "".join(self._thinking), self._price(self._used()))
-
-    def _used(self) -> Usage:
-        written = tokens(self._uncounted)
-        if self._usage is None and not written:
-            return NOTHING_USED
-        used = with_read(self._usage or NOTHING_USED, self.request)
-        return used.but(output_tokens=used.output_tokens + written, estimated=True) if written else used
+        return Partial("".join(self._text), "".join(self._thinking), self._price(self._meter.used(cut=cut)))
 
     def emit(self, chunk: Chunk) -> None:
         """Take a chunk: publish it if the stream is open, keep it until then."""
@@ -142,7 +134,7 @@ class Stream:
         self.last = self._clock.now()
         if isinstance(chunk, TextChunk):
             self.waiting = False
-            self._uncounted += len(chunk.text)
+            self._meter.uncounted += len(chunk.text)
             text = chunk.text if chunk.text.isascii() else mended(chunk.text)
             if self._tags is None:
                 self._write(text)
@@ -150,20 +142,16 @@ class Stream:
                 self._write(*self._tags.feed(text))
         elif isinstance(chunk, ThinkingChunk):
             self.waiting = False
-            self._uncounted += len(chunk.text)
+            self._meter.uncounted += len(chunk.text)
             text = chunk.text if chunk.text.isascii() else mended(chunk.text)
             self._thinking.append(text)
             if not self._thought:
                 self._thought = True
                 self._say(ThinkingStart())
             self._say(ThinkingDelta(text))
-        elif isinstance(chunk, UsageChunk):
-            self._usage = chunk.usage
-            if chunk.usage.output_tokens:  # some count only what was read until the end
-                self._uncounted = 0
-        elif isinstance(chunk, CallChunk):
-            self.waiting = False
-            self._uncounted += len(chunk.text)
+        else:
+            self.waiting = self.waiting and not isinstance(chunk, CallChunk)
+            self._meter.take(chunk)
 
     def _write(self, *pieces: str | Tagged) -> None:
         """Let pieces of the text be heard; a title is the machine's to report."""
@@ -207,7 +195,7 @@ class Stream:
         reach(Failpoint.REQUEST_SPAWNED)
         request_id = self.request.request_id
         closing: AnyInput | None = None
-        failure = Failure(FailureKind.TRANSIENT, "Cancelled", "the request was cancelled")
+        failure = CANCELLED
 
         def failed(error: BaseException) -> None:
             nonlocal failure
@@ -224,7 +212,8 @@ class Stream:
                 response = fit_response(await limits.stream(session_id, model, self.request, self.emit, self.sent))
                 if self._tags is not None and not self.closed:
                     self._write(*self._tags.end())
-                closing = StreamEnded(request_id, response.but(usage=self._price(response.usage)))
+                usage = self._price(response.usage)
+                closing = StreamEnded(request_id, response if usage is response.usage else response.but(usage=usage))
         finally:
             self.ended = True
             reach(Failpoint.RESPONSE)
@@ -232,7 +221,7 @@ class Stream:
 
     def stalled(self, now: float) -> StreamStalled:
         """Return the input that says that no chunk has come for a while."""
-        return StreamStalled(self.request.request_id, round(now - self.last, 3), self.partial())
+        return StreamStalled(self.request.request_id, round(now - self.last, 3), self.partial(cut=True))
 
 
 def failure_of(error: ModelError) -> Failure:

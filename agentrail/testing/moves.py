@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from agentrail.core.effects import ProbeCall, StartCall, StartCompaction
+from agentrail.core.ending import TURN_TIMER
 from agentrail.core.inputs import (
     ActorRestarted,
     AnyInput,
@@ -133,7 +134,7 @@ def results(out: Outstanding, *, slow: bool = False) -> Iterator[Move]:
         yield Move(LATE, CompactionFailed, partial(_given, CompactionFailed(name, "it broke")))
     if out.timers:
         first = min(out.timers, key=lambda timer: out.timers[timer])
-        yield Move(BUSY // 2, TimerFired, partial(_given, TimerFired(first)))
+        yield Move(BUSY // 2, TimerFired, partial(_fired, first, out))
     for late in out.fired_late:
         yield Move(LATE, TimerFired, partial(_given, TimerFired(late)))
 
@@ -268,6 +269,10 @@ def _partial(out: Outstanding, choose: Choose) -> Partial:
     for request_id in out.live_requests:
         return draw_partial(choose, out.requests[request_id].began)
     return NOTHING_YET
+
+
+def _fired(timer: str, out: Outstanding, choose: Choose) -> AnyInput:
+    return TimerFired(timer, _partial(out, choose) if timer == TURN_TIMER else NOTHING_YET)
 
 
 def _prompt(choose: Choose) -> AnyInput:

@@ -16,6 +16,7 @@ from agentrail.core.inputs import (
     StreamEnded,
     StreamStalled,
     SubagentReported,
+    TimerFired,
     ToolRaised,
 )
 from agentrail.core.running import CAN_RUN_AGAIN
@@ -144,7 +145,7 @@ def _used(seen: Seen) -> Usage:
             return partial.usage if request is not None and request.request_id == ref else NOTHING_USED
         case StreamStalled(partial=partial) | AbortSent(partial=partial) | StopSent(partial=partial):
             return partial.usage if cut else NOTHING_USED
-        case SteerSent(partial=partial, when="now"):
+        case SteerSent(partial=partial, when="now") | TimerFired(partial=partial):
             return partial.usage if cut else NOTHING_USED
         case AskSettled(usage=usage):
             return usage

@@ -49,7 +49,7 @@ from agentrail.values.events import (
     TitleGenerated,
 )
 from agentrail.values.prices import Price
-from agentrail.values.stream import CallChunk, ThinkingChunk, UsageChunk
+from agentrail.values.stream import PING, CallChunk, Chunk, ThinkingChunk, UsageChunk
 from agentrail.values.usage import NOTHING_USED, Usage
 from tests.runtime.tools import quick
 from tests.runtime.world import Heard, World, listen, settle, until
@@ -102,6 +102,7 @@ async def test_a_sum_with_an_unknown_part_is_unknown(world: World) -> None:
     ("chunks", "usage"),
     [
         ((), NOTHING_USED),
+        ((PING,), Usage(15, estimated=True)),
         ((ThinkingChunk("hm" * 10), "so far" * 2, CallChunk('{"a":3}')), Usage(15, 10, estimated=True)),
         ((UsageChunk(Usage(100, 1, 40)), "so far" * 2), Usage(100, 4, 40, estimated=True)),
         (("so far", UsageChunk(Usage(100, 5, 40))), Usage(100, 5, 40)),
@@ -122,6 +123,27 @@ async def test_an_aborted_turn_keeps_what_was_counted_and_estimates_the_rest(
     cost = None if usage.is_nothing else PRICE.cost(usage)
     await until(lambda: not session.status().turn_open)
     assert session.status().usage == usage.but(cost_usd=cost)
+
+
+async def test_a_request_that_fails_before_its_first_word_has_cost_nothing_that_anybody_knows_of(
+    world: World,
+) -> None:
+    silent = fail(TransientModelError("busy")).but(chunks=(PING,))
+    session = await world.spawn([silent, say("well", usage=MILLION)], prices=PRICES)
+    assert (await session.ask("hello")).usage == MILLION.but(cost_usd=2.0)
+
+
+@pytest.mark.parametrize(("chunks", "text"), [((PING,), ""), (("so far" * 2,), "so far" * 2)])
+async def test_a_turn_that_takes_too_long_keeps_what_had_come_of_it(
+    world: World, chunks: tuple[Chunk | str, ...], text: str
+) -> None:
+    model = ScriptedModel([stall().but(chunks=say(chunks=chunks).chunks)])
+    session = await world.spawn(model, prices=PRICES, max_turn_seconds=5.0)
+    with pytest.raises(TurnAborted, match="longer than 5 s"):
+        await session.ask("hello" * 4)
+    assert "".join(message.text for message in session.messages()[1:]) == text
+    used = Usage(5, len(text) // 4, estimated=True)
+    assert session.status().usage == used.but(cost_usd=PRICE.cost(used))
 
 
 async def test_a_budget_of_money_is_kept(world: World) -> None:

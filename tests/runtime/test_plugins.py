@@ -12,7 +12,8 @@ from agentrail.hooks.asks import AskAnswer, AskRequest, CallModel, CallService, 
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.records import BeforePluginOptsUpdate, BeforePrompt, BeforeRequest, BeforeTool
-from agentrail.testing import ScriptedModel, call, say, stall
+from agentrail.testing import ScriptedModel, call, say, stall, transient
+from agentrail.testing.scripted import Scripted
 from agentrail.values.events.life import PromptReceived, PromptRejected
 from agentrail.values.events.plugins import (
     AskAnswered,
@@ -25,6 +26,8 @@ from agentrail.values.events.plugins import (
 from agentrail.values.events.response import ModelSwitched
 from agentrail.values.events.tools import ToolBlocked
 from agentrail.values.json import FrozenObject, Json
+from agentrail.values.prices import Price
+from agentrail.values.stream import PING, TextChunk, UsageChunk
 from agentrail.values.usage import Usage
 from tests.runtime.counting import counting, over, result_of
 from tests.runtime.tools import quick, raising
@@ -88,6 +91,29 @@ async def test_a_plugin_asks_a_model(world: World) -> None:
     assert session.status().usage == Usage(10, 2)
     await settle()
     assert world.heard(session).said == "ok"
+
+
+@pytest.mark.parametrize(
+    ("judge", "used"),
+    [
+        (stall(), Usage()),
+        (stall().but(chunks=(PING,)), Usage(4, estimated=True)),
+        (stall().but(chunks=(UsageChunk(Usage(10, 1)), TextChunk("it is "))), Usage(10, 3, estimated=True)),
+        (transient().but(chunks=(TextChunk("it is "),)), Usage(4, 2, estimated=True)),
+    ],
+)
+async def test_what_a_model_was_asked_by_a_plugin_is_paid_for_also_without_an_answer(
+    world: World, judge: Scripted, used: Usage
+) -> None:
+    model = ScriptedModel([judge, say("ok", usage=Usage(100, 20))])
+    price = Price(1.0, 10.0)
+    asker = Asker(CallModel("is it good?", system="judge"), deadline=2.0)
+    session = await world.spawn(model, plugins=[asker], prices={"scripted": price})
+    await session.ask("go")
+    await settle()
+    usage = session.status().usage
+    assert usage.but(cost_usd=None) == Usage(100, 20).plus(used)
+    assert usage.cost_usd == pytest.approx((price.cost(Usage(100, 20)) or 0) + (price.cost(used) or 0))
 
 
 async def test_a_plugin_asks_for_a_tool(world: World) -> None:

@@ -1,0 +1,42 @@
+"""What a response has used while it is not complete: as its provider counts, and estimated where that has not."""
+
+from __future__ import annotations
+
+from agentrail.values.estimates import tokens, with_read
+from agentrail.values.stream import Chunk, ModelRequest, PingChunk, UsageChunk
+from agentrail.values.usage import NOTHING_USED, Usage
+
+
+class Meter:
+    """Counts what comes of one request."""
+
+    __slots__ = ("_answered", "_request", "_usage", "uncounted")
+
+    def __init__(self, request: ModelRequest) -> None:
+        self._request = request
+        self._usage: Usage | None = None
+        self._answered = False
+        self.uncounted = 0
+
+    def take(self, chunk: Chunk) -> None:
+        """Count a chunk; whoever counts characters of texts elsewhere adds them to `uncounted`."""
+        if isinstance(chunk, UsageChunk):
+            self._usage = chunk.usage
+            if chunk.usage.output_tokens:  # some count only what was read until the end
+                self.uncounted = 0
+        elif isinstance(chunk, PingChunk):
+            self._answered = True
+        else:
+            self.uncounted += len(chunk.text)
+
+    def used(self, *, cut: bool) -> Usage:
+        """Return what was used so far.
+
+        A request that is *cut* has been read once anything has come, be it no word; one that has failed by itself
+        before its first word has cost nothing, as far as anybody knows.
+        """
+        written = tokens(self.uncounted)
+        if self._usage is None and not written and not (cut and self._answered):
+            return NOTHING_USED
+        used = with_read(self._usage or NOTHING_USED, self._request)
+        return used.but(output_tokens=used.output_tokens + written, estimated=True) if written else used
