@@ -65,7 +65,9 @@ def on_ended(w: Work, ended: StreamEnded) -> None:
     if message.text or response.stop is not StopReason.REFUSED:
         w.say(message)  # of a refusal without a word nothing is kept: no provider takes a message with nothing in it
     s.last_reply = message.text
-    s.turn = s.turn.but(stop=STOPS[response.stop])
+    stop = STOPS[response.stop]
+    if stop != s.turn.stop:
+        s.turn = s.turn.but(stop=stop)
     if message.calls:
         s.batch = Batch(tuple(first_call(call) for call in message.calls))
         if response.stop is StopReason.LENGTH:

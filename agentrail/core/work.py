@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from agentrail.core.answers import Answer, Refused
 from agentrail.core.effects import AnyEffect, ClearTimer, SetTimer
 from agentrail.core.state import Draft, Due, Spare, Steering
@@ -15,6 +17,9 @@ from agentrail.values.json import JsonObject
 from agentrail.values.messages import AssistantMessage, Message
 from agentrail.values.stream import NOTHING_YET
 from agentrail.values.usage import NOTHING_USED, Usage
+
+_PLAIN: Final[dict[str, Due]] = {}
+"""What may come next and is about no call and no text: made once each."""
 
 
 class Work:
@@ -76,7 +81,9 @@ class Work:
 
     def next(self, what: str, ref: str = "") -> None:
         """Do *what* before anything else that is due."""
-        self.s.due = (Due(what, ref), *self.s.due)
+        s = self.s
+        due = Due(what, ref) if ref else _PLAIN.get(what) or _PLAIN.setdefault(what, Due(what))
+        s.due = (due, *s.due) if s.due else (due,)
 
     def later(self, what: str, ref: str = "") -> None:
         """Do *what* when everything else that is due is done."""

@@ -77,6 +77,11 @@ _WATCHERS: Final[list[Callable[[Failpoint], None]]] = []
 
 def reach(point: Failpoint) -> None:
     """Tell whoever watches that *point* is reached; it may end the process."""
+    if _WATCHERS:
+        _tell(point)
+
+
+def _tell(point: Failpoint) -> None:
     for watcher in _WATCHERS:
         watcher(point)
 

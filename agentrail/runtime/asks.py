@@ -14,7 +14,7 @@ from agentrail.hooks.asks import AskAnswer, AskRequest, CallModel, CallService, 
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.sandbox import KIB, Sandbox
 from agentrail.ports.tool import Service, Tool, ToolContext
-from agentrail.runtime.border import contained, described, traced
+from agentrail.runtime.border import Contained, described, traced
 from agentrail.runtime.calls import execute
 from agentrail.runtime.metering import Meter
 from agentrail.values.content import Text, text_of
@@ -76,7 +76,7 @@ class RunningAsk:
             answer = Failed(described(error))
 
         try:
-            with contained(failed), self.scope:
+            with Contained(failed), self.scope:
                 if isinstance(request, CallModel):
                     answer = await self._judged(request, request.model or model, world)
                 else:

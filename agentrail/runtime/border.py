@@ -7,8 +7,7 @@ terminal would; where a caller gives it, the caller is told.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from traceback import format_tb
 from typing import cast
 
@@ -30,21 +29,30 @@ CRASHES = (Exception, SystemExit)
 """What may come out of code that is asked for one value and must not end anything but itself."""
 
 
-@contextmanager
-def contained(told: Callable[[BaseException], None]) -> Generator[None]:
-    """Run code that is not ours, in a task of ours: whatever it raises is *told*, and ends nothing but itself.
+class Contained:
+    """Runs code that is not ours, in a task of ours: whatever it raises is *told*, and ends nothing but itself.
 
     A cancellation from outside goes on its way, also from within a group; one that nobody has asked for, kept from
     another call and raised again, is a crash like any other.
     """
-    try:
-        yield
-    except BaseException as error:  # noqa: ASYNC103, BLE001 - what must go on its way does
+
+    __slots__ = ("_told",)
+
+    def __init__(self, told: Callable[[BaseException], None]) -> None:
+        self._told = told
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if error is None:
+            return False
         passing, crash = _split(error)
         if crash is not None:
-            told(_bare(crash))
-        if passing is not None:
-            raise passing from None  # noqa: ASYNC104 - a cancellation from outside is among what passes
+            self._told(_bare(crash))
+        if passing is None or passing is error:
+            return passing is None
+        raise passing from None
 
 
 def _split(error: BaseException) -> tuple[BaseException | None, BaseException | None]:
@@ -152,12 +160,19 @@ def fit_response(response: object) -> Response:
     if not isinstance(response, Response):
         message = f"the model returned a `{type(response).__name__}` where a Response is wanted"
         raise TypeError(message)
-    parts: tuple[Said, ...] = tuple(part.but(text=fit_text(part.text)) for part in response.parts)
+    parts: tuple[Said, ...] = tuple([_fit_said(part) for part in response.parts])
     calls = tuple(
-        ToolCall(mended(call.call_id), mended(call.name), freeze_object(call.args), mended(call.provider_id))
-        for call in response.calls
+        [
+            ToolCall(mended(call.call_id), mended(call.name), freeze_object(call.args), mended(call.provider_id))
+            for call in response.calls
+        ]
     )
     return response.but(parts=parts, calls=calls)
+
+
+def _fit_said(part: Said) -> Said:
+    text = fit_text(part.text)
+    return part if text is part.text else part.but(text=text)
 
 
 # From a caller

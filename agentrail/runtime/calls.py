@@ -13,7 +13,7 @@ from agentrail.core.inputs import AnyInput, CallProbed, ToolRaised, ToolReturned
 from agentrail.errors import ToolError
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.tool import Checkable, Tool, ToolContext
-from agentrail.runtime.border import contained, described, fit_result, fit_text, mended, traced
+from agentrail.runtime.border import Contained, described, fit_result, fit_text, mended, traced
 from agentrail.runtime.threads import CallThreads, Threads
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.tools import ToolExecutionUpdate
@@ -104,7 +104,7 @@ class RunningCall:
         started = self._started
         reach(Failpoint.CALL_SPAWNED)
         try:
-            with contained(self._raised):
+            with Contained(self._raised):
                 if not self.scope.cancel_called:  # a tool may do much before it first waits
                     with self.scope:
                         self._closing = await self._ended_well(started, ctx)

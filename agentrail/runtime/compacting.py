@@ -10,7 +10,7 @@ import trio
 from agentrail.core.effects import StartCompaction
 from agentrail.core.inputs import AnyInput, CompactionEnded, CompactionFailed
 from agentrail.ports.model import Compactor
-from agentrail.runtime.border import contained, described
+from agentrail.runtime.border import Contained, described
 
 log = logging.getLogger("agentrail.session")
 
@@ -36,7 +36,7 @@ class RunningCompaction:
             closing = CompactionFailed(name, described(error))
 
         try:
-            with contained(failed), self.scope:
+            with Contained(failed), self.scope:
                 done = await compactor(self._start.messages, self._start.keep)
                 closing = CompactionEnded(name, done.messages, done.removed, done.note)
         finally:

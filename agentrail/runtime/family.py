@@ -17,7 +17,7 @@ from agentrail.core.supervising import Policy
 from agentrail.errors import AgentrailError, SessionNotAlive, UnknownTask
 from agentrail.ports.agents import Task
 from agentrail.runtime.answers import Answers
-from agentrail.runtime.border import contained, described
+from agentrail.runtime.border import Contained, described
 from agentrail.runtime.children import Child, SessionBody, session_of
 from agentrail.runtime.commands import letter
 from agentrail.runtime.ids import MAX_ID
@@ -295,7 +295,7 @@ class Family:
     async def _live(self, run: Run) -> None:
         """Live one run; whatever becomes of it, its session is stopped and its end is told."""
         try:
-            with contained(run.failed), run.scope:
+            with Contained(run.failed), run.scope:
                 run.answer = await self._work(run)
         finally:
             with trio.CancelScope(shield=True):

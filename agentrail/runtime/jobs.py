@@ -9,7 +9,7 @@ import trio
 
 from agentrail.errors import CommandRefused
 from agentrail.ports.sandbox import Process
-from agentrail.runtime.border import contained, described
+from agentrail.runtime.border import Contained, described
 
 log = logging.getLogger("agentrail.process")
 
@@ -50,7 +50,7 @@ class BackgroundJob:
     async def run(self) -> None:
         """Run the command; whatever goes wrong is the job's own affair."""
         try:
-            with contained(self._failed):
+            with Contained(self._failed):
                 with self.scope:
                     await self.process.run()
                 if self.scope.cancelled_caught:

@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 import trio
 
-from agentrail.core.answers import Answer
+from agentrail.core.answers import Answer, Refused
 from agentrail.core.inputs import AnyInput
-from agentrail.errors import MailboxFull
+from agentrail.core.sent import PromptSent
+from agentrail.errors import MailboxFull, PromptDropped
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.runtime.gate import Gate
 from agentrail.runtime.slot import Slot
+from agentrail.values.content import text_of
 
 MAX_MESSAGES = 64
 MAX_BYTES = 1024 * 1024
@@ -71,7 +73,6 @@ class Mailbox:
         "_waiting_for_room",
         "alarm",
         "closed",
-        "touched",
     )
 
     def __init__(self, session: str, gate: Gate) -> None:
@@ -88,7 +89,6 @@ class Mailbox:
         self._admitted = False
         self._at_gate = False
         self._reader: trio.lowlevel.Task | None = None
-        self.touched = 0.0
         self.alarm: Callable[[], None] | None = None
         self._waiting_for_room: list[tuple[Letter, Slot[None]]] = []
         self.closed: Answer | None = None
@@ -186,7 +186,6 @@ class Mailbox:
         while True:
             letter = self._take()
             if letter is not None:
-                self.touched = trio.current_time()
                 reach(Failpoint.MESSAGE_TAKEN)
                 return letter
             if self._user and not self._suspended:
@@ -274,6 +273,13 @@ class Mailbox:
         self._bytes -= sum(letter.size for letter in taken)
         self._make_room()
         return taken
+
+    def drop_prompts(self, before: int) -> tuple[str, ...]:
+        """Take back the prompts that came before a number, tell their senders, and return their texts."""
+        dropped = self.take_back(before, PromptSent)
+        for letter in dropped:
+            letter.settle(Refused(PromptDropped(letter.command or "", "the queue was cleared by an abort")))
+        return tuple(text_of(letter.given.parts) for letter in dropped if isinstance(letter.given, PromptSent))
 
     def close(self, answer: Answer) -> None:
         """Give *answer* to everything that waits and to everything that still comes."""

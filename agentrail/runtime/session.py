@@ -25,11 +25,11 @@ from agentrail.core.inputs import (
     SubagentReported,
     TimerFired,
 )
-from agentrail.core.sent import AbortSent, PromptSent, SteerSent, StopSent
+from agentrail.core.sent import AbortSent, SteerSent, StopSent
 from agentrail.core.sleeping import can_sleep
 from agentrail.core.state import Phase, State
 from agentrail.core.step import Step, step
-from agentrail.errors import AgentrailError, IllegalInput, PromptDropped, SessionAsleep
+from agentrail.errors import AgentrailError, IllegalInput, SessionAsleep
 from agentrail.ports.journal import Claim
 from agentrail.runtime.answers import Answers
 from agentrail.runtime.bus import Bus
@@ -46,7 +46,6 @@ from agentrail.runtime.ties import Ties
 from agentrail.runtime.tracing import Traces
 from agentrail.runtime.waiting import Waiters
 from agentrail.runtime.watchdog import BLOCKED
-from agentrail.values.content import text_of
 from agentrail.values.events.life import AbortPending
 
 log = logging.getLogger("agentrail.session")
@@ -60,8 +59,8 @@ LATE_COMMIT = 0.05
 TOLD = (ActorRestarted, CrashedTooOften, SessionWoke)
 """What a session is told of its own actor, anew each time."""
 
-CARRIES_PARTIAL = (AbortSent, SteerSent, StopSent, StreamStalled)
-"""What may cut the stream that is out; so may the timer of the turn."""
+COMPLETED = frozenset({AbortSent, SteerSent, StopSent, StreamStalled, SubagentReported, TimerFired})
+"""Inputs that miss something which only the shell knows."""
 
 
 class Session:
@@ -75,6 +74,7 @@ class Session:
         "_left",
         "_outfit",
         "_performer",
+        "_touched",
         "broke",
         "bus",
         "down",
@@ -116,6 +116,7 @@ class Session:
         self._aborting: Slot[Answer] | None = None
         self.broke: str | None = None
         self.parked = False
+        self._touched = 0
         self._in_hand: Letter | None = None
         self._in_doubt: Step | None = None
         self._left: tuple[Step, Letter, bool] | None = None
@@ -147,7 +148,7 @@ class Session:
             await self._wake()
         elif self.broke is not None:
             await self._come_back(ActorRestarted(self.broke))
-        self.mailbox.touched = trio.current_time()
+        self._touched = self.house.clock.now_ms()
         self._look_after()
         while self.state.phase is not Phase.ENDED:
             await self._take(await self.mailbox.receive())
@@ -191,6 +192,7 @@ class Session:
         await self._take(Letter(told))
 
     async def _handle(self, letter: Letter) -> None:
+        self._touched = self.house.clock.now_ms()
         if letter.command is not None:
             known = await self._answers.known(letter.command, letter.digest)
             if known is not None:
@@ -201,7 +203,7 @@ class Session:
         given = self._completed(letter)
         if letter.prepare is not None:
             letter.prepare()
-        arrival = Arrival(given, self.house.clock.now_ms(), self.house.random.random())
+        arrival = Arrival(given, self._touched, self.house.random.random())
         began = time.perf_counter()
         self.house.watchdog.step = (self.state.session_id, type(given).__name__, began)
         try:
@@ -235,9 +237,10 @@ class Session:
 
     def _show(self, outcome: Step, letter: Letter, publish: bool = True) -> None:
         """Publish, perform, answer: everything is durable now. What a crash leaves undone is left to the next actor."""
-        self.performer.state = outcome.state
+        performer = self.performer
+        performer.state = outcome.state
         if isinstance(letter.given, StreamEnded | StreamCut):
-            self.performer.release(letter.given.request_id)
+            performer.release(letter.given.request_id)
         effects = iter(outcome.effects)
         left: tuple[AnyEffect, ...] = ()
         try:
@@ -245,7 +248,7 @@ class Session:
                 self.bus.publish(outcome.events)
             for effect in effects:
                 left = (effect,)
-                self.performer.perform(effect)
+                performer.perform(effect)
         except BaseException:
             self._left = (outcome.but(effects=(*left, *effects)), letter, False)
             raise
@@ -264,19 +267,17 @@ class Session:
     def _completed(self, letter: Letter) -> AnyInput:
         """Return the input with what only the shell knows: what had come of the stream, and what else is dropped."""
         given = letter.given
+        if type(given) not in COMPLETED:
+            return given
         if isinstance(given, SubagentReported):
-            letter.given = given = self.ties.gathered(given)
-        is_deadline = isinstance(given, TimerFired) and given.timer == TURN_TIMER
-        if not is_deadline and not isinstance(given, CARRIES_PARTIAL):
+            letter.given = self.ties.gathered(given)
+            return letter.given
+        if isinstance(given, TimerFired) and given.timer != TURN_TIMER:
             return given
         if isinstance(given, StopSent):
             self.mailbox.resume()  # what a session waits for before it ends comes as results
         if isinstance(given, AbortSent) and given.clear_queue:
-            dropped = self.mailbox.take_back(letter.number, PromptSent)
-            for other in dropped:
-                other.settle(Refused(PromptDropped(other.command or "", "the queue was cleared by an abort")))
-            texts = tuple(text_of(d.given.parts) for d in dropped if isinstance(d.given, PromptSent))
-            given = given.but(dropped=texts)
+            given = given.but(dropped=self.mailbox.drop_prompts(letter.number))
         partial = self.performer.partial_response()
         return given if partial is None else given.but(partial=partial)
 
@@ -301,9 +302,9 @@ class Session:
         """Look, when the session may have had nothing to do for long enough, whether that is so."""
         after = self.state.setup.options.hibernate_after
         if after is not None:
-            at = self.mailbox.touched + after
-            if trio.current_time() >= at:
-                at = trio.current_time() + after
+            at = self.house.clock.trio_time(self._touched) + after
+            if (now := self.house.clock.now()) >= at:
+                at = now + after
                 if self._is_quiet():
                     self.post(SleepDue())
             self.house.timers.set((self.session_id, "sleep"), at, self._look_after)

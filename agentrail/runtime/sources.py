@@ -14,7 +14,7 @@ from agentrail.core.state import State
 from agentrail.errors import ToolExists, UnknownTool
 from agentrail.ports.source import ToolSource
 from agentrail.ports.tool import Tool
-from agentrail.runtime.border import contained, described
+from agentrail.runtime.border import Contained, described
 from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.parts import House, Outfit
 from agentrail.runtime.slot import Slot
@@ -71,7 +71,7 @@ class RunningSource:
             log.debug("the source `%s` failed", self._source.name, exc_info=error)
             problem = described(error)
 
-        with contained(failed):
+        with Contained(failed):
             await self._source.supply(self._look().setup.working_dir, self.offer)
         log.warning("the source of tools `%s` is started again soon: %s", self._source.name, problem)
         self._failures = 1 if trio.current_time() - began > STEADY else self._failures + 1

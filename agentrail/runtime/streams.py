@@ -19,7 +19,7 @@ from agentrail.errors import (
 )
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.model import Model, times_beginning
-from agentrail.runtime.border import contained, described, fit_response, mended
+from agentrail.runtime.border import Contained, described, fit_response, mended
 from agentrail.runtime.clock import Clock
 from agentrail.runtime.limits import Limits
 from agentrail.runtime.metering import Meter
@@ -206,7 +206,7 @@ class Stream:
             failure = Failure(FailureKind.PERMANENT, type(error).__name__, described(error))
 
         try:
-            with contained(failed), self.scope:
+            with Contained(failed), self.scope:
                 self.waiting = True
                 self._timed = times_beginning(model)
                 response = fit_response(await limits.stream(session_id, model, self.request, self.emit, self.sent))

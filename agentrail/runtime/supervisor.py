@@ -24,7 +24,7 @@ from agentrail.errors import (
 )
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Claim, StoredSession
-from agentrail.runtime.border import contained, traced
+from agentrail.runtime.border import Contained, traced
 from agentrail.runtime.children import Child, SessionBody, session_of
 from agentrail.runtime.family import Family
 from agentrail.runtime.handle import SessionHandle
@@ -209,7 +209,7 @@ class Sessions:
             said = error if isinstance(error, AgentrailError) else traced(error)
             log.error("session %s cannot be brought back: %s", session_id, said)
 
-        with contained(told):  # specifications are built by code of users
+        with Contained(told):  # specifications are built by code of users
             if not (await opening_of(self.house.journal, session_id)).setup.path:  # a sub-agent is its parent's affair
                 await self.resume(self.root, session_id, equip, "transient")
 

@@ -190,8 +190,14 @@ def ended(records: Sequence[Record], ref: str) -> Outcome | None:
     return None
 
 
+ENDS: Final = frozenset({AgentEnd, AgentAbort, PromptRejectedEvent, PromptDroppedEvent, PromptWithdrawn})
+"""Events that may end a prompt's turn."""
+
+
 def told(event: Event) -> tuple[str, Outcome] | None:
     """Return which prompt's turn an event ends, and how; `None`: none."""
+    if type(event) not in ENDS:
+        return None
     match event:
         case AgentEnd(ref=ref):
             return ref, Reply(ref, event.stop_reason, event.messages, event.usage)

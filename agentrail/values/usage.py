@@ -54,14 +54,15 @@ class Usage(Value):
 
     def minus(self, earlier: Usage) -> Usage:
         """Return what was used since *earlier*, a former sum of the same session."""
+        if earlier.is_nothing:
+            return self
         known = self.cost_usd is not None and earlier.cost_usd is not None
-        cost = self.cost_usd if earlier.is_nothing else None
         return Usage(
             self.input_tokens - earlier.input_tokens,
             self.output_tokens - earlier.output_tokens,
             self.cached_tokens - earlier.cached_tokens,
             self.reasoning_tokens - earlier.reasoning_tokens,
-            (self.cost_usd or 0.0) - (earlier.cost_usd or 0.0) if known else cost,
+            (self.cost_usd or 0.0) - (earlier.cost_usd or 0.0) if known else None,
             self.estimated,
             self.cache_write_tokens - earlier.cache_write_tokens,
         )

@@ -2,15 +2,15 @@
 
 `value` is `attrs.define` with the three methods that every class would get a copy of (`==`, `hash`, `repr`) written
 once in `Value`: generating them costs more at import than all the rest of a class. A frozen class sets its fields
-through `object.__setattr__`, and that was a fifth of the cost of a turn. So values are filled while they belong to a
-sibling class whose fields may be set, and then are given their own.
+through `object.__setattr__`, and that was a fifth of the cost of a turn. So values with more than two fields are filled
+while they belong to a sibling class whose fields may be set, and then are given their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import ClassVar, Final, Self, TypeVar, cast
+from typing import ClassVar, Final, Protocol, Self, TypeVar, cast
 
 import attrs
 from typing_extensions import dataclass_transform
@@ -49,11 +49,11 @@ class Value:
         made = _COPIERS.get(cls)
         if made is None:
             made = _COPIERS[cls] = copier(cls, loose(cls))
-        copy = cast("Self", made(self))
+        copy = made(self)
         for name, new in changes.items():
             setattr(copy, name, new)
         copy.__class__ = cls
-        return copy
+        return copy  # type: ignore[return-value] # pyright: ignore[reportReturnType]  # a cast is a call
 
 
 Copier = Callable[[object], object]
@@ -83,9 +83,23 @@ def _written(code: str, name: str, known: Mapping[str, object]) -> object:
     return namespace[name]
 
 
+class _Member(Protocol):
+    """What a class has for a field: it sets the field of any object, also of a frozen one."""
+
+    def __set__(self, instance: object, new: object, /) -> None: ...
+
+
+_BECOME: Final = cast("_Member", vars(object)["__class__"]).__set__
+"""Gives an object another class."""
+
+FEW: Final = 2
+"""Up to so many fields are set one by one; for more it is quicker to change the class and back."""
+
+
 def _initializer(cls: type[Value], slow: Callable[..., None]) -> Callable[..., None]:
     """Write the `__init__` of *cls*; a subclass that is no value of its own takes the *slow* one."""
-    known: dict[str, object] = {"cls": cls, "loose": loose(cls), "slow": slow, "put": object.__setattr__}
+    few = len(cls.__attrs_attrs__) <= FEW
+    known: dict[str, object] = {} if few else {"cls": cls, "loose": loose(cls), "slow": slow, "become": _BECOME}
     fields = sorted(cls.__attrs_attrs__, key=lambda field: field.kw_only)
     takes, passes, puts = "self", "self", ""
     for field in fields:
@@ -97,12 +111,13 @@ def _initializer(cls: type[Value], slow: Callable[..., None]) -> Callable[..., N
             known[f"default_{name}"] = field.default
             takes += f"=default_{name}"
         passes += f", {name}={name}"
-        puts += f"    self.{name} = {name}\n"
-    code = (
-        f"def __init__({takes}):\n    if type(self) is not cls:\n        return slow({passes})\n"
-        f"    put(self, '__class__', loose)\n{puts}    self.__class__ = cls\n"
-    )
-    return cast("Callable[..., None]", _written(code, "__init__", known))
+        if few:
+            known[f"put_{name}"] = cast("_Member", getattr(cls, name)).__set__
+        puts += f"    put_{name}(self, {name})\n" if few else f"    self.{name} = {name}\n"
+    if not few:
+        ours = f"    if type(self) is not cls:\n        return slow({passes})\n    become(self, loose)\n"
+        puts = f"{ours}{puts}    self.__class__ = cls\n"
+    return cast("Callable[..., None]", _written(f"def __init__({takes}):\n{puts}", "__init__", known))
 
 
 def _is_plain(field: attrs.Attribute[object]) -> bool:

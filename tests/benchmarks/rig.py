@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 
 import trio
 import trio.testing
@@ -34,13 +35,19 @@ class Forgetful(MemoryJournal):
         """Keep no snapshot either: there are no records for it to stand behind."""
 
 
+@cache
+def words(chunks: int) -> tuple[TextChunk, ...]:
+    """Return what a model says; all models say the same, so that a thousand of them hold no more than one."""
+    return tuple(TextChunk(f"word{number} ") for number in range(chunks))
+
+
 class InstantModel:
     """Answers at once: first with *calls* calls, if any, then with *chunks* chunks."""
 
     name = "instant"
 
     def __init__(self, calls: int = 0, chunks: int = 20, delay: float | None = None) -> None:
-        self._chunks = tuple(TextChunk(f"word{number} ") for number in range(chunks))
+        self._chunks = words(chunks)
         self._answer = Response((Text("".join(chunk.text for chunk in self._chunks)),))
         self._calls = calls
         self._delay = delay

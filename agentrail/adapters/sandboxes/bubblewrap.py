@@ -18,7 +18,7 @@ from typing import Final
 
 from agentrail.adapters.processes import SAFE_PATH, Launch, ProcessTree, Ready, argv_of, check_environment
 from agentrail.adapters.sandboxes.guards import Guards
-from agentrail.adapters.sandboxes.local import LocalSandbox
+from agentrail.adapters.sandboxes.local import LocalSandbox, shell
 from agentrail.adapters.sandboxes.paths import PROTECTED, parts_of
 from agentrail.errors import CommandRefused, SandboxMissing
 from agentrail.ports.sandbox import Command, OnOutput, Process
@@ -105,7 +105,7 @@ class BubblewrapSandbox(LocalSandbox):
         parts = parts_of(command.folder)
         self._check_root()
         bwrap = find_bwrap()
-        argv = argv_of(command, self._shell)
+        argv = argv_of(command, shell())
         env = {"HOME": HOME, "USER": "agent", "LOGNAME": "agent", "PATH": SAFE_PATH, "LANG": "C.UTF-8", "TERM": "dumb"}
         env |= self._env | check_environment(command.env)
         folder = "/".join((self.root, *parts))

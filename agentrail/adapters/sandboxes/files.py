@@ -7,6 +7,7 @@ import secrets
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 from agentrail.adapters.sandboxes.beneath import FOLDER, O_PATH, PLAIN, Root, check_file, open_file
@@ -21,12 +22,20 @@ _TRIES: Final = 8
 class DiskFiles:
     """The files below one folder."""
 
-    __slots__ = ("_hard_links", "_protected", "root")
+    __slots__ = ("_hard_links", "_protected", "_root", "_where")
 
     def __init__(self, root: str, *, hard_links: bool = False, protected: Iterable[str] = PROTECTED) -> None:
-        self.root = os.path.realpath(root)
+        self._where = root if root.startswith("/") else str(Path(root).absolute())
+        self._root: str | None = None
         self._hard_links = hard_links
         self._protected = tuple(protected)
+
+    @property
+    def root(self) -> str:
+        """The folder, without links; the file system is asked when it is first wanted, which is in a thread."""
+        if self._root is None:
+            self._root = os.path.realpath(self._where)
+        return self._root
 
     def open_folder(self, path: str) -> int:
         """Return a descriptor of a folder, to run a command there."""

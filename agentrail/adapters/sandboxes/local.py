@@ -7,6 +7,7 @@ session and then kills its launcher (see `Execution.clean`), and what another se
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, TypeVar
@@ -45,13 +46,19 @@ SHELL: Final = ("/bin/bash", "--noprofile", "--norc", "-c")
 PLAIN_SHELL: Final = ("/bin/sh", "-c")
 
 
+@functools.cache
+def shell() -> tuple[str, ...]:
+    """Return what runs a line."""
+    return SHELL if Path(SHELL[0]).exists() else PLAIN_SHELL
+
+
 class LocalSandbox:
     """Files below *root*, and commands that start there.
 
     With *hard_links*, files with more than one name are opened too; names in *protected* cannot be written to.
     """
 
-    __slots__ = ("_env", "_files", "_limiter", "_shell", "_writing")
+    __slots__ = ("_env", "_files", "_limiter", "_writing")
 
     def __init__(
         self,
@@ -63,9 +70,8 @@ class LocalSandbox:
     ) -> None:
         self._files = DiskFiles(str(root), hard_links=hard_links, protected=protected)
         self._env = check_environment(env)
-        self._limiter = trio.CapacityLimiter(THREADS)
-        self._writing = trio.Lock()
-        self._shell = SHELL if Path(SHELL[0]).exists() else PLAIN_SHELL
+        self._limiter: trio.CapacityLimiter | None = None
+        self._writing: trio.Lock | None = None
 
     @property
     def root(self) -> str:
@@ -113,7 +119,7 @@ class LocalSandbox:
         """Return a process that can be run in the background of somebody's nursery."""
         parts_of(command.folder)
         env = clean_environment() | self._env | check_environment(command.env)
-        argv = argv_of(command, self._shell)
+        argv = argv_of(command, shell())
         launch = Launch(argv[0], env, lambda: Ready(argv, self._files.open_folder(command.folder)))
         return ProcessTree(command, launch, on_output)
 
@@ -123,9 +129,16 @@ class LocalSandbox:
 
     async def _look(self, work: Callable[[], T]) -> T:
         """Do what changes nothing: whoever is cancelled need not wait for it."""
-        return await trio.to_thread.run_sync(work, limiter=self._limiter, abandon_on_cancel=True)
+        return await trio.to_thread.run_sync(work, limiter=self._threads(), abandon_on_cancel=True)
 
     async def _change(self, work: Callable[[], T]) -> T:
         """Do what changes something, one at a time, to its end."""
+        if self._writing is None:
+            self._writing = trio.Lock()
         async with self._writing:
-            return await trio.to_thread.run_sync(work, limiter=self._limiter)
+            return await trio.to_thread.run_sync(work, limiter=self._threads())
+
+    def _threads(self) -> trio.CapacityLimiter:
+        if self._limiter is None:  # most sessions have a sandbox and never touch it
+            self._limiter = trio.CapacityLimiter(THREADS)
+        return self._limiter
