@@ -99,7 +99,7 @@ class Edges:
         Edges(error=Busy("stop")),
         Edges(table=MappingProxyType({"a": Plain(1)})),
         Edges(pair=(1, "a")),
-        Edges(names=frozenset({"a", "b"}), colour=Colour.RED),
+        pytest.param(Edges(names=frozenset({"a", "b"}), colour=Colour.RED), id="names"),
     ],
     ids=str,
 )
