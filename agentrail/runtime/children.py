@@ -99,10 +99,8 @@ class SessionBody:
     def gone(self, error: BaseException | None) -> None:
         """Tell everybody who waits."""
         if self.session.reason is None:
-            told = self.session.finish(error)
+            self.session.finish(error)
             reach(Failpoint.LEFT)
-            if not self.sleeps:
-                self.session.performer.started.settle(told)
 
     def view(self, shown: ChildView) -> ChildView:
         """Show phase, mailbox, what waits for a provider's limit, and sub-agents."""

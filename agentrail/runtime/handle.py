@@ -262,7 +262,7 @@ class SessionHandle:
 
     def inspect(self) -> State:
         """Return the whole state as data, as of the last durable step; raise `SessionAsleep` while it sleeps."""
-        if self._session.sleep.is_deep:
+        if self._session.sleep.is_thin:
             raise commands.SessionAsleep(self.id)
         return self._session.state
 

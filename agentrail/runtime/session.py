@@ -29,7 +29,7 @@ from agentrail.core.sent import AbortSent, SteerSent, StopSent
 from agentrail.core.sleeping import can_sleep
 from agentrail.core.state import Phase, State
 from agentrail.core.step import Step, step
-from agentrail.errors import AgentrailError, IllegalInput, SessionAsleep
+from agentrail.errors import IllegalInput, SessionAsleep
 from agentrail.ports.journal import Claim
 from agentrail.runtime.answers import Answers
 from agentrail.runtime.bus import Bus
@@ -39,7 +39,7 @@ from agentrail.runtime.parts import House, Outfit
 from agentrail.runtime.performing import Performer
 from agentrail.runtime.rebuilding import begun, rebuilt, with_plugins_of
 from agentrail.runtime.records import Records
-from agentrail.runtime.sleeping import Equip, Sleep
+from agentrail.runtime.sleeping import Equip, Sleep, without_code
 from agentrail.runtime.slot import Slot
 from agentrail.runtime.sources import RunningSource, Sources
 from agentrail.runtime.ties import Ties
@@ -171,7 +171,24 @@ class Session:
 
     async def set_aside(self, cause: str, input_: str) -> None:
         """Write down, if that is possible, that the actor is given up."""
-        await self._come_back(CrashedTooOften(cause, input_))
+        told = CrashedTooOften(cause, input_)
+        if not self.sleep.is_deep:
+            await self._come_back(told)
+            return
+        state = await self._stored()
+        arrival = Arrival(told, self.house.clock.now_ms(), self.house.random.random())
+        outcome = step(state, arrival, without_code())
+        await self.records.write(arrival, outcome, None)
+        self.state = outcome.state
+        self.sleep.is_thin = False
+        self.bus.publish(outcome.events)
+
+    async def _stored(self) -> State:
+        """Return the state that its records tell, which nobody else may have gone on with."""
+        state, head = await rebuilt(self.house.journal, self.session_id)
+        if head != self.records.head:
+            raise self.records.fenced
+        return state
 
     async def _come_back(self, told: ActorRestarted | CrashedTooOften) -> None:
         """Take the state from the records, finish or put back what was in hand, and tell the session."""
@@ -328,10 +345,7 @@ class Session:
 
     async def _wake(self) -> None:
         """Take up again what the journal tells; the letter that is there is handled then."""
-        state, head = await rebuilt(self.house.journal, self.session_id)
-        if head != self.records.head:
-            raise self.records.fenced
-        self.state, self._outfit = self.sleep.end(state, head)
+        self.state, self._outfit = self.sleep.end(await self._stored(), self.records.head)
         self._performer = Performer(self.session_id, self.house, self._outfit, self.bus, self.post, self.ties)
         await self._take(Letter(SessionWoke()))
 
@@ -365,11 +379,12 @@ class Session:
             if slot in self.down:
                 self.down.remove(slot)
 
-    def finish(self, error: BaseException | None) -> AgentrailError:
-        """Clean up behind the loop, however it ended, tell everybody who waits, and return what they are told."""
+    def finish(self, error: BaseException | None) -> None:
+        """Clean up behind the loop, however it ended, and tell everybody who waits."""
         self.reason, gone = why_gone(self.state, error, parked=self.parked)
         if self._performer is not None:
             self._performer.close()
+            self._performer.started.settle(gone)
         self.sources.close()
         self.house.timers.clear_all(self.session_id)
         if self._in_hand is not None:
@@ -382,4 +397,3 @@ class Session:
         waiting, self.down = self.down, []
         for slot in waiting:
             slot.settle(self.reason)
-        return gone

@@ -7,6 +7,9 @@ from typing import Final, TypeAlias
 
 from agentrail.core.inputs import SessionReturned
 from agentrail.core.state import NO_TOOLS, State
+from agentrail.hooks.judge import Recorded
+from agentrail.hooks.plugin import ON_EVENT
+from agentrail.hooks.ruling import Ruling
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.runtime.parts import Outfit
 from agentrail.runtime.rebuilding import revived
@@ -25,19 +28,20 @@ _NONE_PRICED: Final = frozenset[str]()
 
 
 class Sleep:
-    """Whether a session sleeps, and how it wakes up."""
+    """Whether a session sleeps, whether its state is only what stays then, and how it wakes up."""
 
-    __slots__ = ("_base", "_own", "equip", "is_deep")
+    __slots__ = ("_base", "_own", "equip", "is_deep", "is_thin")
 
     def __init__(self, equip: Equip, outfit: Outfit) -> None:
         self.equip = equip
         self._base = outfit.revision
         self._own: Outfit | None = None
         self.is_deep = False
+        self.is_thin = False
 
     def begin(self, state: State, outfit: Outfit) -> tuple[State, Outfit | None]:
         """Return what stays: enough of *state* for `status`, and no code but what was attached while it lived."""
-        self.is_deep = True
+        self.is_deep = self.is_thin = True
         reach(Failpoint.ASLEEP)
         self._own = None if outfit.revision == self._base else outfit
         return husk(state), self._own
@@ -49,9 +53,15 @@ class Sleep:
             self._base = outfit.revision
         else:
             state, outfit = _with_plugins_of(self._own, state), self._own
-        self.is_deep, self._own = False, None
+        self.is_deep = self.is_thin = False
+        self._own = None
         reach(Failpoint.AWAKE)
         return state, outfit
+
+
+def without_code() -> Recorded:
+    """Return the judge of one step for which no plugin is asked and no code is at hand: what happens, they do not hear."""
+    return Recorded((Ruling(ON_EVENT),))
 
 
 def _with_plugins_of(outfit: Outfit, state: State) -> State:

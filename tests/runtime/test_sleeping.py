@@ -4,16 +4,20 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
+from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.core.inputs import SessionWoke
 from agentrail.core.sent import StopSent
-from agentrail.errors import SessionAsleep
+from agentrail.errors import SessionAsleep, SessionCrashed
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
 from agentrail.plugins import HumanApproval
 from agentrail.ports.journal import Claim, Record, Snapshot
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.testing.scripted import Element
-from agentrail.values.events.life import AgentEnd, SessionEnded, SessionHibernated, SessionWoken
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.life import AgentEnd, SessionEnded, SessionHibernated, SessionQuarantined, SessionWoken
 from agentrail.values.events.people import ApprovalResolved
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import Ok, ok
@@ -247,6 +251,45 @@ async def test_one_that_crashes_while_it_wakes_goes_on() -> None:
         journal.fails_after = late  # the record is written all the same
         assert (await session.ask("hi")).text == "one"
         assert len(world.supervisor.crashes()) == 1
+
+
+class Listening(Plugin[int]):
+    """Counts events."""
+
+    def init(self, ctx: Context) -> int:
+        return 0
+
+    def on_event(self, event: Envelope, state: int, ctx: Context) -> int:
+        return state + 1
+
+
+async def test_one_that_cannot_be_woken_is_set_aside_and_the_journal_knows() -> None:
+    def broken() -> SessionSpec:
+        if built:
+            raise ConnectionError("no such file")
+        built.append("once")
+        return spec
+
+    built: list[str] = []
+    journal = TestJournal(inner=lambda: MemoryJournal(encode=True))
+    spec = SessionSpec(model=ScriptedModel(["one"]), name="n", hibernate_after=10, plugins=[Listening()])
+    async with open_supervisor(journal=journal) as supervisor:
+        await (await supervisor.spawn(spec, "s")).ask("hi")
+    async with open_supervisor(journal=journal, specs={"n": broken}) as supervisor:
+        session = await supervisor.resume("s")
+        await fall_asleep(session)
+        with pytest.raises(SessionCrashed, match="no such file"):
+            await session.ask("are you there?")
+        assert [message.text for message in session.messages()] == ["hi", "one"]
+        assert [report.done for report in supervisor.crashes()] == [*["restarted"] * 3, "set_aside"]
+        records = await journal.read("s")
+        assert [envelope.event for envelope in records[-1].events] == [
+            SessionQuarantined("ConnectionError: no such file")
+        ]
+        await check_records(journal, session)
+    async with open_supervisor(journal=journal) as supervisor:
+        with pytest.raises(SessionCrashed, match="no such file"):
+            await supervisor.resume("s", spec)
 
 
 async def test_one_that_sleeps_is_parked_as_it_is_and_comes_back() -> None:
