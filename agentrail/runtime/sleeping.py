@@ -60,7 +60,7 @@ class Sleep:
 
 
 def without_code() -> Recorded:
-    """Return the judge of one step for which no plugin is asked and no code is at hand: what happens, they do not hear."""
+    """Return the judge of one step for which there is no code and that asks no plugin: they do not hear of it."""
     return Recorded((Ruling(ON_EVENT),))
 
 

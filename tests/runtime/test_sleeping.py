@@ -266,7 +266,7 @@ class Listening(Plugin[int]):
 async def test_one_that_cannot_be_woken_is_set_aside_and_the_journal_knows() -> None:
     def broken() -> SessionSpec:
         if built:
-            raise ConnectionError("no such file")
+            raise FileNotFoundError(2, "no such file")
         built.append("once")
         return spec
 
@@ -284,7 +284,7 @@ async def test_one_that_cannot_be_woken_is_set_aside_and_the_journal_knows() -> 
         assert [report.done for report in supervisor.crashes()] == [*["restarted"] * 3, "set_aside"]
         records = await journal.read("s")
         assert [envelope.event for envelope in records[-1].events] == [
-            SessionQuarantined("ConnectionError: no such file")
+            SessionQuarantined("FileNotFoundError: [Errno 2] no such file")
         ]
         await check_records(journal, session)
     async with open_supervisor(journal=journal) as supervisor:

@@ -9,7 +9,6 @@ from agentrail.core.effects import AnyEffect
 from agentrail.core.inputs import Arrival
 from agentrail.core.state import State
 from agentrail.core.step import Step, step
-from agentrail.errors import AgentrailError
 from agentrail.hooks.judge import Judge
 from agentrail.runtime import session
 from agentrail.runtime.children import Child
@@ -52,10 +51,10 @@ def breakable(stage: Stage) -> Generator[None]:
         stage.ending.add(child.key)
         await stop(node, child)
 
-    def noted_finish(ended: Session, error: BaseException | None) -> AgentrailError:
+    def noted_finish(ended: Session, error: BaseException | None) -> None:
         if ended.session_id in stage.ending:
             stage.down.append(ended.session_id)
-        return finish(ended, error)
+        finish(ended, error)
 
     with ExitStack() as swaps:
         swaps.enter_context(swapped(Node, "park", noted_park))
