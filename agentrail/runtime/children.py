@@ -98,7 +98,7 @@ class SessionBody:
 
     def gone(self, error: BaseException | None) -> None:
         """Tell everybody who waits."""
-        if self.session.reason is None:
+        if self.session.gone is None:
             self.session.finish(error)
             reach(Failpoint.LEFT)
 

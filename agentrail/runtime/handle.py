@@ -122,11 +122,14 @@ class SessionHandle:
         commands.raised(await slot.wait())
 
     async def stop(self, reason: str = "stopped", *, command: str | None = None) -> None:
-        """End the session for good."""
+        """End the session for good; return when it has ended, with everything under it."""
         letter, slot = self._letter(commands.StopSent(reason), command)
         self._session.abort_now("all", command, slot)
         self._session.mailbox.post_control(letter)
         commands.raised(await slot.wait())
+        gone = await self._session.wait_down()
+        if not gone.ended:
+            raise commands.fresh(gone.error)
 
     async def compact(self, reason: str | None = None, *, command: str | None = None) -> None:
         """Make the context shorter: now, or before the next request."""
@@ -367,7 +370,8 @@ class Monitor:
 
     async def wait(self) -> SessionDown:
         """Return when the session is gone for good."""
-        return commands.SessionDown(self._session.session_id, await self._session.wait_down())
+        gone = await self._session.wait_down()
+        return commands.SessionDown(self._session.session_id, gone.reason)
 
 
 def _key(plugin: object) -> str:

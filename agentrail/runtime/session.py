@@ -33,7 +33,7 @@ from agentrail.errors import IllegalInput, SessionAsleep
 from agentrail.ports.journal import Claim
 from agentrail.runtime.answers import Answers
 from agentrail.runtime.bus import Bus
-from agentrail.runtime.leaving import why_gone
+from agentrail.runtime.leaving import Gone, why_gone
 from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.parts import House, Outfit
 from agentrail.runtime.performing import Performer
@@ -78,11 +78,11 @@ class Session:
         "broke",
         "bus",
         "down",
+        "gone",
         "home",
         "house",
         "mailbox",
         "parked",
-        "reason",
         "records",
         "session_id",
         "sleep",
@@ -110,8 +110,8 @@ class Session:
         self._performer: Performer | None = Performer(self.session_id, house, outfit, self.bus, self.post, self.ties)
         self.sources = Sources()
         self.waiters = Waiters()
-        self.down: list[Slot[str]] = []
-        self.reason: str | None = None
+        self.down: list[Slot[Gone]] = []
+        self.gone: Gone | None = None
         self.traces = Traces()
         self._aborting: Slot[Answer] | None = None
         self.broke: str | None = None
@@ -353,7 +353,7 @@ class Session:
 
     def abort_now(self, kill_tools: str, command: str | None, answer: Slot[Answer]) -> None:
         """Stop what an abort stops, at once; the step, the record and the event follow, and *answer* with them."""
-        if self.reason is not None or self.sleep.is_deep or self._answers.has(command):
+        if self.gone is not None or self.sleep.is_deep or self._answers.has(command):
             return
         self.performer.stop_now(self.state, kill_tools)
         if self._aborting is None or self._aborting.settled:
@@ -367,11 +367,11 @@ class Session:
 
     # The end
 
-    async def wait_down(self) -> str:
+    async def wait_down(self) -> Gone:
         """Return, when the session is gone for good, why."""
-        if self.reason is not None:
-            return self.reason
-        slot: Slot[str] = Slot()
+        if self.gone is not None:
+            return self.gone
+        slot: Slot[Gone] = Slot()
         self.down.append(slot)
         try:
             return await slot.wait()
@@ -381,19 +381,19 @@ class Session:
 
     def finish(self, error: BaseException | None) -> None:
         """Clean up behind the loop, however it ended, and tell everybody who waits."""
-        self.reason, gone = why_gone(self.state, error, parked=self.parked)
+        gone = self.gone = why_gone(self.state, error, parked=self.parked)
         if self._performer is not None:
             self._performer.close()
-            self._performer.started.settle(gone)
+            self._performer.started.settle(gone.error)
         self.sources.close()
         self.house.timers.clear_all(self.session_id)
         if self._in_hand is not None:
-            self._in_hand.settle(Refused(gone))
-        self.mailbox.close(Refused(gone))
-        self.waiters.close(gone)
+            self._in_hand.settle(Refused(gone.error))
+        self.mailbox.close(Refused(gone.error))
+        self.waiters.close(gone.error)
         self.bus.close()
         self.traces.end()
-        self.ties.gone(gone)
+        self.ties.gone(gone.error)
         waiting, self.down = self.down, []
         for slot in waiting:
-            slot.settle(self.reason)
+            slot.settle(gone)

@@ -3,7 +3,8 @@
 import pytest
 import trio
 
-from agentrail.errors import BadSpec, ToolExists, TurnAborted, UnknownSession, UnknownTask
+from agentrail import SessionSpec, open_supervisor
+from agentrail.errors import BadSpec, SessionParked, ToolExists, TurnAborted, UnknownSession, UnknownTask
 from agentrail.plugins import HumanApproval
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.ids import MAX_ID
@@ -285,9 +286,8 @@ async def test_the_end_of_a_session_comes_behind_those_of_its_sub_agents(world: 
     session = await world.spawn([task()], "p", agents={"finder": nested})
     await session.prompt("go")
     await until(lambda: len(world.supervisor.sessions()) == 3)
-    async with session.monitor() as down:
-        await session.stop("enough")
-        await down.wait()
+    await session.stop("enough")
+    assert ids(world) == []
     await settle()
     names = world.heard(session).names
     assert names[-1] == "SessionEnded"
@@ -300,10 +300,43 @@ async def test_a_suspended_session_can_be_stopped_with_its_sub_agents(world: Wor
     session = await world.spawn([task()], "p", agents={"finder": agent([say("late", delay=100.0)])})
     await begun(session)
     await session.suspend()
-    async with session.monitor() as down:
-        await session.stop()
-        await down.wait()
+    await session.stop()
     assert ids(world) == []
+
+
+async def test_whoever_says_stop_again_waits_for_the_same_end() -> None:
+    alive: list[list[str]] = []
+
+    async def stop(world: World, session: SessionHandle) -> None:
+        await session.stop(command="stop")
+        alive.append(ids(world))
+
+    async with open_world(TestJournal(commit=1.0)) as world:
+        session = await world.spawn([task()], "p", agents={"finder": agent([say("late", delay=100.0)])})
+        await begun(session)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(stop, world, session)
+            await until(lambda: session.inspect().stopping)
+            nursery.start_soon(stop, world, session)
+        assert alive == [[], []]
+
+
+async def test_a_stop_that_the_end_of_the_process_overtakes_says_so() -> None:
+    raised: list[SessionParked] = []
+
+    async def stop(session: SessionHandle) -> None:
+        try:
+            await session.stop()
+        except SessionParked as error:
+            raised.append(error)
+
+    spec = SessionSpec(model=ScriptedModel([task()]), agents={"finder": agent([say("late", delay=100.0)])})
+    async with trio.open_nursery() as nursery, open_supervisor(journal=TestJournal(commit=1.0)) as supervisor:
+        session = await supervisor.spawn(spec, "p")
+        await begun(session)
+        nursery.start_soon(stop, session)
+        await until(lambda: session.inspect().stopping)
+    assert raised == [SessionParked("p")]
 
 
 async def test_the_end_of_the_supervisor_ends_them_first() -> None:
@@ -320,10 +353,9 @@ async def test_a_sub_agent_that_does_not_end_holds_nobody_up_for_long(world: Wor
     await session.prompt("go")
     await until(lambda: "p.c3" in ids(world) and world.supervisor.session("p.c3").status().phase == "executing_tools")
     at = trio.current_time()
-    async with session.monitor() as down:
-        await session.stop()
-        await down.wait()
+    await session.stop()
     assert trio.current_time() - at < 3.0
+    assert ids(world) == []
     await trio.sleep(600)
 
 
