@@ -12,6 +12,9 @@ SOURCES := $(wildcard agentrail tests property_tests docs/examples)
 COGGED := README.md $(shell find docs -name '*.md')
 COG := $(PY) -m cogapp
 
+# Tests start many interpreters: what one has compiled the next ones read, whatever the environment says.
+export PYTHONDONTWRITEBYTECODE :=
+
 # Tests whose figures are smaller in CI than in the campaign.
 FULL_SIZE := tests/adapters/journals tests/recovery tests/runtime tests/sandboxes tests/tools/builtin
 NPM_MODELS := @copilotkit/aimock@1.43.0
@@ -23,7 +26,7 @@ run: .venv/core ## start agentrail
 	$(PY) -m agentrail
 
 test: .venv/test ## run the tests
-	$(PY) -m pytest tests
+	$(PY) -m pytest tests --numprocesses 2 --dist worksteal
 
 properties: .venv/test ## run the property tests, the same examples each time
 	$(PY) -m pytest property_tests
