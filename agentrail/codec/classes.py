@@ -17,19 +17,14 @@ from cattrs.gen import override
 from agentrail.codec.hints import MISSING, Field
 from agentrail.codec.leaves import Rule, wrong
 from agentrail.codec.lines import KNOWN, Writer
-from agentrail.codec.misfit import TAG, MisfitError
+from agentrail.codec.misfit import TAG, MisfitError, one, shortened
+from agentrail.codec.states import MAPPINGS
 from agentrail.codec.text import to_text
 from agentrail.values.json import Json
 from agentrail.values.value import Value
 
 Written: TypeAlias = Callable[[object], str]
 """Writes the fields of an instance, as the text of a JSON object."""
-
-Read: TypeAlias = Callable[[object, type[object]], object]
-"""Makes an instance of a mapping, or `UNFIT`; the class is told once more because cattrs wants it so."""
-
-UNFIT: Final = object()
-"""What is made if the keys are not those of the class."""
 
 _CONVERTER: Final = Converter(detailed_validation=False)
 
@@ -39,8 +34,11 @@ FACTORY: Final = type(cast("object", attrs.Factory(dict[str, str])))
 _TAKEN: Final = frozenset({"attrs", "cl", "converter", "typevar_map"})
 """Names of fields that cattrs keeps for itself."""
 
+_Read: TypeAlias = Callable[[object, type[object]], object]
+"""Makes an instance of a mapping that has its keys; the class is told once more because cattrs wants it so."""
+
 # The one seam to cattrs: its generator is typed for a class that the checker knows, and here it never does.
-_generate_reader: Final = cast("Callable[..., Read]", vars(gen)["make_dict_structure_fn_from_attrs"])
+_generate_reader: Final = cast("Callable[..., _Read]", vars(gen)["make_dict_structure_fn_from_attrs"])
 
 
 class Alone(NamedTuple):
@@ -127,62 +125,147 @@ def _made(part: Part, place: int) -> tuple[list[str], str]:
             ], it
 
 
+class ByTag(NamedTuple):
+    """One way for each class that it, or each of its items, may name; a misfit does not say where that is."""
+
+    rules: Mapping[str, Rule]
+    """What reads what names a class."""
+    otherwise: Rule
+    """What reads, or refuses, what names none."""
+    holder: Callable[[list[object]], object] | None = None
+    """What the items are put into; `None`: it is no row of them."""
+
+
 class Given(NamedTuple):
     """How one field is read."""
 
     field: Field
     """The field."""
     rule: Rule
-    """What reads it."""
+    """What reads it; a misfit says where in the instance that is."""
     in_line: str
     """What reads it where that is quicker: an expression of `{it}` and `{rule}`."""
+    by_tag: ByTag | None = None
+    """What reads it where that is quicker still."""
 
 
-def read_by(cls: type[object], parts: Mapping[str, Given]) -> Read:
+def read_by(cls: type[object], parts: Mapping[str, Given]) -> Rule:
     """Return what makes an instance of *cls* of its fields; what is not there is as it is by default."""
     if issubclass(cls, Value) and not any(isinstance(part.field.default, FACTORY) for part in parts.values()):
-        return _read_by_source(cls, tuple(parts.values()))
+        return _read_by_source(cls, parts)
     read = _read_by_cattrs(cls, parts) if _is_generated(cls, parts) else _read_by_name(cls, parts)
+    unfit = _refusal(cls, parts)
     known = frozenset({TAG, *parts})
-    needed = frozenset(name for name, part in parts.items() if part.field.default is MISSING)
+    needed = _needed(parts)
 
-    def read_fitting(found: object, _: type[object]) -> object:
+    def read_fitting(found: object, _: object = None) -> object:
+        if type(found) is not dict and type(found) not in MAPPINGS:
+            raise wrong("", found, one(cls))
         given = cast("Mapping[str, object]", found)
-        fits = needed <= given.keys() <= known and given.get(TAG, cls.__name__) == cls.__name__
-        return read(given, cls) if fits else UNFIT
+        if not needed <= given.keys() <= known or given.get(TAG, cls.__name__) != cls.__name__:
+            raise unfit(given)
+        try:
+            return read(given, cls)
+        except (MisfitError, RecursionError):
+            raise
+        except Exception as why:
+            raise _refused(cls, why) from why
 
     return read_fitting
 
 
-def _read_by_source(cls: type[object], parts: Sequence[Given]) -> Read:
-    """Write what reads a value of ours: all keys are told from others by their number, before anything is read."""
-    known: dict[str, object] = {**KNOWN, "UNFIT": UNFIT, "MISSING": MISSING, "cls": cls, "name": cls.__name__}
-    needed, others, makes = "", "", ""
-    count = 0
-    for place, part in enumerate(parts):
+def _refused(cls: type[object], why: Exception) -> MisfitError:
+    """Return what to say if *cls* raises: what it says may name a secret, so that stays in the chain of causes."""
+    return MisfitError("", f"is refused by `{cls.__name__}` ({type(why).__name__})")
+
+
+def _needed(parts: Mapping[str, Given]) -> frozenset[str]:
+    return frozenset(name for name, part in parts.items() if part.field.default is MISSING)
+
+
+def _refusal(cls: type[object], parts: Mapping[str, Given]) -> Callable[[Mapping[str, object]], MisfitError]:
+    """Return what says why something with other keys is no instance of *cls*."""
+
+    def unfit(found: Mapping[str, object]) -> MisfitError:
+        strangers = sorted(shortened(key) for key in found.keys() - {TAG, *parts})
+        if strangers:
+            return MisfitError("", f"has keys that `{cls.__name__}` does not know: {', '.join(strangers)}")
+        if found.get(TAG, cls.__name__) != cls.__name__:
+            return MisfitError("", f"is another class where a `{cls.__name__}` is wanted")
+        lacking = sorted(_needed(parts) - found.keys())
+        return MisfitError("", f"lacks {', '.join(f'`{key}`' for key in lacking)}")
+
+    return unfit
+
+
+def _read_by_source(cls: type[Value], parts: Mapping[str, Given]) -> Rule:
+    """Write what reads a value of ours: all keys are told from others by their number, before anything is read.
+
+    `at` and `row` say where it is, as in what writes.
+    """
+    known: dict[str, object] = {**KNOWN, "MISSING": MISSING, "cls": cls, "name": cls.__name__, "one_cls": one(cls)}
+    known |= {"MisfitError": MisfitError, "wrong": wrong, "MAPPINGS": MAPPINGS}
+    known |= {"unfit": _refusal(cls, parts), "refused": _refused}
+    in_order = tuple(parts) == cls.__fields__ and not any(field.kw_only for field in cls.__attrs_attrs__)
+    needed, others, typed, makes = "", "", "", ""
+    for place, part in enumerate(parts.values()):
         it, rule, default, name = f"it_{place}", f"rule_{place}", f"default_{place}", part.field.name
         known[rule], known[default] = part.rule, part.field.default
-        taken = part.in_line.format(it=it, rule=rule)
-        if part.field.default is MISSING:
-            needed += f"        {it} = found['{name}']\n"
-            count += 1
+        is_needed = part.field.default is MISSING
+        if is_needed:
+            needed += f"            {it} = found['{name}']\n"
         else:
-            others += f"    if '{name}' in found:\n        {it} = found['{name}']\n        count += 1\n"
-            others += f"    else:\n        {it} = MISSING\n"
-            taken = f"{default} if {it} is MISSING else {taken}"
-        makes += f"        {part.field.alias}={taken},\n"
+            others += f"        if '{name}' in found:\n            {it} = found['{name}']\n            count += 1\n"
+            others += f"        else:\n            {it} = MISSING\n"
+        if part.by_tag is None:
+            taken = part.in_line.format(it=it, rule=rule)
+        else:
+            known |= {f"rules_{place}": part.by_tag.rules, f"otherwise_{place}": part.by_tag.otherwise}
+            known[f"holder_{place}"] = part.by_tag.holder
+            lines = _taken(part.by_tag, place, name)
+            typed += "" if is_needed else f"        if {it} is not MISSING:\n"
+            typed += "".join(f"        {'' if is_needed else '    '}{line}\n" for line in lines)
+            taken = it
+        by_name = "" if in_order else f"{part.field.alias}="  # which is slower
+        makes += f"            {by_name}{taken if is_needed else f'{default} if {it} is MISSING else {taken}'},\n"
     code = (
-        f"def read(found, _):\n    count = {count}\n"
-        f"    if '{TAG}' in found:\n        if found['{TAG}'] != name:\n            return UNFIT\n"
-        f"        count += 1\n"
-        f"    try:\n{needed}        pass\n    except KeyError:\n        return UNFIT\n"
-        f"{others}    if count != len(found):\n        return UNFIT\n    return cls(\n{makes}    )\n"
+        f"def read(found, _=None):\n    if type(found) is not dict and type(found) not in MAPPINGS:\n"
+        f"        raise wrong('', found, one_cls)\n    at, row, count = '', None, {len(_needed(parts))}\n    try:\n"
+        f"        if '{TAG}' in found:\n            if found['{TAG}'] != name:\n                raise unfit(found)\n"
+        f"            count += 1\n"
+        f"        try:\n{needed}            pass\n        except KeyError:\n            raise unfit(found) from None\n"
+        f"{others}        if count != len(found):\n            raise unfit(found)\n{typed}"
+        f"        return cls(\n{makes}        )\n"
+        f"    except MisfitError as misfit:\n"
+        f"        misfit.under(at if row is None else f'{{at}}[{{len(row)}}]')\n        raise\n"
+        f"    except RecursionError:\n        raise\n"
+        f"    except Exception as why:\n        raise refused(cls, why) from why\n"
     )
     exec(code, known)  # noqa: S102 - names of fields
-    return cast("Read", known["read"])
+    return cast("Rule", known["read"])
 
 
-def _read_by_name(cls: type[object], parts: Mapping[str, Given]) -> Read:
+def _taken(by_tag: ByTag, place: int, name: str) -> list[str]:
+    """Return the lines that read a field by the class that it names, or that each of its items names."""
+    it, rules, otherwise = f"it_{place}", f"rules_{place}", f"otherwise_{place}"
+    pick = (
+        f"({rules}[tag] if type({{it}}) is dict and type(tag := {{it}}.get('{TAG}')) is str else {otherwise})({{it}})"
+    )
+    if by_tag.holder is None:
+        return [f"at = '.{name}'", f"{it} = {pick.format(it=it)}", "at = ''"]
+    return [
+        f"at = '.{name}'",
+        f"if type({it}) is not list and type({it}) is not tuple:",
+        f"    raise wrong('', {it}, 'an array')",
+        "row = []",
+        f"for each in {it}:",
+        f"    row.append({pick.format(it='each')})",
+        f"{it} = holder_{place}(row)",
+        "at, row = '', None",
+    ]
+
+
+def _read_by_name(cls: type[object], parts: Mapping[str, Given]) -> _Read:
     def read(found: object, _: type[object]) -> object:
         given = cast("Mapping[str, object]", found)
         return cls(**{part.field.alias: part.rule(given[name]) for name, part in parts.items() if name in given})
@@ -190,7 +273,7 @@ def _read_by_name(cls: type[object], parts: Mapping[str, Given]) -> Read:
     return read
 
 
-def _read_by_cattrs(cls: type[object], parts: Mapping[str, Given]) -> Read:
+def _read_by_cattrs(cls: type[object], parts: Mapping[str, Given]) -> _Read:
     overrides = {name: override(struct_hook=part.rule) for name, part in parts.items()}
     # The rules know the types of the fields, so those of a generic class make no difference.
     parameters = {parameter.__name__: object for parameter in getattr(cls, "__parameters__", ())}

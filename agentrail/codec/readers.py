@@ -11,14 +11,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextvars import ContextVar
 from operator import length_hint
 from types import MappingProxyType
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
-from agentrail.codec.classes import UNFIT, Given, Read, read_by
+from agentrail.codec.classes import ByTag, Given, read_by
 from agentrail.codec.faults import ERRORS, facts_of
-from agentrail.codec.hints import MISSING, AnyJson, fields_of
+from agentrail.codec.hints import AnyJson, Field, fields_of
 from agentrail.codec.leaves import LEAVES, Rule, wrong
 from agentrail.codec.lines import read_in_line
-from agentrail.codec.misfit import TAG, MisfitError, one, shortened
+from agentrail.codec.misfit import TAG, MisfitError, shortened
 from agentrail.codec.shapes import Choice, Chosen, Instance, Items, Leaf, Row, Shape, Table, named, shape_of
 from agentrail.codec.states import ENVELOPE_VERSION, FROZENSET, MAPPINGS, SCALARS, Stored
 from agentrail.errors import AgentrailError
@@ -33,18 +33,7 @@ STATE_CLASSES: Final[ContextVar[Mapping[str, object]]] = ContextVar("STATE_CLASS
 KNOWN_EVENTS: Final = frozenset(cls.__name__ for cls in EVENTS)
 
 
-class Plan(NamedTuple):
-    """How instances of one class are read."""
-
-    read: Read
-    """Makes one of its fields, or `UNFIT`."""
-    known: frozenset[str]
-    """The keys that may be there."""
-    needed: frozenset[str]
-    """The keys that must be there."""
-
-
-_plans: Final[dict[type[object], Plan]] = {}
+_of_classes: Final[dict[type[object], Rule]] = {}
 _facts: Final[dict[type[object], Rule]] = {}
 
 
@@ -212,6 +201,9 @@ def _make_facts(cls: type[AgentrailError]) -> Rule:
     return rule
 
 
+_SPECIAL: Final = frozenset[type[object]]({UnknownEvent, Envelope})
+
+
 def _instance(cls: type[object], at: str) -> Rule:
     if cls is UnknownEvent:
         return _unknown(at)
@@ -221,60 +213,64 @@ def _instance(cls: type[object], at: str) -> Rule:
 
 
 def _fields(cls: type[object], at: str) -> Rule:
-    plan: Plan | None = None
+    rule: Rule | None = None
 
     def read_fields(found: object, _: object = None) -> object:
-        nonlocal plan
-        kind = type(found)
-        if kind is not dict and kind not in MAPPINGS:
-            raise wrong(at, found, one(cls))
-        if plan is None:
-            plan = _planned(cls, at)
+        nonlocal rule
         try:
-            made = plan.read(found, cls)
+            if rule is None:
+                rule = _of_class(cls)
+            return rule(found)
         except MisfitError as misfit:
             misfit.under(at)
             raise
-        except RecursionError:
-            raise
-        except Exception as why:
-            # What the class says may name a secret; it stays in the chain of causes.
-            raise MisfitError(at, f"is refused by `{cls.__name__}` ({type(why).__name__})") from why
-        if made is UNFIT:
-            raise _unfit(cls, plan, cast("Mapping[str, object]", found), at)
-        return made
 
     return read_fields
 
 
-def _unfit(cls: type[object], plan: Plan, found: Mapping[str, object], at: str) -> MisfitError:
-    """Return why what has these keys is no instance of *cls*."""
-    strangers = sorted(shortened(key) for key in found.keys() - plan.known)
-    if strangers:
-        return MisfitError(at, f"has keys that `{cls.__name__}` does not know: {', '.join(strangers)}")
-    if found.get(TAG, cls.__name__) != cls.__name__:
-        return MisfitError(at, f"is another class where a `{cls.__name__}` is wanted")
-    lacking = sorted(plan.needed - found.keys())
-    return MisfitError(at, f"lacks {', '.join(f'`{key}`' for key in lacking)}")
+def _of_class(cls: type[object]) -> Rule:
+    """Return what reads instances of *cls*; it is made once."""
+    rule = _of_classes.get(cls)
+    if rule is None:
+        rule = _of_classes[cls] = read_by(cls, {field.name: _given(field) for field in fields_of(cls)})
+    return rule
 
 
-def _planned(cls: type[object], at: str) -> Plan:
+def _given(field: Field) -> Given:
+    at = f".{field.name}"
     try:
-        return _plans.get(cls) or _plan(cls)
+        shape = shape_of(field.hint)
+        return Given(field, _for_shape(shape, at), read_in_line(shape), _by_tag(shape))
     except MisfitError as misfit:
         misfit.under(at)
         raise
 
 
-def _plan(cls: type[object]) -> Plan:
-    """Find out how instances of *cls* are read, and keep it."""
-    parts = {
-        field.name: Given(field, reader_for(field.hint, f".{field.name}"), read_in_line(shape_of(field.hint)))
-        for field in fields_of(cls)
-    }
-    needed = frozenset(name for name, part in parts.items() if part.field.default is MISSING)
-    _plans[cls] = plan = Plan(read_by(cls, parts), frozenset({TAG, *parts}), needed)
-    return plan
+def _by_tag(shape: Shape) -> ByTag | None:
+    if isinstance(shape, Items) and shape.container is not frozenset:
+        each, holder = shape_of(shape.item), cast("Callable[[list[object]], object]", shape.container)
+    else:
+        each, holder = shape, None
+    if not isinstance(each, Choice) or not each.tagged:
+        return None
+    otherwise = _choice(each, "")
+    return ByTag(Rules(each, otherwise), otherwise, holder)
+
+
+class Rules(dict[str, Rule]):
+    """What reads what names a class of a choice, by that name; each is made when it is first wanted."""
+
+    def __init__(self, shape: Choice, otherwise: Rule) -> None:
+        super().__init__()
+        self._classes = {each.cls.__name__: each.cls for each in shape.shapes if isinstance(each, Instance)}
+        self._otherwise = otherwise
+
+    def __missing__(self, tag: str) -> Rule:
+        cls = self._classes.get(tag)
+        if cls is None:
+            return self._otherwise
+        self[tag] = rule = _instance(cls, "") if cls in _SPECIAL else _of_class(cls)
+        return rule
 
 
 def _unknown(at: str) -> Rule:
@@ -317,7 +313,6 @@ def _envelope(at: str) -> Rule:
 
 def _foreseen(given: dict[str, object], read_event: Rule) -> dict[str, object]:
     """Return what is known of an envelope of a newer version; an event that does not fit counts as an unknown one."""
-    known = (_plans.get(Envelope) or _plan(Envelope)).known
     event = given.get("event")
     try:
         read_event(event)
@@ -327,7 +322,7 @@ def _foreseen(given: dict[str, object], read_event: Rule) -> dict[str, object]:
         if type(kind) is not str:
             raise
         given["event"] = {TAG: UnknownEvent.__name__, "kind": kind, "body": body}
-    return {key: item for key, item in given.items() if key in known}
+    return {key: item for key, item in given.items() if key in Envelope.__fields__}
 
 
 def _choice(shape: Choice, at: str) -> Rule:
