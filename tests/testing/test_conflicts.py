@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 
@@ -19,6 +20,7 @@ from tests.testing.candidates import (
 )
 
 
+@cache
 def found(invariant: Invariant) -> Conflict:
     conflict = find_conflict(CANDIDATES, invariant, seed=5)
     assert conflict is not None
