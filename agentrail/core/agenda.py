@@ -76,15 +76,11 @@ def drain(w: Work) -> None:
         elif due.what == AGAIN:
             s.due = s.due[1:]
             ask_again(w, due.ref)
-        elif _must_wait(w, due):
+        elif s.suspended and due.what not in WAIT_FOR_NONE:
             return
         else:
             s.due = s.due[1:]
             _run(w, due)
-
-
-def _must_wait(w: Work, due: Due) -> bool:
-    return bool(w.s.suspended) and due.what not in WAIT_FOR_NONE
 
 
 def _run(w: Work, due: Due) -> None:

@@ -99,7 +99,7 @@ def finish_before_request(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> No
                 messages,
                 s.setup.system,
                 s.sections,
-                tuple(attached.spec for attached in s.tools.values()),
+                tuple([attached.spec for attached in s.tools.values()]),
                 s.round < s.setup.options.max_turns,
                 turn.options,
                 s.session_id,

@@ -243,6 +243,8 @@ class Subagent(Value):
     """While it waits: milliseconds that are left of its call's time."""
 
 
+NOBODY: Final = Row((), ())
+
 NO_TOOLS: Final[Mapping[str, Attached]] = MappingProxyType({})
 
 
@@ -324,7 +326,7 @@ class State(Value):
     @property
     def row(self) -> Row:
         """Its plugins and what they remember."""
-        return Row(self.seats, self.plugin_states)
+        return Row(self.seats, self.plugin_states) if self.seats else NOBODY
 
     @property
     def waiting_calls(self) -> tuple[Call, ...]:

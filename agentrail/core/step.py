@@ -160,7 +160,7 @@ def _learn(w: Work) -> None:
     A critical plugin that breaks here aborts the open turn, and that goes as the row of an abort allows.
     """
     s = w.s
-    if not w.events or len(s.plugin_states) != len(s.seats):
+    if not w.events or not s.seats or len(s.plugin_states) != len(s.seats):
         return
     if not any("on_event" in seat.hooks for seat in s.seats):
         return

@@ -217,7 +217,7 @@ class Session:
                     letter.watch(known.ref)
                 letter.settle(known)
                 return
-        given = self._completed(letter)
+        given = self._completed(letter) if type(letter.given) in COMPLETED else letter.given
         if letter.prepare is not None:
             letter.prepare()
         arrival = Arrival(given, self._touched, self.house.random.random())
@@ -284,8 +284,6 @@ class Session:
     def _completed(self, letter: Letter) -> AnyInput:
         """Return the input with what only the shell knows: what had come of the stream, and what else is dropped."""
         given = letter.given
-        if type(given) not in COMPLETED:
-            return given
         if isinstance(given, SubagentReported):
             letter.given = self.ties.gathered(given)
             return letter.given

@@ -65,7 +65,7 @@ Said: TypeAlias = Text | Thinking
 
 def text_of(parts: Iterable[Part | Said]) -> str:
     """Return the text among *parts*, joined."""
-    return "".join(part.text for part in parts if type(part) is Text)
+    return "".join([part.text for part in parts if type(part) is Text])
 
 
 def as_parts(given: str | Iterable[Part]) -> tuple[Part, ...]:

@@ -108,7 +108,7 @@ def size_of(message: Message) -> int:
                 size += weight(data)
             case _:
                 size += len(part.text)
-    if isinstance(message, AssistantMessage):
+    if isinstance(message, AssistantMessage) and message.calls:
         size += sum(len(call.name) + weight(call.args) for call in message.calls)
     return size
 
@@ -180,7 +180,8 @@ class History(Sequence[Message]):
     def __getitem__(self, index: slice) -> tuple[Message, ...]: ...
     def __getitem__(self, index: int | slice) -> Message | tuple[Message, ...]:
         if isinstance(index, slice):
-            return tuple(self._log[i] for i in range(*index.indices(self._length)))
+            start, stop, by = index.indices(self._length)
+            return tuple(self._log[start:stop]) if by == 1 else tuple([self._log[i] for i in range(start, stop, by)])
         if not -self._length <= index < self._length:
             raise IndexError(index)
         return self._log[index if index >= 0 else self._length + index]

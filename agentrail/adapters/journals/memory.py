@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -34,7 +35,7 @@ class _Shelf:
     def __init__(self) -> None:
         self.epoch = 0
         self.records: list[Record | Packed] = []
-        self.seqs: list[int] = []
+        self.seqs: array[int] = array("q")  # one object for the collector, however many numbers
         self.commands: dict[str, int] = {}
         self.snapshot: Snapshot | Packed | None = None
 
