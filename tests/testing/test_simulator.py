@@ -12,7 +12,7 @@ from trio.testing import MockClock
 
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.app.spec import SessionSpec
-from agentrail.app.supervisor import open_supervisor
+from agentrail.app.supervisor import Supervisor, open_supervisor
 from agentrail.core import steering
 from agentrail.core.work import Work
 from agentrail.errors import BadChoice
@@ -22,14 +22,15 @@ from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.records import BeforeRequest
 from agentrail.runtime.node import Node
 from agentrail.testing import ScriptedModel, SimulationFailedError, Simulator, call, say, stall
+from agentrail.testing.simulator import life
 from agentrail.testing.simulator.__main__ import main
-from agentrail.testing.simulator.ending import begin_to_close, check_order
+from agentrail.testing.simulator.ending import Intensity, begin_to_close, check_order, check_reports
 from agentrail.testing.simulator.faults import FAULTS, generator
 from agentrail.testing.simulator.journal import FaultyJournal
 from agentrail.testing.simulator.rules import RULES
 from agentrail.testing.simulator.seams import breakable
 from agentrail.testing.simulator.simulator import MODES
-from agentrail.testing.simulator.stage import Stage
+from agentrail.testing.simulator.stage import Stage, nobody
 from agentrail.values.events.life import SteeringApplied
 
 SEEDS = range(6)
@@ -109,6 +110,19 @@ def test_plugins_of_ones_own_are_in_every_session() -> None:
     times: list[int] = []
     Simulator(plugins=[Seen(times)], faults=()).check(0)
     assert times
+
+
+def test_nobody_meddles_when_the_players_have_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[object] = []
+
+    def noting(stage: Stage, policy: Intensity, supervisor: Supervisor) -> None:
+        left.append(stage.meddle)
+        check_reports(stage, policy, supervisor)
+
+    monkeypatch.setattr(life, "check_reports", noting)
+    Simulator(faults=["meddling"]).check(0)
+    assert left
+    assert set(left) == {nobody}
 
 
 async def test_a_sub_agent_that_comes_back_with_its_session_is_in_the_books(autojump_clock: MockClock) -> None:

@@ -67,7 +67,6 @@ class Life:
                     await self._until(broken, doom, supervisor, clock, seconds, calm=calm)
                 finally:
                     check_reports(stage, self, supervisor)
-                    stage.meddle = nobody
                 self._dies(doom)
                 begin_to_close(stage, supervisor)
             check_order(stage)
@@ -105,10 +104,13 @@ class Life:
         async with trio.open_nursery() as nursery:  # noqa: TID251 - whoever plays is gone with it
             for over in (broken, doom):
                 nursery.start_soon(_ends, over, nursery.cancel_scope)
-            await self._play(nursery, supervisor, clock, seconds)
-            if calm:
-                self._stage.chaos.calm = True
-                await comes_to_rest(self._stage, supervisor, lambda: self._busy == 0)
+            try:
+                await self._play(nursery, supervisor, clock, seconds)
+                if calm:
+                    self._stage.chaos.calm = True
+                    await comes_to_rest(self._stage, supervisor, lambda: self._busy == 0)
+            finally:
+                self._stage.meddle = nobody  # before the nursery closes: sessions go on a little longer
             nursery.cancel_scope.cancel()
 
     # Who plays
