@@ -7,8 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from agentrail.testing.scripted import Element
 from agentrail.values.json import Json
 from agentrail.values.messages import ToolMessage
 from agentrail.values.stream import ModelRequest
+from tests.patience import PATIENCE
 
 HERE = Path(__file__).parent
 SMALL = (sys.executable, str(HERE / "small.py"))
@@ -31,7 +32,8 @@ NO_EXTRA = "the extra `mcp` is not installed: pip install agentrail[mcp]"
 
 NUMBERS = count()
 
-PATIENCE = 20.0
+AT_ONCE = 5.0
+"""Seconds that nothing takes which waits for no server: such a wait is given up after twice as many."""
 
 
 def obedient() -> Model:
@@ -96,12 +98,27 @@ class Marked:
     def named(self, part: str) -> list[int]:
         return [pid for pid in self.alive() if part in _command(pid)]
 
+    def only(self, part: str) -> int:
+        """Return the one process of a command itself, not that which launches it."""
+        (found,) = (pid for pid in self.named(part) if "launcher.py" not in _command(pid))
+        return found
+
 
 def _command(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").replace("\0", " ")
     except OSError:
         return ""
+
+
+@contextmanager
+def frozen(pid: int) -> Iterator[None]:
+    """Keep a process from doing anything: who waits for it would wait to the end of the block."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 def free_port() -> int:

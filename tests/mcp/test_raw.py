@@ -16,7 +16,7 @@ from agentrail.values.content import Data, Image, Text
 from agentrail.values.events.tools import ToolsUpdated
 from agentrail.values.json import Json, freeze_object
 from agentrail.values.tools import ok
-from tests.mcp.rig import NO_EXTRA, RAW, Marked, obedient, until, use
+from tests.mcp.rig import AT_ONCE, NO_EXTRA, RAW, Marked, obedient, until, use
 from tests.runtime.tools import quick
 from tests.runtime.world import World
 
@@ -145,7 +145,7 @@ async def test_a_server_that_breaks_the_connection(world: World, marked: Marked,
     gone = ToolsUpdated((), ("raw__good",), "raw", (f"McpFailed: the MCP server `raw` is not there: {why}",))
     assert world.heard(session).of(ToolsUpdated)[1] == gone
     await session.stop()
-    await until(lambda: marked.alive() == [], 2)
+    await until(lambda: marked.alive() == [], AT_ONCE)
 
 
 async def test_a_call_has_its_time(world: World, marked: Marked, monkeypatch: pytest.MonkeyPatch) -> None:

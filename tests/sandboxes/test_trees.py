@@ -13,6 +13,7 @@ import trio
 
 from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.ports.sandbox import Command
+from tests.patience import PATIENCE
 from tests.sandboxes.kinds import CAMPAIGN, WITH_COMMANDS, Opened
 
 NUMBERS = count()
@@ -46,8 +47,8 @@ class Sleepers:
         for pid in self.alive():  # of this very test
             os.kill(pid, signal.SIGKILL)
 
-    async def wait(self, number: int, seconds: float = 5) -> None:
-        with trio.fail_after(seconds):
+    async def wait(self, number: int) -> None:
+        with trio.fail_after(PATIENCE):
             while len(self.alive()) != number:  # noqa: ASYNC110 - only the system knows
                 await trio.sleep(0.005)
 
@@ -95,7 +96,7 @@ async def test_who_obeys_has_time_to_clean_up(tmp_path: Path, opened: Opened) ->
 async def test_a_kill_before_the_start_is_kept(tmp_path: Path, opened: Opened) -> None:
     process = opened(tmp_path).prepare(Command("sleep 100"))
     process.kill()
-    with trio.fail_after(5):
+    with trio.fail_after(PATIENCE):
         assert (await process.run()).killed
 
 
@@ -103,7 +104,7 @@ async def test_who_kills_its_launcher_does_not_outlive_it(tmp_path: Path, sleepe
     line = f"{sleepers.sleep} & kill -9 $PPID; {sleepers.sleep}"
     done = await LocalSandbox(tmp_path).execute(Command(line))
     assert not done.clean
-    await sleepers.wait(0, 1)
+    await sleepers.wait(0)
 
 
 HOST = """
@@ -127,7 +128,7 @@ async def test_when_the_host_is_killed_none_is_alive(tmp_path: Path, opened: Ope
             await sleepers.wait(3)
         finally:
             host.kill()
-    await sleepers.wait(0, 1)
+    await sleepers.wait(0)
 
 
 @pytest.mark.parametrize("opened", WITH_COMMANDS)

@@ -27,6 +27,7 @@ from agentrail.values.events.tools import (
     ToolSkippedForSteering,
 )
 from agentrail.values.messages import ToolMessage
+from tests.patience import PATIENCE
 from tests.runtime.world import World, open_world, spec_of
 
 WHO: contextvars.ContextVar[str] = contextvars.ContextVar("WHO", default="nobody")
@@ -58,8 +59,8 @@ class Stuck:
         self.tool = stuck
 
     async def has_begun(self) -> None:
-        with trio.fail_after(5):
-            await trio.to_thread.run_sync(self.begun.wait, 5)
+        with trio.fail_after(PATIENCE):
+            await trio.to_thread.run_sync(self.begun.wait, PATIENCE)
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def stuck() -> Iterator[Stuck]:
 
 
 async def soon(holds: Callable[[], object]) -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(PATIENCE):
         while not holds():  # noqa: ASYNC110 - nobody sets an event for it
             await trio.sleep(0.001)
 
@@ -132,7 +133,7 @@ async def test_it_gets_a_copy_of_the_context_variables_of_whoever_spawned_the_se
 
 
 async def test_threads_run_side_by_side(world: World) -> None:
-    both = threading.Barrier(2, timeout=5)
+    both = threading.Barrier(2, timeout=PATIENCE)
 
     @tool
     def meet() -> str:
@@ -150,10 +151,9 @@ async def test_an_abort_does_not_wait_for_a_thread_which_is_in_quarantine_until_
 ) -> None:
     session = await busy(world, stuck.tool)
     await stuck.has_begun()
-    before = trio.current_time()
-    await session.abort()
-    assert trio.current_time() - before < 0.1
     heard = world.heard(session)
+    await session.abort()
+    assert not session.status().quarantined[0].abandoned
     await soon(lambda: heard.of(AgentAbort))
     assert [one.name for one in session.status().quarantined] == ["stuck"]
     await soon(lambda: heard.of(ToolAbandoned))
@@ -206,7 +206,7 @@ async def test_a_supervisor_leaves_without_its_threads_and_names_them(
     stuck: Stuck, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(exits, "STRAGGLER_AFTER", 0.05)
-    with caplog.at_level(logging.WARNING, "agentrail.supervisor"), trio.fail_after(5):
+    with caplog.at_level(logging.WARNING, "agentrail.supervisor"), trio.fail_after(PATIENCE):
         async with open_supervisor() as supervisor:
             session = await supervisor.spawn(spec_of(ScriptedModel([say(calls=[call("stuck")])]), tools=[stuck.tool]))
             await session.prompt("go")

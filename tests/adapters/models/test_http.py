@@ -42,6 +42,7 @@ from tests.adapters.models.server import (
     steps,
     streaming,
 )
+from tests.patience import PATIENCE
 
 BODY = freeze_object({"a": "ü"})
 HASTE = Patience(1, 0.1, 0.1)
@@ -280,7 +281,7 @@ async def test_a_request_that_is_cut_in_the_handshake_leaves_no_connection_open(
             asking.start_soon(http.post, Post(url, {}, BODY, TIME), bool)
             await begun.wait()
             asking.cancel_scope.cancel()
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             await gone.wait()
         assert pool(http).connections == []
         nursery.cancel_scope.cancel()

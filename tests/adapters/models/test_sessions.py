@@ -38,6 +38,7 @@ from tests.adapters.models.server import (
     steps,
     streaming,
 )
+from tests.patience import PATIENCE
 
 KEY = "sk-ant-0123456789abcdef"
 OWN_KEY = Secret("ANTHROPIC_API_KEY")
@@ -214,7 +215,7 @@ async def test_what_comes_behind_the_first_word_may_stall() -> None:
     begun = events(anthropic.opening(), *anthropic.block(0, "text", "text_delta", "text", "well, ")[:2])
     stalling = steps(begun, Stall())
     async with serving(stalling, streaming(anthropic.saying("hello"))) as server, opened() as supervisor:
-        session = await supervisor.spawn(spec(server, stall_timeout=0.05, stall_limit=2, retry_base=0.01))
+        session = await supervisor.spawn(spec(server, stall_timeout=0.2, stall_limit=2, retry_base=0.01))
         heard = await turn(session)
         assert session.messages()[-1].text == "hello"
     assert [event.count for event in heard if isinstance(event, StreamStalled)] == [1, 2]
@@ -232,7 +233,7 @@ async def test_an_abort_ends_the_connection_and_the_next_turn_is_answered() -> N
                 break
         await session.abort()
         assert (await session.ask("again")).text == "hello"
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             await stall.gone.wait()
         said = [message.text for message in session.messages()]
     assert said == ["hello", "well, ", "again", "hello"]
@@ -247,7 +248,7 @@ async def test_a_supervisor_that_closes_ends_requests_that_are_out() -> None:
                 session = await supervisor.spawn(spec(server))
                 await session.prompt("hello")
                 await mark.wait()
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             for stall in stalls:
                 await stall.gone.wait()
 

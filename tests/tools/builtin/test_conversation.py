@@ -10,6 +10,7 @@ from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools.builtin import standard_tools
 from agentrail.values.content import text_of
 from agentrail.values.messages import ToolMessage
+from tests.patience import PATIENCE
 
 
 async def test_a_conversation_lists_reads_edits_and_runs_in_a_folder(tmp_path: Path) -> None:
@@ -63,7 +64,7 @@ async def test_a_job_in_the_background_dies_with_its_session(tmp_path: Path) -> 
         spec = SessionSpec(model=model, tools=standard_tools(), working_dir=str(tmp_path))
         session = await supervisor.spawn(spec)
         assert (await session.ask("start it")).text == "It runs."
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             while not beat.exists():  # noqa: ASYNC110 - nobody sets an event for it
                 await trio.sleep(0.01)
         await session.stop("enough")

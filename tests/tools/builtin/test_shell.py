@@ -10,6 +10,7 @@ import trio
 
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.runtime.jobs import MAX_RUNNING, BackgroundJobs
+from tests.patience import PATIENCE
 from tests.sandboxes.kinds import CAMPAIGN
 from tests.sandboxes.test_trees import peak
 from tests.tools.builtin.rig import call
@@ -95,7 +96,7 @@ def at_launchers() -> list[int]:
 
 
 async def test_what_holds_the_pipe_does_not_delay_the_answer(tmp_path: Path) -> None:
-    with trio.fail_after(5):
+    with trio.fail_after(PATIENCE):
         assert await call("shell", tmp_path, command="sleep 100 & setsid sleep 100 & echo done") == "done"
 
 
@@ -110,7 +111,7 @@ async def test_a_job_is_started_read_and_killed(tmp_path: Path, jobs: Background
         'started `job-1`; read what it says with `shell_output(job="job-1")`, end it with `shell_kill`'
     )
     await call("shell", tmp_path, jobs=jobs, command="echo two; exit 4", background=True)
-    with trio.fail_after(10):
+    with trio.fail_after(PATIENCE):
         while not jobs.all()[1].has_ended:  # noqa: ASYNC110 - nobody sets an event for it
             await trio.sleep(0.01)
     assert await call("shell_output", jobs=jobs, job="job-2") == "two\n[`job-2` exit code 4; go on with `since` 4]"
@@ -129,7 +130,7 @@ async def test_a_job_is_started_read_and_killed(tmp_path: Path, jobs: Background
 
 async def test_a_long_output_of_a_job_is_read_in_parts(tmp_path: Path, jobs: BackgroundJobs) -> None:
     await call("shell", tmp_path, jobs=jobs, command="seq 10000", background=True)
-    with trio.fail_after(10):
+    with trio.fail_after(PATIENCE):
         while not jobs.all()[0].has_ended:  # noqa: ASYNC110 - nobody sets an event for it
             await trio.sleep(0.01)
     since, found = 0, list[str]()
@@ -147,7 +148,7 @@ async def test_there_is_a_limit_of_jobs_and_none_outlives_its_session(tmp_path: 
         "✗ the command is refused: 16 jobs run already; end one with `shell_kill` first"
     )
     jobs.close()
-    with trio.fail_after(10):
+    with trio.fail_after(PATIENCE):
         while not all(job.has_ended for job in jobs.all()):  # noqa: ASYNC110 - nobody sets an event for it
             await trio.sleep(0.01)
     assert await call("shell", tmp_path, jobs=jobs, command="pwd", background=True) == (
