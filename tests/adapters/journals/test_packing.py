@@ -1,0 +1,31 @@
+"""Which texts are kept apart from their record."""
+
+import pytest
+
+from agentrail.adapters.journals.packing import BLOB_FROM, LONG, pack, unpack
+from agentrail.core.inputs import Arrival
+from agentrail.core.sent import PromptSent
+from agentrail.ports.journal import Record
+from agentrail.values.content import Text
+
+
+def record(*texts: str) -> Record:
+    return Record("s", 1, Arrival(PromptSent(tuple(map(Text, texts))), 0))
+
+
+@pytest.mark.parametrize("letter", ["a", '"', "\\", "\n", "é"])
+def test_a_long_text_of_whatever_letters_is_kept_apart(letter: str) -> None:
+    short, long = letter * (LONG // 2), letter * LONG
+    given = record(long, *[short] * 40)
+    packed = pack(given)
+    assert list(packed.blobs.values()) == [long.encode()]
+    assert unpack(Record, packed) == given
+
+
+@pytest.mark.parametrize("letter", ["a", '"', "\\", "\n", "é"])
+def test_what_is_made_of_short_texts_stays_whole(letter: str) -> None:
+    given = record(*[letter * (LONG - 1)] * 20, "$blob")
+    packed = pack(given)
+    assert not packed.blobs
+    assert len(packed.body) > BLOB_FROM
+    assert unpack(Record, packed) == given
