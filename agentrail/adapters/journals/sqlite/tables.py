@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import cache
 from hashlib import blake2b
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from agentrail.adapters.journals.packing import check_of
 
@@ -78,15 +78,19 @@ class SessionRow(NamedTuple):
     ended: int = 0
     seal: bytes = b""
 
-    def sealed(self) -> SessionRow:
-        """Return the row with its seal."""
-        facts = self[:-1]
-        return SessionRow(*facts, _seal(facts))
-
     @property
     def is_whole(self) -> bool:
         """Whether nothing in it has changed since it was sealed."""
         return self.seal == _seal(self[:-1])
+
+
+Facts: TypeAlias = tuple[str, int, str, int, int, bytes, int | None, int, int]
+"""What a `SessionRow` holds before its seal."""
+
+
+def sealed(facts: Facts) -> SessionRow:
+    """Return the row that holds these *facts*, with its seal."""
+    return SessionRow(*facts, _seal(facts))
 
 
 def _seal(facts: tuple[object, ...]) -> bytes:

@@ -13,7 +13,14 @@ from agentrail.adapters.journals.sqlite.failures import RAISED, fresh, in_checkp
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_writing
 from agentrail.adapters.journals.sqlite.ownership import Ownership
 from agentrail.adapters.journals.sqlite.reading import LOST, session_row
-from agentrail.adapters.journals.sqlite.tables import RecordRow, SessionRow, write_records, write_sessions
+from agentrail.adapters.journals.sqlite.tables import (
+    Facts,
+    RecordRow,
+    SessionRow,
+    sealed,
+    write_records,
+    write_sessions,
+)
 from agentrail.adapters.journals.sqlite.worker import Job
 from agentrail.errors import AgentrailError, BadRecord, CommitUnknown, Fenced, JournalError
 from agentrail.ports.failpoints import Failpoint, reach
@@ -169,9 +176,8 @@ class Writer:
     def claim(self, session_id: str, owner: str) -> Claim:
         """Raise the epoch of a session."""
         self._check_generation(session_id)
-        known = self._row(session_id)
-        row = (known or SessionRow(session_id, 0, owner))._replace(owner=owner)
-        self._change(row._replace(epoch=row.epoch + 1))
+        row = self._row(session_id) or SessionRow(session_id, 0, owner)
+        self._change((session_id, row.epoch + 1, owner, *row[3:-1]))
         reach(Failpoint.EPOCH_RAISED)
         return Claim(session_id, row.epoch + 1, row.head)
 
@@ -181,7 +187,7 @@ class Writer:
         if row.head != expected:
             raise Fenced(claim.session_id, row.epoch)
         seq, check = row.seq, row.check
-        for record, packed in [(record, pack(record)) for record in records]:
+        for record, packed in zip(records, tuple(map(pack, records)), strict=True):
             names = self._write_blobs(packed) if packed.blobs else ""
             seq = last_seq(record, seq)
             beside = (row.id, record.number, row.epoch, seq, record.command, packed.format, names)
@@ -192,7 +198,7 @@ class Writer:
             known = stored_session(records[-1])
             due = None if known.due is None else min(known.due, LATEST)
             at_work, ended = int(known.at_work), int(known.ended)
-            self._change(SessionRow(row.id, row.epoch, row.owner, known.head, seq, check, due, at_work, ended))
+            self._change((row.id, row.epoch, row.owner, known.head, seq, check, due, at_work, ended))
         return expected + len(records)
 
     def keep(self, claim: Claim, snapshot: Snapshot) -> None:
@@ -234,9 +240,9 @@ class Writer:
                 self._rows[session_id] = row
         return row
 
-    def _change(self, row: SessionRow) -> None:
-        """Have *row* written with all others that have changed."""
-        self._rows[row.id] = self._changed[row.id] = row.sealed()
+    def _change(self, facts: Facts) -> None:
+        """Have what is known of a session written with all others that have changed."""
+        self._rows[facts[0]] = self._changed[facts[0]] = sealed(facts)
 
     def _check_generation(self, session_id: str) -> None:
         """Raise `Fenced` if another process has taken over the journal."""
