@@ -189,6 +189,16 @@ def _nobody_decides_in_time_about_what_has_paused(tally: Tally) -> None:
     world.apply(_expire(world))
 
 
+def _a_sub_agent_rests_with_its_turn(tally: Tally) -> None:
+    for decides in (_resume, _approve, _reject, _respond, _expire):
+        world = session(Holder(frozenset({"write"}), timeout=1.0), tally=tally)
+        asked(world, call("keep"), call("write"), call("talk"))
+        world.apply(SubagentStarted("child", "c3", "helper", "help"))
+        world.apply(ToolReturned("c5", 1, Effect(AskPerson("which?"))))
+        world.apply(back(world, pause=True))
+        world.apply(decides(world))
+
+
 def _sub_agents_in_odd_moments(tally: Tally) -> None:
     world = session(tally=tally)
     asked(world, call("keep"))
@@ -218,6 +228,7 @@ def _the_time_to_sleep_comes_too_late(tally: Tally) -> None:
 
 def narrow_paths(tally: Tally) -> None:
     """Go all of them."""
+    _a_sub_agent_rests_with_its_turn(tally)
     _sub_agents_in_odd_moments(tally)
     _the_time_to_sleep_comes_too_late(tally)
     for either in (False, True):

@@ -181,8 +181,8 @@ def kill(w: Work, kill_tools: str, why: str) -> None:
             w.emit(ToolKilled(call.call_id, call.name, why))
             if call.status is CallStatus.RUNNING:
                 strays.append(stray_of(call, w.at))
-                remember(w, doubt_about(w, call))
             if call.started_at:
+                remember(w, doubt_about(w, call))
                 give_error(w, call, f"stopped: {why}; {doubt(call.spec)}")
             else:
                 give_error(w, call, f"aborted before it ran: {why}")

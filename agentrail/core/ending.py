@@ -29,11 +29,14 @@ from agentrail.values.events.life import (
     SessionEnded,
     SteeringReceived,
 )
+from agentrail.values.events.tools import SubagentEnd
 from agentrail.values.messages import AssistantMessage
 from agentrail.values.stream import NOTHING_YET, Partial
 
 TURN_TIMER = "turn"
 RETRY_TIMER = "retry"
+
+NOT_BROUGHT_BACK = "the process ended while it ran, and its turn has ended before it came back"
 
 
 def cut_request(w: Work, partial: Partial) -> None:
@@ -113,6 +116,7 @@ def abort_turn(
         return
     cut_request(w, partial)
     cancel_compaction(w)
+    let_go_of_resting(w)
     kill(w, kill_tools, detail or reason)
     close_batch(w)
     _close_timers(w)
@@ -188,8 +192,18 @@ def on_abort(w: Work, sent: AbortSent) -> None:
 
 def stop_subagents(w: Work) -> None:
     """Have all sub-agents stopped, those in the background too."""
-    if w.s.subagents:
-        w.ask(StopSubagents(tuple(agent.child for agent in w.s.subagents)))
+    there = tuple(agent.child for agent in w.s.subagents if not agent.rests)
+    if there:
+        w.ask(StopSubagents(there))
+
+
+def let_go_of_resting(w: Work) -> None:
+    """Tell the end of the sub-agents that rest with a turn which ends: nobody brings them back any more."""
+    s = w.s
+    for agent in s.subagents:
+        if agent.rests:
+            w.emit(SubagentEnd(agent.call_id, agent.child, NOT_BROUGHT_BACK, is_error=True))
+    s.subagents = tuple(agent for agent in s.subagents if not agent.rests)
 
 
 def drop_queue(w: Work) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from agentrail.core.answers import DONE
 from agentrail.core.batch import give_error, hold_timer, put
 from agentrail.core.calls import Call, CallStatus, Hold
+from agentrail.core.resting import wake
 from agentrail.core.ruling import unfit
-from agentrail.core.running import take_answer, wake
+from agentrail.core.running import take_answer
 from agentrail.core.sent import ApproveSent, RejectSent, RespondSent
 from agentrail.core.work import Work
 from agentrail.errors import BadArguments, NoFamily, ToolChanged, UnknownApproval, WrongDecision

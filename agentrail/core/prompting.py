@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentrail.core.answers import DONE, Accepted
 from agentrail.core.batch import drop_suspension, kill, release
 from agentrail.core.effects import ReportStart
-from agentrail.core.ending import TURN_TIMER, cancel_compaction, end_turn, fail_start, stop_subagents
+from agentrail.core.ending import TURN_TIMER, cancel_compaction, end_turn, fail_start, let_go_of_resting, stop_subagents
 from agentrail.core.inputs import SessionOpened
 from agentrail.core.sent import PromptSent, WithdrawSent
 from agentrail.core.state import Phase, Prompt, Turn
@@ -106,6 +106,7 @@ def _supersede(w: Work) -> None:
         for suspension in w.s.suspended:
             drop_suspension(w, suspension)
         cancel_compaction(w)
+        let_go_of_resting(w)
         kill(w, "killable", why)
     end_turn(w, "superseded")
 

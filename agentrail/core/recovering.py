@@ -10,7 +10,8 @@ from agentrail.core.doubts import remember
 from agentrail.core.effects import ReportStart, SetTimer
 from agentrail.core.ending import RETRY_TIMER
 from agentrail.core.inputs import SessionBranched, SessionReturned
-from agentrail.core.running import CAN_RUN_AGAIN, again, give_up, rest, wake
+from agentrail.core.resting import again, let_rest, rest, wake
+from agentrail.core.running import CAN_RUN_AGAIN, give_up
 from agentrail.core.sent import ResumeSent
 from agentrail.core.state import Attached, Due, Phase, Suspension
 from agentrail.core.subagents import bring_back
@@ -49,11 +50,11 @@ def on_returned(w: Work, returned: SessionReturned) -> None:
     _tell_of_lost(w, returned.lost)
     _end_strays(w)
     bring_back(w, f"{ENDED} while it ran", pause=returned.pause)
-    _settle(w)
+    _settle(w, pause=returned.pause)
     if not returned.pause:
         if s.paused:
             wake(w)
-    elif s.phase is not Phase.IDLE and s.turn is not None and s.turn.ended is None:
+    elif s.paused or (s.phase is not Phase.IDLE and s.turn is not None and s.turn.ended is None):
         _pause(w)
     w.ask(ReportStart())
 
@@ -162,7 +163,7 @@ def _end_strays(w: Work) -> None:
         tell_of(w, stray, err(f"{ENDED} while it ran; {what}"))
 
 
-def _settle(w: Work) -> None:
+def _settle(w: Work, *, pause: bool) -> None:
     """Note what is to be done again; from here on nothing is under way, and nothing has been started."""
     s = w.s
     if s.request is not None and s.turn is not None:
@@ -177,9 +178,7 @@ def _settle(w: Work) -> None:
         w.next("before_compact")
     for call in () if s.batch is None else s.batch.calls:
         if call.status is CallStatus.RUNNING:
-            _settle_call(w, call)
-        elif call.status is CallStatus.SETTLING and not s.paused:
-            w.next("probe", call.call_id)
+            _settle_call(w, call, pause=pause)
     if s.phase is Phase.EXECUTING_TOOLS:
         w.later("advance_batch")
     if not s.paused:
@@ -188,10 +187,13 @@ def _settle(w: Work) -> None:
             w.next("ask_again", suspension.ask_id)
 
 
-def _settle_call(w: Work, call: Call) -> None:
+def _settle_call(w: Work, call: Call, *, pause: bool) -> None:
     """Run a call again, ask what has become of it, or say that nobody knows: by what running it again would mean."""
     if any(agent.call_id == call.call_id and not agent.background for agent in w.s.subagents):
-        again(w, call)
+        if pause:
+            let_rest(w, call)
+        else:
+            again(w, call)
         return
     attached = w.s.tools.get(call.name)
     is_there = attached is not None and attached.revision == call.revision
@@ -214,5 +216,5 @@ def _pause(w: Work) -> None:
     w.clear_timer(RETRY_TIMER)
     for suspension in s.suspended:
         w.clear_timer(f"ask:{suspension.ask_id}")
-    s.paused, s.due = (*s.due, *((Due("request"),) if waits else ())), ()
+    s.paused, s.due = (*s.due, *((Due("request"),) if waits else ()), *s.paused), ()
     rest(w)

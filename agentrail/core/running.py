@@ -23,6 +23,7 @@ from agentrail.core.effects import ProbeCall, StartCall
 from agentrail.core.ending import close_batch, end_turn
 from agentrail.core.inputs import CallProbed, ToolRaised, ToolReturned, ToolStopped
 from agentrail.core.requesting import abort_by
+from agentrail.core.resting import key_of, rest
 from agentrail.core.state import Phase
 from agentrail.core.work import Work
 from agentrail.hooks.records import AfterTool, AfterToolBatch, Hook, OnToolError
@@ -83,20 +84,6 @@ def advance_batch(w: Work, _: str) -> None:
         w.next("after_tool_batch")
 
 
-def rest(w: Work) -> None:
-    """Wait for a person: nothing of the turn is under way, and its time stands still."""
-    w.s.phase = Phase.IDLE
-    stop_clock(w)
-
-
-def wake(w: Work) -> None:
-    """Leave the rest: a person has decided something."""
-    s = w.s
-    s.phase = Phase.RUNNING if s.batch is None else Phase.EXECUTING_TOOLS
-    s.due, s.paused = (*s.paused, *s.due), ()
-    start_clock(w)
-
-
 def _start_ready(w: Work, batch: Batch) -> None:
     s = w.s
     running = s.running_calls()
@@ -127,12 +114,7 @@ def _start(w: Work, call: Call) -> None:
     w.emit(ToolExecutionStart(call.call_id, call.name, call.args, call.attempt))
     if call.spec is not None:
         w.set_timer(call_timer(call.call_id), w.at + int(call.spec.timeout * 1000))
-    w.ask(StartCall(call.call_id, call.attempt, call.name, call.revision, call.args, _key(w, call)))
-
-
-def _key(w: Work, call: Call) -> str:
-    """Return what stays the same for every attempt of *call*."""
-    return f"{w.s.session_id}/{call.call_id}"
+    w.ask(StartCall(call.call_id, call.attempt, call.name, call.revision, call.args, key_of(w, call)))
 
 
 def probe(w: Work, call_id: str) -> None:
@@ -142,13 +124,7 @@ def probe(w: Work, call_id: str) -> None:
         return
     put(w, call.but(status=CallStatus.RUNNING))
     w.set_timer(call_timer(call_id), w.at + int(call.spec.timeout * 1000))
-    w.ask(ProbeCall(call_id, call.attempt, call.name, call.revision, call.args, _key(w, call)))
-
-
-def again(w: Work, call: Call) -> None:
-    """Let a call wait again for its sub-agent, which has come back; the time that it has left is the same."""
-    put(w, call.but(attempt=call.attempt + 1))
-    w.ask(StartCall(call.call_id, call.attempt + 1, call.name, call.revision, call.args, _key(w, call)))
+    w.ask(ProbeCall(call_id, call.attempt, call.name, call.revision, call.args, key_of(w, call)))
 
 
 # What tools answer

@@ -240,7 +240,9 @@ class Subagent(Value):
     waits: bool = False
     """Whether nothing of it goes on without a person."""
     left: int | None = None
-    """While it waits: milliseconds that are left of its call's time."""
+    """While it waits or rests: milliseconds that are left of its call's time."""
+    rests: bool = False
+    """Whether it comes back only when its turn goes on, which rests since the session came back."""
 
 
 NOBODY: Final = Row((), ())
@@ -308,7 +310,8 @@ class State(Value):
     def at_work(self) -> bool:
         """Whether something is under way that ends without a person: a request, a call, a hook's question."""
         if self.phase is Phase.IDLE or self.phase is Phase.ENDED:
-            return bool(self.lingering or self.suspended or self.subagents or self.compaction is not None)
+            goes_on = not self.paused and (self.suspended or self.compaction is not None)
+            return bool(self.lingering or goes_on or any(not agent.rests for agent in self.subagents))
         return True
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.core.batch import call_timer, find
+from agentrail.core.batch import call_timer, find, put
 from agentrail.core.calls import CallStatus
 from agentrail.core.clocks import start_clock, stop_clock
 from agentrail.core.effects import ResumeSubagents
@@ -77,26 +77,30 @@ def on_ended(w: Work, ended: SubagentEnded) -> None:
 def bring_back(w: Work, why: str, *, pause: bool) -> None:
     """Bring back the sub-agents that something waits for; tell the end of the others.
 
-    One whose call rests with its turn is lost: somebody might end the turn before it goes on.
+    One whose call rests with its turn comes back when that goes on: somebody might end the turn before.
     """
     s = w.s
-    kept = () if s.stopping is not None else tuple(agent for agent in s.subagents if _is_wanted(w, agent, pause=pause))
+    kept = () if s.stopping is not None else tuple(agent for agent in s.subagents if _is_wanted(w, agent))
     lost = tuple(agent for agent in s.subagents if agent not in kept)
     s.subagents = kept
-    if kept:
-        w.ask(ResumeSubagents(tuple(agent.child for agent in kept)))
+    back = tuple(agent.child for agent in kept if agent.background or not (pause or agent.rests))
+    if back:
+        w.ask(ResumeSubagents(back))
     for agent in lost:
+        call = find(w, agent.call_id) if agent.rests else None
+        if call is not None:
+            put(w, call.but(status=CallStatus.RUNNING))  # as it was when the process ended: it is settled as such
         w.emit(SubagentEnd(agent.call_id, agent.child, why, is_error=True))
     if lost:
         _go_on_stopping(w)
 
 
-def _is_wanted(w: Work, agent: Subagent, *, pause: bool) -> bool:
+def _is_wanted(w: Work, agent: Subagent) -> bool:
     call = find(w, agent.call_id)
-    if agent.background or call is None or call.status is not CallStatus.RUNNING:
+    if agent.background or call is None or not (agent.rests or call.status is CallStatus.RUNNING):
         return agent.background
     attached = w.s.tools.get(call.name)
-    return not pause and attached is not None and attached.revision == call.revision
+    return attached is not None and attached.revision == call.revision
 
 
 def _go_on_stopping(w: Work) -> None:

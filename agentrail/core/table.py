@@ -108,7 +108,7 @@ LEAVE: Final = (CancelCalls, CancelAsk)
 END: Final = (CloseSession, CancelCalls, SetTimer, ClearTimer, StopSubagents)
 """Ending a session: background work is cancelled too, and sub-agents are stopped before it."""
 
-AGAIN: Final = (StartCall, ProbeCall, *LEAVE, *ON)
+AGAIN: Final = (ResumeSubagents, StartCall, ProbeCall, *LEAVE, *ON)
 """Going on with what was under way when the process ended."""
 
 # Rules that several phases share
@@ -207,7 +207,7 @@ _IDLE: Rows = {
         may=AGAIN,
         why="a turn that rests since the session came back goes on; the actor handles what has waited",
     ),
-    SessionReturned: goes(*(IDLE, RUNNING, EXECUTING), may=(ReportStart, ResumeSubagents, *AGAIN), why=BACK),
+    SessionReturned: goes(*(IDLE, RUNNING, EXECUTING), may=(ReportStart, *AGAIN), why=BACK),
     TimerFired: goes(
         *(IDLE, RUNNING, EXECUTING),
         may=AGAIN,
@@ -343,7 +343,7 @@ _EXECUTING: Rows = {
     StopSent: goes(
         ENDED, RUNNING, may=(CancelAsk, *END), why="the turn is aborted first, with all its tools; then sub-agents end"
     ),
-    SessionReturned: goes(*_BATCH_GOES_ON, may=(ReportStart, ResumeSubagents, *AGAIN), why=BACK),
+    SessionReturned: goes(*_BATCH_GOES_ON, may=(ReportStart, *AGAIN), why=BACK),
     **each(
         (ToolReturned, ToolRaised, ToolStopped),
         goes(

@@ -194,6 +194,7 @@ class Ledger:
             if call.spec is not None:
                 self.effects[call.call_id] = call.spec.effect
             demand((call.status is CallStatus.DONE) == (call.result is not None), f"{call} is done and has no result")
+            demand(call.status is not CallStatus.SETTLING or bool(after.paused), f"{call} is not settled")
             demand((call.call_id in self.held) == (call.status in WAITS_FOR_PERSON), f"{call} and its events differ")
 
     def _starts(self, start: StartCall, after: State) -> None:
@@ -236,7 +237,9 @@ def _subagents(after: State, out: Outstanding) -> None:
     if after.phase is Phase.ENDED:
         demand(not after.subagents, f"the session has ended before {after.subagents}")
         return
-    known = {one.child: (one.call_id, one.background, one.heard, one.used, one.waits) for one in after.subagents}
+    here = [one for one in after.subagents if not one.rests]
+    demand(bool(after.paused) or len(here) == len(after.subagents), "a sub-agent rests, and its turn does not")
+    known = {one.child: (one.call_id, one.background, one.heard, one.used, one.waits) for one in here}
     there = {child: (one.call_id, one.background, one.heard, one.used, one.waits) for child, one in out.agents.items()}
     demand(known == there, f"sub-agents {known}, outstanding {there}")
     demand(

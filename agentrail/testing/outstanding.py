@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from typing import assert_never
 
@@ -232,10 +233,12 @@ class Outstanding:
         else:
             demand(due is not None, f"{effect} clears nothing")
 
-    def back(self, agents: tuple[Subagent, ...]) -> None:
-        """Take note of sub-agents that have come back with their session."""
-        for one in agents:
-            self.agents[one.child] = AgentOut(one.call_id, one.background, one.heard, one.used, one.waits)
+    def back(self, agents: tuple[Subagent, ...], effects: Sequence[AnyEffect]) -> None:
+        """Take note of those of *agents* that come back by *effects*."""
+        back = {child for effect in effects if isinstance(effect, ResumeSubagents) for child in effect.children}
+        for one in agents if back else ():
+            if one.child in back:
+                self.agents[one.child] = AgentOut(one.call_id, one.background, one.heard, one.used, one.waits)
 
     def asked_for(self, call_id: str) -> str | None:
         """Return the sub-agent that a call waits for, if it does."""

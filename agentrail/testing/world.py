@@ -125,8 +125,7 @@ class World:
         self.tally.note(before, type(given), done)
         for effect in done.effects:
             self.out.perform(effect, self.now)
-        if isinstance(given, SessionReturned):
-            self.out.back(done.state.subagents)
+        self.out.back(done.state.subagents, done.effects)
         self.state = done.state
         self.slow = bool(done.rulings)
         self.ledger.check(before, arrival, done, self.out)

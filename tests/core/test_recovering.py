@@ -469,6 +469,7 @@ def test_a_question_of_a_plugin_that_had_paused_is_asked_when_it_is_resumed() ->
     world.apply(hello())
     step = world.apply(back(world, pause=True))
     assert ("CarryOut" in kinds(step), world.state.timers) == (False, ())
+    assert not world.state.at_work  # no supervisor that opens is to go on with it unasked
     step = world.apply(ResumeSent())
     (again,) = (effect for effect in step.effects if isinstance(effect, CarryOut))
     world.apply(AskSettled(again.ask_id, Failed("no")))

@@ -15,7 +15,7 @@ from agentrail.core.inputs import (
     ToolReturned,
 )
 from agentrail.core.options import Options
-from agentrail.core.sent import AbortSent, StopSent
+from agentrail.core.sent import AbortSent, ResumeSent, StopSent
 from agentrail.core.state import Phase, Subagent
 from agentrail.core.step import Step, step
 from agentrail.testing.plugins import Scripted
@@ -306,15 +306,79 @@ def test_one_in_the_background_comes_back_and_its_call_is_settled_by_itself() ->
     assert ToolUnknown("c3", "keep") in events(done)
 
 
-def lost(world: World, *, pause: bool = False, gone: tuple[str, ...] = ()) -> None:
-    done = world.apply(back(world, pause=pause).but(gone=gone))
+def resting(*others: str) -> World:
+    """Return a session whose turn rests since it came back, with a sub-agent that had 2 seconds left."""
+    world = parent(*others)
+    world.apply(SubagentReported(CHILD, heard=2, used=Usage(8, 2)))
+    world.now += 1_000
+    done = world.apply(back(world, pause=True))
+    assert (names(done), world.out.agents) == (["SessionRecovered"], {})
+    assert not any(isinstance(effect, ResumeSubagents | StartCall) for effect in done.effects)
+    assert (world.state.phase, world.state.at_work, timers(world)) == (Phase.IDLE, False, {})
+    world.now += 50_000
+    return world
+
+
+def test_one_whose_call_rests_with_its_turn_comes_back_when_that_goes_on() -> None:
+    world = resting()
+    done = world.apply(ResumeSent())
+    assert [effect for effect in done.effects if isinstance(effect, ResumeSubagents)] == [ResumeSubagents((CHILD,))]
+    assert [effect.attempt for effect in done.effects if isinstance(effect, StartCall)] == [2]
+    assert timers(world) == {"turn": 99_000, "call:c3": 2_000}
+    assert world.state.subagents == (Subagent(CHILD, "c3", "helper", heard=2, used=Usage(8, 2)),)
+    world.apply(SubagentEnded(CHILD, ok("done")))
+    assert results(world.state) == ["done"]
+
+
+def test_it_rests_also_in_the_process_behind_that() -> None:
+    world = resting()
+    done = world.apply(back(world, pause=True))
+    assert (names(done), world.out.agents) == (["SessionRecovered"], {})
+    done = world.apply(back(world))
+    assert ResumeSubagents((CHILD,)) in done.effects
+    assert timers(world) == {"turn": 99_000, "call:c3": 2_000}
+
+
+def test_one_that_rests_and_waits_for_a_person_has_no_clock_when_it_comes_back() -> None:
+    world = parent()
+    world.apply(SubagentReported(CHILD, waits=True))
+    world.apply(back(world, pause=True))
+    world.apply(ResumeSent())
+    assert timers(world) == {}
+    assert [(agent.waits, agent.left) for agent in world.state.subagents] == [(True, 3_000)]
+
+
+@pytest.mark.parametrize("pause", [False, True])
+def test_one_that_rests_and_whose_tool_is_gone_then_is_lost(pause: bool) -> None:
+    world = resting()
+    done = world.apply(back(world, pause=pause).but(gone=("keep",)))
+    assert SubagentEnd("c3", CHILD, "the process ended while it ran", is_error=True) in events(done)
+    assert ToolUnknown("c3", "keep") in events(done)
+    assert world.state.subagents == ()
+    assert (world.state.phase is Phase.IDLE) == pause
+    if pause:
+        world.apply(ResumeSent())
+    assert world.state.phase is Phase.RUNNING
+    assert "find out before calling it again" in results(world.state)[0]
+
+
+@pytest.mark.parametrize("given", [AbortSent(), AbortSent(kill_tools="all"), hello("rather that"), StopSent()])
+def test_one_that_rests_is_lost_with_its_turn(given: AnyInput) -> None:
+    world = resting()
+    done = world.apply(given)
+    (end,) = (event for event in events(done) if isinstance(event, SubagentEnd))
+    assert end.text == "the process ended while it ran, and its turn has ended before it came back"
+    assert not any(isinstance(effect, StopSubagents) for effect in done.effects)
+    assert world.state.subagents == ()
+    assert "it may have taken effect; find out before calling it again" in results(world.state)[0]
+    assert [doubt.name for doubt in world.state.in_doubt] == ["keep"]
+
+
+def lost(world: World, *, gone: tuple[str, ...] = ()) -> None:
+    done = world.apply(back(world).but(gone=gone))
     assert SubagentEnd("c3", CHILD, "the process ended while it ran", is_error=True) in events(done)
     assert not any(isinstance(effect, ResumeSubagents) for effect in done.effects)
     assert world.state.subagents == ()
-
-
-def test_one_whose_call_rests_with_its_turn_is_lost() -> None:
-    lost(parent(), pause=True)
 
 
 def test_one_whose_tool_is_gone_is_lost() -> None:

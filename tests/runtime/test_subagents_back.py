@@ -14,7 +14,7 @@ from agentrail.ports.model import EmitChunk
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import call, say
 from agentrail.testing.scripted import Scripted
-from agentrail.values.events import SessionRecovered, SubagentEnd, SubAgentEvent, SubagentStart, ToolUnknown
+from agentrail.values.events import SubagentEnd, SubAgentEvent, SubagentStart, ToolUnknown
 from agentrail.values.events.envelope import Event
 from agentrail.values.messages import AssistantMessage, ToolMessage
 from agentrail.values.stream import ModelRequest, Response
@@ -229,7 +229,34 @@ async def test_one_whose_agent_is_gone_is_an_error_of_the_call() -> None:
         assert session.messages()[-1].text == "fine"
 
 
-async def test_a_turn_that_rests_lets_go_of_its_sub_agents() -> None:
+async def test_a_sub_agent_rests_with_its_turn_and_goes_on_with_it() -> None:
+    journal = TestJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec(), "p")
+        await session.prompt("go")
+        await until(lambda: session.inspect().subagents)
+        await trio.sleep(0.5)
+    for _ in range(2):  # also if that process ends as well
+        async with open_supervisor(journal=journal) as supervisor:
+            session = await supervisor.resume("p", spec(), recovery="pause")
+            await trio.sleep(1000)
+            assert [one.id for one in supervisor.sessions()] == ["p"]
+    async with open_supervisor(journal=journal, specs={"": spec}) as supervisor:
+        await trio.sleep(1000)
+        assert supervisor.sessions() == ()  # nobody has said how it goes on
+        session = await supervisor.resume("p", spec(), recovery="pause")
+        await session.resume()
+        await over(session)
+        assert session.messages()[-1].text == "fine"
+        assert session.status().usage.total_tokens == 40
+    told = await events_of(journal, "p")
+    (end,) = (event for event in told if isinstance(event, SubagentEnd))
+    assert (end.text, end.is_error) == ("found", False)
+    inner = [event.event for event in told if isinstance(event, SubAgentEvent)]
+    assert inner == await events_of(journal, "p.c3")
+
+
+async def test_a_sub_agent_that_rests_ends_with_its_turn() -> None:
     journal = TestJournal()
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.spawn(spec(), "p")
@@ -237,9 +264,7 @@ async def test_a_turn_that_rests_lets_go_of_its_sub_agents() -> None:
         await until(lambda: session.inspect().subagents)
     async with open_supervisor(journal=journal) as supervisor:
         session = await supervisor.resume("p", spec(), recovery="pause")
-        assert session.inspect().subagents == ()
-        await session.resume()
+        await session.prompt("rather that")
         await over(session)
-        told = await events_of(journal, "p")
-        assert any(isinstance(event, SessionRecovered) for event in told)
-        assert any(isinstance(event, ToolUnknown) for event in told)
+    (end,) = (event for event in await events_of(journal, "p") if isinstance(event, SubagentEnd))
+    assert end.is_error

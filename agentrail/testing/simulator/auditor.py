@@ -148,8 +148,7 @@ class Auditor:
                 book.requests.add(effect.request.request_id)
             elif isinstance(effect, StartCall):
                 book.starts.setdefault(effect.call_id, []).append(effect)
-        if isinstance(given, SessionReturned):
-            book.out.back(done.state.subagents)
+        book.out.back(done.state.subagents, done.effects)
         book.ledger.check(before, arrival, done, book.out)
         if isinstance(given, AbortSent | StopSent) and before.turn is not None:
             after = done.state.turn
