@@ -37,7 +37,6 @@ from agentrail.values.tools import ToolSpec
 
 def reunited(
     stored: State,
-    opening: State,
     records: int,
     spec: SessionSpec,
     known: Callable[[str], Model],
@@ -55,11 +54,11 @@ def reunited(
     revision = 1 + _last_revision(stored)
     plugins = dict(attachments(spec))
     row = [_seated(stored, seat, plugins, judge) for seat in stored.seats]
-    row += _joining(stored, opening, plugins, judge, revision)
+    row += _joining(stored, plugins, judge, revision)
     seats = tuple(sorted((seat for seat, _ in row), key=lambda seat: seat.priority))
     tools = tools_of(spec)
     sources = sources_of(spec)
-    changed, gone = _compared(stored, opening, tools, [source.name for source in sources])
+    changed, gone = _compared(stored, tools, [source.name for source in sources])
     code = _code(stored, tools, changed, revision)
     around = surroundings(spec, stored.setup.working_dir)
     outfit = Outfit(judge, code, own, spec.services, around, validator, prices, sources, recipes(spec, build))
@@ -125,11 +124,9 @@ def _with_options(session_id: str, key: str, plugin: AnyPlugin, stored: JsonObje
         raise PluginMismatch(session_id, key, f"it does not take its stored options: {error}") from error
 
 
-def _joining(
-    stored: State, opening: State, plugins: Mapping[str, AnyPlugin], judge: Live, revision: int
-) -> list[tuple[Seat, object]]:
+def _joining(stored: State, plugins: Mapping[str, AnyPlugin], judge: Live, revision: int) -> list[tuple[Seat, object]]:
     """Return the seats of plugins that the session has never had."""
-    had = {seat.key for seat in (*stored.seats, *opening.seats)} | {change.key for change in stored.changes}
+    had = {seat.key for seat in stored.seats} | {change.key for change in stored.changes} | {*stored.gone_plugins}
     joining: list[tuple[Seat, object]] = []
     for key, plugin in plugins.items():
         if key not in had:
@@ -157,7 +154,7 @@ def _without(stored: State, plugins: Mapping[str, AnyPlugin], judge: Live) -> tu
 
 
 def _compared(
-    stored: State, opening: State, tools: Mapping[str, Tool], sources: Collection[str]
+    stored: State, tools: Mapping[str, Tool], sources: Collection[str]
 ) -> tuple[tuple[ToolSpec, ...], tuple[str, ...]]:
     """Return the tools that are new or have changed, and the names of those that nobody has any more."""
     gone = tuple(
@@ -167,7 +164,7 @@ def _compared(
         tool.spec
         for name, tool in tools.items()
         if (name in stored.tools and stored.tools[name].spec != tool.spec)
-        or (name not in stored.tools and name not in opening.tools)
+        or (name not in stored.tools and name not in stored.gone_tools)
     ]
     return tuple(changed), gone
 

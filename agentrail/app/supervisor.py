@@ -179,10 +179,10 @@ class _Code:
         self._spec = spec
         self._pause = pause
 
-    def __call__(self, stored: State, opening: State, records: int) -> tuple[State, Outfit, SessionReturned]:
+    def __call__(self, stored: State, records: int) -> tuple[State, Outfit, SessionReturned]:
         spec = self._built(stored) if self._spec is None else self._spec
         known = self._sessions.house.model
-        return returning.reunited(stored, opening, records, spec, known, wiring.Builder(known), pause=self._pause)
+        return returning.reunited(stored, records, spec, known, wiring.Builder(known), pause=self._pause)
 
     def _built(self, stored: State) -> SessionSpec:
         """Return the specification of a stored session, by its name."""

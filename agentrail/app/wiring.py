@@ -85,8 +85,8 @@ class Builder:
         """Return what finds the code of a stored session."""
         from agentrail.app.returning import reunited  # noqa: PLC0415 - it brings the codec, and not all come back
 
-        def found(stored: State, opening: State, records: int) -> tuple[State, Outfit, SessionReturned]:
-            return reunited(stored, opening, records, spec, self._known, self, pause=False)
+        def found(stored: State, records: int) -> tuple[State, Outfit, SessionReturned]:
+            return reunited(stored, records, spec, self._known, self, pause=False)
 
         return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from typing import Final
 
 from agentrail.core.answers import DONE
@@ -39,9 +40,16 @@ def on_change_tools(w: Work, sent: ChangeToolsSent) -> None:
             return
         left[spec.name] = Attached(spec, sent.revision, sent.source)
     w.answer = DONE
+    if not sent.source:
+        s.gone_tools = gone(s.gone_tools, sent.detach, left)
     s.tools = left
     w.emit(*(ToolDetached(name) for name in sent.detach), *(ToolAttached(spec.name) for spec in sent.attach))
     w.emit(ToolsUpdated(tuple(spec.name for spec in sent.attach), sent.detach, sent.source, sent.problems))
+
+
+def gone(before: tuple[str, ...], more: Iterable[str], there: Container[str]) -> tuple[str, ...]:
+    """Return what was there and has been let go: that does not join again by itself, be it in the specification."""
+    return tuple(name for name in dict.fromkeys((*before, *more)) if name not in there)
 
 
 # Plugins
@@ -122,6 +130,7 @@ def _attach(w: Work, seat: Seat) -> None:
     place = sum(other.priority <= seat.priority for other in s.seats)
     s.seats = (*s.seats[:place], seat, *s.seats[place:])
     s.plugin_states = (*s.plugin_states[:place], ruling.states[0][1], *s.plugin_states[place:])
+    s.gone_plugins = gone(s.gone_plugins, (), (seat.key,))
     w.emit(PluginAttached(seat.key))
 
 
@@ -133,6 +142,7 @@ def _detach(w: Work, key: str) -> None:
         return
     s.seats = (*s.seats[:place], *s.seats[place + 1 :])
     s.plugin_states = (*s.plugin_states[:place], *s.plugin_states[place + 1 :])
+    s.gone_plugins = gone(s.gone_plugins, (key,), ())
     w.emit(PluginDetached(key))
 
 

@@ -299,6 +299,8 @@ class State(Value):
     jobs: tuple[str, ...] = ()
     asleep: bool = False
     subagents: tuple[Subagent, ...] = ()
+    gone_tools: tuple[str, ...] = ()
+    gone_plugins: tuple[str, ...] = ()
     elsewhere: Usage = NOTHING_USED
 
     @property

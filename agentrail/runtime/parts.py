@@ -180,7 +180,7 @@ class Recipe(Protocol):
 
     def found(
         self, task: Task, parent: State, outfit: Outfit, now: int
-    ) -> Callable[[State, State, int], tuple[State, Outfit, SessionReturned]]:
+    ) -> Callable[[State, int], tuple[State, Outfit, SessionReturned]]:
         """Return what finds the code of a stored sub-agent."""
         ...
 

@@ -24,7 +24,7 @@ MOST_SHOWN: Final = 200
 
 async def brought_back(house: House, session_id: str, owner: str, equip: Equip) -> tuple[Session, SessionReturned]:
     """Return a stored session, ready to be run, and what it is to hear first; nothing is written."""
-    opening = await opening_of(house.journal, session_id)
+    await opening_of(house.journal, session_id)  # a session that is not there, or not whole, is not claimed
     reach(Failpoint.OPENING_READ)
     claim = await house.journal.claim(session_id, owner)
     reach(Failpoint.CLAIMED)
@@ -36,7 +36,7 @@ async def brought_back(house: House, session_id: str, owner: str, equip: Equip) 
         raise SessionNotAlive(session_id, state.stopping or "stopped")
     if state.crashed is not None:
         raise SessionCrashed(session_id, state.crashed)
-    state, outfit, returned = equip(state, opening, number)
+    state, outfit, returned = equip(state, number)
     reach(Failpoint.CODE_FOUND)
     session = Session(state, claim, house, outfit, equip, returned=True)
     if outfit.sources:
@@ -65,8 +65,7 @@ async def forked(
     if at is not None and number != at:
         raise UnknownRecord(origin, at)
     left = await _left_behind(journal, origin, number, state)
-    opening = await opening_of(journal, origin)
-    state, outfit, now = equip(branch(state, session_id), opening, number)
+    state, outfit, now = equip(branch(state, session_id), number)
     return state, outfit, SessionBranched(origin, number, left, now.seats, now.tools, now.gone, now.revision)
 
 

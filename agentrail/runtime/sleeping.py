@@ -15,8 +15,8 @@ from agentrail.runtime.parts import Outfit
 from agentrail.runtime.rebuilding import revived
 from agentrail.values.messages import EMPTY_HISTORY
 
-Equip: TypeAlias = Callable[[State, State, int], tuple[State, Outfit, SessionReturned]]
-"""Finds the code for a stored state, given also what it was opened as and its number of records.
+Equip: TypeAlias = Callable[[State, int], tuple[State, Outfit, SessionReturned]]
+"""Finds the code for a stored state, given also its number of records.
 
 It returns the state with the states of its plugins in their classes, the code, and what the session is to hear if it
 comes from another process; it raises `PluginMismatch` and what else does not fit.
@@ -49,7 +49,7 @@ class Sleep:
     def end(self, state: State, records: int) -> tuple[State, Outfit]:
         """Return the session as the journal tells it, with its code."""
         if self._own is None:
-            state, outfit, _ = self.equip(state, state, records)
+            state, outfit, _ = self.equip(state, records)
             self._base = outfit.revision
         else:
             state, outfit = _with_plugins_of(self._own, state), self._own

@@ -276,6 +276,6 @@ class Sessions:
             log.warning("tools that ignore their cancellation are waited for: %s", ", ".join(stubborn))
 
 
-def _never(stored: State, _opening: State, _records: int) -> NoReturn:
+def _never(stored: State, _records: int) -> NoReturn:
     """Stand in for whoever finds the code of a session that sleeps: a sub-agent never does."""
     raise SessionAsleep(stored.session_id)

@@ -171,3 +171,40 @@ async def test_what_a_session_has_let_go_stays_gone_in_its_forks(world: World) -
     await origin.detach_plugin(Turns)
     fork = await origin.fork(id="t")
     assert (fork.inspect().seats, dict(fork.inspect().tools)) == ((), {})
+
+
+@pytest.mark.parametrize("ids", [("s", "t"), ("s", "t", "u")])
+async def test_it_stays_gone_in_a_fork_that_another_process_brings_back(ids: tuple[str, ...]) -> None:
+    journal = TestJournal()
+    spec = SessionSpec(model=ScriptedModel(["one"]), tools=[fake("look", looks), fake("see", looks)], plugins=[Turns()])
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec, ids[0])
+        await session.detach_tools("look")
+        await session.detach_plugin(Turns)
+        for other in ids[1:]:
+            session = await session.fork(id=other)
+    for _ in range(2):
+        async with open_supervisor(journal=journal) as supervisor:
+            again = await supervisor.resume(ids[-1], spec)
+            assert (again.inspect().seats, list(again.inspect().tools)) == ((), ["see"])
+
+
+async def test_what_joined_while_a_session_lived_and_was_let_go_stays_gone_too() -> None:
+    journal = TestJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["one"])), "s")
+        await session.attach_tools(fake("look", looks), fake("see", looks))
+        await session.attach_plugin(Turns())
+        await session.detach_tools("look", "see")
+        await session.detach_plugin(Turns)
+        await session.attach_tools(fake("see", looks))
+    spec = SessionSpec(model=ScriptedModel(["one"]), tools=[fake("look", looks), fake("see", looks)], plugins=[Turns()])
+    async with open_supervisor(journal=journal) as supervisor:
+        again = await supervisor.resume("s", spec)
+        assert (again.inspect().seats, list(again.inspect().tools)) == ((), ["see"])
+        await again.attach_plugin(Turns())
+        await again.attach_tools(fake("look", looks))
+    async with open_supervisor(journal=journal) as supervisor:
+        again = await supervisor.resume("s", spec)
+        assert [seat.key for seat in again.inspect().seats] == ["Turns"]
+        assert sorted(again.inspect().tools) == ["look", "see"]
