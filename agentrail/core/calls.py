@@ -8,7 +8,7 @@ from agentrail.hooks.ruling import NOTHING_GATHERED, Gathered, Place
 from agentrail.values.content import ToolCall
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import ToolMessage
-from agentrail.values.tools import Err, Ok, ToolSpec
+from agentrail.values.tools import EffectClass, Err, Ok, ToolSpec
 from agentrail.values.value import Value, value
 
 
@@ -182,6 +182,11 @@ class Stray(Value):
 def touches_files(spec: ToolSpec | None) -> bool:
     """Whether a tool works on files or a shell."""
     return spec is not None and not spec.requires.isdisjoint(("files", "shell"))
+
+
+def can_be_probed(spec: ToolSpec | None) -> bool:
+    """Whether a tool can say what has become of a call: those that start sub-agents, whose records tell, can too."""
+    return spec is not None and (spec.effect is EffectClass.CHECKABLE or "agents" in spec.requires)
 
 
 def first_call(call: ToolCall, refusal: str | None = None) -> Call:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentrail.core.answers import DONE
 from agentrail.core.batch import GRACE_TIMER, call_timer, doubt, put, tell_of
-from agentrail.core.calls import Call, CallStatus
+from agentrail.core.calls import Call, CallStatus, can_be_probed
 from agentrail.core.changing import REPORTS, gone
 from agentrail.core.doubts import remember
 from agentrail.core.effects import ReportStart, SetTimer
@@ -202,7 +202,7 @@ def _settle_call(w: Work, call: Call, *, pause: bool) -> None:
     if effect in CAN_RUN_AGAIN and call.attempt < MAX_RUNS:
         w.clear_timer(call_timer(call.call_id))
         put(w, call.but(status=CallStatus.READY, attempt=call.attempt + 1))
-    elif effect is EffectClass.CHECKABLE and is_there:
+    elif can_be_probed(call.spec) and is_there:
         w.clear_timer(call_timer(call.call_id))
         put(w, call.but(status=CallStatus.SETTLING))
         w.next("probe", call.call_id)

@@ -14,10 +14,10 @@ from agentrail.core.inputs import ElsewhereUsed, SubagentEnded, SubagentReported
 from agentrail.core.sent import PromptSent
 from agentrail.core.state import State
 from agentrail.core.supervising import Policy
-from agentrail.errors import AgentrailError, SessionNotAlive, UnknownTask
+from agentrail.errors import AgentrailError, SessionNotAlive, SessionStored, UnknownTask
 from agentrail.ports.agents import Task
 from agentrail.runtime.answers import Answers
-from agentrail.runtime.border import Contained, described
+from agentrail.runtime.border import Contained
 from agentrail.runtime.children import Child, SessionBody, session_of
 from agentrail.runtime.commands import letter
 from agentrail.runtime.ids import MAX_ID
@@ -25,7 +25,9 @@ from agentrail.runtime.link import Link
 from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.node import Node
 from agentrail.runtime.parts import Recipe
+from agentrail.runtime.recovery import opening_of
 from agentrail.runtime.reports import ChildView
+from agentrail.runtime.runs import Run
 from agentrail.runtime.session import Session
 from agentrail.runtime.slot import Slot
 from agentrail.runtime.waiting import HeldCall, Outcome, held_calls, told
@@ -53,47 +55,6 @@ ANSWERED: Final = frozenset({"end", "max_turns", "length"})
 
 Start = Callable[[Node, Session, Link], Awaitable[Session]]
 """Starts the session of a link under a supervisor, for its parent."""
-
-
-class Run:
-    """One sub-agent at work: a task of ours, which starts it, waits for its answer, and stops it in any case."""
-
-    __slots__ = ("_ended", "answer", "comes_back", "link", "prompt", "recipe", "scope", "task")
-
-    def __init__(self, task: Task, prompt: str, recipe: Recipe, link: Link) -> None:
-        self.task = task
-        self.prompt = prompt
-        self.recipe = recipe
-        self.link = link
-        self.answer: Ok | Err = err("it was stopped before it had an answer")
-        self.scope = trio.CancelScope()
-        self._ended = trio.Event()
-        self.comes_back = False
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether nothing of it lives any more."""
-        return self._ended.is_set()
-
-    def shown(self) -> Task:
-        """Return the task as it is now."""
-        if not self.has_ended:
-            return self.task.but(status="waiting" if self.link.waits else "running")
-        return self.task.but(status="failed" if isinstance(self.answer, Err) else "done")
-
-    def end(self) -> None:
-        """Tell everybody who waits."""
-        self._ended.set()
-
-    async def wait_ended(self) -> None:
-        """Return when nothing of it lives any more."""
-        await self._ended.wait()
-
-    def failed(self, error: BaseException) -> None:
-        """Take note of why there is no answer."""
-        if not isinstance(error, AgentrailError):
-            log.error("the task of %s broke", self.task.child, exc_info=error)
-        self.answer = err(f"the sub-agent failed: {error if isinstance(error, AgentrailError) else described(error)}")
 
 
 class Family:
@@ -132,7 +93,8 @@ class Family:
 
     async def start(self, call_id: str, agent: str, description: str, prompt: str) -> Task | Err:
         """Have *agent* do it in the background; return when it runs, or why it does not."""
-        run = self._begin(Task(self._name(call_id), agent, description, call_id, background=True), prompt)
+        task = Task(self._name(call_id), agent, description, call_id, background=True)
+        run = self._runs.get(task.child) or self._kept.get(task.child) or self._begin(task, prompt)
         if isinstance(run, Err):
             return run
         await run.link.announced()
@@ -303,9 +265,10 @@ class Family:
 
     async def _work(self, run: Run) -> Ok | Err:
         """Start the session, ask it, and once more if it does not answer in the form that it is to."""
+        session = None if run.comes_back else await self._begun(run)
         asked, outcome = await self._past(run) if run.comes_back else (0, None)
-        begin = self._resume if run.comes_back else self._start
-        session = None if outcome is not None else await begin(self._node, self._parent, run.link)
+        if session is None and outcome is None:
+            session = await self._resume(self._node, self._parent, run.link)
         if session is not None:
             outcome = await (
                 run.link.outcome() if asked else self._ask(session, run.link, run.recipe.asked(run.prompt))
@@ -317,6 +280,19 @@ class Family:
         if isinstance(answer, str):
             return err(f"the sub-agent has answered twice what does not fit: {answer}")
         return answer
+
+    async def _begun(self, run: Run) -> Session | None:
+        """Start the session; `None`: the process before this one had, and its parent had not heard of it."""
+        try:
+            return await self._start(self._node, self._parent, run.link)
+        except SessionStored:
+            task, parent = run.task, self._parent.state
+            opening = await opening_of(self._parent.house.journal, task.child)
+            if opening.setup.path != (*parent.setup.path, parent.session_id, task.call_id):
+                raise
+        run.comes_back = True
+        run.link.announce()
+        return None
 
     async def _past(self, run: Run) -> tuple[int, Outcome | None]:
         """Hear what a sub-agent that comes back has done: how often it was asked, and its answer, if it has ended."""

@@ -64,7 +64,7 @@ class Link:
         if not self._announced.settled:
             if state.opening or state.phase is Phase.ENDED:
                 return
-            self._announce()
+            self.announce()
         if (state.usage, state.waits) != (self._used, self._waits):
             self._used, self._waits = state.usage, state.waits
         elif not step.events:
@@ -73,7 +73,8 @@ class Link:
             self._posted = True
             self._post(SubagentReported(self.task.child))
 
-    def _announce(self) -> None:
+    def announce(self) -> None:
+        """Tell the parent that the child is there."""
         task = self.task
         self._post(SubagentStarted(task.child, task.call_id, task.agent, task.description, task.background))
         self._announced.settle(None)

@@ -52,8 +52,9 @@ COMING_BACK: Final = (
     ("recovering", "MAX_RUNS = 3", "MAX_RUNS = 2"),
     ("recovering", "MAX_RUNS = 3", "MAX_RUNS = 4"),
     ("recovering", "status=CallStatus.READY, attempt=call.attempt + 1)", "status=CallStatus.READY)"),
-    ("recovering", "elif effect is EffectClass.CHECKABLE and is_there:", "elif is_there:"),
-    ("recovering", "elif effect is EffectClass.CHECKABLE and is_there:", "elif effect is EffectClass.CHECKABLE:"),
+    ("recovering", "elif can_be_probed(call.spec) and is_there:", "elif is_there:"),
+    ("recovering", "elif can_be_probed(call.spec) and is_there:", "elif can_be_probed(call.spec):"),
+    ("calls", ' or "agents" in spec.requires)', ")"),
     ("recovering", "attached is not None and attached.revision == call.revision\n", "attached is not None\n"),
     ("recovering", "        give_up(w, call)\n", "        put(w, call.but(status=CallStatus.READY))\n"),
     (

@@ -4,10 +4,19 @@ from collections.abc import Callable
 
 import pytest
 
-from agentrail.core.effects import ClearTimer, CloseSession, ResumeSubagents, SetTimer, StartCall, StopSubagents
+from agentrail.core.effects import (
+    ClearTimer,
+    CloseSession,
+    ProbeCall,
+    ResumeSubagents,
+    SetTimer,
+    StartCall,
+    StopSubagents,
+)
 from agentrail.core.inputs import (
     AnyInput,
     Arrival,
+    CallProbed,
     ElsewhereUsed,
     SubagentEnded,
     SubagentReported,
@@ -24,7 +33,7 @@ from agentrail.values.events.life import SessionRecovered
 from agentrail.values.events.people import ApprovalRequired, ApprovalResolved
 from agentrail.values.events.tools import SubagentEnd, SubAgentEvent, SubagentStart, ToolCalls, ToolUnknown
 from agentrail.values.json import EMPTY
-from agentrail.values.tools import Err, Ok, err, ok
+from agentrail.values.tools import Err, NotStarted, Ok, ToolSpec, Unknown, err, ok
 from agentrail.values.usage import NOTHING_USED, Usage
 from tests.core.driving import answer, apply_all, asked, back, begin, call, events, hello, names, results, session
 
@@ -372,6 +381,17 @@ def test_one_that_rests_is_lost_with_its_turn(given: AnyInput) -> None:
     assert world.state.subagents == ()
     assert "it may have taken effect; find out before calling it again" in results(world.state)[0]
     assert [doubt.name for doubt in world.state.in_doubt] == ["keep"]
+
+
+def test_a_call_whose_sub_agent_is_not_known_is_made_again_if_it_can_tell() -> None:
+    world = session(tools=(ToolSpec("task", "delegates", requires=frozenset({"agents"})),))
+    asked(world, call("task"))
+    done = world.apply(back(world))
+    assert [effect.key for effect in done.effects if isinstance(effect, ProbeCall)] == ["s/c3"]
+    done = world.apply(CallProbed("c3", 1, NotStarted()))
+    assert [(effect.attempt, effect.key) for effect in done.effects if isinstance(effect, StartCall)] == [(1, "s/c3")]
+    world.apply(back(world))
+    assert ToolUnknown("c3", "task") in events(world.apply(CallProbed("c3", 1, Unknown())))
 
 
 def lost(world: World, *, gone: tuple[str, ...] = ()) -> None:

@@ -135,6 +135,14 @@ def test_a_crash_loses_nothing_and_repeats_nothing_wherever_a_story_is() -> None
             raise
 
 
+def test_a_task_is_never_in_doubt() -> None:
+    """Whether its sub-agent has started is in the records of that: it is found, or begun."""
+    for point, count in in_virtual_time(partial(reached, "delegate", EffectClass.UNSAFE)).items():
+        for times in range(1, count + 1, 1 if CAMPAIGN else 4):
+            place = Place("delegate", EffectClass.UNSAFE, point, times)
+            assert in_virtual_time(partial(told, place)) == "0 let me see", place
+
+
 # The thread that writes
 
 

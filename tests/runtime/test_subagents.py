@@ -304,6 +304,17 @@ async def test_a_suspended_session_can_be_stopped_with_its_sub_agents(world: Wor
     assert ids(world) == []
 
 
+async def test_a_session_that_only_has_the_id_of_a_sub_agent_is_left_alone(world: World) -> None:
+    other = await world.spawn(["not for you"], "p.c3")
+    await other.ask("mine")
+    await other.stop()
+    session = await world.spawn([task(), "fine"], "p", agents={"finder": agent(["found"])})
+    await session.ask("go")
+    assert "p.c3" in answer(world, session)
+    assert world.heard(session).only(ToolExecutionEnd).is_error
+    assert world.heard(session).of(SubagentStart) == []
+
+
 async def test_whoever_says_stop_again_waits_for_the_same_end() -> None:
     alive: list[list[str]] = []
 

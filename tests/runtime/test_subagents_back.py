@@ -14,7 +14,7 @@ from agentrail.ports.model import EmitChunk
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import call, say
 from agentrail.testing.scripted import Scripted
-from agentrail.values.events import SubagentEnd, SubAgentEvent, SubagentStart, ToolUnknown
+from agentrail.values.events import SubagentEnd, SubAgentEvent, SubagentStart
 from agentrail.values.events.envelope import Event
 from agentrail.values.messages import AssistantMessage, ToolMessage
 from agentrail.values.stream import ModelRequest, Response
@@ -111,11 +111,16 @@ async def test_a_task_goes_on_in_the_next_process() -> None:
     assert inner == await events_of(journal, "p.c3")
 
 
-async def test_between_any_two_commits() -> None:
+@pytest.mark.parametrize(
+    ("background", "answer"),
+    [(False, "found"), (True, "the task `p.c3` runs in the background; `task_result` waits for its answer")],
+)
+async def test_between_any_two_commits(background: bool, answer: str) -> None:
     noting = Noting()
     async with open_supervisor(journal=noting) as supervisor:
-        session = await supervisor.spawn(spec(), "p")
+        session = await supervisor.spawn(spec(background=background), "p")
         await session.ask("go")
+        await over(session)
         await session.stop()
     first = [record.session_id for record in noting.written].index("p.c3")
     last = len(noting.written) - 1
@@ -124,24 +129,21 @@ async def test_between_any_two_commits() -> None:
     for count in range(first, last):
         journal = await cut(noting.written[:count])
         async with open_supervisor(journal=journal) as supervisor:
-            session = await supervisor.resume("p", spec())
+            session = await supervisor.resume("p", spec(background=background))
             await over(session)
             (result,) = (message for message in session.messages() if isinstance(message, ToolMessage))
+            assert not result.is_error, count
             outcomes.add(result.text)
             assert session.messages()[-1].text == "fine", count
             told = await events_of(journal, "p")
             starts = [event for event in told if isinstance(event, SubagentStart)]
             ends = [event for event in told if isinstance(event, SubagentEnd)]
-            assert len(starts) == len(ends), count
-            if starts:
-                assert (result.text, result.is_error) == ("found", False), count
-                child = await rebuilt(journal, "p.c3")
-                inner = [event.event for event in told if isinstance(event, SubAgentEvent)]
-                assert inner == await events_of(journal, "p.c3"), count
-                assert session.status().usage == child.usage.plus(TEN).plus(TEN), count
-            else:  # whether it has started is not in the records of its parent
-                assert any(isinstance(event, ToolUnknown) for event in told), count
-    assert "found" in outcomes
+            assert (len(starts), [end.text for end in ends]) == (1, ["found"]), count
+            child = await rebuilt(journal, "p.c3")
+            inner = [event.event for event in told if isinstance(event, SubAgentEvent)]
+            assert inner == await events_of(journal, "p.c3"), count
+            assert session.status().usage == child.usage.plus(TEN).plus(TEN), count
+    assert outcomes == {answer}
 
 
 async def test_a_call_that_waits_for_a_person_still_waits() -> None:

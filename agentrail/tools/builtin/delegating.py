@@ -11,7 +11,7 @@ from agentrail.tools.bounds import Length
 from agentrail.tools.builtin.surroundings import refuse, shown, told
 from agentrail.tools.function import tool
 from agentrail.values.json import JsonObject, freeze_object
-from agentrail.values.tools import Err, Ok, ToolResult, ToolSpec, ok
+from agentrail.values.tools import Err, NotStarted, Ok, Probed, ToolResult, ToolSpec, ok
 
 WAIT: Final = 300.0
 """Seconds that `task_result` waits for an answer."""
@@ -23,7 +23,8 @@ class TaskTool:
     """Starts a sub-agent; which there are stands in its description."""
 
     def __init__(self, agents: Mapping[str, str], timeout: float) -> None:
-        self.spec = ToolSpec("task", _described(agents), _parameters(tuple(agents)), timeout=timeout)
+        described, takes = _described(agents), _parameters(tuple(agents))
+        self.spec = ToolSpec("task", described, takes, timeout=timeout, requires=frozenset({"agents"}))
 
     async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
         """Run the sub-agent, or start it in the background."""
@@ -36,6 +37,10 @@ class TaskTool:
             return started
         said = f"the task `{started.child}` runs in the background; `task_result` waits for its answer"
         return ok(said, freeze_object({"task": started.child}))
+
+    async def probe(self, key: str) -> Probed:  # noqa: ARG002, ASYNC124 - whatever it is, and tools are async
+        """Say that a call may be made again: a sub-agent that has started for it is found, and goes on."""
+        return NotStarted()
 
 
 def _described(agents: Mapping[str, str]) -> str:
