@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.core import batch, ending, holding, prompting, requesting, ruling, running, steering, streaming, timing
+from agentrail.core import (
+    batch,
+    ending,
+    holding,
+    prompting,
+    requesting,
+    resting,
+    ruling,
+    running,
+    steering,
+    streaming,
+    timing,
+)
 from property_tests.planted.change import Change
 
 # ruff: noqa: SLF001 - private parts are what is broken here
@@ -253,7 +265,7 @@ CHANGES: Final = (
     Change(
         "key_of_the_attempt",
         "each attempt of a call has a key of its own",
-        running._key,
+        resting.key_of,
         "{call.call_id}",
         "{call.call_id}.{call.attempt}",
         "world",
