@@ -506,6 +506,29 @@ async def test_whoever_is_held_up_is_not_waited_for_long(monkeypatch: pytest.Mon
     assert sum(counting.sizes) == 400
 
 
+class Rounds(trio.abc.Instrument):
+    """Counts how often the loop goes round."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def before_io_wait(self, timeout: float) -> None:
+        self.count += 1
+
+
+async def test_nobody_waits_for_one_who_was_answered_alone() -> None:
+    """The loop went round for nothing, and each answer cost a third more."""
+    worker = Worker("counting", Counting(), 100)
+    await worker.do(lambda _: None)
+    rounds = Rounds()
+    trio.lowlevel.add_instrument(rounds)
+    for _ in range(1_000):
+        await worker.do(lambda _: None)
+    trio.lowlevel.remove_instrument(rounds)
+    await worker.close()
+    assert rounds.count <= 2_020, rounds.count  # one to hear the answer, and one to go on
+
+
 async def test_what_goes_in_one_commit_sees_what_came_before_it(path: Path) -> None:
     class Slow(Connection):
         pass

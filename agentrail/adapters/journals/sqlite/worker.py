@@ -130,10 +130,11 @@ class Worker(Generic[C]):
 
     # In the loop, after the thread has done something
 
-    def _wake(self, token: trio.lowlevel.TrioToken, tasks: Sequence[trio.lowlevel.Task]) -> None:
+    def _wake(self, token: trio.lowlevel.TrioToken, tasks: Sequence[trio.lowlevel.Task], are_awaited: bool) -> None:
         for task in tasks:
             trio.lowlevel.reschedule(task)
-        self._pass(token, PASSES)
+        if are_awaited:
+            self._pass(token, PASSES)
 
     def _pass(self, token: trio.lowlevel.TrioToken, left: int) -> None:
         """Let the loop go round until those who were answered have had their turn, and have the thread go on."""
@@ -156,11 +157,12 @@ class Worker(Generic[C]):
             jobs, closing = self._next()
             if jobs:
                 self._serve(jobs)
-                self._mood = Mood.PATIENT if len(jobs) > 1 else Mood.BUSY
-                self._answer(jobs)
+                are_awaited = len(jobs) > 1
+                self._mood = Mood.PATIENT if are_awaited else Mood.BUSY
+                self._answer(jobs, are_awaited=are_awaited)
                 reach(Failpoint.JOBS_ANSWERED)
                 self._servant.rest()
-                if len(jobs) > 1 and not self._bell.acquire(timeout=LONGEST_PATIENCE):
+                if are_awaited and not self._bell.acquire(timeout=LONGEST_PATIENCE):
                     self._go_on()
                     self._bell.acquire()
             elif not closing:
@@ -185,14 +187,14 @@ class Worker(Generic[C]):
             for job in jobs:
                 job.error = error
 
-    def _answer(self, jobs: Sequence[Job[C, object]]) -> None:
-        """Wake the tasks that wait for *jobs*, all of a run at once."""
+    def _answer(self, jobs: Sequence[Job[C, object]], *, are_awaited: bool) -> None:
+        """Wake the tasks that wait for *jobs*, all of a run at once; if they *are_awaited*, the bell rings later."""
         by_run: dict[trio.lowlevel.TrioToken, list[trio.lowlevel.Task]] = {}
         for job in jobs:
             by_run.setdefault(job.token, []).append(job.task)
         for token, tasks in by_run.items():
             try:
-                token.run_sync_soon(self._wake, token, tasks)
+                token.run_sync_soon(self._wake, token, tasks, are_awaited)
             except trio.RunFinishedError:  # who waited went down with the run
                 self._go_on()
 
@@ -202,5 +204,5 @@ class Worker(Generic[C]):
         with self._lock:
             done = not self._jobs and not self._closing
             self._alive = not done
-        self._answer(closing)
+        self._answer(closing, are_awaited=False)
         return done
