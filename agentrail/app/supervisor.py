@@ -107,6 +107,26 @@ class Supervisor:
                 if here is not None:  # it is not if whoever was starting it has failed
                     return here
 
+    async def fork(
+        self,
+        origin: str,
+        spec: SessionSpec | None = None,
+        *,
+        at: int | None = None,
+        id: str | None = None,  # noqa: A002 - what users call it
+    ) -> SessionHandle:
+        """Start a session with the past of a stored one, up to record *at* or to its last, whatever has become of that.
+
+        It need not be here: one that has ended or was set aside can be forked too. Code comes from *spec*; without one
+        it is that of the session, if it is here, or comes from `specs` by the name that its specification had.
+        """
+        if spec is not None:
+            _check_spec(spec)
+        elif origin in self._sessions.tree.sessions:
+            return await self.session(origin).fork(at, id)
+        code = _Code(self._sessions, self._specs, spec)
+        return await self._sessions.fork(self._node, origin, at, new_id() if id is None else id, code)
+
     async def stored(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
         """Return what the journal tells of up to *limit* sessions behind the id *after*, without reading them."""
         return await self._sessions.stored(after, limit)

@@ -17,9 +17,13 @@ from agentrail.values.events.people import ApprovalRequired, AskUser
 
 
 def branch(origin: State, session_id: str) -> State:
-    """Return what a fork of *origin* is spawned as: its past, its plugins and what is held, and nothing that waits."""
+    """Return what a fork of *origin* is spawned as: its past, its plugins and what is held, and nothing that waits.
+
+    It is nobody's sub-agent, also if its origin is one.
+    """
     return origin.but(
         session_id=session_id,
+        setup=origin.setup.but(path=(), shares=False),
         phase=Phase.NEW,
         opening=True,
         seq=0,

@@ -61,6 +61,7 @@ async def forked(
     """Return what a fork of *origin* behind record *at*, or the last one, is spawned as, its code, what it hears."""
     if at is not None and at < 1:
         raise UnknownRecord(origin, at)
+    await opening_of(journal, origin)  # whether it is there at all
     state, number = await rebuilt(journal, origin, at)
     if at is not None and number != at:
         raise UnknownRecord(origin, at)

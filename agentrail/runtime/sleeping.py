@@ -15,7 +15,10 @@ from agentrail.runtime.parts import Outfit
 from agentrail.runtime.rebuilding import revived
 from agentrail.values.messages import EMPTY_HISTORY
 
-Equip: TypeAlias = Callable[[State, int], tuple[State, Outfit, SessionReturned]]
+Found: TypeAlias = tuple[State, Outfit, SessionReturned]
+"""A stored state with the states of its plugins in their classes, its code, and what it hears if it comes back."""
+
+Equip: TypeAlias = Callable[[State, int], Found]
 """Finds the code for a stored state, given also its number of records.
 
 It returns the state with the states of its plugins in their classes, the code, and what the session is to hear if it

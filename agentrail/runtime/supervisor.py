@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import NoReturn
 
 import trio
 
@@ -16,7 +15,6 @@ from agentrail.core.supervising import Ward
 from agentrail.errors import (
     AgentrailError,
     BadId,
-    SessionAsleep,
     SessionExists,
     SessionNotAlive,
     SessionStored,
@@ -35,7 +33,7 @@ from agentrail.runtime.node import Node, Tree
 from agentrail.runtime.parts import Outfit
 from agentrail.runtime.recovery import brought_back, forked, opening_of
 from agentrail.runtime.session import Session
-from agentrail.runtime.sleeping import Equip
+from agentrail.runtime.sleeping import Equip, Found
 from agentrail.runtime.slot import Slot
 
 log = logging.getLogger("agentrail.supervisor")
@@ -56,7 +54,7 @@ class Sessions:
         self.tree: Tree = root.tree
         self.house = root.tree.house
         self._wrap = wrap
-        self.house.fork = self._fork
+        self.house.fork = self._fork_here
         self._starting: dict[str, trio.Event] = {}
 
     def handle(self, session_id: str) -> SessionHandle:
@@ -81,17 +79,20 @@ class Sessions:
             session.ties.above = above
             return await self._begun(node, session, SessionOpened(), restart)
 
-    async def _fork(self, origin: str, at: int | None, session_id: str) -> SessionHandle:
-        """Start a session with the past of *origin* up to a record, beside the oldest ones; that one stays as it is."""
+    async def _fork_here(self, origin: str, at: int | None, session_id: str) -> SessionHandle:
+        """Fork a session that is here, with its own code, beside the oldest ones."""
         session = session_of(self.tree.sessions.get(origin))
         if session is None:
             raise UnknownSession(origin)
-        equip = session.sleep.equip
-        with self._taking(self.root, session_id):
+        return await self.fork(self.root, origin, at, session_id, session.sleep.equip)
+
+    async def fork(self, node: Node, origin: str, at: int | None, session_id: str, equip: Equip) -> SessionHandle:
+        """Start a session with the past of a stored one, up to a record; that one stays as it is, here or not."""
+        with self._taking(node, session_id):
             state, outfit, branched = await forked(self.house.journal, origin, at, session_id, equip)
-            claim = await self._claim(self.root, session_id)
+            claim = await self._claim(node, session_id)
             session = Session(state, claim, self.house, outfit, equip)
-            return await self._begun(self.root, session, branched, "transient")
+            return await self._begun(node, session, branched, "transient")
 
     async def _begun(self, node: Node, session: Session, first: AnyInput, restart: str) -> SessionHandle:
         """Let a session live under *node*; if it does not start, nothing of it is left, and the reason is raised."""
@@ -220,7 +221,11 @@ class Sessions:
         link.base = parent.state.usage.plus(parent.state.elsewhere)
         recipe = parent.outfit.agents[task.agent]
         state, outfit = recipe.make(task, path, parent.state, parent.outfit, now)
-        await self.start(node, state, outfit, _never, "temporary", link)
+
+        def equip(stored: State, records: int) -> Found:  # for its forks: it never sleeps
+            return recipe.found(task, parent.state, parent.outfit, self.house.clock.now_ms())(stored, records)
+
+        await self.start(node, state, outfit, equip, "temporary", link)
         return self._child(task.child)
 
     async def _resume_child(self, node: Node, parent: Session, link: Link) -> Session:
@@ -274,8 +279,3 @@ class Sessions:
         stubborn = calls.names(left)
         if stubborn:
             log.warning("tools that ignore their cancellation are waited for: %s", ", ".join(stubborn))
-
-
-def _never(stored: State, _records: int) -> NoReturn:
-    """Stand in for whoever finds the code of a session that sleeps: a sub-agent never does."""
-    raise SessionAsleep(stored.session_id)

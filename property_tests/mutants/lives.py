@@ -120,6 +120,8 @@ LEFT_BEHIND: Final = (
 
 BRANCHING: Final = (
     *(("forking", f"        {field},\n", "") for field in LEFT_BEHIND),
+    ("forking", "setup=origin.setup.but(path=(), ", "setup=origin.setup.but("),
+    ("forking", "but(path=(), shares=False)", "but(path=())"),
     ("forking", "        fail_start(w, problem)\n        return\n", "        pass\n"),
     ("forking", "    s.opening = False\n", ""),
     ("forking", "    change_tools(w, branched)\n", ""),

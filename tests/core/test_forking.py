@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from agentrail.core.effects import ReportStart, StartCall
+from agentrail.core.forking import branch
 from agentrail.core.inputs import CrashedTooOften, SessionBranched, SleepDue, SubagentStarted, ToolReturned
 from agentrail.core.options import Options
 from agentrail.core.sent import AbortSent, ApproveSent, AttachPluginSent, CompactSent, RespondSent, SteerSent, StopSent
@@ -252,3 +253,9 @@ def test_a_question_is_asked_again() -> None:
     assert AskUser(question.ref, "c3", "which?") in [envelope.event for envelope in world.records[0].events]
     step = world.apply(RespondSent(question.ref, "that one"))
     assert "RequestStart" in names(step)
+
+
+def test_a_fork_of_a_sub_agent_works_for_nobody() -> None:
+    state = session().state
+    origin = state.but(setup=state.setup.but(path=("p", "c3"), shares=True))
+    assert branch(origin, "fork").setup == state.setup

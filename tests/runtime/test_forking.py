@@ -3,7 +3,17 @@
 import pytest
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.errors import PluginMismatch, SessionExists, UnknownRecord
+from agentrail.errors import (
+    PluginMismatch,
+    SessionCrashed,
+    SessionExists,
+    SessionNotAlive,
+    SessionStored,
+    SpecMissing,
+    UnknownRecord,
+    UnknownSession,
+    WrongType,
+)
 from agentrail.plugins import HumanApproval
 from agentrail.ports.tool import ToolContext
 from agentrail.testing import ScriptedModel, call, say
@@ -11,7 +21,9 @@ from agentrail.testing.scripted import Element
 from agentrail.values.events.life import AgentEnd, SessionForked
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.tools import Ok, ok
+from tests.runtime.families import agent, task
 from tests.runtime.journals import TestJournal
+from tests.runtime.test_restarting import Poison
 from tests.runtime.test_resuming import NewerTurns, Turns
 from tests.runtime.tools import fake
 from tests.runtime.world import World, check_records, until
@@ -208,3 +220,76 @@ async def test_what_joined_while_a_session_lived_and_was_let_go_stays_gone_too()
         again = await supervisor.resume("s", spec)
         assert [seat.key for seat in again.inspect().seats] == ["Turns"]
         assert sorted(again.inspect().tools) == ["look", "see"]
+
+
+# From what is stored
+
+
+def one(*answers: Element) -> SessionSpec:
+    return SessionSpec(model=ScriptedModel(answers), name="one", plugins=[Poison()])
+
+
+async def test_a_session_that_has_ended_can_be_forked_also_in_another_process() -> None:
+    journal = TestJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        origin = await supervisor.spawn(one("here"), "s")
+        await origin.ask("hi")
+        await origin.stop()
+    async with open_supervisor(journal=journal) as supervisor:
+        fork = await supervisor.fork("s", one("there"), id="t")
+        assert (await fork.ask("and?")).text == "there"
+        assert [message.text for message in fork.messages()] == ["hi", "here", "and?", "there"]
+        with pytest.raises(SessionNotAlive):
+            await supervisor.resume("s", one())
+        await check_records(journal, fork)
+
+
+async def test_one_that_was_set_aside_can_be_forked_before_the_message_that_broke_it_also_in_another_process() -> None:
+    journal = TestJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        origin = await supervisor.spawn(one("here"), "s")
+        await origin.ask("hi")
+        head = (await supervisor.stored())[0].head
+        with pytest.raises(SessionCrashed):
+            await origin.prompt("die")
+    async with open_supervisor(journal=journal, specs={"one": lambda: one("there")}) as supervisor:
+        for at in (head, None):
+            fork = await supervisor.fork("s", at=at)
+            assert (await fork.ask("and?")).text == "there"
+            assert [message.text for message in fork.messages()] == ["hi", "here", "and?", "there"]
+        assert "s" not in [session.id for session in supervisor.sessions()]
+
+
+async def test_one_that_is_here_is_forked_with_the_code_that_it_has(world: World) -> None:
+    origin = await world.spawn(["one", "yours"], "s")
+    await origin.ask("hi")
+    fork = await world.supervisor.fork("s", id="t")
+    assert (await fork.ask("or?")).text == "yours"
+    other = await world.supervisor.fork("s", SessionSpec(model=ScriptedModel(["theirs"])), id="u")
+    assert (await other.ask("or?")).text == "theirs"
+
+
+async def test_what_cannot_be_forked_is_refused_and_leaves_nothing(world: World) -> None:
+    origin = await world.spawn(["one"], "s", name="unknown")
+    await origin.stop()
+    with pytest.raises(SpecMissing, match="unknown"):
+        await world.supervisor.fork("s")
+    with pytest.raises(UnknownSession):
+        await world.supervisor.fork("nobody", SessionSpec(model=ScriptedModel([])))
+    with pytest.raises(WrongType):
+        await world.supervisor.fork("s", "demo")  # type: ignore[arg-type]
+    with pytest.raises(SessionStored):
+        await world.supervisor.fork("s", SessionSpec(model=ScriptedModel([])), id="s")
+    assert world.supervisor.sessions() == ()
+
+
+async def test_a_fork_of_a_sub_agent_is_nobody_s_sub_agent(world: World) -> None:
+    finder = agent([say("found", delay=30.0), "mine"])
+    session = await world.spawn([task(), "fine"], "p", agents={"finder": finder})
+    await session.prompt("go")
+    await until(lambda: len(world.supervisor.sessions()) == 2)
+    fork = await world.supervisor.session("p.c3").fork(id="t")
+    assert (await fork.ask("and you?")).text == "mine"
+    assert fork.inspect().setup.path == ()
+    await until(lambda: not session.status().turn_open)
+    assert world.supervisor.sessions() == (session, fork)
