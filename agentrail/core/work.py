@@ -194,9 +194,17 @@ class Work:
             tools=tuple(s.tools),
             subagents=s.setup.agents,
             elsewhere=s.elsewhere,
+            budget_left=self._budget_left(),
             user_data=s.setup.user_data,
             last_assistant_reply=s.last_reply,
             approved_always=s.approved_always,
             now_ms=self.at,
             parent=s.setup.path[-2] if s.setup.path else None,
         )
+
+    def _budget_left(self) -> float | None:
+        """Return the money that may still be spent, by the tightest limit."""
+        s = self.s
+        limits = [seat.money_limit for seat in s.seats if seat.money_limit is not None]
+        left = [limit.left(s.usage, s.elsewhere) for limit in limits]
+        return min((one for one in left if one is not None), default=None)

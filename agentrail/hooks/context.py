@@ -33,7 +33,7 @@ class Context(Value):
     price_known: bool = False
     """Whether the prices of the model and of all that it may fall back to are known, so that costs can be counted."""
     budget_left: float | None = None
-    """Money left, where a limit is inherited; `None`: no limit."""
+    """Money that may still be spent, by the tightest limit of a plugin; `None`: no limit, or the cost is not known."""
     todos: tuple[Todo, ...] = ()
     """Its list of things to do."""
     sections: tuple[tuple[str, str], ...] = ()

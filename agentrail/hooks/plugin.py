@@ -28,6 +28,7 @@ from agentrail.hooks.actions import (
     SwitchModel,
 )
 from agentrail.hooks.context import Context
+from agentrail.hooks.money import MoneyLimit
 from agentrail.hooks.records import (
     HOOK_NAMES,
     AfterResponse,
@@ -102,6 +103,11 @@ class AnyPlugin:
     def key(self) -> str:
         """What this plugin is called in its session."""
         return type(self).__name__
+
+    @property
+    def money_limit(self) -> MoneyLimit | None:
+        """The limit that it keeps on what the session costs, if it keeps one: what is left is `ctx.budget_left`."""
+        return None
 
     def describe(self) -> str | JsonObject:
         """Say what this plugin does, in text or as a mapping (name, version, description, events)."""

@@ -7,6 +7,7 @@ from typing import cast
 import attrs
 
 from agentrail.errors import BadPlugin, NotJson, PluginExists
+from agentrail.hooks.money import MoneyLimit
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed, implemented
 from agentrail.values.json import EMPTY, JsonObject, freeze
 from agentrail.values.value import Value, value
@@ -32,6 +33,8 @@ class Seat(Value):
     """How often its options were updated."""
     options: JsonObject = EMPTY
     """Its options, those that JSON can hold."""
+    money_limit: MoneyLimit | None = None
+    """The limit that it keeps on what the session costs."""
 
 
 def unkeyed(given: Attachable) -> tuple[str, AnyPlugin]:
@@ -55,6 +58,7 @@ def seat_for(key: str, plugin: AnyPlugin, revision: int = 0) -> Seat:
         plugin.version,
         revision,
         options_of(plugin),
+        plugin.money_limit,
     )
 
 

@@ -7,6 +7,7 @@ from attrs import evolve, frozen
 from agentrail.errors import PluginRefused
 from agentrail.hooks.actions import Abort, BlockTool, Continue
 from agentrail.hooks.context import Context
+from agentrail.hooks.money import MoneyLimit
 from agentrail.hooks.plugin import AnyPlugin, Plugin, Priority
 from agentrail.hooks.records import AfterTurn, BeforeRequest, BeforeTool
 from agentrail.values.json import freeze
@@ -69,6 +70,11 @@ class BudgetGuard(Plugin[Spent]):
         if problem is not None:
             raise PluginRefused(problem)
         return Spent()
+
+    @property
+    def money_limit(self) -> MoneyLimit | None:
+        """What the session may cost, which any plugin is told."""
+        return None if self.max_usd is None else MoneyLimit(self.max_usd, self.shared)
 
     def on_options(self, new: object, state: Spent) -> Spent:
         """Keep what was spent; warn again where the limits are new."""

@@ -4,11 +4,12 @@ import pytest
 import trio
 from attrs import frozen
 
+from agentrail.core.state import State
 from agentrail.errors import TurnAborted
 from agentrail.hooks.actions import BlockTool, Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import AnyPlugin, Keyed, Plugin, Priority
-from agentrail.hooks.records import BeforeTool
+from agentrail.hooks.records import BeforeRequest, BeforeTool
 from agentrail.plugins import BudgetGuard, HumanApproval, SecurityGuard
 from agentrail.testing import call, say
 from agentrail.values.events import AgentEnd, SubagentEnd, ToolBlocked
@@ -243,3 +244,53 @@ async def test_who_asks_a_person_asks_about_calls_of_sub_agents_too(world: World
     session = await world.spawn([task(), "fine"], "p", agents={"finder": finder}, plugins=plugins)
     (held,) = (await session.ask("go")).held
     assert (held.tool, held.path) == ("quick", ("p", "c3"))
+
+
+@frozen
+class Looking(Plugin[tuple[float | None, ...]]):
+    """Remembers how much money was left before each request."""
+
+    def init(self, ctx: Context) -> tuple[float | None, ...]:
+        return (ctx.budget_left,)
+
+    def before_request(
+        self, hook: BeforeRequest, state: tuple[float | None, ...], ctx: Context
+    ) -> Continue[tuple[float | None, ...]]:
+        return Continue((*state, ctx.budget_left))
+
+    def inherited(self, state: tuple[float | None, ...], ctx: Context) -> AnyPlugin:
+        return self
+
+
+def seen(state: State) -> list[float | None]:
+    (found,) = (kept for seat, kept in zip(state.seats, state.plugin_states, strict=True) if seat.key == "Looking")
+    return [figure for figure in found if isinstance(figure, float | None)] if isinstance(found, tuple) else []
+
+
+async def test_what_is_left_of_a_budget_is_known_to_any_plugin_also_in_a_sub_agent(world: World) -> None:
+    price = Price(1.0, 1.0)
+    million = Usage(1_000_000, 0)
+    finder = agent(
+        [say(calls=[call("quick")], usage=million), say("found", usage=million)],
+        tools=[quick()],
+        prices={"child": price},
+    )
+    plugins = [BudgetGuard(max_usd=5.0), Looking()]
+    script = [task(usage=million), say("fine", usage=million)]
+    prices = {"scripted": price}
+    session = await world.spawn(script, "p", agents={"finder": finder}, plugins=plugins, prices=prices)
+    await session.ask("go")
+    assert seen(await rebuilt(world.journal, "p.c3")) == [4.0, 4.0, 3.0]
+    assert seen(session.inspect()) == [5.0, 5.0, 2.0]
+    await session.update_plugin(BudgetGuard, max_usd=7.0)
+    with pytest.raises(TurnAborted, match="script"):
+        await session.ask("again")
+    assert seen(session.inspect()) == [5.0, 5.0, 2.0, 3.0]
+
+
+async def test_without_a_limit_or_a_price_nobody_knows_what_is_left(world: World) -> None:
+    for plugins in ([Looking()], [BudgetGuard(max_usd=5.0, unknown_price="allow"), Looking()]):
+        script = [say(calls=[call("quick")], usage=TEN), say("done", usage=TEN)]
+        session = await world.spawn(script, plugins=plugins, tools=[quick()])
+        await session.ask("go")
+        assert seen(session.inspect())[-1] is None
