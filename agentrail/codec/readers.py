@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from agentrail.codec.classes import ByTag, Given, read_by
+from agentrail.codec.envelopes import row_reader
 from agentrail.codec.faults import ERRORS, facts_of
 from agentrail.codec.hints import AnyJson, Field, fields_of
 from agentrail.codec.leaves import LEAVES, Rule, wrong
@@ -57,6 +58,8 @@ def _for_shape(shape: Shape, at: str) -> Rule:
         case Chosen():
             return _chosen(shape, at)
         case Items(container=container, item=item):
+            if item is Envelope:
+                return row_reader(_instance(Envelope, ""), reader_for(Event, ".event"), at)
             return _items(container, _for_each(item), at)
         case Row(items=items):
             return _row(tuple(reader_for(item, f"[{place}]") for place, item in enumerate(items)), at)

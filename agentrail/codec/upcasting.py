@@ -9,12 +9,18 @@ from typing import Final, TypeAlias
 from agentrail.codec.misfit import MisfitError
 from agentrail.values.json import Json
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """The format that is written: what the classes of a record and a snapshot look like in JSON."""
 
 Upcaster: TypeAlias = Callable[[Json], Json]
 
-UPCASTERS: Final[Mapping[int, Upcaster]] = MappingProxyType({})
+
+def _every_envelope_in_full(data: Json) -> Json:
+    """Format 2 leaves out of an envelope what is as in the one before it; what leaves out nothing is read as it is."""
+    return data
+
+
+UPCASTERS: Final[Mapping[int, Upcaster]] = MappingProxyType({1: _every_envelope_in_full})
 """By format, what makes the JSON of the next format of it; a raised `FORMAT` needs one for the format before."""
 
 

@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Final, cast
 
 from agentrail.codec.classes import Alone, ByType, Part, Written, written_by
+from agentrail.codec.envelopes import row_writer
 from agentrail.codec.faults import ERRORS, facts_of
 from agentrail.codec.hints import MISSING, AnyJson, Field, fields_of, is_class
 from agentrail.codec.leaves import LEAVES, wrong
@@ -26,6 +27,7 @@ from agentrail.core.options import Options
 from agentrail.errors import AgentrailError
 from agentrail.hooks.ruling import NOTHING_GATHERED, START
 from agentrail.values.events import EVENTS
+from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.plugins import UnknownEvent
 from agentrail.values.json import Json
 from agentrail.values.messages import History
@@ -100,6 +102,8 @@ def _for_shape(shape: Shape, at: str) -> Writer:
         case Chosen():
             return _chosen(shape, at)
         case Items(container=container, item=item):
+            if item is Envelope:
+                return row_writer(writer_for(Envelope), writer_for(Event, ".event"), at)
             if container is frozenset:
                 return _frozenset(writer_for(item), at)
             return _array(writer_for(item), at, frozenset({container, tuple}))
@@ -346,7 +350,7 @@ def _part(cls: type[object], field: Field) -> Part:
 
 def _how(shape: Shape, at: str) -> Alone | ByType:
     """Return what writes a field of *shape* that stands *at* its place, or each of its items."""
-    if isinstance(shape, Items) and shape.container is not frozenset:
+    if isinstance(shape, Items) and shape.container is not frozenset and shape.item is not Envelope:
         each, holders = shape_of(shape.item), frozenset[type[object]]({shape.container, tuple})
     else:
         each, holders = shape, frozenset[type[object]]()

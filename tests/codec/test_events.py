@@ -1,6 +1,8 @@
 import pytest
 
 from agentrail.codec import decode, decode_envelope, encode, encode_envelope, from_text, to_text
+from agentrail.core.state import Setup, State
+from agentrail.core.step import Step
 from agentrail.errors import BadData, BadValue
 from agentrail.ports.journal import Record
 from agentrail.values.events import AgentStart, AnyEvent, Envelope, SubAgentEvent, ToolCalls, UnknownEvent
@@ -100,3 +102,73 @@ def test_a_record_with_an_unknown_event_is_read_and_written_alike() -> None:
     read = decode(Record, from_text(text))
     assert isinstance(read.events[0].event, UnknownEvent)
     assert to_text(encode(read)) == text
+
+
+FIRST = Envelope("s1", 5, 0, 7, 2, 3, ToolCalls(2), ("p", "c"))
+BESIDE = {"session_id": "s2", "n": 1, "at": 8, "turn": 3, "round": 4, "path": ()}
+
+
+def step_of(*envelopes: object) -> Step:
+    return Step(State("s1", Setup(), "demo"), events=envelopes)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+
+
+def row_of(step: Step) -> list[object]:
+    data = encode(step)
+    assert isinstance(data, dict)
+    row = data["events"]
+    assert isinstance(row, list)
+    return list(row)
+
+
+def test_an_envelope_that_goes_on_says_only_what_happened() -> None:
+    step = step_of(FIRST, FIRST.but(seq=6), FIRST.but(seq=7, event=AgentStart("p1")))
+    _, *others = row_of(step)
+    assert others == [{"event": {"$": "ToolCalls", "count": 2}}, {"event": {"$": "AgentStart", "ref": "p1"}}]
+    assert decode(Step, encode(step)) == step
+
+
+@pytest.mark.parametrize(
+    "changes", [{"seq": 5}, {"seq": 7}, *({"seq": 6, name: BESIDE[name]} for name in BESIDE)], ids=str
+)
+def test_an_envelope_that_does_not_go_on_says_everything(changes: dict[str, object]) -> None:
+    other = FIRST.but(**changes)
+    step = step_of(FIRST, other, other.but(seq=other.seq + 1))
+    full = encode(other)
+    assert isinstance(full, dict)
+    assert row_of(step)[1:] == [{key: full[key] for key in full if key != "$"}, {"event": full["event"]}]
+    assert decode(Step, encode(step)) == step
+
+
+def test_a_row_in_which_every_envelope_says_everything_is_read_too() -> None:
+    """The first format has only such rows."""
+    step = step_of(FIRST, FIRST.but(seq=6))
+    data = encode(step)
+    assert isinstance(data, dict)
+    first, _ = row_of(step)
+    assert isinstance(first, dict)
+    assert decode(Step, {**data, "events": [first, {**first, "seq": 6}]}) == step
+
+
+def test_a_row_tells_where_something_does_not_fit() -> None:
+    step = step_of(FIRST, FIRST.but(seq=6))
+    data = encode(step)
+    assert isinstance(data, dict)
+    first, second = row_of(step)
+    found = []
+    for row in (7, [second], [first, {}], [first, {"event": 3}], [first, {"event": {"$": "ToolCalls", "count": "x"}}]):
+        with pytest.raises(BadData) as bad:
+            decode(Step, {**data, "events": row})
+        found.append(bad.value.args[1])
+    for envelopes in ((FIRST, 3), (FIRST, FIRST.but(seq=6, event=ToolCalls("x")))):  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+        with pytest.raises(BadValue) as refused:
+            encode(step_of(*envelopes))
+        found.append(refused.value.args[1])
+    assert found == [
+        "its `events`",
+        "its `events[0].v`",
+        "its `events[1].v`",
+        "its `events[1].event`",
+        "its `events[1].event.count`",
+        "its `events[1]`",
+        "its `events[1].event.count`",
+    ]

@@ -1,7 +1,7 @@
-"""A stored journal and a stored session, as the first version wrote them.
+"""A stored journal and a stored session, as each format was written.
 
-`python -m tests.adapters.journals.sampling` makes what is missing and never touches what is there: a sample that no
-longer loads means that the journals of users no longer load. (Until the first release, delete it and run this again.)
+`python -m tests.adapters.journals.sampling` makes those of the newest format and never touches what is there: a sample
+that no longer loads means that the journals of users no longer load.
 """
 
 from pathlib import Path
@@ -11,12 +11,13 @@ import trio
 from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals.archive import export_session
 from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.codec import FORMAT
 from agentrail.plugins import BudgetGuard, HumanApproval
 from agentrail.testing import ScriptedModel, call, say
 
-FOLDER = Path(__file__).parent / "samples" / "v1"
-SESSION = FOLDER / "session.jsonl"
-JOURNAL = FOLDER / "journal.db"
+FOLDERS = [Path(__file__).parent / "samples" / f"v{number}" for number in range(1, FORMAT + 1)]
+SESSION = "session.jsonl"
+JOURNAL = "journal.db"
 LONG = "word " * 14_000
 
 
@@ -26,9 +27,9 @@ async def note(text: str) -> str:
     return f"noted: {text}"
 
 
-async def make(path: Path) -> None:
+async def make(folder: Path) -> None:
     """Record a session with a call that was approved, an abort and a long text; and one that is stopped at once."""
-    journal = SqliteJournal(path)
+    journal = SqliteJournal(folder / JOURNAL)
     script = [say(calls=[call("note", {"text": "é 🙂"})]), say("done"), say("never heard", delay=1.0), say(LONG)]
     async with open_supervisor(journal=journal, seed=1) as supervisor:
         plugins = (HumanApproval(tools=["note"]), BudgetGuard(max_rounds=100))
@@ -42,14 +43,16 @@ async def make(path: Path) -> None:
         await session.ask("a long one, please")
         await other.stop()
         await session.stop()
-    await export_session(journal, "sample", SESSION)
+    await export_session(journal, "sample", folder / SESSION)
     await journal.close()
 
 
 def main() -> None:
     """Make what is missing."""
-    if not JOURNAL.exists():
-        trio.run(make, JOURNAL)
+    newest = FOLDERS[-1]
+    if not newest.exists():
+        newest.mkdir()
+        trio.run(make, newest)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""What the first version wrote is read, and leads to the same sessions."""
+"""What each format was written as is read, and leads to the same sessions."""
 
 import shutil
 from pathlib import Path
+
+import pytest
 
 from agentrail.adapters.journals.archive import import_session
 from agentrail.adapters.journals.memory import MemoryJournal
@@ -10,13 +12,18 @@ from agentrail.codec.misfit import MisfitError
 from agentrail.codec.upcasting import FORMAT, UPCASTERS, upcast
 from agentrail.core.state import Phase
 from agentrail.values.messages import AssistantMessage
-from tests.adapters.journals.sampling import JOURNAL, LONG, SESSION
+from tests.adapters.journals.sampling import FOLDERS, JOURNAL, LONG, SESSION
 from tests.runtime.world import rebuilt
 
 
-async def test_a_stored_journal_is_read_and_goes_on(tmp_path: Path) -> None:
-    shutil.copy(JOURNAL, tmp_path)
-    journal = SqliteJournal(tmp_path / JOURNAL.name)
+@pytest.fixture(params=FOLDERS, ids=lambda folder: folder.name)
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    shutil.copytree(request.param, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+async def test_a_stored_journal_is_read_and_goes_on(folder: Path) -> None:
+    journal = SqliteJournal(folder / JOURNAL)
     assert [stored.session_id for stored in await journal.sessions()] == ["other", "sample"]
     for stored in await journal.sessions():
         state = await rebuilt(journal, stored.session_id)
@@ -30,11 +37,10 @@ async def test_a_stored_journal_is_read_and_goes_on(tmp_path: Path) -> None:
     await journal.close()
 
 
-async def test_a_stored_session_is_read_and_is_the_one_of_the_journal(tmp_path: Path) -> None:
-    shutil.copy(JOURNAL, tmp_path)
-    journal = SqliteJournal(tmp_path / JOURNAL.name)
+async def test_a_stored_session_is_read_and_is_the_one_of_the_journal(folder: Path) -> None:
+    journal = SqliteJournal(folder / JOURNAL)
     into = MemoryJournal()
-    assert await import_session(into, SESSION) == "sample"
+    assert await import_session(into, folder / SESSION) == "sample"
     assert await into.read("sample") == await journal.read("sample")
     await journal.close()
 

@@ -1,0 +1,88 @@
+"""Envelopes in a row: one that goes on where the one before it ended says only what happened.
+
+The events of a step have their session, time, turn and round in common, and nearly all records hold more than one: what
+they share was most of what was written of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from agentrail.codec.leaves import Rule, wrong
+from agentrail.codec.lines import Writer
+from agentrail.codec.misfit import MisfitError
+from agentrail.codec.states import MAPPINGS
+from agentrail.values.events.envelope import Envelope, Event
+
+
+def row_writer(write_envelope: Writer, write_event: Writer, at: str) -> Writer:
+    """Return what writes envelopes that stand *at* their place."""
+
+    def write_row(found: object) -> str:
+        if type(found) is not tuple:
+            raise wrong(at, found, "a tuple")
+        written: list[str] = []
+        before: Envelope | None = None
+        try:
+            for envelope in cast("tuple[Envelope, ...]", found):
+                if before is not None and _goes_on(envelope, before):
+                    written.append(f'{{"event":{write_event(envelope.event)}}}')
+                else:
+                    written.append(write_envelope(envelope))
+                before = envelope
+        except MisfitError as misfit:
+            misfit.under(f"{at}[{len(written)}]")
+            raise
+        return f"[{','.join(written)}]"
+
+    return write_row
+
+
+def _goes_on(envelope: Envelope, before: Envelope) -> bool:
+    return (
+        type(envelope) is Envelope
+        and envelope.seq == before.seq + 1
+        and envelope.at == before.at
+        and envelope.turn == before.turn
+        and envelope.round == before.round
+        and envelope.n == before.n
+        and envelope.session_id == before.session_id
+        and envelope.path == before.path
+    )
+
+
+def row_reader(read_envelope: Rule, read_event: Rule, at: str) -> Rule:
+    """Return what reads envelopes that stand *at* their place."""
+
+    def read_row(found: object, _: object = None) -> object:
+        if type(found) is not list and type(found) is not tuple:
+            raise wrong(at, found, "an array")
+        made: list[Envelope] = []
+        try:
+            for each in cast("list[object]", found):
+                if made and _is_alone(each):
+                    event = read_event(cast("Mapping[str, object]", each)["event"])
+                    made.append(_behind(made[-1], cast("Event", event)))
+                else:
+                    made.append(cast("Envelope", read_envelope(each)))
+        except MisfitError as misfit:
+            misfit.under(f"{at}[{len(made)}]")
+            raise
+        return tuple(made)
+
+    return read_row
+
+
+def _is_alone(found: object) -> bool:
+    """Whether *found* is an event without all that says where it happened."""
+    if type(found) is not dict and type(found) not in MAPPINGS:
+        return False
+    given = cast("Mapping[str, object]", found)
+    return len(given) == 1 and "event" in given
+
+
+def _behind(before: Envelope, event: Event) -> Envelope:
+    return Envelope(
+        before.session_id, before.seq + 1, before.n, before.at, before.turn, before.round, event, before.path
+    )
