@@ -32,16 +32,8 @@ class Planting:
 
     def everywhere(self, old: object, new: object) -> None:
         """Have something else stand wherever a module knows *old*, tables included."""
-        for name, module in list(sys.modules.items()):
-            if not name.startswith(FAMILIES):
-                continue
-            for known, found in list(vars(module).items()):
-                if found is old:
-                    self.put(module, known, new)
-                elif isinstance(found, dict | MappingProxyType) and known != "__builtins__":
-                    changed = _with(found, old, new)
-                    if changed is not None:
-                        self.put(module, known, changed)
+        self._undo.callback(_swap, new, old, setattr)  # in modules that are imported while it is planted
+        _swap(old, new, self.put)
 
     def rewrite(self, function: FunctionType, old: str, new: str) -> None:
         """Have a function that says *new* where *function* says *old*, once, stand wherever that is known."""
@@ -60,6 +52,20 @@ class Planting:
     def remove(self) -> None:
         """Put back what was there."""
         self._undo.close()
+
+
+def _swap(old: object, new: object, put: Callable[[object, str, object], None]) -> None:
+    """Have *put* exchange *old* for *new* wherever a module knows it."""
+    for name, module in list(sys.modules.items()):
+        if not name.startswith(FAMILIES):
+            continue
+        for known, found in list(vars(module).items()):
+            if found is old:
+                put(module, known, new)
+            elif isinstance(found, dict | MappingProxyType) and known != "__builtins__":
+                changed = _with(found, old, new)
+                if changed is not None:
+                    put(module, known, changed)
 
 
 def _with(table: Mapping[object, object], old: object, new: object) -> dict[object, object] | None:
