@@ -109,7 +109,6 @@ OF_THE_ACTOR: Final = (
     TraceSent(),
     ActorRestarted("KeyError"),
     CrashedTooOften("KeyError", "PromptSent"),
-    SleepDue(),
     SessionWoke(),
 )
 """What may come at any time and changes next to nothing."""
@@ -252,7 +251,7 @@ def calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
     yield Move(4 if held else 1, RejectSent, partial(_reject, held), apt=bool(held))
     yield Move(16 if asking else 1, RespondSent, partial(_respond, asking), apt=bool(asking))
     yield Move(1, SwitchModelSent, _switch)
-    yield Move(1, ChangeToolsSent, partial(_change_tools, state))
+    yield Move(3 if held else 1, ChangeToolsSent, partial(_change_tools, state))
     yield Move(1, UpdatePluginSent, partial(_update, teach))
     yield Move(1, AttachPluginSent, partial(_attach, state, teach))
     yield Move(1, DetachPluginSent, _detach)
@@ -260,7 +259,8 @@ def calls(state: State, out: Outstanding, teach: Teach) -> Iterator[Move]:
     yield Move(2 if state.queue else 1, WithdrawSent, partial(_withdraw, state))
     yield Move(1, StopSent, partial(_stop, out))
     if not state.opening:
-        yield Move(2, SessionReturned, partial(_come_back, state))
+        yield Move(4 if out.calls else 2, SessionReturned, partial(_come_back, state))
+    yield Move(3 if free else LATE, SleepDue, partial(_given, SleepDue()))
     for given in OF_THE_ACTOR:
         yield Move(LATE, type(given), partial(_given, given))
 
@@ -312,7 +312,9 @@ def _switch(choose: Choose) -> AnyInput:
 
 
 def _change_tools(state: State, choose: Choose) -> AnyInput:
-    attach, detach = choose.some(TOOLS, 25), choose.some(tuple(spec.name for spec in TOOLS), 15)
+    waits = {call.name for call in state.waiting_calls}
+    attach = tuple(spec for spec in TOOLS if choose.percent(60 if spec.name in waits else 25))
+    detach = choose.some(tuple(spec.name for spec in TOOLS), 15)
     revision = max((tool.revision for tool in state.tools.values()), default=0) + 1
     return ChangeToolsSent(attach, detach, choose.percent(60), revision)
 

@@ -155,15 +155,16 @@ class CriticalScripted(Scripted):
 
 @frozen
 class Asker(Answering):
-    """Asks at one hook, goes on with whatever it is told, and so keeps that hook waiting."""
+    """Asks at one hook, goes on with whatever it is told, and so keeps that hook waiting; or asks *again*, for ever."""
 
     hook: str = "before_tool"
     request: AskRequest = REQUESTS[0]
     deadline: float = 10.0
+    again: bool = False
 
     def answer(self, hook: Hook, state: int) -> object:
-        """Ask, once per run of the hook."""
-        if hook.moment != self.hook or hook.answer is not None:
+        """Ask, once per run of the hook, or each time."""
+        if hook.moment != self.hook or (hook.answer is not None and not self.again):
             return Continue(state)
         return Ask(self.request, state + 1, self.deadline)
 

@@ -130,7 +130,8 @@ def draw_plugin(choose: Choose, key: str) -> Keyed:
         case "critical":
             return Keyed(key, CriticalScripted(draw_script(choose)))
         case "asker":
-            return Keyed(key, Asker(choose.pick(CAN_ASK), choose.pick(REQUESTS), choose.pick((10.0, 0.1))))
+            deadline, again = choose.pick((10.0, 0.1)), choose.percent(50)
+            return Keyed(key, Asker(choose.pick(CAN_ASK), choose.pick(REQUESTS), deadline, again))
         case "holder":
             tools = choose.pick((None, frozenset({"read", "talk"}), frozenset({"write", "keep"})))
             return Keyed(key, Holder(tools, choose.pick((None, 120.0, 1.0)), choose.pick((None, "family"))))
