@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.core import changing, clocks, doubts, forking, recovering, subagents
+from agentrail.core import changing, clocks, doubts, forking, recovering, running, sleeping, subagents
 from agentrail.core import step as stepping
 from agentrail.core.work import Work
 from agentrail.hooks import pipeline
@@ -36,6 +36,14 @@ CHANGES: Final = (
         changing._queue,
         "if not (old.kind == change.kind",
         "if not (False and old.kind == change.kind",
+        "world",
+    ),
+    Change(
+        "asks_without_end",
+        "a plugin may ask as often as it likes",
+        pipeline._pause_for_ask,
+        "if asks[key] > MAX_ASKS",
+        "if False",
         "world",
     ),
     Change(
@@ -116,6 +124,22 @@ CHANGES: Final = (
         recovering._settle,
         '        s.turn = s.turn.but(last_error=ENDED)\n        w.next("request")\n',
         "        s.turn = s.turn.but(last_error=ENDED)\n",
+        "world",
+    ),
+    Change(
+        "done_is_not_believed",
+        "a call whose probe says that it is done runs again",
+        running.on_probed,
+        "case NotStarted():",
+        "case NotStarted() | Ok():",
+        "safety",
+    ),
+    Change(
+        "sleeps_beside_cancelled_work",
+        "a session sleeps while cancelled work of it runs",
+        sleeping.can_sleep,
+        "state.at_work or state.quarantined or",
+        "state.at_work or",
         "world",
     ),
     Change(

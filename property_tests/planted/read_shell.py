@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.core import supervising
+from agentrail.runtime import rebuilding
 from agentrail.runtime.answers import Answers
 from agentrail.runtime.bus import Subscription
+from agentrail.runtime.family import Family
 from agentrail.runtime.limits import Lane, Limits
 from agentrail.runtime.mailbox import Mailbox
+from agentrail.runtime.records import Records
 from agentrail.runtime.session import Session
+from agentrail.runtime.timers import Timers
 from property_tests.planted.change import Change
 
 # ruff: noqa: SLF001 - private parts are what is broken here
@@ -32,6 +36,54 @@ CHANGES: Final = (
         "            if type(effect).__name__ == 'StartCall':\n"
         "                self.performer.perform(effect)\n"
         "        self.performer.stop_early(outcome.effects)\n",
+        "safety",
+    ),
+    Change(
+        "record_behind_a_snapshot_left_out",
+        "the first record behind a snapshot is passed over",
+        rebuilding.rebuilt,
+        "else (snapshot.state, snapshot.number)",
+        "else (snapshot.state, snapshot.number + 1)",
+        "safety",
+    ),
+    Change(
+        "snapshot_under_the_wrong_number",
+        "a snapshot is kept as of the record before",
+        Records.keep,
+        "Snapshot(session_id, number, state)",
+        "Snapshot(session_id, number - 1, state)",
+        "safety",
+    ),
+    Change(
+        "sleep_forgets_timers",
+        "the timers of a session that sleeps do not wake it",
+        Session._fall_asleep,
+        'self.house.timers.clear((self.session_id, "sleep"))',
+        "self.house.timers.clear_all(self.session_id)",
+        "safety",
+    ),
+    Change(
+        "sleeps_over_a_message",
+        "what comes while a session falls asleep does not wake it",
+        Session._fall_asleep,
+        "        if not self.mailbox.is_empty:\n            return False\n",
+        "",
+        "safety",
+    ),
+    Change(
+        "replaced_timer_fires",
+        "a timer that was set anew fires at its old time",
+        Timers._is_live,
+        "live is not None and live[0] == timer[1]",
+        "live is not None",
+        "safety",
+    ),
+    Change(
+        "subagent_outlives_its_task",
+        "a sub-agent whose task was cancelled goes on",
+        Family.run,
+        "            run.scope.cancel()\n",
+        "",
         "safety",
     ),
     Change(

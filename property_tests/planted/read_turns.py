@@ -111,6 +111,14 @@ CHANGES: Final = (
         "together",
     ),
     Change(
+        "changed_tool_approved",
+        "a call is approved though its tool has gone or changed",
+        holding.on_approve,
+        "if attached is None or attached.revision != call.revision:",
+        "if False:",
+        "world",
+    ),
+    Change(
         "edited_call_always",
         "arguments that were edited count for always",
         holding.on_approve,

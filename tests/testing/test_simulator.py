@@ -4,34 +4,43 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
+from typing import ClassVar
 
 import pytest
 import trio
-from attrs import frozen
 from trio.testing import MockClock
 
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import Supervisor, open_supervisor
 from agentrail.core import steering
+from agentrail.core.inputs import SleepDue
 from agentrail.core.work import Work
 from agentrail.errors import BadChoice
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.records import BeforeRequest
+from agentrail.ports.journal import Snapshot
+from agentrail.runtime.mailbox import Letter
 from agentrail.runtime.node import Node
+from agentrail.runtime.session import Session
+from agentrail.runtime.timers import Timers
 from agentrail.testing import ScriptedModel, SimulationFailedError, Simulator, call, say, stall
+from agentrail.testing.plugins import Holder
 from agentrail.testing.simulator import life
 from agentrail.testing.simulator.__main__ import main
 from agentrail.testing.simulator.ending import Intensity, begin_to_close, check_order, check_reports
 from agentrail.testing.simulator.faults import FAULTS, generator
 from agentrail.testing.simulator.journal import FaultyJournal
 from agentrail.testing.simulator.rules import RULES
-from agentrail.testing.simulator.seams import breakable
+from agentrail.testing.simulator.seams import breakable, watched
 from agentrail.testing.simulator.simulator import MODES
 from agentrail.testing.simulator.stage import Stage, nobody
+from agentrail.testing.simulator.watchman import Watchman
 from agentrail.values.events.life import SteeringApplied
+from tests.runtime.tools import quick
 
 SEEDS = range(6)
 
@@ -95,11 +104,10 @@ def test_what_there_is_not_is_refused_with_what_there_is() -> None:
         Simulator(faults=["tool_rises"])
 
 
-@frozen
 class Seen(Plugin[None]):
     """Notes that it was asked."""
 
-    times: list[int]
+    times: ClassVar[list[int]] = []
 
     def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> Continue[None]:
         self.times.append(ctx.round)
@@ -107,9 +115,9 @@ class Seen(Plugin[None]):
 
 
 def test_plugins_of_ones_own_are_in_every_session() -> None:
-    times: list[int] = []
-    Simulator(plugins=[Seen(times)], faults=()).check(0)
-    assert times
+    Seen.times.clear()
+    Simulator(plugins=[Seen()], faults=()).check(0)
+    assert Seen.times
 
 
 def test_nobody_meddles_when_the_players_have_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,6 +146,77 @@ async def test_a_sub_agent_that_comes_back_with_its_session_is_in_the_books(auto
         session = await supervisor.resume("s", spec)
         assert len(session.inspect().subagents) == 1
     assert stage.verdict.problem is None
+
+
+async def _look_at_a_sleeper(stage: Stage, meddle: Callable[[Session], None]) -> None:
+    """Have a session sleep in which a call waits for a person, and look at it behind *meddle*."""
+    script = ScriptedModel([say(calls=[call("write")])])
+    spec = SessionSpec(model=script, tools=[quick("write")], plugins=[Holder(timeout=100.0)], hibernate_after=1.0)
+    with watched(stage):
+        async with open_supervisor(journal=FaultyJournal(MemoryJournal(), stage.chaos, stage.auditor, 1)) as supervisor:
+            session = await supervisor.spawn(spec, "s")
+            await session.ask("write")
+            await trio.sleep(5)
+            (view,) = supervisor.tree().children
+            assert view.state == "asleep"
+            meddle(stage.actors["s"])
+            Watchman(stage, supervisor).look()
+
+
+@pytest.mark.parametrize(
+    ("meddle", "says"),
+    [
+        (lambda _stage, _session: None, None),
+        (lambda stage, _session: stage.timers.clear(), "which is not set"),
+        (lambda stage, _session: stage.running.update(["s/c3"]), "run ['c3'], and only [] are to"),
+        (lambda _stage, session: session.mailbox.post_result(Letter(SleepDue())), "sleeps, beside (0, 1, 0)"),
+    ],
+)
+async def test_the_watchman_looks_also_at_who_sleeps(
+    meddle: Callable[[Stage, Session], None], says: str | None, autojump_clock: MockClock
+) -> None:
+    del autojump_clock
+    stage = Stage(0, ())
+
+    def quietly(session: Session) -> None:
+        session.mailbox.alarm, alarm = None, session.mailbox.alarm
+        meddle(stage, session)
+        session.mailbox.alarm = alarm
+
+    await _look_at_a_sleeper(stage, quietly)
+    problem = stage.verdict.problem
+    assert problem is None if says is None else problem is not None and problem.rule == "alive" and says in problem.text
+
+
+async def test_a_timer_that_was_set_anew_does_not_fire_at_its_old_time(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    del autojump_clock
+    monkeypatch.setattr(Timers, "_is_live", lambda _timers, _timer: True)
+    stage = Stage(0, ())
+    with watched(stage):
+        timers = Timers()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(timers.run)
+            timers.set(("s", "t"), trio.current_time() + 1, lambda: None)
+            timers.set(("s", "t"), trio.current_time() + 2, lambda: None)
+            await trio.sleep(1.5)
+            nursery.cancel_scope.cancel()
+    assert stage.verdict.problem is not None
+    assert stage.verdict.problem.text == "('s', 't') fires 1.000 s before its time"
+
+
+async def test_a_snapshot_is_what_the_records_tell() -> None:
+    stage, disk = Stage(0, ()), MemoryJournal()
+    async with open_supervisor(journal=FaultyJournal(disk, stage.chaos, stage.auditor, 1)) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["one"])), "s")
+        await session.ask("hi")
+        state, head = session.inspect(), stage.auditor.book("s").records
+        stage.auditor.kept(Snapshot("s", head, state))
+        assert stage.verdict.problem is None
+        stage.auditor.kept(Snapshot("s", head - 1, state))
+    assert stage.verdict.problem is not None
+    assert stage.verdict.problem.rule == "snapshots"
 
 
 async def test_who_ends_by_itself_while_the_supervisor_closes_is_not_out_of_turn() -> None:

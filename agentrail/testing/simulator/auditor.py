@@ -19,7 +19,7 @@ from agentrail.core.step import Step, step
 from agentrail.errors import AgentrailError
 from agentrail.hooks.judge import Recorded
 from agentrail.plugins.budget import BudgetGuard
-from agentrail.ports.journal import Record
+from agentrail.ports.journal import Record, Snapshot
 from agentrail.testing.ledger import Ledger
 from agentrail.testing.outstanding import InvariantBrokenError, Outstanding
 from agentrail.testing.simulator.rules import Verdict
@@ -48,6 +48,7 @@ class Book:
         self.session_id = session_id
         self.budget = budget
         self.state: State | None = None
+        self.states: list[State] = []
         self.records = 0
         self.events: list[Envelope] = []
         self.ledger = Ledger()
@@ -106,6 +107,13 @@ class Auditor:
             except AgentrailError as differs:
                 self._verdict.demand(False, "replay", f"{differs}")
 
+    def kept(self, snapshot: Snapshot) -> None:
+        """Hold a snapshot against what the records up to it tell."""
+        states = self.book(snapshot.session_id).states
+        known = states[snapshot.number - 1] if 0 < snapshot.number <= len(states) else None
+        text = f"the snapshot of `{snapshot.session_id}` behind record {snapshot.number} is not what the records tell"
+        self._verdict.demand(snapshot.state == known, "snapshots", text)
+
     def _enter(self, book: Book, record: Record) -> None:
         demand = self._verdict.demand
         book.records += 1
@@ -124,6 +132,7 @@ class Auditor:
         demand(done.events == record.events, "replay", f"record {record.number} of `{book.session_id}`: other events")
         demand(judge.left == 0, "replay", f"record {record.number} of `{book.session_id}`: rulings are left over")
         book.state = done.state
+        book.states.append(done.state)
         for envelope in record.events:
             book.events.append(envelope)
             demand(envelope.seq == book.seq, "numbers", f"event {envelope.seq} comes as number {book.seq}")

@@ -15,7 +15,7 @@ from agentrail.testing.simulator.people import DOINGS, Caller
 from agentrail.testing.simulator.stage import Stage
 
 REST: Final = 60.0
-"""Seconds within which every session comes to rest when the faults have stopped."""
+"""Seconds within which every session comes to rest when the faults have stopped and the clock was not set back."""
 
 OVERDUE: Final = 5000
 """Milliseconds that a timer may be late in a session at rest."""
@@ -95,12 +95,14 @@ def check_order(stage: Stage) -> None:
 async def comes_to_rest(stage: Stage, supervisor: Supervisor, quiet: Callable[[], bool]) -> None:
     """Decide whatever is held, and demand that everybody comes to rest in time."""
     janitor = Caller(stage, "janitor")
-    with trio.move_on_after(REST) as scope:
+    began = trio.current_time()
+    longest = REST + stage.watch.behind
+    with trio.move_on_after(longest) as scope:
         while not (await _all_rest(supervisor, janitor) and quiet()):  # noqa: ASYNC110 - nobody tells of a session's rest
-            await trio.sleep(0.1)
+            await trio.sleep(0.1 if trio.current_time() < began + REST else REST)
     if scope.cancelled_caught:
         stuck = [f"{handle.id}: {handle.status()}" for handle in _living(supervisor) if _busy(handle)]
-        stage.demand(False, "rest", f"after {REST:g} s: callers wait: {not quiet()}; {stuck}")
+        stage.demand(False, "rest", f"after {longest:g} s: callers wait: {not quiet()}; {stuck}")
         return
     await trio.sleep(1)
     for handle in _living(supervisor):
@@ -119,12 +121,15 @@ def _busy(handle: SessionHandle) -> bool:
 
 
 async def _all_rest(supervisor: Supervisor, janitor: Caller) -> bool:
-    views = {child.name: child for child in supervisor.tree().children}
-    return all([await _rests(handle, janitor, views[handle.id]) for handle in _living(supervisor, "asleep")])
+    return all(
+        [await _rests(handle, janitor, _view(supervisor, handle.id)) for handle in _living(supervisor, "asleep")]
+    )
 
 
-async def _rests(handle: SessionHandle, janitor: Caller, view: ChildView) -> bool:
+async def _rests(handle: SessionHandle, janitor: Caller, view: ChildView | None) -> bool:
     """Whether a session is at rest; what waits for a person is decided, what is held up goes on."""
+    if view is None:
+        return True
     if view.suspended or (view.state == "running" and handle.inspect().paused):
         await janitor.do(RESUME, handle)
     if handle.status().held:

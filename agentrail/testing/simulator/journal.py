@@ -101,6 +101,7 @@ class FaultyJournal:
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Keep a snapshot."""
         self._alive()
+        self._auditor.kept(snapshot)
         await self._wait()
         await self._disk.keep(claim, snapshot)
 

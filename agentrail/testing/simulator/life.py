@@ -22,6 +22,7 @@ from agentrail.testing.simulator.listeners import Listener
 from agentrail.testing.simulator.people import DOINGS, MEDDLING, Caller
 from agentrail.testing.simulator.specs import draw_spec
 from agentrail.testing.simulator.stage import Stage, nobody
+from agentrail.testing.simulator.watchman import Watchman
 
 CALLERS: Final = 4
 STRATEGIES: Final = ("one_for_one", "one_for_one", "one_for_one", "one_for_all", "rest_for_one")
@@ -52,6 +53,7 @@ class Life:
         """Live for some *seconds*; in the *last* life the process does not die, and a *calm* one comes to rest."""
         stage = self._stage
         stage.verdict.note("life", self._number, self.strategy, self.max_restarts)
+        stage.begin()
         broken = stage.verdict.broken = trio.Event()
         stage.doom = None if last else trio.Event()
         doom = trio.Event() if stage.doom is None else stage.doom
@@ -104,6 +106,7 @@ class Life:
         async with trio.open_nursery() as nursery:  # noqa: TID251 - whoever plays is gone with it
             for over in (broken, doom):
                 nursery.start_soon(_ends, over, nursery.cancel_scope)
+            nursery.start_soon(Watchman(self._stage, supervisor).run)
             try:
                 await self._play(nursery, supervisor, clock, seconds)
                 if calm:
@@ -178,14 +181,16 @@ class Life:
 
     async def _talks(self, caller: Caller, until: float) -> None:
         self._busy += 1
+        temper = self._stage.temper
+        doings = tuple((doing.weight, doing) for doing in DOINGS if doing.name not in temper.left_out)
         while True:
-            await trio.sleep(caller.choose.pick((0, 20, 100, 400)) * (1 + caller.choose.below(100) / 100) / 1000)
+            pause = caller.choose.pick((0, 20, 100, 400)) * (1 + caller.choose.below(100) / 100) / 1000
+            await trio.sleep(temper.pace * pause)
             if trio.current_time() >= until:
                 break
             if self._handles:
                 handle = caller.choose.pick(self._handles)
-                doing = caller.choose.weighted(tuple((doing.weight, doing) for doing in DOINGS))
-                await caller.do(doing, handle)
+                await caller.do(caller.choose.weighted(doings), handle)
         self._busy -= 1
 
     async def _once(self, meddler: Caller, handle: SessionHandle) -> None:

@@ -24,10 +24,13 @@ from agentrail.values.tools import (
     AskPerson,
     CompactNow,
     Effect,
+    NotStarted,
+    Probed,
     SetTodos,
     Todo,
     ToolResult,
     ToolSpec,
+    Unknown,
     err,
     ok,
 )
@@ -73,8 +76,17 @@ class Provider:
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
         """Answer a request."""
-        stage, chance = self._stage, self._chance
+        stage = self._stage
         stage.asked(request)
+        key = request.session_id, request.request_id
+        stage.asking[key] += 1
+        try:
+            return await self._answer(request, emit)
+        finally:
+            stage.asking[key] -= 1
+
+    async def _answer(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        stage, chance = self._stage, self._chance
         stage.moment(self._session_id)
         await trio.sleep(chance.below(1000) / 2000)
         if stage.fires("model_deaf"):
@@ -148,6 +160,7 @@ class Worker:
         stage.runs(ctx.session_id, ctx.call_id, args)
         key = f"{ctx.session_id}/{ctx.call_id}"
         stage.running[key] += 1
+        stage.ran[ctx.idempotency_key] += 1
         stage.moment(self._session_id)
         try:
             return await self._work(ctx)
@@ -180,6 +193,14 @@ class Worker:
         if stage.fires("tool_nonsense"):
             return cast("ToolResult", chance.pick(NONSENSE))
         return self._result()
+
+    async def probe(self, key: str) -> Probed:
+        """Say what has become of a call that was interrupted: the truth, or that nobody knows."""
+        await trio.sleep(0.05)
+        done = self._stage.ran[key]
+        if self._chance.percent(20):
+            return Unknown()
+        return ok("it was done") if done else NotStarted()
 
     def _result(self) -> ToolResult:
         chance = self._chance

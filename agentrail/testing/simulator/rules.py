@@ -29,6 +29,9 @@ RULES: Final = {
     "visible": "what a handle shows is what the journal tells",
     "kept": "what was written before the process was gone is there afterwards",
     "rest": "when the faults stop, every session comes to rest, and every caller gets an answer",
+    "alive": "what the records of a session say is going on goes on, and nothing else: calls, requests, timers, tasks",
+    "timers": "a timer fires at its time, and not if it was cleared or set anew",
+    "snapshots": "a snapshot is what the records up to it tell",
     "idle": "a session at rest has nothing in its mailbox, nothing going on, and the timers that its state names",
 }
 """The rules by name."""

@@ -1,20 +1,23 @@
-"""Where actors are made to crash on purpose, around a step and before an effect, and where they are seen to go."""
+"""Where actors are made to crash on purpose, and where they and their timers are seen to come and go."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
+
+import trio
 
 from agentrail.core.effects import AnyEffect
 from agentrail.core.inputs import Arrival
 from agentrail.core.state import State
 from agentrail.core.step import Step, step
 from agentrail.hooks.judge import Judge
-from agentrail.runtime import session
+from agentrail.runtime import records, session
 from agentrail.runtime.children import Child
 from agentrail.runtime.node import Node
 from agentrail.runtime.performing import Performer
 from agentrail.runtime.session import Session
+from agentrail.runtime.timers import Key, Timers
 from agentrail.testing.simulator.players import BrokenOnPurposeError
 from agentrail.testing.simulator.stage import Stage
 from agentrail.testing.simulator.virtual import swapped
@@ -62,4 +65,53 @@ def breakable(stage: Stage) -> Generator[None]:
         swaps.enter_context(swapped(Session, "finish", noted_finish))
         swaps.enter_context(swapped(session, "step", breaking_step))
         swaps.enter_context(swapped(Performer, "perform", breaking_perform))
+        yield
+
+
+@contextmanager
+def watched(stage: Stage) -> Generator[None]:
+    """Have the stage know who lives and which timers are set, and snapshots be kept as often as it says."""
+    run = Session.run
+
+    async def noted_run(begun: Session) -> None:
+        stage.actors[begun.session_id] = begun
+        await run(begun)
+
+    with ExitStack() as swaps:
+        swaps.enter_context(swapped(records, "SNAPSHOT_EVERY", stage.temper.snapshots))
+        swaps.enter_context(swapped(Session, "run", noted_run))
+        swaps.enter_context(_timed(stage))
+        yield
+
+
+@contextmanager
+def _timed(stage: Stage) -> Generator[None]:
+    """Have the stage know which timers are set, and hold each that fires against that."""
+    set_timer, clear_timer, clear_all = Timers.set, Timers.clear, Timers.clear_all
+
+    def noted_set(timers: Timers, key: Key, at: float, fire: Callable[[], None]) -> None:
+        mine = object()
+
+        def fires() -> None:
+            now = trio.current_time()
+            stage.demand(stage.timers.pop(key, None) is mine, "timers", f"{key} fires, and was cleared or set anew")
+            stage.demand(now >= at, "timers", f"{key} fires {at - now:.3f} s before its time")
+            fire()
+
+        stage.timers[key] = mine
+        set_timer(timers, key, at, fires)
+
+    def noted_clear(timers: Timers, key: Key) -> None:
+        stage.timers.pop(key, None)
+        clear_timer(timers, key)
+
+    def noted_clear_all(timers: Timers, owner: str) -> None:
+        for key in [key for key in stage.timers if key[0] == owner]:
+            del stage.timers[key]
+        clear_all(timers, owner)
+
+    with ExitStack() as swaps:
+        swaps.enter_context(swapped(Timers, "set", noted_set))
+        swaps.enter_context(swapped(Timers, "clear", noted_clear))
+        swaps.enter_context(swapped(Timers, "clear_all", noted_clear_all))
         yield

@@ -18,9 +18,11 @@ from agentrail.errors import BadChoice
 from agentrail.hooks.plugin import Attachable
 from agentrail.testing.simulator.faults import BY_NAME, RUNS
 from agentrail.testing.simulator.life import Life
+from agentrail.testing.simulator.people import DOINGS
 from agentrail.testing.simulator.rules import Problem
-from agentrail.testing.simulator.seams import breakable
+from agentrail.testing.simulator.seams import breakable, watched
 from agentrail.testing.simulator.stage import Stage
+from agentrail.testing.simulator.temper import draw_temper
 from agentrail.testing.simulator.virtual import run
 from agentrail.values.value import Value, value
 
@@ -100,11 +102,12 @@ class Simulator:
         stage = Stage(seed, self._faults, self._runs)
         if trace:
             stage.verdict.lines = []
+        stage.temper = draw_temper(stage.choice("temper"), (doing.name for doing in DOINGS if doing.name != "prompt"))
         choose = stage.choice("run")
         disk = MemoryJournal(encode=choose.percent(10))
         lives = choose.pick((1, 1, 2, 3))
         lived = 0
-        with breakable(stage):
+        with breakable(stage), watched(stage):
             while lived < lives and stage.verdict.problem is None:
                 lived += 1
                 last = lived == lives
@@ -114,7 +117,7 @@ class Simulator:
                 run(choose.below(2**32), stage.watch, main)
                 stage.watch.day += choose.below(60)
                 if stage.fires("clock_turned_back"):
-                    stage.watch.day -= choose.below(7200)
+                    stage.watch.turn_back(choose.below(7200))
         verdict = stage.verdict
         written = sum(book.records for book in stage.auditor.books.values())
         return Report(

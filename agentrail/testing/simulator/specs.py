@@ -22,13 +22,11 @@ from agentrail.values.tools import ToolSpec
 
 NAMES: Final = ("m0", "m1")
 PRICES: Final = {name: Price(input=3.0, output=15.0) for name in NAMES}
-LONGEST_TASK: Final = 15.0
-"""Seconds that a sub-agent may take."""
+LONGEST_TASK: Final = (15.0, 2.0)
+"""Seconds that a sub-agent may take, one of which each session has."""
 SCHEMA: Final = freeze_object(
     {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
 )
-SLEEPS: Final = (None, None, 0.5, 3.0)
-"""Seconds after which a session with nothing to do goes to sleep."""
 LONGEST_CALL: Final = 4.0
 """Seconds that a tool may run: what hangs is to end before a simulation does."""
 
@@ -50,7 +48,7 @@ def draw_figures(choose: Choose) -> Options:
         retry_base=0.4,
         retry_cap=2.0,
         shutdown=choose.pick((5.0, 1.0)),
-        max_agent_seconds=LONGEST_TASK,
+        max_agent_seconds=choose.pick(LONGEST_TASK),
         event_buffer_size=choose.pick((256, 8, 0)),
     )
 
@@ -64,7 +62,7 @@ def draw_row(stage: Stage, choose: Choose, budget: BudgetGuard | None) -> tuple[
         row += draw_people(choose)
     elif choose.percent(50):
         tools = choose.pick((frozenset({"write"}), frozenset({"read", "talk"}), None))
-        row.append(Keyed("holder", Holder(tools, choose.pick((None, 120.0, 1.0)), choose.pick((None, "family")))))
+        row.append(Keyed("holder", Holder(tools, choose.pick((None, 5.0, 1.0)), choose.pick((None, "family")))))
     row += choose.some((Guard(), ArgsReplacer(), Listener(0, 5)), 20)
     return tuple(row)
 
@@ -72,7 +70,7 @@ def draw_row(stage: Stage, choose: Choose, budget: BudgetGuard | None) -> tuple[
 def draw_agents(stage: Stage, session_id: str) -> dict[str, SessionSpec]:
     """Draw a sub-agent, or none."""
     choose = stage.choice("agents", session_id)
-    if not choose.percent(25):
+    if not choose.percent(stage.temper.helpers):
         return {}
     helper = f"{session_id}.{HELPER}"
     options = draw_figures(choose)
@@ -89,7 +87,7 @@ def draw_spec(stage: Stage, session_id: str, plugins: Sequence[Attachable]) -> t
     """Draw a session, which has *plugins* beside those that are drawn."""
     choose = stage.choice("spec", session_id)
     budget = draw_budget(choose)
-    options = draw_figures(choose).but(hibernate_after=stage.choice("sleep", session_id).pick(SLEEPS))
+    options = draw_figures(choose).but(hibernate_after=stage.choice("sleep", session_id).pick(stage.temper.sleeps))
     agents = draw_agents(stage, session_id)
     budget = None if agents else budget  # those who run side by side share it, and each may have a response out
     names = NAMES[: choose.pick((1, 1, 2))]

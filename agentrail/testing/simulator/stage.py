@@ -9,10 +9,12 @@ import trio
 
 from agentrail.core.state import Phase
 from agentrail.plugins.budget import BudgetGuard
+from agentrail.runtime.session import Session
 from agentrail.testing.choose import Choose
 from agentrail.testing.simulator.auditor import Auditor
 from agentrail.testing.simulator.faults import RUNS, Chaos, choice
 from agentrail.testing.simulator.rules import Verdict
+from agentrail.testing.simulator.temper import Temper
 from agentrail.testing.simulator.virtual import Watch
 from agentrail.values.json import JsonObject, canonical
 from agentrail.values.messages import why_unfit
@@ -32,8 +34,10 @@ class Stage:
         self.verdict = Verdict()
         self.auditor = Auditor(self.verdict)
         self.watch = Watch()
+        self.temper = Temper()
         self.doings: Counter[str] = Counter()
         self.running: Counter[str] = Counter()
+        self.ran: Counter[str] = Counter()
         self.meddle: Callable[[str], None] = nobody
         self.spawned: list[str] = []
         self.doom: trio.Event | None = None
@@ -41,6 +45,15 @@ class Stage:
         self.ending: set[str] = set()
         self.down: list[str] = []
         self.poison: list[object] = []
+        self.actors: dict[str, Session] = {}
+        self.timers: dict[tuple[str, str], object] = {}
+        self.asking: Counter[tuple[str, str]] = Counter()
+
+    def begin(self) -> None:
+        """Nobody of the life before is there any more."""
+        self.actors.clear()
+        self.timers.clear()
+        self.asking.clear()
 
     def choice(self, *names: object) -> Choose:
         """Return choices for one purpose."""

@@ -29,6 +29,12 @@ class Watch:
     def __init__(self) -> None:
         self.worked = 0.0
         self.day = START
+        self.behind = 0
+
+    def turn_back(self, seconds: int) -> None:
+        """Have an earlier time of day; what waits for a time of day waits so much longer."""
+        self.day -= seconds
+        self.behind += seconds
 
     def time(self) -> float:
         """Return the time of day."""

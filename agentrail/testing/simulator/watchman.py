@@ -1,0 +1,117 @@
+"""Looks at everything while nothing moves: what the records of a session say is going on must really go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Final
+
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from agentrail.app.supervisor import Supervisor
+from agentrail.core.effects import StartCall
+from agentrail.core.state import Phase, State
+from agentrail.runtime.reports import ChildView
+from agentrail.runtime.session import Session
+from agentrail.testing.simulator.auditor import Book
+from agentrail.testing.simulator.players import TASK_TOOL
+from agentrail.testing.simulator.stage import Stage
+
+PAUSE: Final = 0.41
+"""Seconds between two looks."""
+
+FEWER: Final = 200
+"""Looks after which there are fewer: nothing but a clock that was set back takes so long."""
+
+ROUNDED: Final = 2
+"""Milliseconds by which a timer may be later than it is due."""
+
+
+class Watchman:
+    """Looks now and then, at moments at which everybody waits for time to pass."""
+
+    def __init__(self, stage: Stage, supervisor: Supervisor) -> None:
+        self._stage = stage
+        self._supervisor = supervisor
+        self._goes_on: set[str] = set()
+
+    async def run(self) -> None:
+        """Look until the life is over."""
+        for looks in count():
+            await trio.sleep(PAUSE if looks < FEWER else 100 * PAUSE)
+            await wait_all_tasks_blocked()
+            self.look()
+
+    def look(self) -> None:
+        """Look at every session."""
+        views = {view.name: view for view in _flat(self._supervisor.tree())}
+        suspects: set[str] = set()
+        for name, session in self._stage.actors.items():
+            book, view = self._stage.auditor.book(name), views.get(name)
+            state = book.state
+            if view is None or state is None or state.opening or state.phase is Phase.ENDED:
+                continue
+            suspects |= self._going_on(book, views)
+            if view.state in ("running", "asleep") and not session.in_hand:
+                self._look_at(session, book, state, view)
+        self._goes_on = suspects
+
+    def _look_at(self, session: Session, book: Book, state: State, view: ChildView) -> None:
+        """Look at a session that handles nothing just now."""
+        name, waits = session.session_id, any(view.mailbox)
+        asleep = view.state == "asleep"
+        if asleep:
+            self._demand(not waits and not view.children, f"`{name}` sleeps, beside {view.mailbox} {view.children}")
+        if waits:
+            reads = not (asleep or state.asleep or view.suspended)
+            self._demand(not reads, f"`{name}` does nothing, and letters wait: {view.mailbox}")
+            return
+        self._timers(name, state)
+        self._work(name, book)
+
+    def _timers(self, name: str, state: State) -> None:
+        """Hold the timers that are set against those that the state names."""
+        now = self._stage.watch.time() * 1000
+        for timer, due in state.timers:
+            there = (name, timer) in self._stage.timers
+            self._demand(there, f"`{name}` waits for the timer `{timer}`, due in {due - now:.0f} ms, which is not set")
+            self._demand(due > now - ROUNDED, f"`{name}` waits for the timer `{timer}`, due {now - due:.0f} ms ago")
+
+    def _work(self, name: str, book: Book) -> None:
+        """Hold what runs against what the records say."""
+        stage, out = self._stage, book.out
+        begins = f"{name}/"
+        runs = {key.removeprefix(begins) for key, count in stage.running.items() if count and key.startswith(begins)}
+        self._demand(runs <= {*out.calls, *out.asks}, f"of `{name}` run {sorted(runs)}, and only {[*out.calls]} are to")
+        calls = {call_id for call_id in out.live_calls if _is_seen(out.calls[call_id].start)}
+        self._demand(calls <= runs, f"of `{name}` {sorted(calls - runs)} are said to run, and do not")
+        requests = {request_id for request_id in out.live_requests if not stage.asking[name, request_id]}
+        self._demand(not requests, f"of `{name}` the requests {sorted(requests)} are said to be out, and are not")
+
+    def _going_on(self, book: Book, views: dict[str, ChildView]) -> set[str]:
+        """Return the sub-agents that go on though they are to be stopped; the second time is one too many."""
+        found: set[str] = set()
+        for child, agent in book.out.agents.items():
+            call = book.out.calls.get(agent.call_id)
+            stopped = agent.cancelled or (call is not None and call.cancelled and not agent.background)
+            view = views.get(child)
+            if stopped and view is not None and view.state == "running":
+                found.add(child)
+        for child in sorted(found & self._goes_on):
+            self._demand(False, f"the task of `{child}` was stopped, and it goes on")
+        return found
+
+    def _demand(self, holds: bool, text: str) -> None:
+        self._stage.demand(holds, "alive", text)
+
+
+def _is_seen(start: object) -> bool:
+    """Whether a tool of the simulation says when it runs."""
+    return isinstance(start, StartCall) and start.name != TASK_TOOL
+
+
+def _flat(view: ChildView) -> Iterator[ChildView]:
+    yield view
+    for child in view.children:
+        yield from _flat(child)
