@@ -116,7 +116,10 @@ def test_detached_tools_are_gone_at_once() -> None:
         bench = make()
         left = {name: tool for name, tool in bench.state.tools.items() if name != "solo"}
         bench.send(ChangeToolsSent(detach=("solo",), revision=1)).expect_only(
-            answer=DONE, events=[ToolDetached("solo"), ToolsUpdated((), ("solo",))], tools=left
+            answer=DONE,
+            events=[ToolDetached("solo"), ToolsUpdated((), ("solo",))],
+            tools=left,
+            gone_tools=("solo",),
         )
         there = "`look`, `edit`, `keep`, `store`"
         bench.send(ChangeToolsSent(detach=("solo",), revision=2)).expect_only(
@@ -217,6 +220,7 @@ def test_a_plugin_leaves_at_once() -> None:
         events=[PluginDetached("Other")],
         seats=bench.got[-1].before.seats[1:],
         plugin_states=(2,),
+        gone_plugins=("Other",),
     )
     bench.send(DetachPluginSent("Other")).expect_only(answer=Refused(UnknownPlugin("Other", "`Second`")))
 
