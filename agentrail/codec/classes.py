@@ -31,6 +31,9 @@ _CONVERTER: Final = Converter(detailed_validation=False)
 FACTORY: Final = type(cast("object", attrs.Factory(dict[str, str])))
 """What stands for a default that is made anew each time."""
 
+WIDEST: Final = 16
+"""Fields up to which source is worth compiling: of the widest classes, a session that comes back reads one each."""
+
 _TAKEN: Final = frozenset({"attrs", "cl", "converter", "typevar_map"})
 """Names of fields that cattrs keeps for itself."""
 
@@ -125,17 +128,6 @@ def _made(part: Part, place: int) -> tuple[list[str], str]:
             ], it
 
 
-class ByTag(NamedTuple):
-    """One way for each class that it, or each of its items, may name; a misfit does not say where that is."""
-
-    rules: Mapping[str, Rule]
-    """What reads what names a class."""
-    otherwise: Rule
-    """What reads, or refuses, what names none."""
-    holder: Callable[[list[object]], object] | None = None
-    """What the items are put into; `None`: it is no row of them."""
-
-
 class Given(NamedTuple):
     """How one field is read."""
 
@@ -145,15 +137,18 @@ class Given(NamedTuple):
     """What reads it; a misfit says where in the instance that is."""
     in_line: str
     """What reads it where that is quicker: an expression of `{it}` and `{rule}`."""
-    by_tag: ByTag | None = None
-    """What reads it where that is quicker still."""
 
 
 def read_by(cls: type[object], parts: Mapping[str, Given]) -> Rule:
     """Return what makes an instance of *cls* of its fields; what is not there is as it is by default."""
-    if issubclass(cls, Value) and not any(isinstance(part.field.default, FACTORY) for part in parts.values()):
+    is_wide = len(parts) > WIDEST
+    if (
+        issubclass(cls, Value)
+        and not is_wide
+        and not any(isinstance(part.field.default, FACTORY) for part in parts.values())
+    ):
         return _read_by_source(cls, parts)
-    read = _read_by_cattrs(cls, parts) if _is_generated(cls, parts) else _read_by_name(cls, parts)
+    read = _read_by_cattrs(cls, parts) if _is_generated(cls, parts) and not is_wide else _read_by_name(cls, parts)
     unfit = _refusal(cls, parts)
     known = frozenset({TAG, *parts})
     needed = _needed(parts)
@@ -199,70 +194,36 @@ def _refusal(cls: type[object], parts: Mapping[str, Given]) -> Callable[[Mapping
 
 
 def _read_by_source(cls: type[Value], parts: Mapping[str, Given]) -> Rule:
-    """Write what reads a value of ours: all keys are told from others by their number, before anything is read.
-
-    `at` and `row` say where it is, as in what writes.
-    """
+    """Write what reads a value of ours: all keys are told from others by their number, before anything is read."""
     known: dict[str, object] = {**KNOWN, "MISSING": MISSING, "cls": cls, "name": cls.__name__, "one_cls": one(cls)}
-    known |= {"MisfitError": MisfitError, "wrong": wrong, "MAPPINGS": MAPPINGS}
+    known |= {"misfits": (MisfitError, RecursionError), "wrong": wrong, "MAPPINGS": MAPPINGS}
     known |= {"unfit": _refusal(cls, parts), "refused": _refused}
     in_order = tuple(parts) == cls.__fields__ and not any(field.kw_only for field in cls.__attrs_attrs__)
-    needed, others, typed, makes = "", "", "", ""
+    needed, others, makes = "", "", ""
     for place, part in enumerate(parts.values()):
         it, rule, default, name = f"it_{place}", f"rule_{place}", f"default_{place}", part.field.name
         known[rule], known[default] = part.rule, part.field.default
-        is_needed = part.field.default is MISSING
-        if is_needed:
-            needed += f"            {it} = found['{name}']\n"
+        taken = part.in_line.format(it=it, rule=rule)
+        if part.field.default is MISSING:
+            needed += f"        {it} = found['{name}']\n"
         else:
-            others += f"        if '{name}' in found:\n            {it} = found['{name}']\n            count += 1\n"
-            others += f"        else:\n            {it} = MISSING\n"
-        if part.by_tag is None:
-            taken = part.in_line.format(it=it, rule=rule)
-        else:
-            known |= {f"rules_{place}": part.by_tag.rules, f"otherwise_{place}": part.by_tag.otherwise}
-            known[f"holder_{place}"] = part.by_tag.holder
-            lines = _taken(part.by_tag, place, name)
-            typed += "" if is_needed else f"        if {it} is not MISSING:\n"
-            typed += "".join(f"        {'' if is_needed else '    '}{line}\n" for line in lines)
-            taken = it
+            others += f"    if '{name}' in found:\n        {it} = found['{name}']\n        count += 1\n"
+            others += f"    else:\n        {it} = MISSING\n"
+            taken = f"{default} if {it} is MISSING else {taken}"
         by_name = "" if in_order else f"{part.field.alias}="  # which is slower
-        makes += f"            {by_name}{taken if is_needed else f'{default} if {it} is MISSING else {taken}'},\n"
+        makes += f"            {by_name}{taken},\n"
     code = (
         f"def read(found, _=None):\n    if type(found) is not dict and type(found) not in MAPPINGS:\n"
-        f"        raise wrong('', found, one_cls)\n    at, row, count = '', None, {len(_needed(parts))}\n    try:\n"
-        f"        if '{TAG}' in found:\n            if found['{TAG}'] != name:\n                raise unfit(found)\n"
-        f"            count += 1\n"
-        f"        try:\n{needed}            pass\n        except KeyError:\n            raise unfit(found) from None\n"
-        f"{others}        if count != len(found):\n            raise unfit(found)\n{typed}"
-        f"        return cls(\n{makes}        )\n"
-        f"    except MisfitError as misfit:\n"
-        f"        misfit.under(at if row is None else f'{{at}}[{{len(row)}}]')\n        raise\n"
-        f"    except RecursionError:\n        raise\n"
-        f"    except Exception as why:\n        raise refused(cls, why) from why\n"
+        f"        raise wrong('', found, one_cls)\n    count = {len(_needed(parts))}\n"
+        f"    if '{TAG}' in found:\n        if found['{TAG}'] != name:\n            raise unfit(found)\n"
+        f"        count += 1\n"
+        f"    try:\n{needed}        pass\n    except KeyError:\n        raise unfit(found) from None\n"
+        f"{others}    if count != len(found):\n        raise unfit(found)\n"
+        f"    try:\n        return cls(\n{makes}        )\n"
+        f"    except misfits:\n        raise\n    except Exception as why:\n        raise refused(cls, why) from why\n"
     )
     exec(code, known)  # noqa: S102 - names of fields
     return cast("Rule", known["read"])
-
-
-def _taken(by_tag: ByTag, place: int, name: str) -> list[str]:
-    """Return the lines that read a field by the class that it names, or that each of its items names."""
-    it, rules, otherwise = f"it_{place}", f"rules_{place}", f"otherwise_{place}"
-    pick = (
-        f"({rules}[tag] if type({{it}}) is dict and type(tag := {{it}}.get('{TAG}')) is str else {otherwise})({{it}})"
-    )
-    if by_tag.holder is None:
-        return [f"at = '.{name}'", f"{it} = {pick.format(it=it)}", "at = ''"]
-    return [
-        f"at = '.{name}'",
-        f"if type({it}) is not list and type({it}) is not tuple:",
-        f"    raise wrong('', {it}, 'an array')",
-        "row = []",
-        f"for each in {it}:",
-        f"    row.append({pick.format(it='each')})",
-        f"{it} = holder_{place}(row)",
-        "at, row = '', None",
-    ]
 
 
 def _read_by_name(cls: type[object], parts: Mapping[str, Given]) -> _Read:

@@ -11,9 +11,10 @@ from typing import cast
 
 from agentrail.codec.leaves import Rule, wrong
 from agentrail.codec.lines import Writer
-from agentrail.codec.misfit import MisfitError
+from agentrail.codec.misfit import TAG, MisfitError
 from agentrail.codec.states import MAPPINGS
 from agentrail.values.events.envelope import Envelope, Event
+from agentrail.values.events.plugins import UnknownEvent
 
 
 def row_writer(write_envelope: Writer, write_event: Writer, at: str) -> Writer:
@@ -86,3 +87,17 @@ def _behind(before: Envelope, event: Event) -> Envelope:
     return Envelope(
         before.session_id, before.seq + 1, before.n, before.at, before.turn, before.round, event, before.path
     )
+
+
+def foreseen(given: dict[str, object], read_event: Rule) -> dict[str, object]:
+    """Return what is known of an envelope of a newer version; an event that does not fit counts as an unknown one."""
+    event = given.get("event")
+    try:
+        read_event(event)
+    except MisfitError:
+        body = dict(cast("Mapping[str, object]", event)) if isinstance(event, Mapping) else {}
+        kind = body.pop(TAG, None)
+        if type(kind) is not str:
+            raise
+        given["event"] = {TAG: UnknownEvent.__name__, "kind": kind, "body": body}
+    return {key: item for key, item in given.items() if key == TAG or key in Envelope.__fields__}

@@ -11,6 +11,7 @@ import dataclasses
 import inspect
 import sys
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Final, NamedTuple, cast, get_type_hints
 
 import attrs
@@ -63,6 +64,9 @@ CLOSER: Final[Mapping[tuple[type[object], str], object]] = {
 
 LEFT_OUT: Final[Mapping[type[object], str]] = {Step: "effects"}
 """Fields that are not written: what a step asks for is done again, or not at all."""
+
+_PLAIN: Final[Mapping[str, type[object]]] = {"bool": bool, "float": float, "int": int, "str": str}
+"""What most annotations say, which need not be resolved: nobody gives these names to anything else."""
 
 _ALIASES: Final = ((Json, AnyJson), (JsonObject, AnyJsonObject))
 
@@ -124,9 +128,17 @@ def _resolved(cls: type[object], name: str) -> object:
             return closer
         said = inspect.get_annotations(owner)
         if name in said:
-            return _hints({name: said[name]}, owner.__module__, owner)[name]
+            plain = _PLAIN.get(str(said[name]))
+            return plain or _hints({name: said[name]}, owner.__module__, owner)[name]
     at = f".{name}"
     raise MisfitError(at, f"of `{cls.__qualname__}` has no type hint")
+
+
+@cache
+def _aliases(module: str) -> Mapping[str, object]:
+    """Return the stand-ins of our aliases by the names that they have in a *module*, which has been imported by now."""
+    known = vars(sys.modules[module]) if module in sys.modules else {}
+    return {name: stand_in(found) for name, found in known.items() if stand_in(found) is not found}
 
 
 def _hints(said: Mapping[str, object], module: str, owner: type[object]) -> dict[str, object]:
@@ -137,7 +149,7 @@ def _hints(said: Mapping[str, object], module: str, owner: type[object]) -> dict
 
     holder.__annotations__ = {name: stand_in(hint) for name, hint in said.items()}
     known = vars(sys.modules[module]) if module in sys.modules else {}
-    aliases = {name: stand_in(found) for name, found in known.items() if stand_in(found) is not found}
+    aliases = _aliases(module)
     own = {"Json": AnyJson, "JsonObject": AnyJsonObject, "Mapping": Mapping, "Sequence": Sequence}
     try:
         return get_type_hints(holder, {**own, **known}, {owner.__name__: owner, **aliases})

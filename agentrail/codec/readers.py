@@ -13,8 +13,8 @@ from operator import length_hint
 from types import MappingProxyType
 from typing import Final, cast
 
-from agentrail.codec.classes import ByTag, Given, read_by
-from agentrail.codec.envelopes import row_reader
+from agentrail.codec.classes import Given, read_by
+from agentrail.codec.envelopes import foreseen, row_reader
 from agentrail.codec.faults import ERRORS, facts_of
 from agentrail.codec.hints import AnyJson, Field, fields_of
 from agentrail.codec.leaves import LEAVES, Rule, wrong
@@ -60,7 +60,10 @@ def _for_shape(shape: Shape, at: str) -> Rule:
         case Items(container=container, item=item):
             if item is Envelope:
                 return row_reader(_instance(Envelope, ""), reader_for(Event, ".event"), at)
-            return _items(container, _for_each(item), at)
+            read_item, each = _for_each(item), shape_of(item)
+            if isinstance(each, Choice) and each.tagged and container is not frozenset:
+                return _tagged_items(container, Rules(each, read_item), read_item, at)
+            return _items(container, read_item, at)
         case Row(items=items):
             return _row(tuple(reader_for(item, f"[{place}]") for place, item in enumerate(items)), at)
         case Table(item=item):
@@ -120,6 +123,24 @@ def _items(container: type[object], read_item: Rule, at: str) -> Rule:
         if container is frozenset and len(made) != len(given):
             raise MisfitError(at, "holds the same thing twice")
         return made
+
+    return read_items
+
+
+def _tagged_items(container: type[object], rules: Mapping[str, Rule], otherwise: Rule, at: str) -> Rule:
+    """Return what reads items most of which say at once what reads them: a history has thousands."""
+    make = cast("Callable[[list[object]], object]", container)
+
+    def read_items(found: object, _: object = None) -> object:
+        given, made = cast("list[dict[str, object]]", _array(found, at)), list[object]()
+        try:
+            for each in given:
+                tag = each.get(TAG) if type(each) is dict else None
+                made.append((rules[tag] if type(tag) is str else otherwise)(each))
+        except MisfitError as misfit:
+            misfit.under(f"{at}[{len(made)}]")
+            raise
+        return make(made)
 
     return read_items
 
@@ -243,21 +264,10 @@ def _given(field: Field) -> Given:
     at = f".{field.name}"
     try:
         shape = shape_of(field.hint)
-        return Given(field, _for_shape(shape, at), read_in_line(shape), _by_tag(shape))
+        return Given(field, _for_shape(shape, at), read_in_line(shape))
     except MisfitError as misfit:
         misfit.under(at)
         raise
-
-
-def _by_tag(shape: Shape) -> ByTag | None:
-    if isinstance(shape, Items) and shape.container is not frozenset:
-        each, holder = shape_of(shape.item), cast("Callable[[list[object]], object]", shape.container)
-    else:
-        each, holder = shape, None
-    if not isinstance(each, Choice) or not each.tagged:
-        return None
-    otherwise = _choice(each, "")
-    return ByTag(Rules(each, otherwise), otherwise, holder)
 
 
 class Rules(dict[str, Rule]):
@@ -306,26 +316,12 @@ def _envelope(at: str) -> Rule:
             version = given.pop("v", None)
             if type(version) is not int or version < ENVELOPE_VERSION:
                 raise MisfitError(".v", "is no version of an envelope")  # noqa: TRY301
-            return read_fields(given if version == ENVELOPE_VERSION else _foreseen(given, read_event))
+            return read_fields(given if version == ENVELOPE_VERSION else foreseen(given, read_event))
         except MisfitError as misfit:
             misfit.under(at)
             raise
 
     return read_envelope
-
-
-def _foreseen(given: dict[str, object], read_event: Rule) -> dict[str, object]:
-    """Return what is known of an envelope of a newer version; an event that does not fit counts as an unknown one."""
-    event = given.get("event")
-    try:
-        read_event(event)
-    except MisfitError:
-        body = dict(cast("Mapping[str, object]", event)) if isinstance(event, Mapping) else {}
-        kind = body.pop(TAG, None)
-        if type(kind) is not str:
-            raise
-        given["event"] = {TAG: UnknownEvent.__name__, "kind": kind, "body": body}
-    return {key: item for key, item in given.items() if key == TAG or key in Envelope.__fields__}
 
 
 def _choice(shape: Choice, at: str) -> Rule:
