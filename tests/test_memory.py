@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gc
+import math
 import tracemalloc
 
+import pytest
 import trio
 
 from agentrail import SessionSpec, Supervisor, open_supervisor
+from agentrail.runtime import watchdog
 from tests.benchmarks.rig import Forgetful, InstantModel
 
 SESSIONS = 50
@@ -38,5 +41,6 @@ async def _bytes_per_session() -> float:
     return (after - before) / SESSIONS
 
 
-def test_a_live_idle_session_with_ten_messages_takes_at_most_12_kib() -> None:
+def test_a_live_idle_session_with_ten_messages_takes_at_most_12_kib(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchdog, "SLOW", math.inf)  # what it says on a busy machine is kept too, and is no session's
     assert trio.run(_bytes_per_session) <= LIMIT
