@@ -344,7 +344,7 @@ def test_it_rests_also_in_the_process_behind_that() -> None:
     done = world.apply(back(world, pause=True))
     assert (names(done), world.out.agents) == (["SessionRecovered"], {})
     done = world.apply(back(world))
-    assert ResumeSubagents((CHILD,)) in done.effects
+    assert [effect for effect in done.effects if isinstance(effect, ResumeSubagents)] == [ResumeSubagents((CHILD,))]
     assert timers(world) == {"turn": 99_000, "call:c3": 2_000}
 
 
