@@ -132,9 +132,11 @@ def _tagged_items(container: type[object], rules: Mapping[str, Rule], otherwise:
     make = cast("Callable[[list[object]], object]", container)
 
     def read_items(found: object, _: object = None) -> object:
-        given, made = cast("list[dict[str, object]]", _array(found, at)), list[object]()
+        if type(found) is not list and type(found) is not tuple:
+            raise wrong(at, found, "an array")
+        made: list[object] = []
         try:
-            for each in given:
+            for each in cast("list[dict[str, object]]", found):
                 tag = each.get(TAG) if type(each) is dict else None
                 made.append((rules[tag] if type(tag) is str else otherwise)(each))
         except MisfitError as misfit:
