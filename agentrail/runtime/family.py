@@ -285,11 +285,12 @@ class Family:
         """Start the session; `None`: the process before this one had, and its parent had not heard of it."""
         try:
             return await self._start(self._node, self._parent, run.link)
-        except SessionStored:
-            task, parent = run.task, self._parent.state
-            opening = await opening_of(self._parent.house.journal, task.child)
-            if opening.setup.path != (*parent.setup.path, parent.session_id, task.call_id):
-                raise
+        except SessionStored as error:
+            stored = error
+        task, parent = run.task, self._parent.state
+        opening = await opening_of(self._parent.house.journal, task.child)
+        if opening.setup.path != (*parent.setup.path, parent.session_id, task.call_id):
+            raise stored
         run.comes_back = True
         run.link.announce()
         return None
