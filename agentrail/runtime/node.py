@@ -194,7 +194,8 @@ class Node:
         child.error = error
         child.end()
         if child.expected:
-            if stuck and not self._stopping and not self.tree.closing:
+            halted = stuck and self._children.get(child.key) is child  # one that was stopped for good is not there
+            if halted and not self._stopping and not self.tree.closing:
                 self._begin_again(child, "it has ended at last", 0.0)
         elif _not_started(child):
             child.ready.settle(error)

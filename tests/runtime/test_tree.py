@@ -199,6 +199,29 @@ async def test_whoever_does_not_end_in_time_is_named(caplog: pytest.LogCaptureFi
     assert "service stubborn ignores its cancellation and is left behind" in caplog.text
 
 
+async def test_whoever_was_stopped_for_good_and_ends_late_is_not_started_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    lives = 0
+
+    async def stubborn() -> None:
+        nonlocal lives
+        lives += 1
+        with trio.CancelScope(shield=True):
+            await trio.sleep(20)
+
+    async with open_supervisor() as supervisor:
+        await supervisor.start_service(stubborn, "stubborn", shutdown=2)
+        start = trio.current_time()
+        await supervisor.stop_child("stubborn")
+        assert trio.current_time() == start + 2
+        assert supervisor.tree().children == ()
+        await trio.sleep(30)
+        assert lives == 1
+    assert trio.current_time() == start + 32
+    assert "service stubborn ignores its cancellation and is left behind" in caplog.text
+
+
 async def test_wrong_words_and_figures_are_refused() -> None:
     with pytest.raises(BadChoice):
         async with open_supervisor(strategy="one_for_none"):

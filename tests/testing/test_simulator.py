@@ -38,6 +38,7 @@ from agentrail.testing.simulator.rules import RULES
 from agentrail.testing.simulator.seams import breakable, watched
 from agentrail.testing.simulator.simulator import MODES
 from agentrail.testing.simulator.stage import Stage, nobody
+from agentrail.testing.simulator.virtual import NothingMovesError, Watch, run
 from agentrail.testing.simulator.watchman import Watchman
 from agentrail.values.events.life import SteeringApplied
 from tests.runtime.tools import quick
@@ -292,3 +293,13 @@ def test_the_command_line_runs_one_and_says_what_happened(capsys: pytest.Capture
     out = capsys.readouterr().out
     assert "record s1." in out
     assert "seed 3, liveness: no rule was broken" in out
+
+
+def test_a_run_that_would_never_end_is_ended() -> None:
+    async def waits(_: MockClock) -> None:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(10)
+            await trio.sleep_forever()
+
+    with pytest.raises(NothingMovesError):
+        run(0, Watch(), waits)

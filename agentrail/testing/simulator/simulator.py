@@ -23,7 +23,7 @@ from agentrail.testing.simulator.rules import Problem
 from agentrail.testing.simulator.seams import breakable, watched
 from agentrail.testing.simulator.stage import Stage
 from agentrail.testing.simulator.temper import draw_temper
-from agentrail.testing.simulator.virtual import run
+from agentrail.testing.simulator.virtual import NothingMovesError, run
 from agentrail.values.value import Value, value
 
 MODES: Final = ("safety", "liveness")
@@ -114,7 +114,10 @@ class Simulator:
                 life = Life(stage, disk, lived, self._plugins)
                 calm = last and self.mode == "liveness"
                 main = partial(life.run, seconds=self._seconds, last=last, calm=calm)
-                run(choose.below(2**32), stage.watch, main)
+                try:
+                    run(choose.below(2**32), stage.watch, main)
+                except NothingMovesError:
+                    stage.demand(holds=False, rule="rest", text="the supervisor never ends: nothing moves any more")
                 stage.watch.day += choose.below(60)
                 if stage.fires("clock_turned_back"):
                     stage.watch.turn_back(choose.below(7200))

@@ -8,6 +8,7 @@ how fast the machine is.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import ExitStack, contextmanager
 from typing import Final
@@ -56,9 +57,35 @@ def swapped(owner: object, name: str, new: object) -> Generator[None]:
         setattr(owner, name, old)
 
 
+class NothingMovesError(Exception):
+    """No task can run, and none will."""
+
+
 def run(seed: int, watch: Watch, main: Callable[[MockClock], Awaitable[None]]) -> None:
-    """Run *main* on a virtual clock; whatever it does it does again for the same seed."""
+    """Run *main* on a virtual clock; whatever it does it does again for the same seed.
+
+    Where it would wait for ever, `NothingMovesError` ends it, whatever is shielded.
+    """
     virtual = MockClock(autojump_threshold=0)
+    jump = virtual._autojump  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+    everything = trio.CancelScope()
+    first: list[trio.lowlevel.Task] = []
+
+    async def bounded(virtual: MockClock) -> None:
+        first.append(trio.lowlevel.current_task())
+        with everything:
+            await main(virtual)
+
+    def jump_or_end() -> None:
+        if trio.lowlevel.current_statistics().seconds_to_next_deadline < math.inf:
+            jump()
+        elif everything.cancel_called:
+            raise NothingMovesError
+        else:
+            _unshield(first[0])
+            everything.cancel()
+
     known = scheduler._r.getstate()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     disabled = logging.root.manager.disable
     with ExitStack() as swaps:
@@ -69,9 +96,23 @@ def run(seed: int, watch: Watch, main: Callable[[MockClock], Awaitable[None]]) -
         swaps.callback(scheduler._r.setstate, known)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         swaps.callback(logging.disable, disabled)
         logging.disable()  # what breaks on purpose is no news
+        swaps.enter_context(swapped(virtual, "_autojump", jump_or_end))
         scheduler._r.seed(seed)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-        trio.run(main, virtual, clock=virtual)
+        trio.run(bounded, virtual, clock=virtual)
     watch.day += virtual.current_time()
+    if everything.cancel_called:
+        raise NothingMovesError
+
+
+def _unshield(task: trio.lowlevel.Task) -> None:
+    """Let a cancellation reach *task* and all under it."""
+    status: scheduler.CancelStatus | None = task._cancel_status  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    while status is not None:
+        status._scope.shield = False  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        status = status._parent  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    for nursery in task.child_nurseries:
+        for child in nursery.child_tasks:
+            _unshield(child)
 
 
 def _no_thread(_: Watchdog) -> None:
