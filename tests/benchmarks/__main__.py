@@ -81,27 +81,30 @@ def _seconds(code: str) -> float:
 
 
 def costs() -> list[dict[str, float]]:
-    """Return, for each of the repetitions, what a bare turn takes and what ours cost, in microseconds.
-
-    All jobs of one repetition run one after the other: machines get slower and faster by the minute, and what is
-    compared has to be neighbours.
-    """
+    """Return, for each of the repetitions, what a bare turn takes and what ours cost, in microseconds."""
     plugins = tuple(Keyed(f"nothing-{number}", Nothing()) for number in range(HOOK_PLUGINS))
     return [_costs(plugins) for _ in range(REPEATS)]
 
 
 def _costs(plugins: tuple[Keyed, ...]) -> dict[str, float]:
-    bare = _cpu(partial(cpu_of_bare_turn, TURNS))
-    turn = _cpu(partial(cpu_per_turn, TURNS))
-    one = _cpu(partial(cpu_per_turn, TURNS, calls=1))
-    nine = _cpu(partial(cpu_per_turn, TURNS, calls=9))
-    one_function = _cpu(partial(cpu_per_turn, TURNS, calls=1, used=note))
-    nine_functions = _cpu(partial(cpu_per_turn, TURNS, calls=9, used=note))
-    function = _cpu(partial(cpu_of_function, TURNS))
-    long = _cpu(partial(cpu_per_turn, TURNS, chunks=220))
-    hooked = _cpu(partial(cpu_per_turn, TURNS, plugins=plugins))
-    one_hooked = _cpu(partial(cpu_per_turn, TURNS, plugins=plugins[:1]))
-    given = max(_cpu(partial(cpu_of_given_chunk, provider, 5)) for provider in SAYING)
+    """Measure each job between two runs of the bare loop: machines change their speed within seconds."""
+    bares = [_bare_turn()]
+
+    def in_bare_turns(job: Callable[[], Awaitable[float]]) -> float:
+        took = _cpu(job)
+        bares.append(_bare_turn())
+        return took / statistics.mean(bares[-2:])
+
+    turn = in_bare_turns(partial(cpu_per_turn, TURNS))
+    one = in_bare_turns(partial(cpu_per_turn, TURNS, calls=1))
+    nine = in_bare_turns(partial(cpu_per_turn, TURNS, calls=9))
+    one_function = in_bare_turns(partial(cpu_per_turn, TURNS, calls=1, used=note))
+    nine_functions = in_bare_turns(partial(cpu_per_turn, TURNS, calls=9, used=note))
+    function = in_bare_turns(partial(cpu_of_function, TURNS))
+    long = in_bare_turns(partial(cpu_per_turn, TURNS, chunks=220))
+    hooked = in_bare_turns(partial(cpu_per_turn, TURNS, plugins=plugins))
+    one_hooked = in_bare_turns(partial(cpu_per_turn, TURNS, plugins=plugins[:1]))
+    given = max(in_bare_turns(partial(cpu_of_given_chunk, provider, 5)) for provider in SAYING)
     measured = (
         turn,
         one - turn,
@@ -111,7 +114,13 @@ def _costs(plugins: tuple[Keyed, ...]) -> dict[str, float]:
         given,
         (hooked - one_hooked) / (HOOK_PLUGINS - 1),
     )
-    return {BARE: (bare + _cpu(partial(cpu_of_bare_turn, TURNS))) / 2} | dict(zip(FIGURES, measured, strict=True))
+    bare = statistics.median(bares)
+    return {BARE: bare} | {name: found * bare for name, found in zip(FIGURES, measured, strict=True)}
+
+
+def _bare_turn() -> float:
+    """Measure the bare loop about as long as a job: what is over sooner catches other moments of a machine."""
+    return _cpu(partial(cpu_of_bare_turn, 10 * TURNS))
 
 
 def _cpu(job: Callable[[], Awaitable[float]]) -> float:
