@@ -17,6 +17,7 @@ from agentrail.core.inputs import (
     ToolRaised,
     ToolReturned,
 )
+from agentrail.core.options import Options
 from agentrail.core.sent import AbortSent, ApproveSent, CompactSent, RejectSent, RespondSent, ResumeSent, StopSent
 from agentrail.hooks.asks import Ok, RunTool
 from agentrail.hooks.plugin import Plugin
@@ -208,6 +209,11 @@ def _sub_agents_in_odd_moments(tally: Tally) -> None:
     begin(world)
     world.apply(SubagentReported("child", waits=True))
     world.apply(SubagentReported("child"))
+    world = session(Holder(frozenset({"write"})), options=Options(max_turn_seconds=100.0), tally=tally)
+    asked(world, call("keep"), call("write"))
+    world.apply(SubagentStarted("child", "c3", "helper", "help"))
+    world.apply(SubagentReported("child", waits=True))
+    world.apply(RejectSent(_held(world)))
     world = session(Scripted({"after_tool": ("abort",)}), Asker("on_tool_error"), tally=tally)
     asked(world, call("write"), call("fix"))
     world.apply(SubagentStarted("child", "c3", "helper", "help"))

@@ -335,7 +335,7 @@ _EXECUTING: Rows = {
         may=(StartCall, *LEAVE, *ON),
         why="the call goes on beside the batch; a later plugin may stop it",
     ),
-    RejectSent: stays(EXECUTING, "the call has its result; the others go on", (ClearTimer,)),
+    RejectSent: stays(EXECUTING, "the call has its result; the others go on", (ClearTimer, SetTimer)),
     RespondSent: goes(
         *_BATCH_GOES_ON, may=(*LEAVE, *ON), why="the call has its answer, and `after_tool` may end the turn for it"
     ),

@@ -264,9 +264,11 @@ class Node:
         """Stop some children, the youngest first, and start them again, the oldest first."""
         cause = "it ended" if error is None else described(error)
         for key in decided.stop:
-            await self._halt(self._children[key])
+            if key in self._children:  # while another is stopped, one may have ended for good
+                await self._halt(self._children[key])
         for key in decided.forget:
-            self._forget(self._children[key], None)
+            if key in self._children:
+                self._forget(self._children[key], None)
         for key in decided.start:
             child = self._children.get(key)
             if child is not None and child.state == "down" and not await self._again(child, cause):

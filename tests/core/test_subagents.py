@@ -24,10 +24,10 @@ from agentrail.core.inputs import (
     ToolReturned,
 )
 from agentrail.core.options import Options
-from agentrail.core.sent import AbortSent, ResumeSent, StopSent
+from agentrail.core.sent import AbortSent, RejectSent, ResumeSent, StopSent
 from agentrail.core.state import Phase, Subagent
 from agentrail.core.step import Step, step
-from agentrail.testing.plugins import Scripted
+from agentrail.testing.plugins import Holder, Scripted
 from agentrail.testing.world import World
 from agentrail.values.events.life import SessionRecovered
 from agentrail.values.events.people import ApprovalRequired, ApprovalResolved
@@ -138,6 +138,25 @@ def test_the_clock_of_the_turn_goes_on_while_another_call_runs() -> None:
     assert ClearTimer("turn") in done.effects
     done = world.apply(SubagentReported(CHILD))
     assert done.effects == (SetTimer("call:c3", world.now + 2_000), SetTimer("turn", world.now + 99_000))
+
+
+def test_the_clock_of_the_turn_stands_still_when_a_call_beside_one_that_waits_is_rejected() -> None:
+    world = session(Holder(frozenset({"write"})), options=DEADLINE)
+    asked(world, call("keep"), call("write"))
+    world.apply(STARTED)
+    world.now += 1_000
+    world.apply(SubagentReported(CHILD, waits=True))
+    (held,) = (waiting.hold for waiting in world.state.waiting_calls if waiting.hold is not None)
+    done = world.apply(RejectSent(held.approval_id))
+    assert done.effects == (
+        ClearTimer(f"hold:{held.approval_id}"),
+        SetTimer("turn", world.now + 99_000),
+        ClearTimer("turn"),
+    )
+    assert world.state.phase is Phase.EXECUTING_TOOLS
+    assert "turn" not in timers(world)
+    world.apply(SubagentReported(CHILD))
+    assert timers(world)["turn"] == 99_000
 
 
 def test_the_clock_goes_on_when_one_that_waits_has_ended() -> None:

@@ -222,6 +222,27 @@ async def test_whoever_was_stopped_for_good_and_ends_late_is_not_started_again(
     assert "service stubborn ignores its cancellation and is left behind" in caplog.text
 
 
+async def test_a_child_that_is_stopped_for_good_while_others_are_stopped_with_it_is_gone() -> None:
+    said: list[str] = []
+
+    async def slow() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(1)
+
+    async with open_supervisor(strategy="one_for_all") as supervisor:
+        parts = await three(supervisor, said)
+        await supervisor.start_service(slow, "slow")
+        parts[1].breaking.set()
+        await trio.sleep(0.5)
+        await supervisor.stop_child("a")
+        await trio.sleep(1)
+        assert said == ["-a", "-c", "+b", "+c"]
+        assert [child.name for child in supervisor.tree().children] == ["b", "c", "slow"]
+
+
 async def test_wrong_words_and_figures_are_refused() -> None:
     with pytest.raises(BadChoice):
         async with open_supervisor(strategy="one_for_none"):
