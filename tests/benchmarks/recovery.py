@@ -21,7 +21,9 @@ from tests.benchmarks.load import percentile
 from tests.benchmarks.rig import InstantModel
 
 INPUTS = 1_000
-LIVES = 40
+LIVES = 200
+"""Enough for a p99 that is not just the slowest, which is the first: it makes what reads the records."""
+
 BATCH = 100
 WOKEN = 1_000
 
@@ -108,7 +110,8 @@ def main() -> int:
     print(
         f"reading what has to be read alone: median {percentile(read, 0.5):.1f} ms, p99 {percentile(read, 0.99):.1f} ms"
     )
-    print(f"back: median {percentile(resumed, 0.5):.1f} ms; awake: median {percentile(woken, 0.5):.2f} ms")
+    print(f"back: median {percentile(resumed, 0.5):.1f} ms; the first of the process: {resumed[0] * 1000:.1f} ms")
+    print(f"awake: median {percentile(woken, 0.5):.2f} ms")
     missed = False
     for name, found, figure in rows:
         missed |= found > figure
