@@ -54,7 +54,7 @@ def on_returned(w: Work, returned: SessionReturned) -> None:
     if not returned.pause:
         if s.paused:
             wake(w)
-    elif s.paused or (s.phase is not Phase.IDLE and s.turn is not None and s.turn.ended is None):
+    elif s.turn is not None and s.turn.ended is None:
         _pause(w)
     w.ask(ReportStart())
 

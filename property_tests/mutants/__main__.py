@@ -93,15 +93,13 @@ def fate_of_edit(place: int) -> Line:
         text=True,
     )
     if child.returncode:
-        raise BrokenRunError(edit, child.stderr)
+        broken = f"{edit.name}: {child.stderr}"
+        raise BrokenRunError(broken)
     return edit_group(edit), edit.name, child.stdout.strip() or None
 
 
 class BrokenRunError(Exception):
     """The process that tests an edit has failed: nobody knows whether a test would notice."""
-
-    def __init__(self, edit: Edit, said: str) -> None:
-        super().__init__(f"{edit.name}: {said}")
 
 
 def edit_group(edit: Edit) -> str:
