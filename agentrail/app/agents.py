@@ -15,8 +15,7 @@ from agentrail.errors import BadSpec, NotJson
 from agentrail.hooks.plugin import Attachable, Keyed, Plugin
 from agentrail.hooks.seats import unkeyed
 from agentrail.ports.agents import Task
-from agentrail.runtime.parts import Outfit, Recipe, Surroundings
-from agentrail.runtime.sleeping import Equip
+from agentrail.runtime.parts import Equip, Outfit, Recipe, Surroundings
 from agentrail.values.content import Data
 from agentrail.values.json import JsonObject, canonical, freeze_object
 from agentrail.values.tools import Ok, ToolSpec, ok

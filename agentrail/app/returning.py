@@ -29,7 +29,7 @@ from agentrail.hooks.seats import Seat, options_of, seat_for
 from agentrail.ports.model import Model
 from agentrail.ports.tool import Tool
 from agentrail.runtime.commands import updated
-from agentrail.runtime.parts import Outfit
+from agentrail.runtime.parts import Found, Outfit
 from agentrail.runtime.rebuilding import revived
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.tools import ToolSpec
@@ -43,7 +43,7 @@ def reunited(
     build: Build,
     *,
     pause: bool,
-) -> tuple[State, Outfit, SessionReturned]:
+) -> Found:
     """Return *stored* with its code: what was recorded holds, the specification gives what can only be code.
 
     Plugins and tools of the specification that the session never had join it; those that it had and let go stay gone.

@@ -17,12 +17,11 @@ from agentrail.runtime.lazy import LazyModule
 if TYPE_CHECKING:
     from agentrail.app import growing, returning, wiring
     from agentrail.app.models import Factory
-    from agentrail.core.inputs import SessionReturned
     from agentrail.core.state import State
     from agentrail.ports.journal import Journal, StoredSession
     from agentrail.runtime.children import Service
     from agentrail.runtime.node import Node
-    from agentrail.runtime.parts import Outfit
+    from agentrail.runtime.parts import Found
     from agentrail.runtime.reports import ChildView, CrashReport
     from agentrail.runtime.supervisor import Sessions
     from agentrail.values.limits import Limit
@@ -199,7 +198,7 @@ class _Code:
         self._spec = spec
         self._pause = pause
 
-    def __call__(self, stored: State, records: int) -> tuple[State, Outfit, SessionReturned]:
+    def __call__(self, stored: State, records: int) -> Found:
         spec = self._built(stored) if self._spec is None else self._spec
         known = self._sessions.house.model
         return returning.reunited(stored, records, spec, known, wiring.Builder(known), pause=self._pause)

@@ -14,7 +14,6 @@ from agentrail.app.models import Factory, Models
 from agentrail.app.pricing import PriceList
 from agentrail.app.spec import SessionSpec
 from agentrail.core.compacting import drop_oldest_rounds
-from agentrail.core.inputs import SessionReturned
 from agentrail.core.sent import SwitchModelSent
 from agentrail.core.state import Attached, Setup, State
 from agentrail.core.supervising import Policy
@@ -25,9 +24,8 @@ from agentrail.ports.model import Compacted, Model, ModelChain
 from agentrail.runtime.gate import Gate
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.node import Node, Tree
-from agentrail.runtime.parts import House, Outfit, Surroundings
+from agentrail.runtime.parts import Equip, Found, House, Outfit, Surroundings
 from agentrail.runtime.session import Session
-from agentrail.runtime.sleeping import Equip
 from agentrail.runtime.supervisor import Sessions
 from agentrail.tools import as_tool
 from agentrail.values.json import JsonObject, freeze_object
@@ -85,7 +83,7 @@ class Builder:
         """Return what finds the code of a stored session."""
         from agentrail.app.returning import reunited  # noqa: PLC0415 - it brings the codec, and not all come back
 
-        def found(stored: State, records: int) -> tuple[State, Outfit, SessionReturned]:
+        def found(stored: State, records: int) -> Found:
             return reunited(stored, records, spec, self._known, self, pause=False)
 
         return found

@@ -88,7 +88,7 @@ def _start_ready(w: Work, batch: Batch) -> None:
     s = w.s
     running = s.running_calls()
     alone = any(c.status in HAS_ROOM and c.spec is not None and not c.spec.parallel for c in batch.calls)
-    writers = bool(s.quarantined) and any(stray.writes and not stray.reported for stray in s.quarantined)
+    writers = any(stray.writes and not stray.reported for stray in s.quarantined)
     for call in batch.calls:
         if call.status is not CallStatus.READY or call.spec is None:
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from functools import cache
 
 from agentrail.core.answers import Answer, Refused
 from agentrail.core.effects import AnyEffect, ClearTimer, SetTimer
@@ -18,8 +18,11 @@ from agentrail.values.messages import AssistantMessage, Message
 from agentrail.values.stream import NOTHING_YET
 from agentrail.values.usage import NOTHING_USED, Usage
 
-_PLAIN: Final[dict[str, Due]] = {}
-"""What may come next and is about no call and no text: made once each."""
+
+@cache
+def _plain(what: str) -> Due:
+    """Return what may come next and is about no call and no text: it is made once."""
+    return Due(what)
 
 
 class Work:
@@ -81,9 +84,7 @@ class Work:
 
     def next(self, what: str, ref: str = "") -> None:
         """Do *what* before anything else that is due."""
-        s = self.s
-        due = Due(what, ref) if ref else _PLAIN.get(what) or _PLAIN.setdefault(what, Due(what))
-        s.due = (due, *s.due) if s.due else (due,)
+        self.s.due = (Due(what, ref) if ref else _plain(what), *self.s.due)
 
     def later(self, what: str, ref: str = "") -> None:
         """Do *what* when everything else that is due is done."""

@@ -83,11 +83,12 @@ class BudgetGuard(Plugin[Spent]):
     def inherited(self, state: Spent, ctx: Context) -> AnyPlugin:
         """Give a sub-agent what remains of each limit."""
         used, turn = self._used(ctx)
+        money = None if self.money_limit is None else self.money_limit.left(ctx.usage, ctx.elsewhere)
         return evolve(
             self,
             max_tokens=_left(self.max_tokens, used.total_tokens),
             max_turn_tokens=_left(self.max_turn_tokens, turn.total_tokens),
-            max_usd=None if self.max_usd is None else max(0.0, self.max_usd - (used.cost_usd or 0.0)),
+            max_usd=self.max_usd if money is None else money,
             max_rounds=_left(self.max_rounds, state.rounds),
             max_turn_rounds=_left(self.max_turn_rounds, state.turn_rounds),
             max_calls=_left(self.max_calls, state.calls),

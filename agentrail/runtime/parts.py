@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import trio
 
@@ -178,9 +178,7 @@ class Subagents(Agents, Protocol):
 class Recipe(Protocol):
     """Knows how a sub-agent is made: what it has of its own, and what it inherits."""
 
-    def found(
-        self, task: Task, parent: State, outfit: Outfit, now: int
-    ) -> Callable[[State, int], tuple[State, Outfit, SessionReturned]]:
+    def found(self, task: Task, parent: State, outfit: Outfit, now: int) -> Equip:
         """Return what finds the code of a stored sub-agent."""
         ...
 
@@ -282,3 +280,14 @@ class Outfit:
 
         specs = tuple(tool.spec for tool in tools)
         return ChangeToolsSent(specs, detach, replace, revision, source, problems), prepare
+
+
+Found: TypeAlias = tuple[State, Outfit, SessionReturned]
+"""A stored state with the states of its plugins in their classes, its code, and what it hears if it comes back."""
+
+Equip: TypeAlias = Callable[[State, int], Found]
+"""Finds the code for a stored state, given also its number of records.
+
+It returns the state with the states of its plugins in their classes, the code, and what the session is to hear if it
+comes from another process; it raises `PluginMismatch` and what else does not fit.
+"""

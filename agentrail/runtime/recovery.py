@@ -10,10 +10,9 @@ from agentrail.core.state import Phase, State
 from agentrail.errors import BadRecord, Fenced, SessionCrashed, SessionNotAlive, UnknownRecord, UnknownSession
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Journal
-from agentrail.runtime.parts import House, Outfit
+from agentrail.runtime.parts import Equip, House, Outfit
 from agentrail.runtime.rebuilding import PAGE, rebuilt
 from agentrail.runtime.session import Session
-from agentrail.runtime.sleeping import Equip
 from agentrail.values.events.tools import ToolExecutionStart
 from agentrail.values.json import canonical
 from agentrail.values.tools import EffectClass

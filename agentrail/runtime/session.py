@@ -35,11 +35,11 @@ from agentrail.runtime.answers import Answers
 from agentrail.runtime.bus import Bus
 from agentrail.runtime.leaving import Gone, why_gone
 from agentrail.runtime.mailbox import Letter, Mailbox
-from agentrail.runtime.parts import House, Outfit
+from agentrail.runtime.parts import Equip, House, Outfit
 from agentrail.runtime.performing import Performer
 from agentrail.runtime.rebuilding import begun, rebuilt, with_plugins_of
 from agentrail.runtime.records import Records
-from agentrail.runtime.sleeping import Equip, Sleep, without_code
+from agentrail.runtime.sleeping import Sleep, without_code
 from agentrail.runtime.slot import Slot
 from agentrail.runtime.sources import RunningSource, Sources
 from agentrail.runtime.ties import Ties

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final
 
-from agentrail.core.inputs import SessionReturned
 from agentrail.core.state import NO_TOOLS, State
 from agentrail.hooks.judge import Recorded
 from agentrail.hooks.plugin import ON_EVENT
 from agentrail.hooks.ruling import Ruling
 from agentrail.ports.failpoints import Failpoint, reach
-from agentrail.runtime.parts import Outfit
+from agentrail.runtime.parts import Equip, Outfit
 from agentrail.runtime.rebuilding import revived
 from agentrail.values.messages import EMPTY_HISTORY
-
-Found: TypeAlias = tuple[State, Outfit, SessionReturned]
-"""A stored state with the states of its plugins in their classes, its code, and what it hears if it comes back."""
-
-Equip: TypeAlias = Callable[[State, int], Found]
-"""Finds the code for a stored state, given also its number of records.
-
-It returns the state with the states of its plugins in their classes, the code, and what the session is to hear if it
-comes from another process; it raises `PluginMismatch` and what else does not fit.
-"""
-
 
 _NONE_APPROVED: Final = frozenset[tuple[str, str]]()
 _NONE_PRICED: Final = frozenset[str]()

@@ -30,10 +30,9 @@ from agentrail.runtime.ids import follows_grammar
 from agentrail.runtime.link import Link
 from agentrail.runtime.mailbox import Letter
 from agentrail.runtime.node import Node, Tree
-from agentrail.runtime.parts import Outfit
+from agentrail.runtime.parts import Equip, Found, Outfit
 from agentrail.runtime.recovery import brought_back, forked, opening_of
 from agentrail.runtime.session import Session
-from agentrail.runtime.sleeping import Equip, Found
 from agentrail.runtime.slot import Slot
 
 log = logging.getLogger("agentrail.supervisor")

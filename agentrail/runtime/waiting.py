@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from agentrail.core.calls import Call
@@ -190,24 +190,39 @@ def ended(records: Sequence[Record], ref: str) -> Outcome | None:
     return None
 
 
-ENDS: Final = frozenset({AgentEnd, AgentAbort, PromptRejectedEvent, PromptDroppedEvent, PromptWithdrawn})
-"""Events that may end a prompt's turn."""
-
-
 def told(event: Event) -> tuple[str, Outcome] | None:
     """Return which prompt's turn an event ends, and how; `None`: none."""
-    if type(event) not in ENDS:
+    end = _ENDS.get(type(event))
+    return None if end is None else end(event)
+
+
+def _replied(end: AgentEnd) -> tuple[str, Outcome]:
+    return end.ref, Reply(end.ref, end.stop_reason, end.messages, end.usage)
+
+
+def _aborted(abort: AgentAbort) -> tuple[str, Outcome] | None:
+    if abort.ref is None:
         return None
-    match event:
-        case AgentEnd(ref=ref):
-            return ref, Reply(ref, event.stop_reason, event.messages, event.usage)
-        case AgentAbort(ref=str(ref)):
-            return ref, TurnAborted(ref, event.reason, event.detail or "no reason given")
-        case PromptRejectedEvent(ref=ref):
-            return ref, PromptRejected(ref, event.reason)
-        case PromptDroppedEvent(ref=ref):
-            return ref, PromptDropped(ref, "the queue was cleared")
-        case PromptWithdrawn(ref=ref):
-            return ref, PromptDropped(ref, "it was withdrawn")
-        case _:
-            return None
+    return abort.ref, TurnAborted(abort.ref, abort.reason, abort.detail or "no reason given")
+
+
+def _rejected(event: PromptRejectedEvent) -> tuple[str, Outcome]:
+    return event.ref, PromptRejected(event.ref, event.reason)
+
+
+def _dropped(event: PromptDroppedEvent) -> tuple[str, Outcome]:
+    return event.ref, PromptDropped(event.ref, "the queue was cleared")
+
+
+def _withdrawn(event: PromptWithdrawn) -> tuple[str, Outcome]:
+    return event.ref, PromptDropped(event.ref, "it was withdrawn")
+
+
+_ENDS: Final[Mapping[type[Event], Callable[..., tuple[str, Outcome] | None]]] = {
+    AgentEnd: _replied,
+    AgentAbort: _aborted,
+    PromptRejectedEvent: _rejected,
+    PromptDroppedEvent: _dropped,
+    PromptWithdrawn: _withdrawn,
+}
+"""One function per event that may end a prompt's turn."""
