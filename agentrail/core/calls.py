@@ -117,7 +117,7 @@ class Call(Value):
 WAITS_FOR_PERSON = frozenset({CallStatus.HELD, CallStatus.ASKING})
 HAS_ROOM = frozenset({CallStatus.SETTLING, CallStatus.RUNNING})
 """Calls that count towards what may run at once."""
-TO_START = frozenset({CallStatus.RULING, CallStatus.READY, CallStatus.SETTLING, CallStatus.FAILED})
+TO_START = frozenset({CallStatus.RULING, CallStatus.READY, CallStatus.FAILED})
 
 
 @value

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -166,6 +167,7 @@ async def test_a_commit_that_fails_in_its_sync_ends_everything_and_what_was_ackn
             for name, session in sessions.items():
                 await nursery.start(listen, session, heard[name])
                 answers.append((await session.ask("one?")).text)
+                await until(partial(heard[name].of, AgentEnd))
             Sick.failing = failing_at("COMMIT", code)
             with pytest.raises(SessionCrashed, match="CommitUnknown"):
                 await sessions["s"].ask("two?")

@@ -18,6 +18,7 @@ import trio
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.places import home
+from agentrail.adapters.journals.sqlite.tables import SCHEMA
 from agentrail.adapters.journals.sqlite.worker import Job, Worker
 from agentrail.core.inputs import Arrival
 from agentrail.core.sent import PromptSent
@@ -156,10 +157,10 @@ async def test_a_file_that_is_no_database_is_left_alone(path: Path) -> None:
 async def test_a_journal_of_a_newer_version_is_refused_and_not_changed(journal: SqliteJournal, path: Path) -> None:
     await opened(journal, "s")
     await journal.close()
-    change(path, "PRAGMA user_version = 2")
+    change(path, f"PRAGMA user_version = {SCHEMA + 1}")
     before = content(path)
     for doing in (journal.claim("s", "test"), journal.read("s")):
-        assert "version 2" in str(await refused(JournalUnusable, doing))
+        assert f"version {SCHEMA + 1}" in str(await refused(JournalUnusable, doing))
     await journal.close()
     assert content(path) == before
 
@@ -356,7 +357,7 @@ async def test_one_that_cannot_be_written_does_not_harm_those_beside_it(path: Pa
     change(
         path,
         "DELETE FROM record WHERE session = 's3' AND number = 3",
-        "INSERT INTO record VALUES ('s7', 4, 1, 4, NULL, 1, '', x'', x'')",
+        "CREATE TRIGGER picky BEFORE INSERT ON record WHEN NEW.session = 's7' BEGIN SELECT RAISE(ABORT, 'no'); END",
     )
     async with trio.open_nursery() as nursery:
         for number in range(10):

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
+from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 from urllib.parse import quote
 
 from agentrail.adapters.journals.sqlite.failures import RAISED, not_opened
 from agentrail.adapters.journals.sqlite.log import check_log
 from agentrail.adapters.journals.sqlite.ownership import Ownership
 from agentrail.adapters.journals.sqlite.places import make_file
-from agentrail.adapters.journals.sqlite.tables import SCHEMA, TABLES, is_ours, pragma
+from agentrail.adapters.journals.sqlite.tables import SCHEMA, TABLES, UPGRADES, is_ours, pragma
 from agentrail.errors import JournalError, JournalUnusable
 from agentrail.ports.failpoints import Failpoint, reach
+
+log = logging.getLogger("agentrail.journal")
 
 WAIT: Final = 2.0
 """Seconds to wait for another program's lock on the file."""
 
 SMALLEST: Final = 512
 """Bytes of the smallest file that SQLite writes."""
+
+NO_TABLES: Final = 0
+"""The version of a file without any."""
 
 Connect = Callable[..., sqlite3.Connection]
 """What opens a connection: `sqlite3.connect`, or something that fails on purpose."""
@@ -43,18 +50,36 @@ def open_for_reading(path: Path, connect: Connect) -> sqlite3.Connection | None:
     except BaseException:
         connection.close()
         raise
-    if not known:
-        connection.close()
+    if known == SCHEMA:
+        return connection
+    connection.close()
+    if known == NO_TABLES:
         return None
-    return connection
+    _upgraded(path, connect)
+    return open_for_reading(path, connect)
 
 
 def _connect(path: Path, connect: Connect, mode: str) -> sqlite3.Connection:
     return connect(f"file:{quote(str(path))}?mode={mode}", uri=True, timeout=WAIT, isolation_level=None)
 
 
-def _look(connection: sqlite3.Connection, path: Path, connect: Connect) -> bool:
-    """Return whether there are tables; what a process had half written when it ended, only a writer may take back."""
+def _upgraded(path: Path, connect: Connect) -> None:
+    """Make the tables of an older version those of ours, for one who only reads, unless somebody has just done so."""
+    ownership = Ownership(path)
+    try:
+        with closing(_connect(path, connect, "rw")) as connection, _in_one(connection):
+            if _check(connection, path) < SCHEMA:
+                try:
+                    ownership.take(over=False)
+                    _renew(connection, path)
+                finally:
+                    ownership.release()  # before the commit: whoever waits for that to write finds it free
+    except (OSError, *RAISED) as error:
+        raise not_opened(error, path) from error
+
+
+def _look(connection: sqlite3.Connection, path: Path, connect: Connect) -> int:
+    """Return the version of the tables; what a process had half written when it ended, only a writer may take back."""
     try:
         return _check(connection, path)
     except sqlite3.OperationalError as error:
@@ -67,8 +92,8 @@ def _look(connection: sqlite3.Connection, path: Path, connect: Connect) -> bool:
 
 def open_for_writing(
     path: Path, connect: Connect, ownership: Ownership, *, synchronous: str, take_over: bool
-) -> tuple[sqlite3.Connection, int]:
-    """Return a connection that writes, and the generation of its right to; raise why there is none."""
+) -> tuple[sqlite3.Connection, int, int]:
+    """Return a connection that writes, the generation of its right to, and the last slot; raise why there is none."""
     try:
         make_file(path)
         _check_size(path)
@@ -85,13 +110,13 @@ def open_for_writing(
         mode = pragma(connection, "journal_mode = WAL")
         if mode != "wal":
             raise JournalUnusable(str(path), f"its file system cannot do what WAL needs (`{mode}`)")
-        generation = _become_owner(connection, path, ownership, take_over=take_over)
+        generation, slot = _become_owner(connection, path, ownership, take_over=take_over)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except (OSError, *RAISED, JournalError) as error:
         ownership.release()
         connection.close()
         raise (error if isinstance(error, JournalError) else not_opened(error, path)) from error
-    return connection, generation
+    return connection, generation, slot
 
 
 NOT_OURS: Final = "it is a file of another program; give another path"
@@ -108,33 +133,57 @@ def _set(connection: sqlite3.Connection, settings: tuple[str, ...]) -> None:
         connection.execute(f"PRAGMA {setting}")
 
 
-def _check(connection: sqlite3.Connection, path: Path) -> bool:
-    """Return whether there are tables; raise `JournalUnusable` for a file that is not a journal of our time."""
+def _check(connection: sqlite3.Connection, path: Path) -> int:
+    """Return the version of the tables; raise `JournalUnusable` for a file that is not a journal of our time."""
     if not is_ours(connection):
         if pragma(connection, "schema_version") != 0:
             raise JournalUnusable(str(path), NOT_OURS)
-        return False
+        return NO_TABLES
     version = pragma(connection, "user_version")
-    if version != SCHEMA:
+    if version != SCHEMA and version not in UPGRADES:
         raise JournalUnusable(str(path), f"its tables have version {version}, and this agentrail knows {SCHEMA}")
-    return True
+    return cast("int", version)
 
 
-def _become_owner(connection: sqlite3.Connection, path: Path, ownership: Ownership, *, take_over: bool) -> int:
-    """Take the lock and raise the generation, in one transaction, so that no two do it at a time."""
+def _renew(connection: sqlite3.Connection, path: Path) -> None:
+    """Make tables, or make those of an older version ours."""
+    version = _check(connection, path)
+    steps = TABLES
+    if version != NO_TABLES:
+        log.warning("journal `%s`: its tables have version %d, and are made those of %d", path, version, SCHEMA)
+        steps = tuple(chain.from_iterable(UPGRADES[each] for each in range(version, SCHEMA)))
+    for statement in steps:
+        connection.execute(statement)
+
+
+@contextmanager
+def _in_one(connection: sqlite3.Connection) -> Generator[None]:
+    """Do what is inside in one transaction that nobody else writes beside."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if not _check(connection, path):
-            for statement in TABLES:
-                connection.execute(statement)
-        ownership.take(over=take_over)
-        reach(Failpoint.FILE_LOCKED)
-        connection.execute("UPDATE journal SET generation = generation + 1")
-        row: tuple[int] = connection.execute("SELECT generation FROM journal").fetchone()
+        yield
         connection.execute("COMMIT")
-        reach(Failpoint.FILE_OWNED)
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-    return row[0]
+
+
+def _become_owner(
+    connection: sqlite3.Connection, path: Path, ownership: Ownership, *, take_over: bool
+) -> tuple[int, int]:
+    """Take the lock and raise the generation, in one transaction, so that no two do it at a time.
+
+    Return the generation, and the slot of the record that was written last.
+    """
+    with _in_one(connection):
+        version = _check(connection, path)
+        ownership.take(over=take_over)
+        reach(Failpoint.FILE_LOCKED)
+        if version < SCHEMA:
+            _renew(connection, path)
+        connection.execute("UPDATE journal SET generation = generation + 1")
+        query = "SELECT generation, (SELECT ifnull(max(slot), 0) FROM record) FROM journal"
+        row: tuple[int, int] = connection.execute(query).fetchone()
+    reach(Failpoint.FILE_OWNED)
+    return row

@@ -12,7 +12,14 @@ from typing import Final, TypeVar
 from agentrail.adapters.journals.packing import NO_CHECK, Packed, UnpackError, check_of, unpack
 from agentrail.adapters.journals.sqlite.failures import RAISED, is_passing, rolled_back
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_reading
-from agentrail.adapters.journals.sqlite.tables import COLUMNS, RECORD_COLUMNS, RecordRow, SessionRow
+from agentrail.adapters.journals.sqlite.tables import (
+    COLUMNS,
+    INDEXED,
+    RECORD_COLUMNS,
+    STRIDE,
+    RecordRow,
+    SessionRow,
+)
 from agentrail.adapters.journals.sqlite.worker import Job
 from agentrail.errors import BadRecord, JournalError
 from agentrail.ports.journal import Record, Snapshot, StoredAnswer, StoredSession, is_usable
@@ -27,13 +34,49 @@ def session_row(connection: sqlite3.Connection, session_id: str) -> SessionRow |
     """Return the row of a session, `None` if there is none; raise `BadRecord` if it is damaged or lost."""
     found = connection.execute(f"SELECT {COLUMNS} FROM session WHERE id = ?", (session_id,)).fetchone()  # noqa: S608
     if found is None:
-        if connection.execute("SELECT 1 FROM record WHERE session = ? LIMIT 1", (session_id,)).fetchone() is None:
+        query = f"SELECT 1 FROM record WHERE session = ? AND {INDEXED} LIMIT 1"  # noqa: S608
+        if connection.execute(query, (session_id,)).fetchone() is None:
             return None
         raise BadRecord(session_id, 0, "what tells of its last record is lost")
     row = SessionRow._make(found)
     if not row.is_whole:
         raise BadRecord(session_id, 0, "what tells of its last record has changed since it was written")
     return row
+
+
+def record_row(connection: sqlite3.Connection, row: SessionRow, number: int) -> RecordRow:
+    """Return a record of the session that *row* is of; raise `BadRecord` if it is lost."""
+    found = _record_rows(connection, row, number, number)
+    if not found:
+        raise BadRecord(row.id, number, LOST)
+    return found[0]
+
+
+def _record_rows(connection: sqlite3.Connection, row: SessionRow, first: int, last: int) -> list[RecordRow]:
+    """Return the records from number *first* to *last*, those that there are, in their order."""
+    slot = row.slot
+    above = last + (1 - last) % STRIDE
+    if above < row.head:
+        query = f"SELECT slot FROM record WHERE session = ? AND number = ? AND {INDEXED}"  # noqa: S608
+        (slot,) = connection.execute(query, (row.id, above)).fetchone() or (0,)
+    wanted = {"session": row.id, "slot": slot, "first": first, "last": last}
+    found = connection.execute(_GOING_BACK, wanted).fetchall()
+    if len(found) <= last - first:  # the way back is damaged, and the records may be there
+        found = connection.execute(_ONE_BY_ONE, wanted).fetchall()
+    return [RecordRow._make(each) for each in found]
+
+
+_GOING_BACK: Final = f"""WITH RECURSIVE chain (slot, number, back) AS (
+    SELECT slot, number, back FROM record WHERE slot = :slot AND session = :session
+    UNION ALL
+    SELECT record.slot, record.number, record.back FROM chain JOIN record ON record.slot = chain.back
+    WHERE chain.number > :first AND record.session = :session AND record.number = chain.number - 1
+)
+SELECT {RECORD_COLUMNS} FROM record WHERE slot IN (SELECT slot FROM chain WHERE number <= :last) ORDER BY number"""  # noqa: S608
+
+_ONE_BY_ONE: Final = (
+    f"SELECT {RECORD_COLUMNS} FROM record WHERE session = :session AND number BETWEEN :first AND :last ORDER BY number"  # noqa: S608
+)
 
 
 class Reader:
@@ -112,8 +155,7 @@ def _records(db: sqlite3.Connection, session_id: str, after: int, limit: int) ->
     if row is None or after >= head or limit <= 0:
         return ()
     last = min(head, after + limit)
-    query = f"SELECT {RECORD_COLUMNS} FROM record WHERE session = ? AND number BETWEEN ? AND ? ORDER BY number"  # noqa: S608
-    found = [RecordRow._make(each) for each in db.execute(query, (session_id, after, last))]
+    found = _record_rows(db, row, max(after, 1), last)
     before = found.pop(0).check if after and found and found[0].number == after else NO_CHECK
     numbers = range(after + 1, last + 1)
     for number, each in zip_longest(numbers, found):
@@ -137,13 +179,9 @@ def _record(db: sqlite3.Connection, row: RecordRow) -> Record:
 def _place(db: sqlite3.Connection, session_id: str, seq: int) -> int:
     row = session_row(db, session_id)
     low, high = 0, 0 if row is None else row.head
-    while low < high:
+    while row is not None and low < high:
         middle = (low + high + 1) // 2
-        query = "SELECT seq FROM record WHERE session = ? AND number = ?"
-        found = db.execute(query, (session_id, middle)).fetchone()
-        if found is None:
-            raise BadRecord(session_id, middle, LOST)
-        low, high = (middle, high) if found[0] <= seq else (low, middle - 1)
+        low, high = (middle, high) if record_row(db, row, middle).seq <= seq else (low, middle - 1)
     return low
 
 
@@ -162,8 +200,8 @@ def _snapshot(db: sqlite3.Connection, session_id: str) -> Snapshot | None:
     if found is None:
         return None
     number, behind, form, blobs, check, body = found
-    query = 'SELECT "check" FROM record WHERE session = ? AND number = ?'
-    if db.execute(query, (session_id, number)).fetchone() != (behind,):
+    row = session_row(db, session_id)
+    if row is None or record_row(db, row, number).check != behind:
         return None
     if type(body) is not bytes or check_of(behind, repr((session_id, number, form, blobs)), body) != check:
         return None

@@ -2,12 +2,16 @@
 
 Every record has a check of itself and of all before it. The row of a session holds the number and the check of its last
 record, and a seal over itself: no record can be lost, swapped or changed without a word.
+
+Records lie in the order in which they were written, and each knows where the one before it of its session lies; the row
+of the session knows that of the last. An index of all of them would be most of what a commit writes: it has a page for
+each session. So only every `STRIDE`th is in one.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import blake2b
 from itertools import chain
@@ -15,13 +19,37 @@ from typing import Final, NamedTuple, TypeAlias
 
 from agentrail.adapters.journals.packing import check_of
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 """The version of the tables; `user_version` of the file."""
 
 APPLICATION: Final = 0x41524A4C
 """`application_id` of the file: the letters ARJL."""
 
-TABLES: Final = (
+STRIDE: Final = 64
+"""From how many records one can be found by its number; the others by going back from it."""
+
+INDEXED: Final = f"number % {STRIDE} = 1"
+"""Which ones."""
+
+_RECORD: Final[tuple[str, ...]] = (
+    """CREATE TABLE record (
+        slot INTEGER PRIMARY KEY,
+        back INTEGER NOT NULL,
+        session TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        epoch INTEGER NOT NULL,
+        seq INTEGER NOT NULL,
+        command TEXT,
+        format INTEGER NOT NULL,
+        blobs TEXT NOT NULL,
+        "check" BLOB NOT NULL,
+        body BLOB NOT NULL
+    )""",
+    f"CREATE UNIQUE INDEX record_by_number ON record (session, number) WHERE {INDEXED}",
+    "CREATE INDEX record_by_command ON record (session, command) WHERE command IS NOT NULL",
+)
+
+TABLES: Final[tuple[str, ...]] = (
     """CREATE TABLE journal (generation INTEGER NOT NULL)""",
     """INSERT INTO journal VALUES (0)""",
     """CREATE TABLE session (
@@ -34,21 +62,10 @@ TABLES: Final = (
         due INTEGER,
         at_work INTEGER NOT NULL,
         ended INTEGER NOT NULL,
-        seal BLOB NOT NULL
+        seal BLOB NOT NULL,
+        slot INTEGER NOT NULL
     )""",
-    """CREATE TABLE record (
-        session TEXT NOT NULL,
-        number INTEGER NOT NULL,
-        epoch INTEGER NOT NULL,
-        seq INTEGER NOT NULL,
-        command TEXT,
-        format INTEGER NOT NULL,
-        blobs TEXT NOT NULL,
-        "check" BLOB NOT NULL,
-        body BLOB NOT NULL,
-        UNIQUE (session, number)
-    )""",
-    """CREATE INDEX record_by_command ON record (session, command) WHERE command IS NOT NULL""",
+    *_RECORD,
     """CREATE TABLE snapshot (
         session TEXT NOT NULL PRIMARY KEY,
         number INTEGER NOT NULL,
@@ -62,6 +79,24 @@ TABLES: Final = (
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {SCHEMA}",
 )
+
+UPGRADES: Final[Mapping[int, tuple[str, ...]]] = {
+    1: (
+        "DROP INDEX record_by_command",
+        "ALTER TABLE record RENAME TO older",
+        *_RECORD,
+        """INSERT INTO record SELECT rowid,
+            ifnull((SELECT rowid FROM older AS before
+                WHERE before.session = older.session AND before.number = older.number - 1), 0),
+            session, number, epoch, seq, command, format, blobs, "check", body FROM older ORDER BY rowid""",
+        "ALTER TABLE session ADD COLUMN slot INTEGER NOT NULL DEFAULT 0",
+        """UPDATE session SET slot =
+            ifnull((SELECT rowid FROM older WHERE older.session = session.id AND older.number = session.head), 0)""",
+        "DROP TABLE older",
+        "PRAGMA user_version = 2",
+    ),
+}
+"""What makes tables of a version those of the next."""
 
 
 class SessionRow(NamedTuple):
@@ -77,32 +112,39 @@ class SessionRow(NamedTuple):
     at_work: int = 0
     ended: int = 0
     seal: bytes = b""
+    slot: int = 0
+    """Where the last record lies: what is found there is checked, so this is not."""
 
     @property
     def is_whole(self) -> bool:
         """Whether nothing in it has changed since it was sealed."""
-        return self.seal == _seal(self[:-1])
+        return self.seal == _seal(self[:FACTS])
 
 
 Facts: TypeAlias = tuple[str, int, str, int, int, bytes, int | None, int, int]
 """What a `SessionRow` holds before its seal."""
 
+FACTS: Final = 9
+"""How much that is."""
 
-def sealed(facts: Facts) -> SessionRow:
-    """Return the row that holds these *facts*, with its seal."""
-    return SessionRow(*facts, _seal(facts))
+
+def sealed(facts: Facts, slot: int) -> SessionRow:
+    """Return the row that holds these *facts*, with its seal, of a session whose last record lies in *slot*."""
+    return SessionRow(*facts, _seal(facts), slot)
 
 
 def _seal(facts: tuple[object, ...]) -> bytes:
     return blake2b(repr(facts).encode(errors="backslashreplace"), digest_size=16).digest()
 
 
-COLUMNS: Final = 'id, epoch, owner, head, seq, "check", due, at_work, ended, seal'
+COLUMNS: Final = 'id, epoch, owner, head, seq, "check", due, at_work, ended, seal, slot'
 
 
 class RecordRow(NamedTuple):
     """A record as it is written."""
 
+    slot: int
+    back: int
     session: str
     number: int
     epoch: int
@@ -116,7 +158,7 @@ class RecordRow(NamedTuple):
     @property
     def outside(self) -> str:
         """What stands beside the body, for the check."""
-        return repr(self[:7])
+        return repr(self[2:9])
 
     def follows(self, before: bytes) -> bool:
         """Whether nothing has changed since it was written behind the record that has the check *before*."""
@@ -125,7 +167,7 @@ class RecordRow(NamedTuple):
         return check_of(before, self.outside, self.body) == self.check
 
 
-RECORD_COLUMNS: Final = 'session, number, epoch, seq, command, format, blobs, "check", body'
+RECORD_COLUMNS: Final = 'slot, back, session, number, epoch, seq, command, format, blobs, "check", body'
 
 
 MOST_AT_ONCE: Final = 64

@@ -12,8 +12,9 @@ from agentrail.adapters.journals.packing import Packed, check_of, pack
 from agentrail.adapters.journals.sqlite.failures import RAISED, fresh, in_checkpoint, in_commit, is_passing, rolled_back
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_writing
 from agentrail.adapters.journals.sqlite.ownership import Ownership
-from agentrail.adapters.journals.sqlite.reading import LOST, session_row
+from agentrail.adapters.journals.sqlite.reading import record_row, session_row
 from agentrail.adapters.journals.sqlite.tables import (
+    FACTS,
     Facts,
     RecordRow,
     SessionRow,
@@ -52,6 +53,7 @@ class Writer:
         self._ownership = Ownership(path)
         self._connection: sqlite3.Connection | None = None
         self._generation = 0
+        self._slot = 0
         self._found = 0
         self._logged = 0
         self._lost: JournalError | None = None
@@ -104,7 +106,7 @@ class Writer:
     @property
     def _db(self) -> sqlite3.Connection:
         if self._connection is None:
-            self._connection, self._generation = open_for_writing(
+            self._connection, self._generation, self._slot = open_for_writing(
                 self._path, self._connect, self._ownership, synchronous=self._synchronous, take_over=self._take_over
             )
         return self._connection
@@ -177,7 +179,7 @@ class Writer:
         """Raise the epoch of a session."""
         self._check_generation(session_id)
         row = self._row(session_id) or SessionRow(session_id, 0, owner)
-        self._change((session_id, row.epoch + 1, owner, *row[3:-1]))
+        self._change((session_id, row.epoch + 1, owner, *row[3:FACTS]), row.slot)
         reach(Failpoint.EPOCH_RAISED)
         return Claim(session_id, row.epoch + 1, row.head)
 
@@ -186,19 +188,21 @@ class Writer:
         row = self._claimed(claim)
         if row.head != expected:
             raise Fenced(claim.session_id, row.epoch)
-        seq, check = row.seq, row.check
+        seq, check, back = row.seq, row.check, row.slot
         for record, packed in zip(records, tuple(map(pack, records)), strict=True):
             names = self._write_blobs(packed) if packed.blobs else ""
             seq = last_seq(record, seq)
             beside = (row.id, record.number, row.epoch, seq, record.command, packed.format, names)
             check = check_of(check, repr(beside), packed.body)
-            self._records.append(RecordRow(*beside, check, packed.body))
+            self._slot += 1
+            self._records.append(RecordRow(self._slot, back, *beside, check, packed.body))
+            back = self._slot
             self._logged += len(packed.body) + PAGE
         if records:
             known = stored_session(records[-1])
             due = None if known.due is None else min(known.due, LATEST)
             at_work, ended = int(known.at_work), int(known.ended)
-            self._change((row.id, row.epoch, row.owner, known.head, seq, check, due, at_work, ended))
+            self._change((row.id, row.epoch, row.owner, known.head, seq, check, due, at_work, ended), back)
         return expected + len(records)
 
     def keep(self, claim: Claim, snapshot: Snapshot) -> None:
@@ -208,15 +212,12 @@ class Writer:
         packed = pack(snapshot)
         self._flush()
         number = snapshot.number
-        query = 'SELECT "check" FROM record WHERE session = ? AND number = ?'
-        found = self._db.execute(query, (row.id, number)).fetchone()
-        if found is None:
-            raise BadRecord(row.id, number, LOST)
+        behind = row.check if number == row.head else record_row(self._db, row, number).check
         names = self._write_blobs(packed)
-        check = check_of(found[0], repr((row.id, number, packed.format, names)), packed.body)
+        check = check_of(behind, repr((row.id, number, packed.format, names)), packed.body)
         self._db.execute(
             "INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (row.id, number, found[0], packed.format, names, check, packed.body),
+            (row.id, number, behind, packed.format, names, check, packed.body),
         )
         self._logged += len(packed.body) + PAGE
         reach(Failpoint.SNAPSHOT_WRITTEN)
@@ -240,9 +241,9 @@ class Writer:
                 self._rows[session_id] = row
         return row
 
-    def _change(self, facts: Facts) -> None:
+    def _change(self, facts: Facts, slot: int) -> None:
         """Have what is known of a session written with all others that have changed."""
-        self._rows[facts[0]] = self._changed[facts[0]] = sealed(facts)
+        self._rows[facts[0]] = self._changed[facts[0]] = sealed(facts, slot)
 
     def _check_generation(self, session_id: str) -> None:
         """Raise `Fenced` if another process has taken over the journal."""

@@ -1,0 +1,231 @@
+"""Where records lie, and how they are found: without an index of all, and in journals of older versions."""
+
+from __future__ import annotations
+
+import fcntl
+import random
+import shutil
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import trio
+
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.adapters.journals.sqlite.tables import SCHEMA, STRIDE
+from agentrail.core.state import Setup, State
+from agentrail.errors import JournalError, JournalInUse
+from agentrail.ports.journal import Record, Snapshot
+from agentrail.testing.journals import opened, prompted, refused, run_of
+from tests.adapters.journals.sampling import FOLDERS, JOURNAL
+from tests.adapters.journals.sick import Connection, connecting, sqlite_error
+
+LENGTH = 3 * STRIDE + 10
+EDGES = sorted({1, 2, LENGTH - 1, LENGTH, *(STRIDE * n + more for n in (1, 2, 3) for more in (-1, 0, 1, 2))})
+SESSIONS = ("a", "b")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "agentrail.db"
+
+
+@pytest.fixture
+async def journal(path: Path) -> AsyncIterator[SqliteJournal]:
+    journal = SqliteJournal(path, synchronous="NORMAL")
+    yield journal
+    await journal.close()
+
+
+async def written(journal: SqliteJournal) -> dict[str, tuple[Record, ...]]:
+    """Write two sessions through one another, a few records at a time, and return them."""
+    chance = random.Random(1)
+    claims = {name: await journal.claim(name, "test") for name in SESSIONS}
+    heads = dict.fromkeys(SESSIONS, 0)
+    while any(head < LENGTH for head in heads.values()):
+        name = chance.choice(SESSIONS)
+        count = min(chance.randint(0, 5), LENGTH - heads[name])
+        heads[name] = await journal.append(claims[name], heads[name], run_of(name, heads[name] + 1, count))
+    return {name: run_of(name, 1, LENGTH) for name in SESSIONS}
+
+
+def change(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
+        for statement in statements:
+            file.execute(statement)
+
+
+def content(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+def version(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as file:
+        (found,) = file.execute("PRAGMA user_version").fetchone()
+    return int(found)
+
+
+async def all_of(journal: SqliteJournal) -> dict[str, tuple[Record, ...]]:
+    return {stored.session_id: await journal.read(stored.session_id) for stored in await journal.sessions()}
+
+
+async def test_any_run_of_records_is_found(journal: SqliteJournal) -> None:
+    for name, records in (await written(journal)).items():
+        for after in (0, *EDGES):
+            for limit in (1, 2, STRIDE - 1, STRIDE, STRIDE + 1, LENGTH):
+                assert await journal.read(name, after, limit) == records[after : after + limit]
+        for seq in range(LENGTH + 2):
+            assert await journal.place(name, seq) == min(seq, LENGTH)
+
+
+async def test_a_snapshot_is_kept_behind_any_record(journal: SqliteJournal) -> None:
+    await written(journal)
+    claim = await journal.claim("a", "test")
+    for number in EDGES:
+        snapshot = Snapshot("a", number, State("a", Setup(), "demo"))
+        await journal.keep(claim, snapshot)
+        assert await journal.snapshot("a") == snapshot
+
+
+async def test_no_look_goes_through_all_records(path: Path) -> None:
+    class Watched(Connection):
+        seen: set[str]
+
+        def execute(self, sql: str, parameters: object = (), /) -> sqlite3.Cursor:
+            self.seen.add(sql)
+            return super().execute(sql, parameters)
+
+    Watched.seen = set()
+    journal = SqliteJournal(path, synchronous="NORMAL", connect=connecting(Watched))
+    await written(journal)
+    claim = await journal.claim("a", "test")
+    await journal.append(claim, LENGTH, [prompted("a", LENGTH + 1, command="c")])
+    await journal.keep(claim, Snapshot("a", 70, State("a", Setup(), "demo")))
+    await journal.claim("new", "test")
+    for look in (journal.read("a", 70, 10), journal.place("a", 80), journal.answer("a", "c"), journal.snapshot("a")):
+        await look
+    await journal.close()
+    looks = [sql for sql in Watched.seen if "FROM record" in sql and sql.startswith(("SELECT", "WITH"))]
+    assert len(looks) >= 4
+    with closing(sqlite3.connect(path)) as file:
+        for sql in looks:
+            count = sql.count("?")
+            given = ("a",) * count if count else {"session": "a", "slot": 5, "first": 3, "last": 5}
+            plan = [row[3] for row in file.execute(f"EXPLAIN QUERY PLAN {sql}", given)]
+            assert not [step for step in plan if step.startswith("SCAN record")], (sql, plan)
+
+
+async def test_a_commit_writes_about_as_many_pages_as_its_records_fill(journal: SqliteJournal, path: Path) -> None:
+    sessions, rounds = 50, 36  # fewer than after which the log is begun anew
+    claims = [await journal.claim(f"s-{number:032}", "test") for number in range(sessions)]
+
+    async def write(number: int, head: int) -> None:
+        name = claims[number].session_id
+        await journal.append(claims[number], head, [prompted(name, head + 1)])
+
+    log = path.with_name(f"{path.name}-wal")
+    before = log.stat().st_size
+    for head in range(rounds):
+        async with trio.open_nursery() as nursery:
+            for number in range(sessions):
+                nursery.start_soon(write, number, head)
+    pages = (log.stat().st_size - before) / 4096
+    bodies = sum(len(record) for record in records_in(path)) / 4096
+    assert pages < 3 * bodies  # with an index of all records it is more than three times as many
+
+
+def records_in(path: Path) -> list[bytes]:
+    with closing(sqlite3.connect(path)) as file:
+        return [body for (body,) in file.execute("SELECT body FROM record")]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE record SET back = 0 WHERE number = 30",
+        "UPDATE record SET back = slot",
+        "UPDATE record SET back = back + 1 WHERE number % 7 = 3",
+        "UPDATE session SET slot = 0",
+        "UPDATE session SET slot = slot - 3",
+        "DROP INDEX record_by_number",
+        "UPDATE record SET slot = -slot WHERE number % 5 = 4",
+    ],
+)
+async def test_where_the_way_back_is_damaged_nothing_is_lost(journal: SqliteJournal, path: Path, damage: str) -> None:
+    records = await written(journal)
+    await journal.close()
+    change(path, damage)
+    assert await all_of(journal) == records
+    claim = await journal.claim("a", "test")
+    assert await journal.append(claim, LENGTH, run_of("a", LENGTH + 1, 2)) == LENGTH + 2
+    assert await journal.read("a", LENGTH - 2) == run_of("a", LENGTH - 1, 4)
+
+
+# Journals of older versions
+
+
+@pytest.fixture
+def older(tmp_path: Path) -> Path:
+    path = tmp_path / "older.db"
+    shutil.copy(FOLDERS[0] / JOURNAL, path)
+    assert version(path) == 1
+    return path
+
+
+async def test_an_older_journal_is_made_new_by_who_writes(older: Path) -> None:
+    journal = SqliteJournal(older)
+    claim = await opened(journal, "s", LENGTH)
+    assert version(older) == SCHEMA
+    assert await journal.read("s") == run_of("s", 1, LENGTH)
+    sample = (await all_of(journal))["sample"]
+    assert [record.number for record in sample] == list(range(1, len(sample) + 1))
+    assert claim.epoch == 1
+    await journal.close()
+
+
+async def test_an_older_journal_is_made_new_by_who_reads_while_others_write(older: Path) -> None:
+    journal = SqliteJournal(older)
+    found: list[str] = []
+
+    async def look() -> None:
+        found.extend(stored.session_id for stored in await journal.sessions())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(look)
+        nursery.start_soon(opened, journal, "zz")
+    assert found[:2] == ["other", "sample"]
+    assert version(older) == SCHEMA
+    await journal.close()
+
+
+async def test_an_older_journal_that_somebody_writes_is_left_alone(older: Path) -> None:
+    before = content(older)
+    with older.with_name(f"{older.name}.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        for doing in (SqliteJournal(older).sessions(), SqliteJournal(older).claim("sample", "test")):
+            await refused(JournalInUse, doing)
+    assert content(older) == before
+
+
+@pytest.mark.parametrize(
+    "statement", ["ALTER TABLE record", "INSERT INTO record", "DROP TABLE", "PRAGMA user_version = "]
+)
+async def test_an_older_journal_stays_as_it_is_until_all_of_it_is_new(older: Path, statement: str) -> None:
+    class Sick(Connection):
+        pass
+
+    def failing(sql: str) -> Exception | None:
+        return sqlite_error("SQLITE_FULL") if sql.startswith(statement) else None
+
+    Sick.failing = staticmethod(failing)
+    before = await all_of(SqliteJournal(shutil.copy(older, older.with_name("copy.db"))))
+    sick = SqliteJournal(older, connect=connecting(Sick))
+    for doing in (sick.sessions(), sick.claim("sample", "test")):
+        await refused(JournalError, doing)
+    await sick.close()
+    assert version(older) == 1
+    well = SqliteJournal(older)
+    assert await all_of(well) == before
+    await well.close()
