@@ -70,14 +70,25 @@ async def forked(
 
 
 async def _left_behind(journal: Journal, origin: str, after: int, state: State) -> tuple[str, ...]:
-    """Return the calls that *origin* has started since and that cannot be undone, in words."""
+    """Return the calls that *origin* has started since and that cannot be undone, in words, as far as can be read."""
     calls: dict[str, str] = {}
-    while records := await journal.read(origin, after, PAGE):
+    most = PAGE
+    while True:
+        try:
+            records = await journal.read(origin, after, most)
+        except BadRecord as damage:
+            _, number, _ = damage.args
+            whole = number - after - 1
+            if not 0 < whole < most:
+                return (*calls.values(), f"whatever stood from record {after + 1} on: {damage}")
+            most = whole
+            continue
+        if not records:
+            return tuple(calls.values())
         after = records[-1].number
         for event in (envelope.event for record in records for envelope in record.events):
             if isinstance(event, ToolExecutionStart) and not _only_reads(state, event.name):
                 calls[event.call_id] = f"{event.name} {canonical(event.args)[:MOST_SHOWN]}"
-    return tuple(calls.values())
 
 
 def _only_reads(state: State, tool: str) -> bool:

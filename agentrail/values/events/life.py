@@ -41,7 +41,7 @@ class SessionForked(Event):
     at: int
     """Behind which of that session's records."""
     left_behind: tuple[str, ...] = ()
-    """What that one has done since and cannot be undone: calls that were started, by tool and arguments."""
+    """What that one has done since and cannot be undone: calls, by tool and arguments; and what of it is unreadable."""
 
 
 @value

@@ -15,13 +15,17 @@ from pathlib import Path
 import pytest
 import trio
 
+from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals.packing import pack
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.core.answers import Accepted
 from agentrail.core.state import Setup, State
 from agentrail.errors import BadRecord, JournalError, JournalUnusable
 from agentrail.ports.journal import Record, Snapshot
+from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.journals import prompted, silent
+from agentrail.testing.scripted import Element
+from agentrail.values.events.life import SessionForked
 
 CAMPAIGN = os.environ.get("AGENTRAIL_PROFILE") == "campaign"
 SPREAD = 1 if CAMPAIGN else 211
@@ -317,3 +321,39 @@ async def test_without_any_snapshot_everything_is_as_before(tmp_path: Path, whol
         file.execute("DELETE FROM snapshot")
     found = await look(tmp_path / "copy.db", path.read_bytes())  # noqa: ASYNC240
     assert found == {name: records_of(name) for name in NAMES}
+
+
+async def test_a_session_goes_on_in_a_fork_from_before_what_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "agentrail.db"
+
+    @tool
+    async def send(to: str) -> str:
+        """Send something."""
+        return f"sent to {to}"
+
+    calls: list[Element] = [say(calls=[call("send", {"to": to})]) for to in ("ann", "bob")]
+    spec = SessionSpec(model=ScriptedModel(["one", *calls, "two"]), tools=[send])
+    journal = SqliteJournal(path)
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec, "s")
+        await session.ask("hi")
+        (stored,) = await supervisor.stored()
+        await session.ask("send it")
+    records = await journal.read("s")
+    second = next(record.number for record in records if "bob" in repr(record.events))
+    await journal.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
+        file.execute("UPDATE record SET body = body || ' ' WHERE number = ?", (second,))
+    async with open_supervisor(journal=journal) as supervisor:
+        with pytest.raises(BadRecord, match=f"record {second} of session `s`"):
+            await supervisor.resume("s", spec)
+        fork = await supervisor.fork("s", spec, at=stored.head, id="t")
+        (first,) = await journal.read("t", 0, 1)
+        (event,) = [envelope.event for envelope in first.events if isinstance(envelope.event, SessionForked)]
+        sent, unread = event.left_behind
+        assert sent == 'send {"to":"ann"}'
+        assert unread.startswith(f"whatever stood from record {second} on: record {second} of session `s`")
+        assert [message.text for message in fork.messages()] == ["hi", "one"]
+        last = await supervisor.fork("s", spec, at=second - 1, id="u")
+        assert "sent to ann" in [message.text for message in last.messages()]
+    await journal.close()
