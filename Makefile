@@ -40,6 +40,8 @@ simulate: .venv/test ## run whole supervisors in virtual time, with faults: SEED
 bench: .venv/test ## run the benchmarks
 	$(PY) -m tests.benchmarks
 	$(PY) -m tests.benchmarks.kit
+	$(PY) -m tests.benchmarks.journal
+	$(PY) -m tests.benchmarks.recovery
 
 mutants: .venv/test ## break the code on purpose and see that a test notices
 	$(PY) -m property_tests.mutants

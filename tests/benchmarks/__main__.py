@@ -144,16 +144,27 @@ def print_costs(rows: Sequence[Mapping[str, float]]) -> bool:
     return missed
 
 
+def crowd_ratios(sessions: int) -> list[float]:
+    """Return how much longer a crowd of sessions takes than a bare one, each measured between two of those."""
+    bares = [_cpu(partial(bare_crowd, sessions))]
+    found: list[float] = []
+    for _ in range(REPEATS):
+        took = _cpu(partial(crowd, sessions))
+        bares.append(_cpu(partial(bare_crowd, sessions)))
+        found.append(took / statistics.mean(bares[-2:]))
+    return found
+
+
 def ratios(sessions: int, aborts: int, bursts: int) -> dict[str, float]:
     """Return what does not depend on how fast the machine is, or has a bound of its own."""
     growth = _median(partial(cpu_of_growth, 500, 50))
-    pairs = [_cpu(partial(crowd, sessions)) / _cpu(partial(bare_crowd, sessions)) for _ in range(5)]
+    crowds = crowd_ratios(sessions)
     busy = trio.run(aborts_in_a_busy_house, sessions, sessions // 5, aborts)
     beside = trio.run(partial(aborts_beside_bursts, sessions, bursts))
     ungated = trio.run(partial(aborts_beside_bursts, sessions, max(10, bursts // 10), gate=False))
     found = (
         growth,
-        statistics.median(pairs),
+        statistics.median(crowds),
         percentile(busy, 0.99),
         percentile(busy, 0.999),
         percentile(beside, 0.99),
