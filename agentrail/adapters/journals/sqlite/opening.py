@@ -39,24 +39,26 @@ WRITER_SETTINGS: Final = ("wal_autocheckpoint = 0",)
 
 def open_for_reading(path: Path, connect: Connect) -> sqlite3.Connection | None:
     """Return a connection that only reads; `None`: there is no journal yet."""
-    if not path.exists():
-        return None
-    _check_size(path)
+    try:
+        if not path.exists():
+            return None
+        _check_size(path)
+    except OSError as error:
+        raise not_opened(error, path) from error
     check_log(path)
     connection = _connect(path, connect, "ro")
     try:
         _set(connection, SETTINGS)
         known = _look(connection, path, connect)
+        if NO_TABLES < known < SCHEMA:
+            _upgraded(path, connect)
     except BaseException:
         connection.close()
         raise
-    if known == SCHEMA:
-        return connection
-    connection.close()
     if known == NO_TABLES:
+        connection.close()
         return None
-    _upgraded(path, connect)
-    return open_for_reading(path, connect)
+    return connection
 
 
 def _connect(path: Path, connect: Connect, mode: str) -> sqlite3.Connection:
@@ -64,17 +66,13 @@ def _connect(path: Path, connect: Connect, mode: str) -> sqlite3.Connection:
 
 
 def _upgraded(path: Path, connect: Connect) -> None:
-    """Make the tables of an older version those of ours, for one who only reads, unless somebody has just done so."""
-    ownership = Ownership(path)
+    """Make the tables of an older version those of ours, for one who only reads; whoever writes them can go on."""
     try:
-        with closing(_connect(path, connect, "rw")) as connection, _in_one(connection):
-            if _check(connection, path) < SCHEMA:
-                try:
-                    ownership.take(over=False)
-                    _renew(connection, path)
-                finally:
-                    ownership.release()  # before the commit: whoever waits for that to write finds it free
-    except (OSError, *RAISED) as error:
+        with closing(_connect(path, connect, "rw")) as connection:
+            _set(connection, SETTINGS)
+            with _in_one(connection):
+                _renew(connection, path, _check(connection, path))
+    except RAISED as error:
         raise not_opened(error, path) from error
 
 
@@ -145,12 +143,13 @@ def _check(connection: sqlite3.Connection, path: Path) -> int:
     return cast("int", version)
 
 
-def _renew(connection: sqlite3.Connection, path: Path) -> None:
-    """Make tables, or make those of an older version ours."""
-    version = _check(connection, path)
+def _renew(connection: sqlite3.Connection, path: Path, version: int) -> None:
+    """Make tables, or make those of an older *version* ours."""
     steps = TABLES
+    if version == SCHEMA:
+        return
     if version != NO_TABLES:
-        log.warning("journal `%s`: its tables have version %d, and are made those of %d", path, version, SCHEMA)
+        log.info("journal `%s`: its tables of version %d are made those of version %d", path, version, SCHEMA)
         steps = tuple(chain.from_iterable(UPGRADES[each] for each in range(version, SCHEMA)))
     for statement in steps:
         connection.execute(statement)
@@ -169,6 +168,13 @@ def _in_one(connection: sqlite3.Connection) -> Generator[None]:
         raise
 
 
+_MINE: Final = """SELECT generation, max(
+    (SELECT ifnull(max(rowid), 0) FROM record),
+    (SELECT ifnull(max(slot), 0) FROM session WHERE typeof(slot) = 'integer')
+) FROM journal"""
+"""The slots of sessions are asked too: if the last record says a smaller one, which is damage, none is taken twice."""
+
+
 def _become_owner(
     connection: sqlite3.Connection, path: Path, ownership: Ownership, *, take_over: bool
 ) -> tuple[int, int]:
@@ -180,10 +186,8 @@ def _become_owner(
         version = _check(connection, path)
         ownership.take(over=take_over)
         reach(Failpoint.FILE_LOCKED)
-        if version < SCHEMA:
-            _renew(connection, path)
+        _renew(connection, path, version)
         connection.execute("UPDATE journal SET generation = generation + 1")
-        query = "SELECT generation, (SELECT ifnull(max(slot), 0) FROM record) FROM journal"
-        row: tuple[int, int] = connection.execute(query).fetchone()
+        row: tuple[int, int] = connection.execute(_MINE).fetchone()
     reach(Failpoint.FILE_OWNED)
     return row

@@ -36,9 +36,9 @@ class Ownership:
             if not over:
                 raise JournalInUse(str(self._journal), owner or "its owner has not said who it is") from None
             held = self._replace()
+        self._held = held
         os.truncate(held, 0)
         os.write(held, f"process {os.getpid()}".encode())
-        self._held = held
 
     def _replace(self) -> int:
         """Put a new file in the place of the one that is locked, and lock it."""

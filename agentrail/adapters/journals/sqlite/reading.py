@@ -44,39 +44,52 @@ def session_row(connection: sqlite3.Connection, session_id: str) -> SessionRow |
     return row
 
 
-def record_row(connection: sqlite3.Connection, row: SessionRow, number: int) -> RecordRow:
-    """Return a record of the session that *row* is of; raise `BadRecord` if it is lost."""
-    found = _record_rows(connection, row, number, number)
-    if not found:
-        raise BadRecord(row.id, number, LOST)
-    return found[0]
+def checked(connection: sqlite3.Connection, row: SessionRow, first: int, last: int) -> list[RecordRow]:
+    """Return the records of a session from number *first* to *last*; raise `BadRecord` if one is damaged or lost."""
+    found = _found(connection, row, max(first - 1, 1), last)
+    before = found.pop(0).check if first > 1 and found and found[0].number == first - 1 else NO_CHECK
+    for number, each in zip_longest(range(first, last + 1), found):
+        if each is None or each.number != number:
+            raise BadRecord(row.id, number, LOST)
+        if not each.follows(before):
+            raise BadRecord(row.id, number, CHANGED)
+        before = each.check
+    if last == row.head and before != row.check:
+        raise BadRecord(row.id, row.head, CHANGED)
+    return found
 
 
-def _record_rows(connection: sqlite3.Connection, row: SessionRow, first: int, last: int) -> list[RecordRow]:
-    """Return the records from number *first* to *last*, those that there are, in their order."""
+def _found(connection: sqlite3.Connection, row: SessionRow, first: int, last: int) -> list[RecordRow]:
+    """Return the records that there are from number *first* to *last*: from the next one that is in the index, back."""
     slot = row.slot
-    above = last + (1 - last) % STRIDE
-    if above < row.head:
-        query = f"SELECT slot FROM record WHERE session = ? AND number = ? AND {INDEXED}"  # noqa: S608
-        (slot,) = connection.execute(query, (row.id, above)).fetchone() or (0,)
-    wanted = {"session": row.id, "slot": slot, "first": first, "last": last}
-    found = connection.execute(_GOING_BACK, wanted).fetchall()
-    if len(found) <= last - first:  # the way back is damaged, and the records may be there
-        found = connection.execute(_ONE_BY_ONE, wanted).fetchall()
+    following = last + (1 - last) % STRIDE
+    if following < row.head:
+        (slot,) = connection.execute(_IN_INDEX, (row.id, following)).fetchone() or (0,)
+    count = last - first + 1
+    wanted = {"session": row.id, "slot": slot, "first": first, "last": last, "count": count}
+    found: list[tuple[object, ...]] = []
+    with suppress(*RAISED):  # a page behind what is wanted may be damaged, and the way back leads over it
+        found = connection.execute(_GOING_BACK, wanted).fetchall()
+    if len(found) < count:
+        found = connection.execute(_FORWARD, wanted).fetchall()
     return [RecordRow._make(each) for each in found]
 
 
+_IN_INDEX: Final = f"SELECT rowid FROM record WHERE session = ? AND number = ? AND {INDEXED}"  # noqa: S608
+
 _GOING_BACK: Final = f"""WITH RECURSIVE chain (slot, number, back) AS (
-    SELECT slot, number, back FROM record WHERE slot = :slot AND session = :session
+    SELECT rowid, number, back FROM record WHERE rowid = :slot AND session = :session
     UNION ALL
-    SELECT record.slot, record.number, record.back FROM chain JOIN record ON record.slot = chain.back
+    SELECT record.rowid, record.number, record.back FROM chain JOIN record ON record.rowid = chain.back
     WHERE chain.number > :first AND record.session = :session AND record.number = chain.number - 1
 )
-SELECT {RECORD_COLUMNS} FROM record WHERE slot IN (SELECT slot FROM chain WHERE number <= :last) ORDER BY number"""  # noqa: S608
+SELECT {RECORD_COLUMNS} FROM record WHERE rowid IN (SELECT slot FROM chain WHERE number <= :last) ORDER BY number"""  # noqa: S608
 
-_ONE_BY_ONE: Final = (
-    f"SELECT {RECORD_COLUMNS} FROM record WHERE session = :session AND number BETWEEN :first AND :last ORDER BY number"  # noqa: S608
-)
+_FORWARD: Final = f"""SELECT {RECORD_COLUMNS} FROM record
+WHERE session = :session AND number BETWEEN :first AND :last AND rowid >= ifnull((
+    SELECT rowid FROM record WHERE session = :session AND number <= :first AND {INDEXED} ORDER BY number DESC LIMIT 1
+), 0)
+ORDER BY rowid LIMIT :count"""  # noqa: S608
 
 
 class Reader:
@@ -151,22 +164,9 @@ class Reader:
 
 def _records(db: sqlite3.Connection, session_id: str, after: int, limit: int) -> tuple[Record, ...]:
     row = session_row(db, session_id)
-    head = 0 if row is None else row.head
-    if row is None or after >= head or limit <= 0:
+    if row is None or after >= row.head or limit <= 0:
         return ()
-    last = min(head, after + limit)
-    found = _record_rows(db, row, max(after, 1), last)
-    before = found.pop(0).check if after and found and found[0].number == after else NO_CHECK
-    numbers = range(after + 1, last + 1)
-    for number, each in zip_longest(numbers, found):
-        if each is None or each.number != number:
-            raise BadRecord(session_id, number, LOST)
-        if not each.follows(before):
-            raise BadRecord(session_id, number, CHANGED)
-        before = each.check
-    if last == head and before != row.check:
-        raise BadRecord(session_id, head, CHANGED)
-    return tuple(_record(db, each) for each in found)
+    return tuple(_record(db, each) for each in checked(db, row, after + 1, min(row.head, after + limit)))
 
 
 def _record(db: sqlite3.Connection, row: RecordRow) -> Record:
@@ -178,10 +178,13 @@ def _record(db: sqlite3.Connection, row: RecordRow) -> Record:
 
 def _place(db: sqlite3.Connection, session_id: str, seq: int) -> int:
     row = session_row(db, session_id)
-    low, high = 0, 0 if row is None else row.head
-    while row is not None and low < high:
+    if row is None:
+        return 0
+    low, high = 0, row.head
+    while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if record_row(db, row, middle).seq <= seq else (low, middle - 1)
+        (found,) = checked(db, row, middle, middle)
+        low, high = (middle, high) if found.seq <= seq else (low, middle - 1)
     return low
 
 
@@ -190,6 +193,9 @@ def _answer(db: sqlite3.Connection, session_id: str, command: str) -> StoredAnsw
     found = db.execute(query, (session_id, command)).fetchone()
     if found is None:
         return None
+    row = session_row(db, session_id)
+    if row is None or type(found[0]) is not int or not 0 < found[0] <= row.head:
+        raise BadRecord(session_id, 0, "the number of a record has changed since it was written")
     (record,) = _records(db, session_id, found[0] - 1, 1)
     return None if record.answer is None else StoredAnswer(record.arrival.input, record.answer)
 
@@ -200,10 +206,12 @@ def _snapshot(db: sqlite3.Connection, session_id: str) -> Snapshot | None:
     if found is None:
         return None
     number, behind, form, blobs, check, body = found
-    row = session_row(db, session_id)
-    if row is None or record_row(db, row, number).check != behind:
+    if type(body) is not bytes or type(behind) is not bytes:
         return None
-    if type(body) is not bytes or check_of(behind, repr((session_id, number, form, blobs)), body) != check:
+    if check_of(behind, repr((session_id, number, form, blobs)), body) != check:
+        return None
+    row = session_row(db, session_id)
+    if row is None or checked(db, row, number, number)[0].check != behind:
         return None
     snapshot = unpack(Snapshot, Packed(body, _blobs(db, blobs), form))
     return snapshot if is_usable(snapshot, number) else None

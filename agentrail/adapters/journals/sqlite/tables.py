@@ -3,9 +3,9 @@
 Every record has a check of itself and of all before it. The row of a session holds the number and the check of its last
 record, and a seal over itself: no record can be lost, swapped or changed without a word.
 
-Records lie in the order in which they were written, and each knows where the one before it of its session lies; the row
-of the session knows that of the last. An index of all of them would be most of what a commit writes: it has a page for
-each session. So only every `STRIDE`th is in one.
+Records lie in the order in which they were written, each in a slot, which is its rowid. Each knows the slot of the one
+before it of its session, and the row of the session that of the last. An index of all of them would be most of what a
+commit writes: it has a page for each session. So only every `STRIDE`th is in one.
 """
 
 from __future__ import annotations
@@ -26,28 +26,10 @@ APPLICATION: Final = 0x41524A4C
 """`application_id` of the file: the letters ARJL."""
 
 STRIDE: Final = 64
-"""From how many records one can be found by its number; the others by going back from it."""
+"""Of how many records one is found by its number, and the others from there; as a part of the index, of the version."""
 
 INDEXED: Final = f"number % {STRIDE} = 1"
 """Which ones."""
-
-_RECORD: Final[tuple[str, ...]] = (
-    """CREATE TABLE record (
-        slot INTEGER PRIMARY KEY,
-        back INTEGER NOT NULL,
-        session TEXT NOT NULL,
-        number INTEGER NOT NULL,
-        epoch INTEGER NOT NULL,
-        seq INTEGER NOT NULL,
-        command TEXT,
-        format INTEGER NOT NULL,
-        blobs TEXT NOT NULL,
-        "check" BLOB NOT NULL,
-        body BLOB NOT NULL
-    )""",
-    f"CREATE UNIQUE INDEX record_by_number ON record (session, number) WHERE {INDEXED}",
-    "CREATE INDEX record_by_command ON record (session, command) WHERE command IS NOT NULL",
-)
 
 TABLES: Final[tuple[str, ...]] = (
     """CREATE TABLE journal (generation INTEGER NOT NULL)""",
@@ -65,7 +47,21 @@ TABLES: Final[tuple[str, ...]] = (
         seal BLOB NOT NULL,
         slot INTEGER NOT NULL
     )""",
-    *_RECORD,
+    """CREATE TABLE record (
+        slot INTEGER PRIMARY KEY,
+        back INTEGER NOT NULL,
+        session TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        epoch INTEGER NOT NULL,
+        seq INTEGER NOT NULL,
+        command TEXT,
+        format INTEGER NOT NULL,
+        blobs TEXT NOT NULL,
+        "check" BLOB NOT NULL,
+        body BLOB NOT NULL
+    )""",
+    f"CREATE UNIQUE INDEX record_by_number ON record (session, number) WHERE {INDEXED}",
+    "CREATE INDEX record_by_command ON record (session, command) WHERE command IS NOT NULL",
     """CREATE TABLE snapshot (
         session TEXT NOT NULL PRIMARY KEY,
         number INTEGER NOT NULL,
@@ -82,21 +78,15 @@ TABLES: Final[tuple[str, ...]] = (
 
 UPGRADES: Final[Mapping[int, tuple[str, ...]]] = {
     1: (
-        "DROP INDEX record_by_command",
-        "ALTER TABLE record RENAME TO older",
-        *_RECORD,
-        """INSERT INTO record SELECT rowid,
-            ifnull((SELECT rowid FROM older AS before
-                WHERE before.session = older.session AND before.number = older.number - 1), 0),
-            session, number, epoch, seq, command, format, blobs, "check", body FROM older ORDER BY rowid""",
+        "ALTER TABLE record ADD COLUMN back INTEGER NOT NULL DEFAULT 0",
         "ALTER TABLE session ADD COLUMN slot INTEGER NOT NULL DEFAULT 0",
-        """UPDATE session SET slot =
-            ifnull((SELECT rowid FROM older WHERE older.session = session.id AND older.number = session.head), 0)""",
-        "DROP TABLE older",
         "PRAGMA user_version = 2",
     ),
 }
-"""What makes tables of a version those of the next."""
+"""What makes the tables of a version those of the next, without a look at what is in them.
+
+The first version has no slots, and an index of all records, by which those that it has written are found as ever.
+"""
 
 
 class SessionRow(NamedTuple):
@@ -167,7 +157,7 @@ class RecordRow(NamedTuple):
         return check_of(before, self.outside, self.body) == self.check
 
 
-RECORD_COLUMNS: Final = 'slot, back, session, number, epoch, seq, command, format, blobs, "check", body'
+RECORD_COLUMNS: Final = 'rowid, back, session, number, epoch, seq, command, format, blobs, "check", body'
 
 
 MOST_AT_ONCE: Final = 64

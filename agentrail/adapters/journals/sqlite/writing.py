@@ -12,7 +12,7 @@ from agentrail.adapters.journals.packing import Packed, check_of, pack
 from agentrail.adapters.journals.sqlite.failures import RAISED, fresh, in_checkpoint, in_commit, is_passing, rolled_back
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_writing
 from agentrail.adapters.journals.sqlite.ownership import Ownership
-from agentrail.adapters.journals.sqlite.reading import record_row, session_row
+from agentrail.adapters.journals.sqlite.reading import checked, session_row
 from agentrail.adapters.journals.sqlite.tables import (
     FACTS,
     Facts,
@@ -212,7 +212,7 @@ class Writer:
         packed = pack(snapshot)
         self._flush()
         number = snapshot.number
-        behind = row.check if number == row.head else record_row(self._db, row, number).check
+        behind = row.check if number == row.head else checked(self._db, row, number, number)[0].check
         names = self._write_blobs(packed)
         check = check_of(behind, repr((row.id, number, packed.format, names)), packed.body)
         self._db.execute(
