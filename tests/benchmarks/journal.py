@@ -29,7 +29,7 @@ from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import AgentStart, PromptReceived
 from agentrail.values.events.response import RequestStart
 
-SECONDS = 0.6
+SECONDS = 1.0
 REPEATS = 9
 FIGURE = 0.6
 """Of what bare sqlite3 does, with the most sessions."""
