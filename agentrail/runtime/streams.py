@@ -63,6 +63,7 @@ class Stream:
     __slots__ = (
         "_began",
         "_clock",
+        "_failure",
         "_held_back",
         "_meter",
         "_open",
@@ -111,6 +112,7 @@ class Stream:
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._meter = Meter(request)
+        self._failure = CANCELLED
 
     def cut(self) -> None:
         """End it at once: nothing more is heard of it."""
@@ -195,18 +197,8 @@ class Stream:
         reach(Failpoint.REQUEST_SPAWNED)
         request_id = self.request.request_id
         closing: AnyInput | None = None
-        failure = CANCELLED
-
-        def failed(error: BaseException) -> None:
-            nonlocal failure
-            if isinstance(error, ModelError):
-                failure = failure_of(error)
-                return
-            log.error("model `%s` raised", self.request.model, exc_info=error)
-            failure = Failure(FailureKind.PERMANENT, type(error).__name__, described(error))
-
         try:
-            with Contained(failed), self.scope:
+            with Contained(self._raised), self.scope:
                 self.waiting = True
                 self._timed = times_beginning(model)
                 response = fit_response(await limits.stream(session_id, model, self.request, self.emit, self.sent))
@@ -217,7 +209,15 @@ class Stream:
         finally:
             self.ended = True
             reach(Failpoint.RESPONSE)
-            self._post(StreamCut(request_id, self.partial(), failure) if closing is None else closing)
+            self._post(StreamCut(request_id, self.partial(), self._failure) if closing is None else closing)
+
+    def _raised(self, error: BaseException) -> None:
+        """Take note of what the model raised."""
+        if isinstance(error, ModelError):
+            self._failure = failure_of(error)
+            return
+        log.error("model `%s` raised", self.request.model, exc_info=error)
+        self._failure = Failure(FailureKind.PERMANENT, type(error).__name__, described(error))
 
     def stalled(self, now: float) -> StreamStalled:
         """Return the input that says that no chunk has come for a while."""
