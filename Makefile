@@ -16,6 +16,7 @@ COG := $(PY) -m cogapp
 export PYTHONDONTWRITEBYTECODE :=
 
 # Tests whose figures are smaller in CI than in the campaign.
+BENCHMARKS := tests.benchmarks tests.benchmarks.kit tests.benchmarks.journal tests.benchmarks.recovery
 FULL_SIZE := tests/adapters/journals tests/recovery tests/runtime tests/sandboxes tests/tools/builtin
 NPM_MODELS := @copilotkit/aimock@1.43.0
 NPM_SERVERS := @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31
@@ -38,10 +39,7 @@ simulate: .venv/test ## run whole supervisors in virtual time, with faults: SEED
 	$(PY) -m agentrail.testing.simulator --seeds $(SEEDS)
 
 bench: .venv/test ## run the benchmarks
-	$(PY) -m tests.benchmarks
-	$(PY) -m tests.benchmarks.kit
-	$(PY) -m tests.benchmarks.journal
-	$(PY) -m tests.benchmarks.recovery
+	@missed=0; for each in $(BENCHMARKS); do echo "$$each"; $(PY) -m $$each || missed=1; done; exit $$missed
 
 mutants: .venv/test ## break the code on purpose and see that a test notices
 	$(PY) -m property_tests.mutants
