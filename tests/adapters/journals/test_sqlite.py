@@ -165,6 +165,13 @@ async def test_a_journal_of_a_newer_version_is_refused_and_not_changed(journal: 
     assert content(path) == before
 
 
+async def test_a_folder_in_the_place_of_the_file_is_no_full_disk(tmp_path: Path) -> None:
+    journal = SqliteJournal(tmp_path)
+    for doing in (journal.sessions(), journal.read("s"), journal.claim("s", "test")):
+        await refused(JournalUnusable, doing)
+    await journal.close()
+
+
 async def test_a_place_where_nothing_can_be_made_is_an_error(tmp_path: Path) -> None:
     foreign(tmp_path / "file", b"x")
     error = await refused(JournalUnusable, SqliteJournal(tmp_path / "file" / "a.db").claim("s", "test"))

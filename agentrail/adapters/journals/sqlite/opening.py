@@ -43,9 +43,13 @@ def open_for_reading(path: Path, connect: Connect) -> sqlite3.Connection | None:
         if not path.exists():
             return None
         _check_size(path)
-    except OSError as error:
+        check_log(path)
+        return _reading(path, connect)
+    except (OSError, sqlite3.OperationalError) as error:
         raise not_opened(error, path) from error
-    check_log(path)
+
+
+def _reading(path: Path, connect: Connect) -> sqlite3.Connection | None:
     connection = _connect(path, connect, "ro")
     try:
         _set(connection, SETTINGS)
@@ -67,13 +71,10 @@ def _connect(path: Path, connect: Connect, mode: str) -> sqlite3.Connection:
 
 def _upgraded(path: Path, connect: Connect) -> None:
     """Make the tables of an older version those of ours, for one who only reads; whoever writes them can go on."""
-    try:
-        with closing(_connect(path, connect, "rw")) as connection:
-            _set(connection, SETTINGS)
-            with _in_one(connection):
-                _renew(connection, path, _check(connection, path))
-    except RAISED as error:
-        raise not_opened(error, path) from error
+    with closing(_connect(path, connect, "rw")) as connection:
+        _set(connection, SETTINGS)
+        with _in_one(connection):
+            _renew(connection, path, _check(connection, path))
 
 
 def _look(connection: sqlite3.Connection, path: Path, connect: Connect) -> int:
