@@ -15,8 +15,8 @@ COG := $(PY) -m cogapp
 # Tests start many interpreters: what one has compiled the next ones read, whatever the environment says.
 export PYTHONDONTWRITEBYTECODE :=
 
-# Tests whose figures are smaller in CI than in the campaign.
 BENCHMARKS := tests.benchmarks tests.benchmarks.kit tests.benchmarks.journal tests.benchmarks.recovery
+# Tests whose figures are smaller in CI than in the campaign.
 FULL_SIZE := tests/adapters/journals tests/recovery tests/runtime tests/sandboxes tests/tools/builtin
 NPM_MODELS := @copilotkit/aimock@1.43.0
 NPM_SERVERS := @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31

@@ -87,14 +87,9 @@ def costs() -> list[dict[str, float]]:
 
 
 def _costs(plugins: tuple[Keyed, ...]) -> dict[str, float]:
-    """Measure each job between two runs of the bare loop: machines change their speed within seconds."""
-    bares = [_bare_turn()]
-
-    def in_bare_turns(job: Callable[[], Awaitable[float]]) -> float:
-        took = _cpu(job)
-        bares.append(_bare_turn())
-        return took / statistics.mean(bares[-2:])
-
+    """Measure each job beside the bare loop, for about as long: what is over sooner catches other moments."""
+    beside = Beside(partial(cpu_of_bare_turn, 10 * TURNS))
+    in_bare_turns = beside.ratio
     turn = in_bare_turns(partial(cpu_per_turn, TURNS))
     one = in_bare_turns(partial(cpu_per_turn, TURNS, calls=1))
     nine = in_bare_turns(partial(cpu_per_turn, TURNS, calls=9))
@@ -114,13 +109,22 @@ def _costs(plugins: tuple[Keyed, ...]) -> dict[str, float]:
         given,
         (hooked - one_hooked) / (HOOK_PLUGINS - 1),
     )
-    bare = statistics.median(bares)
+    bare = statistics.median(beside.bares)
     return {BARE: bare} | {name: found * bare for name, found in zip(FIGURES, measured, strict=True)}
 
 
-def _bare_turn() -> float:
-    """Measure the bare loop about as long as a job: what is over sooner catches other moments of a machine."""
-    return _cpu(partial(cpu_of_bare_turn, 10 * TURNS))
+class Beside:
+    """Measures jobs, each between two runs of a bare one: machines change their speed within seconds."""
+
+    def __init__(self, bare: Callable[[], Awaitable[float]]) -> None:
+        self._bare = bare
+        self.bares = [_cpu(bare)]
+
+    def ratio(self, job: Callable[[], Awaitable[float]]) -> float:
+        """Return how much longer *job* takes."""
+        took = _cpu(job)
+        self.bares.append(_cpu(self._bare))
+        return took / statistics.mean(self.bares[-2:])
 
 
 def _cpu(job: Callable[[], Awaitable[float]]) -> float:
@@ -145,14 +149,9 @@ def print_costs(rows: Sequence[Mapping[str, float]]) -> bool:
 
 
 def crowd_ratios(sessions: int) -> list[float]:
-    """Return how much longer a crowd of sessions takes than a bare one, each measured between two of those."""
-    bares = [_cpu(partial(bare_crowd, sessions))]
-    found: list[float] = []
-    for _ in range(REPEATS):
-        took = _cpu(partial(crowd, sessions))
-        bares.append(_cpu(partial(bare_crowd, sessions)))
-        found.append(took / statistics.mean(bares[-2:]))
-    return found
+    """Return how much longer a crowd of sessions takes than a bare one."""
+    beside = Beside(partial(bare_crowd, sessions))
+    return [beside.ratio(partial(crowd, sessions)) for _ in range(REPEATS)]
 
 
 def ratios(sessions: int, aborts: int, bursts: int) -> dict[str, float]:

@@ -23,6 +23,7 @@ from agentrail.ports.journal import Record, Snapshot
 from agentrail.testing.journals import opened, prompted, refused, run_of
 from tests.adapters.journals.sampling import FOLDERS, JOURNAL
 from tests.adapters.journals.sick import Connection, connecting, sqlite_error
+from tests.adapters.journals.test_sqlite import change, content, foreign
 
 LENGTH = 3 * STRIDE + 10
 EDGES = sorted({1, 2, LENGTH - 1, LENGTH, *(STRIDE * n + more for n in (1, 2, 3) for more in (-1, 0, 1, 2))})
@@ -54,12 +55,6 @@ async def written(journal: SqliteJournal) -> dict[str, tuple[Record, ...]]:
     return {name: run_of(name, 1, LENGTH) for name in SESSIONS}
 
 
-def change(path: Path, *statements: str) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as file:
-        for statement in statements:
-            file.execute(statement)
-
-
 def version(path: Path) -> int:
     with closing(sqlite3.connect(path)) as file:
         (found,) = file.execute("PRAGMA user_version").fetchone()
@@ -79,14 +74,6 @@ def last_slot(path: Path) -> int:
 def last_written(path: Path) -> str:
     with closing(sqlite3.connect(path)) as file:
         return str(file.execute("SELECT session FROM record ORDER BY rowid DESC LIMIT 1").fetchone()[0])
-
-
-def content_of(path: Path) -> bytes:
-    return path.read_bytes()
-
-
-def write(path: Path, content: bytes) -> None:
-    path.write_bytes(content)
 
 
 async def all_of(journal: SqliteJournal) -> dict[str, tuple[Record, ...]]:
@@ -257,12 +244,12 @@ async def test_an_older_journal_is_read_as_before_when_sqlite_has_put_it_in_orde
 
 async def test_what_is_damaged_in_an_older_journal_costs_no_more_than_before_it_is_made_new(older: Path) -> None:
     whole = await all_of(SqliteJournal(shutil.copy(older, older.with_name("copy.db"))))
-    content = content_of(older)
+    data = content(older)
     readable = dict.fromkeys(whole, 0)
-    pages = range(PAGE, len(content), PAGE)
+    pages = range(PAGE, len(data), PAGE)
     for at in pages:
         path = older.with_name(f"damaged-{at}.db")
-        write(path, content[:at] + bytes(PAGE) + content[at + PAGE :])
+        foreign(path, data[:at] + bytes(PAGE) + data[at + PAGE :])
         for name, records in whole.items():
             journal = SqliteJournal(path)
             try:
@@ -284,9 +271,9 @@ async def test_a_damaged_page_hides_nothing_that_stood_before_it(journal: Sqlite
     await journal.keep(claim, snapshot)
     await journal.close()
     name = last_written(path)
-    content = content_of(path)
-    last = content.rindex(f'"ref":"p{LENGTH}"'.encode()) // PAGE * PAGE
-    write(path, content[:last] + bytes(PAGE) + content[last + PAGE :])
+    data = content(path)
+    last = data.rindex(f'"ref":"p{LENGTH}"'.encode()) // PAGE * PAGE
+    foreign(path, data[:last] + bytes(PAGE) + data[last + PAGE :])
     for other, whole in records.items():
         assert await journal.read(other, 185, 10) == whole[185:195]
     assert await journal.snapshot("a") == snapshot
@@ -297,11 +284,11 @@ async def test_slots_are_not_taken_twice_when_the_last_record_lies_about_its_own
     journal = SqliteJournal(path, synchronous="NORMAL")
     records = await written(journal)
     await journal.close()
-    content = content_of(path)
+    data = content(path)
     slot = 2 * LENGTH
     varint = bytes((0x80 | slot >> 7, slot & 0x7F))
-    at = content.rindex(varint, 0, content.rindex(f'"ref":"p{LENGTH}"'.encode()))
-    write(path, content[:at] + bytes((varint[0] ^ 1,)) + content[at + 1 :])
+    at = data.rindex(varint, 0, data.rindex(f'"ref":"p{LENGTH}"'.encode()))
+    foreign(path, data[:at] + bytes((varint[0] ^ 1,)) + data[at + 1 :])
     assert last_slot(path) < slot
     for name in ("a", "b", "c"):
         claim = await journal.claim(name, "test")

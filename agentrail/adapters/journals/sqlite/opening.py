@@ -146,9 +146,9 @@ def _check(connection: sqlite3.Connection, path: Path) -> int:
 
 def _renew(connection: sqlite3.Connection, path: Path, version: int) -> None:
     """Make tables, or make those of an older *version* ours."""
-    steps = TABLES
     if version == SCHEMA:
         return
+    steps = TABLES
     if version != NO_TABLES:
         log.info("journal `%s`: its tables of version %d are made those of version %d", path, version, SCHEMA)
         steps = tuple(chain.from_iterable(UPGRADES[each] for each in range(version, SCHEMA)))

@@ -196,7 +196,8 @@ def _answer(db: sqlite3.Connection, session_id: str, command: str) -> StoredAnsw
     row = session_row(db, session_id)
     if row is None or type(found[0]) is not int or not 0 < found[0] <= row.head:
         raise BadRecord(session_id, 0, "the number of a record has changed since it was written")
-    (record,) = _records(db, session_id, found[0] - 1, 1)
+    (each,) = checked(db, row, found[0], found[0])
+    record = _record(db, each)
     return None if record.answer is None else StoredAnswer(record.arrival.input, record.answer)
 
 
