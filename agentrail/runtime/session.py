@@ -222,7 +222,7 @@ class Session:
             letter.prepare()
         arrival = Arrival(given, self._touched, self.house.random.random())
         began = time.perf_counter()
-        self.house.watchdog.step = (self.state.session_id, type(given).__name__, began)
+        self.house.watchdog.begin(self.session_id, type(given).__name__, began)
         try:
             outcome = step(self.state, arrival, self.outfit.judge)
         except IllegalInput as error:

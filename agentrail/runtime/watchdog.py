@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import logging
+import math
 import sys
 import threading
 import time
 import traceback
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from agentrail.runtime.alarms import Alarm
 
 log = logging.getLogger("agentrail.watchdog")
-
-LOOKS: Final = 0.02
-"""Seconds between two looks."""
 
 SLOW: Final = 0.05
 """Seconds after which a step is named in the log, with the stack of its thread."""
 
 BLOCKED: Final = 1.0
 """Seconds after which it is named as an error, and reported as an event once it has ended."""
+
+PUT_OFF: Final = 0.01
+"""Seconds between two times that the alarm is put off: a step may be so much older when it is looked at."""
 
 Crumb: TypeAlias = tuple[str, str, float]
 """Which session, which kind of message, since when."""
@@ -27,39 +31,60 @@ Crumb: TypeAlias = tuple[str, str, float]
 class Watchdog:
     """Names the step of a session that holds up all the others."""
 
-    __slots__ = ("_done", "_loop", "_named", "_thread", "step")
+    __slots__ = ("_alarm", "_loop", "_named", "_put_off", "_thread", "step")
 
     def __init__(self) -> None:
         self.step: Crumb | None = None
         self._named: tuple[Crumb | None, float] = (None, 0.0)
         self._loop = threading.get_ident()
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="agentrail-watchdog", daemon=True)
+        self._alarm: Alarm | None = None
+        self._put_off = 0.0
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
         """Begin to look."""
+        from agentrail.runtime.alarms import alarm  # noqa: PLC0415 - ctypes, which only a supervisor needs
+
+        self._alarm = alarm(SLOW)
+        self._thread = threading.Thread(target=self._watch, args=(self._alarm,), name="agentrail-watchdog", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """Look no more."""
-        self._done.set()
-        if self._thread.is_alive():
+        alarm, self._alarm = self._alarm, None
+        if alarm is not None and self._thread is not None:
+            alarm.ring()
             self._thread.join()
+            alarm.close()
 
-    def _watch(self) -> None:
-        while not self._done.wait(LOOKS):
-            step = self.step
-            if step is not None:
-                self._look(step, time.perf_counter() - step[2])
+    def begin(self, session_id: str, kind: str, now: float) -> None:
+        """Note that a step begins."""
+        self.step = (session_id, kind, now)
+        if now - self._put_off > PUT_OFF and self._alarm is not None:
+            self._put_off = now
+            self._alarm.put_off()
 
-    def _look(self, step: Crumb, elapsed: float) -> None:
-        """Name *step* once when it is slow, and once more when it blocks."""
+    def _watch(self, alarm: Alarm) -> None:
+        within: float | None = None
+        while True:
+            alarm.wait(within)
+            if self._alarm is None:
+                return
+            within = self._look()
+
+    def _look(self) -> float | None:
+        """Name the step that runs once when it is slow, and once more when it blocks; return when to look again."""
+        step = self.step
+        if step is None:
+            return None
+        elapsed = time.perf_counter() - step[2]
         known, limit = self._named
         limit = SLOW if known is not step else limit
         if elapsed < limit:
-            return
-        self._named = (step, BLOCKED if elapsed < BLOCKED else float("inf"))
+            return limit - elapsed
+        self._named = (step, BLOCKED if elapsed < BLOCKED else math.inf)
         level = logging.WARNING if elapsed < BLOCKED else logging.ERROR
         frame = sys._current_frames().get(self._loop)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # nothing else shows it
         stack = "" if frame is None or self.step is not step else "".join(traceback.format_stack(frame))
         log.log(level, "session %s: `%s` has held up the loop for %d ms\n%s", *step[:2], elapsed * 1000, stack)
+        return self._named[1] - elapsed

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from itertools import pairwise
 
 import pytest
 import trio
@@ -13,9 +14,11 @@ from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.records import BeforePrompt
-from agentrail.runtime import watchdog
+from agentrail.runtime import alarms, watchdog
+from agentrail.runtime.alarms import Alarm
 from agentrail.runtime.tracing import TracedStep
-from agentrail.testing import call, say
+from agentrail.runtime.watchdog import Watchdog
+from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.content import Text
 from agentrail.values.events.plugins import PluginSlow
 from tests.runtime.tools import slow
@@ -102,6 +105,20 @@ class Sleeper(Plugin):
         return Continue()
 
 
+@pytest.fixture(params=["a timer of the kernel", "none"])
+def alarm_clock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Give supervisors one kind of alarm."""
+    kind = str(request.param)
+    if kind == "none":
+        monkeypatch.setattr(alarms, "KernelAlarm", _missing)
+    return kind
+
+
+def _missing(_: float) -> Alarm:
+    raise OSError
+
+
+@pytest.mark.usefixtures("alarm_clock")
 async def test_the_step_that_holds_up_the_loop_is_named(
     world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,3 +134,29 @@ async def test_the_step_that_holds_up_the_loop_is_named(
         assert "time.sleep(float(hook.text))" in record.getMessage()
     await settle()
     assert world.heard(session).only(PluginSlow).elapsed_ms >= 1200
+
+
+async def test_steps_that_are_not_slow_wake_no_thread(
+    alarm_clock: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begins: list[float] = []
+    looks: list[object] = []
+    begin, look = Watchdog.begin, Watchdog._look  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+    def noted(self: Watchdog, session_id: str, kind: str, now: float) -> None:
+        begins.append(now)
+        begin(self, session_id, kind, now)
+
+    def counted(self: Watchdog) -> float | None:
+        looks.append(self)
+        return look(self)
+
+    monkeypatch.setattr(Watchdog, "begin", noted)
+    monkeypatch.setattr(Watchdog, "_look", counted)
+    session = await world.spawn(ScriptedModel(["fine"], repeat_last=True))
+    for _ in range(200):
+        await session.ask("go on")
+    pauses = sum(after - before > watchdog.SLOW - watchdog.PUT_OFF for before, after in pairwise(begins))
+    allowed = pauses if alarm_clock == "a timer of the kernel" else (begins[-1] - begins[0]) / alarms.PACE + 1
+    assert len(begins) > 600
+    assert len(looks) <= allowed
