@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Final
 
 from agentrail.app.chain import chain_of, is_model
@@ -51,7 +52,9 @@ def _local_sandbox(working_dir: str) -> Sandbox:
     return LocalSandbox(working_dir)
 
 
+@cache
 def _httpx_web() -> Web:
+    """Return what fetches pages for all sessions that bring nothing of their own: it has no state."""
     from agentrail.adapters.web import HttpxWeb  # noqa: PLC0415 - see above
 
     return HttpxWeb()
@@ -125,16 +128,20 @@ def chosen(outfit: Outfit, known: Callable[[str], Model], model: ModelChain, opt
     return SwitchModelSent(first.model, first.options, tuple(spares), priced)
 
 
-def validator(tool: Tool) -> Validator:
-    """Return what checks arguments of *tool*; it is made when the first arguments come."""
-    made: list[Validator] = []
+class LateValidator:
+    """Checks arguments of a tool; what does that is made when the first arguments come."""
 
-    def check(args: JsonObject) -> str | None:
-        if not made:
-            made.append(validator_for(tool.spec))
-        return made[0](args)
+    __slots__ = ("_check", "_tool")
 
-    return check
+    def __init__(self, tool: Tool) -> None:
+        self._tool = tool
+        self._check: Validator | None = None
+
+    def __call__(self, args: JsonObject) -> str | None:
+        """Return why *args* do not fit, if they do not."""
+        if self._check is None:
+            self._check = validator_for(self._tool.spec)
+        return self._check(args)
 
 
 def _data(state: object) -> Json:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from agentrail.app.agents import Build, recipes
 from agentrail.app.chain import chain_of, links_of
 from agentrail.app.equipping import (
+    LateValidator,
     attachments,
     judge_for,
     own_model,
     sources_of,
     surroundings,
     tools_of,
-    validator,
 )
 from agentrail.app.models import check_options
 from agentrail.app.pricing import PriceList
@@ -61,10 +61,10 @@ def reunited(
     changed, gone = _compared(stored, tools, [source.name for source in sources])
     code = _code(stored, tools, changed, revision)
     around = surroundings(spec, stored.setup.working_dir)
-    outfit = Outfit(judge, code, own, spec.services, around, validator, prices, sources, recipes(spec, build))
+    outfit = Outfit(judge, code, own, spec.services, around, LateValidator, prices, sources, recipes(spec, build))
     outfit.revision = revision
     for (name, number), tool in code.items():
-        judge.tool(name, number, validator(tool))
+        judge.tool(name, number, LateValidator(tool))
     for link, _ in chain_of(spec.model, EMPTY):
         own_model(outfit, link)
     for name, options in links_of(stored):

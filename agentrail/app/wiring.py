@@ -9,7 +9,7 @@ import trio
 
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.app.agents import recipes
-from agentrail.app.equipping import attachments, chosen, judge_for, sources_of, surroundings, tools_of, validator
+from agentrail.app.equipping import LateValidator, attachments, chosen, judge_for, sources_of, surroundings, tools_of
 from agentrail.app.models import Factory, Models
 from agentrail.app.pricing import PriceList
 from agentrail.app.spec import SessionSpec
@@ -109,9 +109,9 @@ def outfitted(
     code = {(name, 0): tool for name, tool in tools.items()}
     around = surroundings(spec, spec.working_dir) if shared is None else shared
     agents = recipes(spec, Builder(known))
-    outfit = Outfit(judge, code, own, spec.services, around, validator, prices, sources_of(spec), agents)
+    outfit = Outfit(judge, code, own, spec.services, around, LateValidator, prices, sources_of(spec), agents)
     for name, tool in tools.items():
-        judge.tool(name, 0, validator(tool))
+        judge.tool(name, 0, LateValidator(tool))
     first = chosen(outfit, known, spec.model, freeze_object(spec.model_options))
     state = State(
         session_id,

@@ -46,7 +46,6 @@ STAGES: Final[Mapping[str, Stage]] = {
     "settle": prompting.settle,
     "next_round": requesting.next_round,
     "request": requesting.request,
-    "conclude": streaming.conclude,
     "advance_batch": running.advance_batch,
     "probe": running.probe,
     "change_plugins": changing.change_plugins,
@@ -70,9 +69,10 @@ def drain(w: Work) -> None:
     s = w.s
     while s.due:
         due = s.due[0]
-        if due.what in STAGES:
+        stage = STAGES.get(due.what)
+        if stage is not None:
             s.due = s.due[1:]
-            STAGES[due.what](w, due.ref)
+            stage(w, due.ref)
         elif due.what == AGAIN:
             s.due = s.due[1:]
             ask_again(w, due.ref)

@@ -89,7 +89,7 @@ def accept(w: Work, parts: tuple[Part, ...]) -> None:
     s.queue = (*s.queue, prompt)
     if free:
         w.answer = Accepted(prompt.ref, "started")
-        w.next("settle")
+        settle(w, "")
         return
     w.answer = Accepted(prompt.ref, "queued", len(s.queue))
     w.emit(PromptQueued(prompt.ref, prompt.text, len(s.queue)))

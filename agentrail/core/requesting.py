@@ -31,13 +31,14 @@ def next_round(w: Work, _: str) -> None:
         return
     s.round += 1
     s.phase = Phase.RUNNING
-    s.turn = s.turn.but(attempt=0, failed_over=0, last_error=None, overflowed=False, empty=False)
+    if s.turn.attempt:
+        s.turn = s.turn.but(attempt=0, failed_over=0, last_error=None, overflowed=False, empty=False)
     _merge(w)
     reason = _why_compact(w)
     if reason is not None:
         want_compaction(w, reason, forced=False)
     else:
-        w.next("request")
+        request(w, "")
 
 
 def _merge(w: Work) -> None:

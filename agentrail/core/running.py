@@ -22,7 +22,7 @@ from agentrail.core.doubts import clear_up, doubt_about, remember
 from agentrail.core.effects import ProbeCall, StartCall
 from agentrail.core.ending import close_batch, end_turn
 from agentrail.core.inputs import CallProbed, ToolRaised, ToolReturned, ToolStopped
-from agentrail.core.requesting import abort_by
+from agentrail.core.requesting import abort_by, next_round
 from agentrail.core.resting import key_of, rest
 from agentrail.core.state import Phase
 from agentrail.core.work import Work
@@ -284,7 +284,7 @@ def finish_after_tool(w: Work, call_id: str, _hook: Hook, ruling: Ruling) -> Non
     texts = ruling.gathered.texts
     if texts and s.batch is not None:
         s.batch = s.batch.but(texts=(*s.batch.texts, *(("after_tool", text) for text in texts)))
-    w.next("advance_batch")
+    advance_batch(w, "")
 
 
 # When all have their results
@@ -313,9 +313,9 @@ def finish_after_tool_batch(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> 
         w.emit(*(Intervention(text, hook) for hook, text in texts))
     if any(goes_on for _, goes_on in batch.decisions):
         w.emit(AgentResumed(batch.decisions[-1][0]))
-        w.next("next_round")
+        next_round(w, "")
     elif not batch.decisions or s.steering:
-        w.next("next_round")
+        next_round(w, "")
     else:
         end_turn(w, "left")
 

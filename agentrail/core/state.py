@@ -321,12 +321,18 @@ class State(Value):
         """Whether a turn is open and nothing of it goes on without a person, here or in a sub-agent."""
         if self.phase is not Phase.EXECUTING_TOOLS or self.batch is None:
             return self.resting
-        waiting = {agent.call_id for agent in self.subagents if agent.waits and not agent.background}
-        open_calls = [call for call in self.batch.calls if not call.done]
-        return bool(open_calls) and all(
-            call.status in WAITS_FOR_PERSON or (call.status is CallStatus.RUNNING and call.call_id in waiting)
-            for call in open_calls
-        )
+        waits = False
+        for call in self.batch.calls:
+            if call.status in WAITS_FOR_PERSON or (call.status is CallStatus.RUNNING and self._rests_below(call)):
+                waits = True
+            elif call.status is not CallStatus.DONE:
+                return False
+        return waits
+
+    def _rests_below(self, call: Call) -> bool:
+        """Whether a call waits for a sub-agent that waits for a person."""
+        agents = self.subagents
+        return any(agent.waits and not agent.background and agent.call_id == call.call_id for agent in agents)
 
     @property
     def row(self) -> Row:

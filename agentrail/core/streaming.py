@@ -8,7 +8,7 @@ from agentrail.core.effects import CancelRequest, OpenStream
 from agentrail.core.ending import RETRY_TIMER, abort_turn, end_turn, keep_partial
 from agentrail.core.inline import title_in, without_tags
 from agentrail.core.inputs import StreamBegan, StreamCut, StreamEnded, StreamStalled
-from agentrail.core.requesting import abort_by, want_compaction
+from agentrail.core.requesting import abort_by, next_round, want_compaction
 from agentrail.core.state import Phase, Turn
 from agentrail.core.work import Work
 from agentrail.hooks.records import AfterResponse, BeforeFinish, Hook
@@ -128,9 +128,9 @@ def finish_after_response(w: Work, _ref: str, hook: Hook, ruling: Ruling) -> Non
     if s.batch is None:
         s.phase = Phase.RUNNING
         if text and _prolong(w, text, "after_response"):
-            w.next("next_round")
+            next_round(w, "")
         else:
-            w.next("conclude")
+            _conclude(w)
         return
     if text and _may_prolong(w, text, "after_response"):
         s.batch = s.batch.but(texts=(*s.batch.texts, ("after_response", text)))
@@ -143,13 +143,13 @@ def finish_after_response(w: Work, _ref: str, hook: Hook, ruling: Ruling) -> Non
 # The final answer
 
 
-def conclude(w: Work, _: str) -> None:
+def _conclude(w: Work) -> None:
     """There are no calls: merge what the user has said since, or ask whether the answer is final."""
     s = w.s
     if s.turn is None:
         return
     if s.steering and s.round < s.setup.options.max_turns:
-        w.next("next_round")
+        next_round(w, "")
     else:
         w.next("before_finish")
 
@@ -169,7 +169,7 @@ def finish_before_finish(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> Non
     text = "\n\n".join(ruling.gathered.texts)
     prolonged = bool(text) and _prolong(w, text, "before_finish")
     if prolonged or (s.steering and s.round < s.setup.options.max_turns):
-        w.next("next_round")
+        next_round(w, "")
     elif s.turn is not None:
         end_turn(w, "max_turns" if s.round >= s.setup.options.max_turns else s.turn.stop)
 

@@ -112,7 +112,8 @@ class Live:
         consent: Consent = NO_CONSENT,
     ) -> Ruling:
         """Ask the plugins of *row*, from *place* on."""
-        entries = self._entries(row.seats).get(hook.moment)
+        seats = row.seats
+        entries = (self._row if seats is self._for else self._entries(seats)).get(hook.moment)
         if entries is None:
             return UNRULED[hook.moment]
         if row.among is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self
 
@@ -10,7 +10,8 @@ import trio
 
 from agentrail.errors import NotEntered, SubscriberTooSlow
 from agentrail.ports.failpoints import Failpoint, reach
-from agentrail.ports.journal import Record
+from agentrail.runtime.past import Past, Reader, gap_between
+from agentrail.runtime.whispers import Whispers
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import AgentAbort, AgentEnd
 from agentrail.values.events.plugins import Gap
@@ -26,13 +27,9 @@ CAPACITY: Final = 1024
 MOST_MERGED: Final = 16 * 1024
 """Characters that a merged delta may have; after that the subscriber has fallen behind."""
 
-PAGE: Final = 100
 _TURN_ENDS = (AgentEnd, AgentAbort)
 _DELTAS = (MessageDelta, ThinkingDelta)
-
-ReadRecords = Callable[[int, int], Awaitable[Sequence[Record]]]
-FindPlace = Callable[[int], Awaitable[int]]
-"""Returns behind which record the events after a durable event are to be read."""
+_BEGINNING: Final = Cursor(0)
 
 
 class Bus:
@@ -42,23 +39,25 @@ class Bus:
         "_before",
         "_buffer",
         "_buffer_size",
+        "_buffered",
         "_last",
         "_n",
         "_subscriptions",
+        "_whispers",
         "closed",
         "dropped",
-        "place",
-        "read",
+        "records",
         "session_id",
     )
 
-    def __init__(self, session_id: str, buffer_size: int, read: ReadRecords, place: FindPlace, before: int = 0) -> None:
+    def __init__(self, session_id: str, buffer_size: int, records: Reader, before: int = 0) -> None:
         self.session_id = session_id
-        self.read = read
-        self.place = place
+        self.records = records
         self.closed = False
         self.dropped: Cursor | None = None
-        self._buffer: list[Envelope] = []
+        self._whispers: Whispers | None = None
+        self._buffer: tuple[Whispers, ...] = ()
+        self._buffered = 0
         self._buffer_size = buffer_size
         self._before = before
         self._last: Envelope | None = None
@@ -77,34 +76,49 @@ class Bus:
         reach(Failpoint.PUBLISH)
         self._last = envelopes[-1]
         self._n = 0
+        self._whispers = None
         for subscription in self._subscriptions:
-            for envelope in envelopes:
-                subscription.offer(envelope)
-        if self._buffer and any(isinstance(envelope.event, _TURN_ENDS) for envelope in envelopes):
+            subscription.offer_all(envelopes)
+        if self._buffered and any(isinstance(envelope.event, _TURN_ENDS) for envelope in envelopes):
             self._drop_buffer()
         reach(Failpoint.PUBLISHED)
 
     def whisper(self, event: Event, at: int) -> None:
         """Give an ephemeral event to everybody, behind the last durable one."""
         self._n += 1
-        last = self._last
-        if last is None:
-            envelope = Envelope(self.session_id, self._before, self._n, at, 0, 0, event)
-        else:
-            envelope = Envelope(self.session_id, last.seq, self._n, at, last.turn, last.round, event, last.path)
+        whispers = self._whispers
+        if whispers is None:
+            whispers = self._begin_to_whisper()
+        behind = whispers.behind
+        envelope = Envelope(self.session_id, behind.seq, self._n, at, behind.turn, behind.round, event, behind.path)
         if self._buffer_size:
-            self._buffer.append(envelope)
-            if len(self._buffer) > self._buffer_size:
-                self.dropped = self._buffer[0].cursor
-                del self._buffer[0]
+            whispers.at.append(at)
+            whispers.said.append(event.delta if type(event) is MessageDelta else event)
+            self._buffered += 1
+            if self._buffered > self._buffer_size:
+                self._forget_first()
         else:
             self.dropped = envelope.cursor
         for subscription in self._subscriptions:
             subscription.offer(envelope)
 
+    def _begin_to_whisper(self) -> Whispers:
+        behind = self._last or Envelope(self.session_id, self._before, 0, 0, 0, 0, Event())
+        whispers = self._whispers = Whispers(behind, self._n)
+        if self._buffer_size:
+            self._buffer = (*self._buffer, whispers)
+        return whispers
+
+    def _forget_first(self) -> None:
+        first = self._buffer[0]
+        self.dropped = first.forget_first()
+        self._buffered -= 1
+        if not first.said:
+            self._buffer = self._buffer[1:]
+
     def buffered(self, since: Cursor) -> list[Envelope]:
         """Return the ephemeral events behind *since* that are still there."""
-        return [envelope for envelope in self._buffer if envelope.cursor > since]
+        return [envelope for whispers in self._buffer for envelope in whispers.after(since)]
 
     def join(self, subscription: Subscription) -> None:
         """Let *subscription* hear everything from now on."""
@@ -116,7 +130,7 @@ class Bus:
 
     def rest(self) -> None:
         """Keep no more than the number of the last event."""
-        self._before, self._last = self.cursor.seq, None
+        self._before, self._last, self._whispers = self.cursor.seq, None, None
 
     def close(self) -> None:
         """Tell everybody that nothing more comes."""
@@ -126,9 +140,9 @@ class Bus:
         self._drop_buffer()
 
     def _drop_buffer(self) -> None:
-        if self._buffer:
-            self.dropped = self._buffer[-1].cursor
-            self._buffer = []
+        if self._buffered:
+            self.dropped = self._buffer[-1].last
+        self._buffer, self._buffered, self._whispers = (), 0, None
 
 
 class Subscription:
@@ -141,19 +155,15 @@ class Subscription:
         "_entered",
         "_last_out",
         "_lost_to",
+        "_past",
         "_policy",
         "_queue",
-        "_read_to",
-        "_record",
-        "_replay",
-        "_replay_to",
         "_room",
         "_since",
         "_start",
         "_task",
         "_too_slow",
         "_types",
-        "_whispers",
     )
 
     def __init__(
@@ -172,13 +182,9 @@ class Subscription:
         self._capacity = capacity
         self._room = capacity if types is None else 0
         self._queue: list[Envelope] = []
-        self._replay: list[Envelope] = []
-        self._whispers: list[Envelope] = []
-        self._replay_to = Cursor(0)
-        self._start = Cursor(0)
+        self._past: Past | None = None
+        self._start = _BEGINNING
         self._last_out: Envelope | None = None
-        self._read_to = Cursor(0)
-        self._record: int | None = None
         self._lost_to: Cursor | None = None
         self._too_slow = False
         self._ended = False
@@ -205,14 +211,11 @@ class Subscription:
 
     def _go_back(self, since: Cursor) -> None:
         """Have everything behind *since* read again, and say what cannot be."""
-        now = self._bus.cursor
-        dropped = self._bus.dropped
-        if dropped is not None and since < dropped and self._hears_deltas:
-            self._replay.append(self._gap(since, dropped))
-        self._whispers = self._bus.buffered(since)
-        self._start = self._read_to = since
-        self._replay_to = now
-        self._record = None
+        bus = self._bus
+        lost = bus.dropped is not None and since < bus.dropped and self._hears_deltas
+        first = [gap_between(bus.session_id, since, bus.dropped)] if lost and bus.dropped is not None else []
+        self._past = Past(bus.records, self._types, since, bus.cursor, bus.buffered(since), first)
+        self._start = since
 
     @property
     def _hears_deltas(self) -> bool:
@@ -223,10 +226,6 @@ class Subscription:
         """How many live events wait to be taken."""
         return len(self._queue)
 
-    def _gap(self, start: Cursor, end: Cursor) -> Envelope:
-        gap = Gap(start.seq, start.n, end.seq, end.n)
-        return Envelope(self._bus.session_id, start.seq, start.n, 0, 0, 0, gap)
-
     # From the bus
 
     def offer(self, envelope: Envelope) -> None:
@@ -236,6 +235,18 @@ class Subscription:
             queue.append(envelope)
         elif not self._squeezed_in(envelope):
             return
+        task = self._task
+        if task is not None:
+            self._task = None
+            trio.lowlevel.reschedule(task)
+
+    def offer_all(self, envelopes: Sequence[Envelope]) -> None:
+        """Take several events as if they came one by one."""
+        if len(self._queue) + len(envelopes) > self._room:
+            for envelope in envelopes:
+                self.offer(envelope)
+            return
+        self._queue.extend(envelopes)
         task = self._task
         if task is not None:
             self._task = None
@@ -291,16 +302,18 @@ class Subscription:
 
     async def __anext__(self) -> Envelope:
         while True:
-            if self._replay:
-                return self._out(self._replay.pop(0))
-            if self._read_to < self._replay_to:
-                await self._read_on()
-                continue
+            if self._past is not None:
+                again = await self._past.next()
+                if again is not None:
+                    return self._out(again)
+                self._past = None
             if self._queue:
                 self._last_out = envelope = self._queue.pop(0)
                 return envelope
             if self._lost_to is not None:
-                self._catch_up(self._lost_to)
+                gap = self._catch_up(self._lost_to)
+                if gap is not None:
+                    return gap
                 continue
             if self._too_slow:
                 raise SubscriberTooSlow(self._position.seq, self._position.n)
@@ -320,41 +333,16 @@ class Subscription:
         """Behind what the subscriber has got."""
         return self._start if self._last_out is None else max(self._start, self._last_out.cursor)
 
-    def _catch_up(self, lost_to: Cursor) -> None:
-        """Everything that waited is out: mark what was left out, or have it read again."""
+    def _catch_up(self, lost_to: Cursor) -> Envelope | None:
+        """Everything that waited is out: have what was left out read again, or return what marks it."""
         self._lost_to = None
         self._room = self._capacity if self._types is None else 0
+        position = self._position
         if self._policy == "coalesce":
-            self._go_back(self._position)
-        else:
-            self._replay.append(self._gap(self._position, lost_to))
-            self._start = lost_to
-
-    async def _read_on(self) -> None:
-        """Read the next durable events from the journal, with the buffered deltas in their places."""
-        if self._record is None:
-            self._record = await self._bus.place(self._read_to.seq)
-        records = await self._bus.read(self._record, PAGE)
-        for record in records:
-            if record.events and record.events[0].seq > self._replay_to.seq:
-                records = ()
-                break
-            self._record = record.number
-            for envelope in record.events:
-                if envelope.seq > self._read_to.seq:
-                    self._replay.extend(self._whispers_before(envelope.seq))
-                    if self._types is None or isinstance(envelope.event, self._types):
-                        self._replay.append(envelope)
-                    self._read_to = envelope.cursor
-        if not records or self._read_to.seq >= self._replay_to.seq:
-            self._replay.extend(self._whispers_before(None))
-            self._read_to = self._replay_to
-
-    def _whispers_before(self, seq: int | None) -> list[Envelope]:
-        """Take the buffered deltas that come before durable number *seq*; `None`: all."""
-        out = [w for w in self._whispers if seq is None or w.seq < seq]
-        self._whispers = self._whispers[len(out) :]
-        return out if self._types is None else [w for w in out if isinstance(w.event, self._types)]
+            self._go_back(position)
+            return None
+        self._start = lost_to
+        return gap_between(self._bus.session_id, position, lost_to)
 
     def _leave(self, _: object) -> trio.lowlevel.Abort:
         self._task = None

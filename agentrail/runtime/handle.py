@@ -85,6 +85,7 @@ class SessionHandle:
         letter.watch = self._session.waiters.watch(turn)
         await self._session.mailbox.post_user(letter)
         ref = commands.accepted(await slot.wait()).ref
+        del letter, slot  # a turn may take hours, and nobody needs them any more
         try:
             past = None if turn.settled or command is None else await self._past(ref)
             outcome = await turn.wait() if past is None else past
@@ -96,7 +97,7 @@ class SessionHandle:
 
     async def _past(self, ref: str) -> Outcome | None:
         session = self._session
-        return await commands.outcome_of(session.state, ref, session.bus.read, session.ties.held)
+        return await commands.outcome_of(session.state, ref, session.records.read, session.ties.held)
 
     async def steer(self, text: str, *, when: str = "gap", command: str | None = None) -> Accepted:
         """Say something to the open turn: before its next request, or at once with `when="now"`."""

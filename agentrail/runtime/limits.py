@@ -7,7 +7,7 @@ last 60 seconds; until then it waits. Lanes know the time only from their argume
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -163,14 +163,25 @@ class Limits:
         self._timers = timers
         self._lanes: dict[Key, Lane] = {}
 
-    async def stream(
+    def stream(
         self, session_id: str, model: Model, request: ModelRequest, emit: EmitChunk, sent: Callable[[], None] = _nobody
-    ) -> Response:
+    ) -> Awaitable[Response]:
         """Make one attempt, when it may go out; *sent* is called then."""
         key = self._key(request)
         if key is None:
             sent()
-            return await model.stream(request, emit)
+            return model.stream(request, emit)
+        return self._in_turn(key, session_id, model, request, emit, sent)
+
+    async def _in_turn(
+        self,
+        key: Key,
+        session_id: str,
+        model: Model,
+        request: ModelRequest,
+        emit: EmitChunk,
+        sent: Callable[[], None],
+    ) -> Response:
         ticket = await self._turn(key, Ticket(session_id, read_tokens(request)))
         tokens: int | None = None
         try:

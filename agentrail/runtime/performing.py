@@ -166,10 +166,7 @@ class Performer:
     def start_request(self, effect: effects.StartRequest) -> None:
         """Send a request in a task of its own."""
         request = effect.request
-        price = partial(self._outfit.prices.priced, request.model, request.options)
-        stream = self._stream = Stream(
-            request, self._house.clock, self._bus.whisper, self._post, price, inline_tags=effect.inline_tags
-        )
+        stream = self._stream = Stream(effect, self._house.clock, self._bus, self._post, self._outfit.prices)
         request_id = request.request_id
         try:
             model = self.model(request.model)
@@ -178,7 +175,7 @@ class Performer:
             self._post(StreamCut(request_id, NOTHING_YET, failure))
             return
         self._house.nursery.start_soon(stream.run, model, self._session_id, self._house.limits)
-        self._watch(stream, effect.stall_timeout)
+        self._watch(stream)
 
     async def _ask_model(self, request: ModelRequest, meter: Meter) -> Response:
         """Make a request that a plugin has asked for; what comes before its end is counted, and nobody hears it."""
@@ -188,22 +185,22 @@ class Performer:
     def _price(self, request: ModelRequest, used: Usage) -> Usage:
         return self._outfit.prices.priced(request.model, request.options, used)
 
-    def _watch(self, stream: Stream, timeout: float) -> None:
+    def _watch(self, stream: Stream) -> None:
         """Look at *stream* when it may have stalled."""
-        look = partial(self._look, stream, timeout)
-        self._house.timers.set((self._session_id, "stall"), stream.last + timeout, look)
+        self._house.timers.set((self._session_id, "stall"), stream.last + stream.stall_timeout, self._look)
 
-    def _look(self, stream: Stream, timeout: float) -> None:
-        """Report *stream* if it has stalled, and look again as long as it is out."""
-        if self._stream is not stream or stream.closed or stream.ended:
+    def _look(self) -> None:
+        """Report the stream that is out if it has stalled, and look again as long as it is out."""
+        stream = self._stream
+        if stream is None or stream.closed or stream.ended:
             return
         now = self._house.clock.now()
         if stream.waiting:
             stream.last = now
-        elif now >= stream.last + timeout:
+        elif now >= stream.last + stream.stall_timeout:
             self._post(stream.stalled(now))
             stream.last = now
-        self._watch(stream, timeout)
+        self._watch(stream)
 
     def release(self, request_id: str) -> None:
         """Forget a stream whose end the machine has heard of."""

@@ -105,12 +105,12 @@ class Session:
         self.mailbox = Mailbox(state.session_id, house.gate)
         self.records = Records(claim, house, None if returned else state)
         buffered = state.setup.options.event_buffer_size
-        self.bus = Bus(self.session_id, buffered, self.records.read, self.records.place, state.seq)
+        self.bus = Bus(self.session_id, buffered, self.records, state.seq)
         self.ties = Ties()
         self._performer: Performer | None = Performer(self.session_id, house, outfit, self.bus, self.post, self.ties)
         self.sources = Sources()
         self.waiters = Waiters()
-        self.down: list[Slot[Gone]] = []
+        self.down: tuple[Slot[Gone], ...] = ()
         self.gone: Gone | None = None
         self.traces = Traces()
         self._aborting: Slot[Answer] | None = None
@@ -370,12 +370,11 @@ class Session:
         if self.gone is not None:
             return self.gone
         slot: Slot[Gone] = Slot()
-        self.down.append(slot)
+        self.down = (*self.down, slot)
         try:
             return await slot.wait()
         finally:
-            if slot in self.down:
-                self.down.remove(slot)
+            self.down = tuple(other for other in self.down if other is not slot)
 
     def finish(self, error: BaseException | None) -> None:
         """Clean up behind the loop, however it ended, and tell everybody who waits."""
@@ -392,6 +391,6 @@ class Session:
         self.bus.close()
         self.traces.end()
         self.ties.gone(gone.error)
-        waiting, self.down = self.down, []
+        waiting, self.down = self.down, ()
         for slot in waiting:
             slot.settle(gone)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import trio
 
+from agentrail.core.effects import StartRequest
 from agentrail.core.inline import TagFilter, Tagged
 from agentrail.core.inputs import AnyInput, StreamBegan, StreamCut, StreamEnded, StreamStalled
 from agentrail.errors import (
@@ -20,9 +21,11 @@ from agentrail.errors import (
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.model import Model, times_beginning
 from agentrail.runtime.border import Contained, described, fit_response, mended
+from agentrail.runtime.bus import Bus
 from agentrail.runtime.clock import Clock
 from agentrail.runtime.limits import Limits
 from agentrail.runtime.metering import Meter
+from agentrail.runtime.parts import Prices
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.response import MessageDelta, MessageStart, StatusUpdate, ThinkingDelta, ThinkingStart
 from agentrail.values.stream import (
@@ -30,15 +33,12 @@ from agentrail.values.stream import (
     Chunk,
     Failure,
     FailureKind,
-    ModelRequest,
     Partial,
     TextChunk,
     ThinkingChunk,
 )
 from agentrail.values.usage import Usage
 
-Price = Callable[[Usage], Usage]
-Whisper = Callable[[Event, int], None]
 Post = Callable[[AnyInput], None]
 
 log = logging.getLogger("agentrail.model")
@@ -61,57 +61,53 @@ class Stream:
     """A request that is out: what has come of it, and whether anybody may hear it yet."""
 
     __slots__ = (
-        "_began",
+        "_bus",
         "_clock",
         "_failure",
         "_held_back",
         "_meter",
         "_open",
         "_post",
-        "_price",
+        "_prices",
         "_tags",
         "_text",
         "_thinking",
-        "_thought",
         "_timed",
-        "_whisper",
         "closed",
         "ended",
         "last",
         "request",
         "scope",
+        "stall_timeout",
         "waiting",
     )
 
     def __init__(
         self,
-        request: ModelRequest,
+        started: StartRequest,
         clock: Clock,
-        whisper: Whisper,
+        bus: Bus,
         post: Post,
-        price: Price,
-        *,
-        inline_tags: bool = False,
+        prices: Prices,
     ) -> None:
         self._post = post
-        self._price = price
-        self._tags = TagFilter() if inline_tags else None
+        self._prices = prices
+        self._tags = TagFilter() if started.inline_tags else None
         self._clock = clock
-        self._whisper = whisper
-        self.request = request
+        self._bus = bus
+        self.request = started.request
+        self.stall_timeout = started.stall_timeout
         self.scope = trio.CancelScope()
         self.closed = False
         self.ended = False
         self.waiting = False
         self._timed = False
         self.last = clock.now()
-        self._began = False
-        self._thought = False
         self._open = False
-        self._held_back: list[Event] = []
+        self._held_back: list[Event] | None = None
         self._text: list[str] = []
-        self._thinking: list[str] = []
-        self._meter = Meter(request)
+        self._thinking: list[str] | None = None
+        self._meter = Meter(started.request)
         self._failure = CANCELLED
 
     def cut(self) -> None:
@@ -127,35 +123,42 @@ class Stream:
 
     def partial(self, *, cut: bool = False) -> Partial:
         """Return what has come so far; what the provider has not counted is estimated."""
-        return Partial("".join(self._text), "".join(self._thinking), self._price(self._meter.used(cut=cut)))
+        return Partial("".join(self._text), "".join(self._thinking or ()), self._priced(self._meter.used(cut=cut)))
+
+    def _priced(self, used: Usage) -> Usage:
+        return self._prices.priced(self.request.model, self.request.options, used)
 
     def emit(self, chunk: Chunk) -> None:
         """Take a chunk: publish it if the stream is open, keep it until then."""
         if self.closed or self.ended:
             return
-        self.last = self._clock.now()
+        self.last = now = self._clock.now()
         if isinstance(chunk, TextChunk):
             self.waiting = False
             self._meter.uncounted += len(chunk.text)
             text = chunk.text if chunk.text.isascii() else mended(chunk.text)
-            if self._tags is None:
-                self._write(text)
+            if self._tags is not None:
+                self._write(self._tags.feed(text))
+                return
+            self._text.append(text)
+            if self._open:
+                self._bus.whisper(MessageDelta(text), self._clock.ms(now))
             else:
-                self._write(*self._tags.feed(text))
+                self._say(MessageDelta(text))
         elif isinstance(chunk, ThinkingChunk):
             self.waiting = False
             self._meter.uncounted += len(chunk.text)
             text = chunk.text if chunk.text.isascii() else mended(chunk.text)
-            self._thinking.append(text)
-            if not self._thought:
-                self._thought = True
+            if self._thinking is None:
+                self._thinking = []
                 self._say(ThinkingStart())
+            self._thinking.append(text)
             self._say(ThinkingDelta(text))
         else:
             self.waiting = self.waiting and not isinstance(chunk, CallChunk)
             self._meter.take(chunk)
 
-    def _write(self, *pieces: str | Tagged) -> None:
+    def _write(self, pieces: Iterable[str | Tagged]) -> None:
         """Let pieces of the text be heard; a title is the machine's to report."""
         for piece in pieces:
             if isinstance(piece, str):
@@ -166,13 +169,14 @@ class Stream:
 
     def _say(self, event: Event) -> None:
         if self._open:
-            self._whisper(event, self._clock.ms(self.last))
+            self._bus.whisper(event, self._clock.ms(self.last))
             return
-        self._held_back.append(event)
-        if not self._began:
-            self._began = True
+        if self._held_back is None:
+            self._held_back = [event]
             reach(Failpoint.FIRST_CHUNK)
             self._post(StreamBegan(self.request.request_id))
+        else:
+            self._held_back.append(event)
 
     def open(self) -> None:
         """Let the deltas out: those that came before, then each as it comes."""
@@ -180,10 +184,10 @@ class Stream:
             return
         self._open = True
         at = self._clock.now_ms()
-        self._whisper(MessageStart(self.request.request_id), at)
-        held_back, self._held_back = self._held_back, []
-        for event in held_back:
-            self._whisper(event, at)
+        self._bus.whisper(MessageStart(self.request.request_id), at)
+        held_back, self._held_back = self._held_back, None
+        for event in held_back or ():
+            self._bus.whisper(event, at)
         reach(Failpoint.STREAM_OPENED)
 
     def sent(self) -> None:
@@ -203,8 +207,8 @@ class Stream:
                 self._timed = times_beginning(model)
                 response = fit_response(await limits.stream(session_id, model, self.request, self.emit, self.sent))
                 if self._tags is not None and not self.closed:
-                    self._write(*self._tags.end())
-                usage = self._price(response.usage)
+                    self._write(self._tags.end())
+                usage = self._priced(response.usage)
                 closing = StreamEnded(request_id, response if usage is response.usage else response.but(usage=usage))
         finally:
             self.ended = True

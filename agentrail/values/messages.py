@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import TypeAlias, overload
 
-from agentrail.values.content import Data, Image, Part, Said, Text, ToolCall, text_of
+from agentrail.values.content import Data, Image, Part, Said, ToolCall, text_of
 from agentrail.values.json import JsonObject, weight
 from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Value, value
@@ -99,15 +99,10 @@ def size_of(message: Message) -> int:
     """Return about how many characters *message* is for the model."""
     size = 0
     for part in message.parts:
-        match part:
-            case Text(text=text):
-                size += len(text)
-            case Image():
-                size += IMAGE_SIZE
-            case Data(data=data):
-                size += weight(data)
-            case _:
-                size += len(part.text)
+        if isinstance(part, Data):
+            size += weight(part.data)
+        else:
+            size += IMAGE_SIZE if isinstance(part, Image) else len(part.text)
     if isinstance(message, AssistantMessage) and message.calls:
         size += sum(len(call.name) + weight(call.args) for call in message.calls)
     return size

@@ -227,7 +227,7 @@ SUBAGENTS: Final = (
     ("subagents", "waits=False, left=None))\n    _start_clock(w)\n", "waits=False, left=None))\n"),
     ("subagents", "    _put(w, agent.but(waits=False, left=None))\n", "    _put(w, agent.but(left=None))\n"),
     ("running", "    elif s.subagents and s.waits:\n        stop_clock(w)\n", ""),
-    ("state", "if agent.waits and not agent.background}", "if agent.waits}"),
+    ("state", "agent.waits and not agent.background and agent", "agent.waits and agent"),
     ("clocks", "        w.clear_timer(TURN_TIMER)\n", ""),
     ("clocks", "        w.set_timer(TURN_TIMER, w.at + s.turn.deadline_left)\n", ""),
     ("clocks", "        s.turn = s.turn.but(deadline_left=None)\n", ""),

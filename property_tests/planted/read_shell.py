@@ -90,8 +90,8 @@ CHANGES: Final = (
         "drop_without_a_gap",
         "a subscriber who has missed events is not told so",
         Subscription._catch_up,
-        "            self._replay.append(self._gap(self._position, lost_to))\n",
-        "",
+        "return gap_between(self._bus.session_id, position, lost_to)",
+        "return None",
         "safety",
     ),
     Change(
@@ -177,7 +177,7 @@ CHANGES: Final = (
     Change(
         "slot_of_a_failed_request_lost",
         "a request that fails keeps its place in the lane of its provider",
-        Limits.stream,
+        Limits._in_turn,
         "        finally:\n            self._lanes[key].done(ticket, tokens)\n            self._send(key)\n",
         "        finally:\n"
         "            if tokens is not None:\n"

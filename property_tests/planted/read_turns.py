@@ -81,7 +81,7 @@ CHANGES: Final = (
     Change(
         "steering_does_not_prolong",
         "steering that waits does not keep a turn from ending",
-        streaming.conclude,
+        streaming._conclude,
         "if s.steering and",
         "if s.turn.ended and",
         "world",

@@ -21,7 +21,7 @@ class Session:
 
     def __init__(self, buffer_size: int = 256) -> None:
         self.records: list[Record] = []
-        self.bus = Bus("s", buffer_size, self.read, self.place)
+        self.bus = Bus("s", buffer_size, self)
         self.log: list[Envelope] = []
         self.seq = 0
         self.unpublished: list[Record] = []

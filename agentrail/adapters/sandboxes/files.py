@@ -7,7 +7,6 @@ import secrets
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
 from agentrail.adapters.sandboxes.beneath import FOLDER, O_PATH, PLAIN, Root, check_file, open_file
@@ -25,7 +24,7 @@ class DiskFiles:
     __slots__ = ("_hard_links", "_protected", "_root", "_where")
 
     def __init__(self, root: str, *, hard_links: bool = False, protected: Iterable[str] = PROTECTED) -> None:
-        self._where = root if root.startswith("/") else str(Path(root).absolute())
+        self._where = root if root.startswith("/") else f"{os.getcwd()}/{root}"  # noqa: PTH109 - ten times as quick
         self._root: str | None = None
         self._hard_links = hard_links
         self._protected = tuple(protected)
