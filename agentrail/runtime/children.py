@@ -202,6 +202,13 @@ class Child:
         """Whether a task of it runs."""
         return self.state in LIVING
 
+    def is_ready(self) -> None:
+        """Take note that it is there: it has no time limit any more."""
+        self.scope.deadline = math.inf
+        if self.state == "starting":
+            self.state = "running"
+        self.ready.settle(None)
+
     def end(self, state: str = "down") -> None:
         """Tell everybody that the life is over."""
         self.state = state

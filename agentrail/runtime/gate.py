@@ -7,12 +7,13 @@ abort would wait behind all of them. Control and results never come through here
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable
 
 import trio
 
-WIDTH = 8
-"""Sessions admitted per pass."""
+WIDTH = 4
+"""Sessions admitted per pass; more of them would have more turns under way at once, which is slower for all."""
 
 
 class Gate:
@@ -23,7 +24,7 @@ class Gate:
     def __init__(self, width: float = WIDTH) -> None:
         self._width = width
         self._admitted = 0
-        self._waiting: list[Callable[[], None]] = []
+        self._waiting: deque[Callable[[], None]] = deque()
         self._task: trio.lowlevel.Task | None = None
         self._parked = False
 
@@ -47,11 +48,9 @@ class Gate:
         while True:
             self._admitted = 0
             if self._waiting:
-                width = int(self._width)
-                now, self._waiting = self._waiting[:width], self._waiting[width:]
-                self._admitted = len(now)
-                for admit in now:
-                    admit()
+                self._admitted = min(int(self._width), len(self._waiting))
+                for _ in range(self._admitted):
+                    self._waiting.popleft()()
                 await trio.lowlevel.checkpoint()
             else:
                 self._parked = True

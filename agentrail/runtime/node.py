@@ -162,7 +162,7 @@ class Node:
                     await trio.sleep(pause)
                     child.state = "starting"
                 child.scope.deadline = trio.current_time() + child.start_timeout
-                await child.body.run(lambda: self._is_ready(child))
+                await child.body.run(child.is_ready)
         except trio.Cancelled:
             child.end()
             child.body.gone(None)
@@ -176,12 +176,6 @@ class Node:
         if error is None and child.state == "starting" and child.scope.cancelled_caught and not child.expected:
             error = StartTooSlow(child.key, child.start_timeout)
         self._ended(child, error)
-
-    def _is_ready(self, child: Child) -> None:
-        child.scope.deadline = float("inf")
-        if child.state == "starting":
-            child.state = "running"
-        child.ready.settle(None)
 
     # When a child has ended
 

@@ -19,8 +19,9 @@ async def crowd(sessions: int) -> float:
     """Return the seconds that all sessions together take for one turn."""
     async with open_supervisor() as supervisor, trio.open_nursery() as nursery:
         spawned: list[SessionHandle] = []
+        note = Note()
         for _ in range(sessions):
-            spec = SessionSpec(model=InstantModel(1, CHUNKS, DELAY), tools=[Note()])
+            spec = SessionSpec(model=InstantModel(1, CHUNKS, DELAY), tools=[note])
             spawned.append(await supervisor.spawn(spec))
             nursery.start_soon(listen, spawned[-1])
         await trio.testing.wait_all_tasks_blocked()

@@ -41,6 +41,12 @@ def words(chunks: int) -> tuple[TextChunk, ...]:
     return tuple(TextChunk(f"word{number} ") for number in range(chunks))
 
 
+@cache
+def answer(chunks: int) -> Response:
+    """Return what a model has said with so many chunks."""
+    return Response((Text("".join(chunk.text for chunk in words(chunks))),))
+
+
 class InstantModel:
     """Answers at once: first with *calls* calls, if any, then with *chunks* chunks."""
 
@@ -48,7 +54,7 @@ class InstantModel:
 
     def __init__(self, calls: int = 0, chunks: int = 20, delay: float | None = None) -> None:
         self._chunks = words(chunks)
-        self._answer = Response((Text("".join(chunk.text for chunk in self._chunks)),))
+        self._answer = answer(chunks)
         self._calls = calls
         self._delay = delay
         self._asked = 0

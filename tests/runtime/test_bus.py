@@ -268,3 +268,25 @@ async def test_a_subscriber_that_has_fallen_behind_reads_on_from_where_it_is() -
             session.publish(start(str(number)))
         assert [envelope.seq for envelope in await drain(events)] == [101, 102, 103, 104]
     assert session.reads == 1
+
+
+async def test_what_is_not_buffered_is_not_kept_for_anybody() -> None:
+    session = Session(buffer_size=0)
+    for _ in range(3):
+        session.publish(start())
+        session.whisper(MessageDelta("a"))
+    assert session.bus.buffered(Cursor(0)) == []
+    assert session.bus._buffer == ()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    assert session.bus.dropped == Cursor(3, 1)
+
+
+async def test_the_oldest_deltas_are_forgotten_first_whatever_they_are_behind() -> None:
+    session = Session(buffer_size=3)
+    for text in "abc":
+        session.publish(start())
+        session.whisper(MessageDelta(text))
+        session.whisper(ThinkingDelta(text))
+    kept = [(envelope.seq, envelope.n, envelope.event) for envelope in session.bus.buffered(Cursor(0))]
+    assert kept == [(2, 2, ThinkingDelta("b")), (3, 1, MessageDelta("c")), (3, 2, ThinkingDelta("c"))]
+    assert session.bus.dropped == Cursor(2, 1)
+    assert [envelope.cursor for envelope in session.bus.buffered(Cursor(3, 1))] == [Cursor(3, 2)]
