@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import math
 import tracemalloc
 
 import pytest
@@ -42,5 +41,5 @@ async def _bytes_per_session() -> float:
 
 
 def test_a_live_idle_session_with_ten_messages_takes_at_most_12_kib(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watchdog, "SLOW", math.inf)  # what it says on a busy machine is kept too, and is no session's
+    monkeypatch.setattr(watchdog, "SLOW", 3600.0)  # what it says on a busy machine is kept too, and is no session's
     assert trio.run(_bytes_per_session) <= LIMIT

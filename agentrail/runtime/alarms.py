@@ -17,9 +17,6 @@ _MONOTONIC: Final = 1
 _CLOEXEC: Final = 0o2000000
 _BILLION: Final = 1_000_000_000
 
-LONGEST: Final = 3600.0
-"""Seconds after which it wakes in any case."""
-
 PACE: Final = 0.25
 """Seconds between two looks where the kernel has no timer that can be put off."""
 
@@ -31,12 +28,12 @@ class Alarm(Protocol):
         """Have it wake later: nothing is slow yet."""
         ...
 
-    def ring(self) -> None:
-        """Wake it now."""
+    def set(self, seconds: float) -> None:
+        """Have it wake in *seconds*, whatever was set before."""
         ...
 
-    def wait(self, within: float | None) -> None:
-        """Return when it is time to look; at the latest *within* some seconds, if that is known."""
+    def wait(self) -> None:
+        """Return when it is time to look."""
         ...
 
     def close(self) -> None:
@@ -50,7 +47,7 @@ class _Moment(ctypes.Structure):
 
 def _after(seconds: float) -> _Moment:
     found = _Moment()
-    found.value[:] = divmod(max(1, int(min(seconds, LONGEST) * _BILLION)), _BILLION)
+    found.value[:] = divmod(max(1, int(seconds * _BILLION)), _BILLION)
     return found
 
 
@@ -73,14 +70,12 @@ class KernelAlarm:
         """Have it wake later: nothing is slow yet."""
         self._set(self._file, 0, self._later, None)
 
-    def ring(self) -> None:
-        """Wake it now."""
-        self._set(self._file, 0, ctypes.byref(_after(0)), None)
+    def set(self, seconds: float) -> None:
+        """Have it wake in *seconds*, whatever was set before."""
+        self._set(self._file, 0, ctypes.byref(_after(seconds)), None)
 
-    def wait(self, within: float | None) -> None:
-        """Return when it is time to look; at the latest *within* some seconds, if that is known."""
-        if within is not None:
-            self._set(self._file, 0, ctypes.byref(_after(within)), None)
+    def wait(self) -> None:
+        """Return when it is time to look."""
         os.read(self._file, 8)
 
     def close(self) -> None:
@@ -91,21 +86,25 @@ class KernelAlarm:
 class PacedAlarm:
     """Wakes at a slow pace, which it cannot be put off from."""
 
-    __slots__ = ("_rung",)
+    __slots__ = ("_rung", "_seconds")
 
     def __init__(self) -> None:
         self._rung = threading.Event()
+        self._seconds = PACE
 
     def put_off(self) -> None:
         """Do nothing: it comes so rarely that it does not matter."""
 
-    def ring(self) -> None:
-        """Wake it now."""
-        self._rung.set()
+    def set(self, seconds: float) -> None:
+        """Have it wake in *seconds*, or at its pace; at once only with none."""
+        self._seconds = min(seconds, PACE)
+        if not seconds:
+            self._rung.set()
 
-    def wait(self, within: float | None) -> None:
-        """Return when it is time to look; at the latest *within* some seconds, if that is known."""
-        self._rung.wait(PACE if within is None else min(within, PACE))
+    def wait(self) -> None:
+        """Return when it is time to look."""
+        self._rung.wait(self._seconds)
+        self._seconds = PACE
 
     def close(self) -> None:
         """Do nothing: there is nothing to give back."""

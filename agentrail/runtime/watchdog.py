@@ -45,15 +45,21 @@ class Watchdog:
         """Begin to look."""
         from agentrail.runtime.alarms import alarm  # noqa: PLC0415 - ctypes, which only a supervisor needs
 
-        self._alarm = alarm(SLOW)
-        self._thread = threading.Thread(target=self._watch, args=(self._alarm,), name="agentrail-watchdog", daemon=True)
-        self._thread.start()
+        wakes = self._alarm = alarm(SLOW)
+        thread = threading.Thread(target=self._watch, args=(wakes,), name="agentrail-watchdog", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            self._alarm = None
+            wakes.close()
+            raise
+        self._thread = thread
 
     def close(self) -> None:
         """Look no more."""
         alarm, self._alarm = self._alarm, None
         if alarm is not None and self._thread is not None:
-            alarm.ring()
+            alarm.set(0)
             self._thread.join()
             alarm.close()
 
@@ -65,26 +71,32 @@ class Watchdog:
             self._alarm.put_off()
 
     def _watch(self, alarm: Alarm) -> None:
-        within: float | None = None
-        while True:
-            alarm.wait(within)
-            if self._alarm is None:
-                return
-            within = self._look()
+        """Look whenever it is time, and say when that is next; what the loop has set meanwhile is lost by that.
+
+        So it is never long, and whether all is over is asked behind it.
+        """
+        while self._alarm is not None:
+            alarm.wait()
+            again = self._look()
+            if again is not None:
+                alarm.set(again)
 
     def _look(self) -> float | None:
-        """Name the step that runs once when it is slow, and once more when it blocks; return when to look again."""
+        """Name the step that runs once when it is slow, and once more when it blocks; return when to look again.
+
+        `None`: nothing runs, and the next step will put off the alarm.
+        """
         step = self.step
         if step is None:
-            return None
+            return None if time.perf_counter() - self._put_off >= SLOW else SLOW
         elapsed = time.perf_counter() - step[2]
         known, limit = self._named
         limit = SLOW if known is not step else limit
         if elapsed < limit:
-            return limit - elapsed
+            return min(limit - elapsed, SLOW)
         self._named = (step, BLOCKED if elapsed < BLOCKED else math.inf)
         level = logging.WARNING if elapsed < BLOCKED else logging.ERROR
         frame = sys._current_frames().get(self._loop)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # nothing else shows it
         stack = "" if frame is None or self.step is not step else "".join(traceback.format_stack(frame))
         log.log(level, "session %s: `%s` has held up the loop for %d ms\n%s", *step[:2], elapsed * 1000, stack)
-        return self._named[1] - elapsed
+        return SLOW
