@@ -31,8 +31,7 @@ def next_round(w: Work, _: str) -> None:
         return
     s.round += 1
     s.phase = Phase.RUNNING
-    if s.turn.attempt:
-        s.turn = s.turn.but(attempt=0, failed_over=0, last_error=None, overflowed=False, empty=False)
+    s.turn = s.turn.but(attempt=0, failed_over=0, last_error=None, overflowed=False, empty=False)
     _merge(w)
     reason = _why_compact(w)
     if reason is not None:

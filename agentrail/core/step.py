@@ -132,8 +132,7 @@ def step(state: State, arrival: Arrival, judge: Judge) -> Step:
     HANDLERS[type(given)](w, given)
     drain(w)
     _audit(state.phase, type(given), w.s.phase, w.effects)
-    if w.s.seats:
-        _learn(w)
+    _learn(w)
     return Step(finished(w.s), tuple(w.effects), tuple(w.events), tuple(w.rulings), w.answer)
 
 
@@ -161,7 +160,7 @@ def _learn(w: Work) -> None:
     A critical plugin that breaks here aborts the open turn, and that goes as the row of an abort allows.
     """
     s = w.s
-    if not w.events or len(s.plugin_states) != len(s.seats):
+    if not w.events or not s.seats or len(s.plugin_states) != len(s.seats):
         return
     if not any("on_event" in seat.hooks for seat in s.seats):
         return

@@ -112,8 +112,7 @@ class Live:
         consent: Consent = NO_CONSENT,
     ) -> Ruling:
         """Ask the plugins of *row*, from *place* on."""
-        seats = row.seats
-        entries = (self._row if seats is self._for else self._entries(seats)).get(hook.moment)
+        entries = self._entries(row.seats).get(hook.moment)
         if entries is None:
             return UNRULED[hook.moment]
         if row.among is not None:

@@ -78,7 +78,7 @@ class Bus:
         self._n = 0
         self._whispers = None
         for subscription in self._subscriptions:
-            subscription.offer_all(envelopes)
+            subscription.offer(envelopes)
         if self._buffered and any(isinstance(envelope.event, _TURN_ENDS) for envelope in envelopes):
             self._drop_buffer()
         reach(Failpoint.PUBLISHED)
@@ -89,18 +89,16 @@ class Bus:
         whispers = self._whispers
         if whispers is None:
             whispers = self._begin_to_whisper()
-        behind = whispers.behind
-        envelope = Envelope(self.session_id, behind.seq, self._n, at, behind.turn, behind.round, event, behind.path)
+        envelope = whispers.envelope(event, self._n, at)
         if self._buffer_size:
-            whispers.at.append(at)
-            whispers.said.append(event.delta if type(event) is MessageDelta else event)
+            whispers.keep(event, at)
             self._buffered += 1
             if self._buffered > self._buffer_size:
                 self._forget_first()
         else:
             self.dropped = envelope.cursor
         for subscription in self._subscriptions:
-            subscription.offer(envelope)
+            subscription.offer((envelope,))
 
     def _begin_to_whisper(self) -> Whispers:
         behind = self._last or Envelope(self.session_id, self._before, 0, 0, 0, 0, Event())
@@ -113,7 +111,7 @@ class Bus:
         first = self._buffer[0]
         self.dropped = first.forget_first()
         self._buffered -= 1
-        if not first.said:
+        if not first:
             self._buffer = self._buffer[1:]
 
     def buffered(self, since: Cursor) -> list[Envelope]:
@@ -212,8 +210,9 @@ class Subscription:
     def _go_back(self, since: Cursor) -> None:
         """Have everything behind *since* read again, and say what cannot be."""
         bus = self._bus
-        lost = bus.dropped is not None and since < bus.dropped and self._hears_deltas
-        first = [gap_between(bus.session_id, since, bus.dropped)] if lost and bus.dropped is not None else []
+        first: list[Envelope] = []
+        if bus.dropped is not None and since < bus.dropped and self._hears_deltas:
+            first.append(gap_between(bus.session_id, since, bus.dropped))
         self._past = Past(bus.records, self._types, since, bus.cursor, bus.buffered(since), first)
         self._start = since
 
@@ -228,25 +227,14 @@ class Subscription:
 
     # From the bus
 
-    def offer(self, envelope: Envelope) -> None:
-        """Take an event, or do what the policy says if too many wait."""
-        queue = self._queue
-        if len(queue) < self._room:
-            queue.append(envelope)
-        elif not self._squeezed_in(envelope):
-            return
-        task = self._task
-        if task is not None:
-            self._task = None
-            trio.lowlevel.reschedule(task)
-
-    def offer_all(self, envelopes: Sequence[Envelope]) -> None:
-        """Take several events as if they came one by one."""
-        if len(self._queue) + len(envelopes) > self._room:
-            for envelope in envelopes:
-                self.offer(envelope)
-            return
-        self._queue.extend(envelopes)
+    def offer(self, envelopes: Sequence[Envelope]) -> None:
+        """Take events, or do what the policy says if too many wait."""
+        if len(self._queue) + len(envelopes) <= self._room:
+            self._queue.extend(envelopes)
+        else:
+            taken = [self._squeezed_in(envelope) for envelope in envelopes]
+            if not any(taken):
+                return
         task = self._task
         if task is not None:
             self._task = None

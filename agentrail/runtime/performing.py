@@ -166,7 +166,7 @@ class Performer:
     def start_request(self, effect: effects.StartRequest) -> None:
         """Send a request in a task of its own."""
         request = effect.request
-        stream = self._stream = Stream(effect, self._house.clock, self._bus, self._post, self._outfit.prices)
+        stream = self._stream = Stream(effect, self._house.clock, self._bus, self._post, self._price)
         request_id = request.request_id
         try:
             model = self.model(request.model)

@@ -25,7 +25,6 @@ from agentrail.runtime.bus import Bus
 from agentrail.runtime.clock import Clock
 from agentrail.runtime.limits import Limits
 from agentrail.runtime.metering import Meter
-from agentrail.runtime.parts import Prices
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.response import MessageDelta, MessageStart, StatusUpdate, ThinkingDelta, ThinkingStart
 from agentrail.values.stream import (
@@ -33,12 +32,14 @@ from agentrail.values.stream import (
     Chunk,
     Failure,
     FailureKind,
+    ModelRequest,
     Partial,
     TextChunk,
     ThinkingChunk,
 )
 from agentrail.values.usage import Usage
 
+Price = Callable[[ModelRequest, Usage], Usage]
 Post = Callable[[AnyInput], None]
 
 log = logging.getLogger("agentrail.model")
@@ -68,7 +69,7 @@ class Stream:
         "_meter",
         "_open",
         "_post",
-        "_prices",
+        "_price",
         "_tags",
         "_text",
         "_thinking",
@@ -88,10 +89,10 @@ class Stream:
         clock: Clock,
         bus: Bus,
         post: Post,
-        prices: Prices,
+        price: Price,
     ) -> None:
         self._post = post
-        self._prices = prices
+        self._price = price
         self._tags = TagFilter() if started.inline_tags else None
         self._clock = clock
         self._bus = bus
@@ -123,28 +124,19 @@ class Stream:
 
     def partial(self, *, cut: bool = False) -> Partial:
         """Return what has come so far; what the provider has not counted is estimated."""
-        return Partial("".join(self._text), "".join(self._thinking or ()), self._priced(self._meter.used(cut=cut)))
-
-    def _priced(self, used: Usage) -> Usage:
-        return self._prices.priced(self.request.model, self.request.options, used)
+        usage = self._price(self.request, self._meter.used(cut=cut))
+        return Partial("".join(self._text), "".join(self._thinking or ()), usage)
 
     def emit(self, chunk: Chunk) -> None:
         """Take a chunk: publish it if the stream is open, keep it until then."""
         if self.closed or self.ended:
             return
-        self.last = now = self._clock.now()
+        self.last = self._clock.now()
         if isinstance(chunk, TextChunk):
             self.waiting = False
             self._meter.uncounted += len(chunk.text)
             text = chunk.text if chunk.text.isascii() else mended(chunk.text)
-            if self._tags is not None:
-                self._write(self._tags.feed(text))
-                return
-            self._text.append(text)
-            if self._open:
-                self._bus.whisper(MessageDelta(text), self._clock.ms(now))
-            else:
-                self._say(MessageDelta(text))
+            self._write((text,) if self._tags is None else self._tags.feed(text))
         elif isinstance(chunk, ThinkingChunk):
             self.waiting = False
             self._meter.uncounted += len(chunk.text)
@@ -208,7 +200,7 @@ class Stream:
                 response = fit_response(await limits.stream(session_id, model, self.request, self.emit, self.sent))
                 if self._tags is not None and not self.closed:
                     self._write(self._tags.end())
-                usage = self._priced(response.usage)
+                usage = self._price(self.request, response.usage)
                 closing = StreamEnded(request_id, response if usage is response.usage else response.but(usage=usage))
         finally:
             self.ended = True

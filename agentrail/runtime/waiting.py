@@ -137,10 +137,9 @@ class Waiters:
     def notice(self, outcome: Step, below: Callable[[], tuple[HeldCall, ...]]) -> None:
         """Tell those whose turn ended, was never begun, or came to rest; *below* tells what waits in sub-agents."""
         for envelope in outcome.events:
-            if type(envelope.event) in _ENDS:
-                end = told(envelope.event)
-                if end is not None:
-                    self._settle(*end)
+            end = told(envelope.event)
+            if end is not None:
+                self._settle(*end)
         turn = outcome.state.turn
         reply = None if turn is None else resting(outcome.state, turn.ref, below)
         if reply is not None:

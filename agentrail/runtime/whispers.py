@@ -11,38 +11,45 @@ from agentrail.values.events.response import MessageDelta
 class Whispers:
     """The ephemeral events behind one durable event, the oldest of them perhaps forgotten; of a delta only its text."""
 
-    __slots__ = ("_first", "at", "behind", "said")
+    __slots__ = ("_at", "_behind", "_first", "_said")
 
     def __init__(self, behind: Envelope, first: int) -> None:
-        self.behind = behind
+        self._behind = behind
         self._first = first
-        self.at: array[int] = array("q")  # one object for the collector, however many
-        self.said: list[Event | str] = []
+        self._at: array[int] = array("q")  # one object for the collector, however many
+        self._said: list[Event | str] = []
+
+    def __len__(self) -> int:
+        return len(self._said)
+
+    def keep(self, event: Event, at: int) -> None:
+        """Keep the next event."""
+        self._at.append(at)
+        self._said.append(event.delta if type(event) is MessageDelta else event)
 
     def forget_first(self) -> Cursor:
         """Forget the oldest, and return where it was."""
-        del self.at[0], self.said[0]
+        del self._at[0], self._said[0]
         self._first += 1
-        return Cursor(self.behind.seq, self._first - 1)
+        return Cursor(self._behind.seq, self._first - 1)
 
     @property
     def last(self) -> Cursor:
         """Where the newest is."""
-        return Cursor(self.behind.seq, self._first + len(self.said) - 1)
+        return Cursor(self._behind.seq, self._first + len(self) - 1)
 
     def after(self, since: Cursor) -> list[Envelope]:
         """Return those behind a place."""
         if self.last <= since:
             return []
-        seq = self.behind.seq
-        skipped = max(0, since.n + 1 - self._first) if since.seq == seq else 0
+        skipped = max(0, since.n + 1 - self._first) if since.seq == self._behind.seq else 0
+        kept = zip(self._at[skipped:], self._said[skipped:], strict=True)
         return [
-            whispered(self.behind, self._first + place, self.at[place], self.said[place])
-            for place in range(skipped, len(self.said))
+            self.envelope(MessageDelta(said) if isinstance(said, str) else said, n, at)
+            for n, (at, said) in enumerate(kept, self._first + skipped)
         ]
 
-
-def whispered(behind: Envelope, n: int, at: int, said: Event | str) -> Envelope:
-    """Return an ephemeral event with its place behind a durable one."""
-    event = MessageDelta(said) if isinstance(said, str) else said
-    return Envelope(behind.session_id, behind.seq, n, at, behind.turn, behind.round, event, behind.path)
+    def envelope(self, event: Event, n: int, at: int) -> Envelope:
+        """Return an event with its place behind the durable one."""
+        behind = self._behind
+        return Envelope(behind.session_id, behind.seq, n, at, behind.turn, behind.round, event, behind.path)

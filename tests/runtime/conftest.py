@@ -11,6 +11,8 @@ import trio.testing
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.ports.journal import Journal
+from agentrail.runtime import alarms
+from agentrail.runtime.alarms import Alarm, KernelAlarm, PacedAlarm
 from tests.runtime.journals import INNER, AwakeJournal
 from tests.runtime.world import World, open_world
 
@@ -73,3 +75,16 @@ def journal_kind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
 async def world() -> AsyncIterator[World]:
     async with open_world() as opened:
         yield opened
+
+
+@pytest.fixture(params=[KernelAlarm, PacedAlarm])
+def alarm_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> type[Alarm]:
+    """Give watchdogs one kind of alarm."""
+    kind: type[Alarm] = request.param
+    if kind is PacedAlarm:
+        monkeypatch.setattr(alarms, "KernelAlarm", _no_timer)
+    return kind
+
+
+def _no_timer(_: float) -> Alarm:
+    raise OSError

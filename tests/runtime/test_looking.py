@@ -15,7 +15,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.records import BeforePrompt
 from agentrail.runtime import alarms, watchdog
-from agentrail.runtime.alarms import Alarm
+from agentrail.runtime.alarms import Alarm, KernelAlarm
 from agentrail.runtime.tracing import TracedStep
 from agentrail.runtime.watchdog import Watchdog
 from agentrail.testing import ScriptedModel, call, say
@@ -105,20 +105,7 @@ class Sleeper(Plugin):
         return Continue()
 
 
-@pytest.fixture(params=["a timer of the kernel", "none"])
-def alarm_clock(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Give supervisors one kind of alarm."""
-    kind = str(request.param)
-    if kind == "none":
-        monkeypatch.setattr(alarms, "KernelAlarm", _missing)
-    return kind
-
-
-def _missing(_: float) -> Alarm:
-    raise OSError
-
-
-@pytest.mark.usefixtures("alarm_clock")
+@pytest.mark.usefixtures("alarm_kind")
 async def test_the_step_that_holds_up_the_loop_is_named(
     world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,7 +124,7 @@ async def test_the_step_that_holds_up_the_loop_is_named(
 
 
 async def test_steps_that_are_not_slow_wake_no_thread(
-    alarm_clock: str, world: World, monkeypatch: pytest.MonkeyPatch
+    alarm_kind: type[Alarm], world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begins: list[float] = []
     looks: list[object] = []
@@ -157,6 +144,6 @@ async def test_steps_that_are_not_slow_wake_no_thread(
     for _ in range(200):
         await session.ask("go on")
     pauses = sum(after - before > watchdog.SLOW - watchdog.PUT_OFF for before, after in pairwise(begins))
-    allowed = pauses if alarm_clock == "a timer of the kernel" else (begins[-1] - begins[0]) / alarms.PACE + 1
+    allowed = pauses if alarm_kind is KernelAlarm else (begins[-1] - begins[0]) / alarms.PACE + 1
     assert len(begins) > 600
     assert len(looks) <= allowed

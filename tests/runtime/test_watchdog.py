@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from agentrail.runtime import alarms, watchdog
-from agentrail.runtime.alarms import Alarm, KernelAlarm, PacedAlarm
+from agentrail.runtime import watchdog
+from agentrail.runtime.alarms import Alarm
 from agentrail.runtime.watchdog import Watchdog
 
 LONG = 30.0
@@ -30,17 +30,11 @@ class Slow(logging.Handler):
         self.may_write.wait(LONG)
 
 
-@pytest.fixture(params=[KernelAlarm, PacedAlarm])
-def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> type[Alarm]:
-    """Give watchdogs one kind of alarm, and find every step slow at once."""
+@pytest.fixture
+def kind(alarm_kind: type[Alarm], monkeypatch: pytest.MonkeyPatch) -> type[Alarm]:
+    """Find every step slow at once, with one kind of alarm."""
     monkeypatch.setattr(watchdog, "SLOW", 0.01)
-    if request.param is PacedAlarm:
-        monkeypatch.setattr(alarms, "KernelAlarm", _missing)
-    return request.param  # type: ignore[no-any-return]  # one of the two above
-
-
-def _missing(_: float) -> Alarm:
-    raise OSError
+    return alarm_kind
 
 
 @pytest.fixture
