@@ -230,9 +230,9 @@ class Session:
             return
         finally:
             self.house.watchdog.step = None
-        elapsed = time.perf_counter() - began
-        if elapsed > SLOW_HOOKS and (self.state.seats or elapsed > BLOCKED):
-            self._report_slow(elapsed)
+        ended = time.perf_counter()
+        if ended - began > SLOW_HOOKS:
+            self._report_slow(ended - began - self.house.watchdog.collecting(began, ended))
         self.performer.stop_early(outcome.effects)
         if outcome.changes(self.state):
             if isinstance(given, StreamBegan):
@@ -297,6 +297,9 @@ class Session:
         return given if partial is None else given.but(partial=partial)
 
     def _report_slow(self, elapsed: float) -> None:
+        """Say that the hooks of a step were slow, if they were: what the garbage collector took is not theirs."""
+        if elapsed <= (SLOW_HOOKS if self.state.seats else BLOCKED):
+            return
         log.warning("session %s: the hooks of a step took %d ms", self.session_id, elapsed * 1000)
         self.post(HooksWereSlow(tuple(seat.key for seat in self.state.seats), int(elapsed * 1000)))
 

@@ -136,7 +136,11 @@ class Stream:
             self.waiting = False
             self._meter.uncounted += len(chunk.text)
             text = chunk.text if chunk.text.isascii() else mended(chunk.text)
-            self._write((text,) if self._tags is None else self._tags.feed(text))
+            if self._tags is None:
+                self._text.append(text)
+                self._say(MessageDelta(text))
+            else:
+                self._write(self._tags.feed(text))
         elif isinstance(chunk, ThinkingChunk):
             self.waiting = False
             self._meter.uncounted += len(chunk.text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import NoReturn, TypeAlias, cast
+from typing import Final, NoReturn, TypeAlias, cast
 
 from agentrail.errors import NotJson
 
@@ -116,9 +116,13 @@ def weight(frozen: Json) -> int:
     return total
 
 
+_CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+"""Made once: `json.dumps` makes one for each call that wants anything special."""
+
+
 def canonical(frozen: Json) -> str:
     """Return the one text of *frozen*: sorted keys, no spaces."""
-    return json.dumps(frozen, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _CANONICAL.encode(frozen)
 
 
 def is_same(one: Json, other: Json) -> bool:

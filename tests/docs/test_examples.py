@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import redirect_stdout
 from functools import partial
 from inspect import iscoroutinefunction, signature
@@ -25,12 +26,13 @@ PROGRAMS = [program for page in PAGES for program in programs_of(page)]
 
 
 @pytest.fixture
-def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def module(monkeypatch: pytest.MonkeyPatch) -> Generator[ModuleType]:
     """A module to run in, with a clock that jumps to where something happens: only Trio's own clock is another."""
     fresh = ModuleType("example_of_the_docs")
     monkeypatch.setitem(sys.modules, fresh.__name__, fresh)
     monkeypatch.setattr(trio, "run", partial(_run_in_virtual_time, trio.run))
-    return fresh
+    yield fresh
+    gc.unfreeze()  # an example may have the collector leave alone what is there
 
 
 def _run_in_virtual_time(

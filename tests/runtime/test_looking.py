@@ -1,5 +1,6 @@
 """Looking into a session that runs: holding it up, its steps one by one, and the step that holds up the loop."""
 
+import gc
 import logging
 import time
 from itertools import pairwise
@@ -121,6 +122,38 @@ async def test_the_step_that_holds_up_the_loop_is_named(
         assert "time.sleep(float(hook.text))" in record.getMessage()
     await settle()
     assert world.heard(session).only(PluginSlow).elapsed_ms >= 1200
+
+
+class Litter(Plugin):
+    """Has the garbage collector come where it holds up a step."""
+
+    def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Continue[None]:
+        class Ring:
+            def __init__(self) -> None:
+                self.ring = self
+
+            def __del__(self) -> None:
+                time.sleep(float(hook.text))
+
+        Ring()
+        gc.collect()
+        return Continue()
+
+
+@pytest.mark.usefixtures("alarm_kind")
+async def test_the_garbage_collector_is_named_when_it_holds_up_the_loop_and_no_plugin_is_blamed(
+    world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watchdog, "SLOW", 0.3)
+    session = await world.spawn(["fine"], "mine", plugins=[Litter()])
+    await session.ask("1.2")
+    await settle()
+    found = [record for record in caplog.records if record.name == "agentrail.watchdog"]
+    assert [record.levelno for record in found] == [logging.WARNING, logging.ERROR]
+    for record in found:
+        assert "the garbage collector has held up the loop for" in record.getMessage()
+        assert "while session mine handled `PromptSent`" in record.getMessage()
+    assert world.heard(session).of(PluginSlow) == []
 
 
 async def test_steps_that_are_not_slow_wake_no_thread(

@@ -1,11 +1,17 @@
 """A real process under signals: it ends in time, and says what did not."""
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Generator
 from pathlib import Path
+
+import pytest
+
+import agentrail
 
 PROGRAM = """
 import logging
@@ -87,3 +93,36 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
             continue
     process.communicate()
     assert process.returncode == 70
+
+
+@pytest.fixture
+def _own_thresholds() -> Generator[None]:
+    before = gc.get_threshold()
+    yield
+    gc.set_threshold(*before)
+
+
+async def seen() -> tuple[int, int, int]:
+    return gc.get_threshold()
+
+
+async def broken() -> None:
+    raise LookupError
+
+
+@pytest.mark.usefixtures("_own_thresholds")
+def test_while_a_program_runs_all_objects_are_looked_at_a_tenth_as_often() -> None:
+    gc.set_threshold(500, 10, 10)
+    assert agentrail.run(seen) == (500, 10, 100)
+    assert gc.get_threshold() == (500, 10, 10)
+    with pytest.RaisesGroup(LookupError):
+        agentrail.run(broken)
+    assert gc.get_threshold() == (500, 10, 10)
+
+
+@pytest.mark.usefixtures("_own_thresholds")
+def test_a_program_that_has_the_collector_come_even_more_seldom_keeps_that() -> None:
+    gc.set_threshold(500, 10, 1000)
+    assert agentrail.run(seen) == (500, 10, 1000)
+    gc.set_threshold(0, 10, 10)  # it never comes
+    assert agentrail.run(seen) == (0, 10, 100)
