@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from typing import TypeVar
 
 import trio
 
@@ -25,6 +26,8 @@ from tests.benchmarks.crowd import bare_crowd, crowd
 from tests.benchmarks.load import aborts_beside_bursts, aborts_in_a_busy_house, percentile, steers
 from tests.benchmarks.rig import cpu_of_bare_turn, cpu_of_function, cpu_of_growth, cpu_per_turn, note
 from tests.benchmarks.wire import SAYING, cpu_of_given_chunk, cpu_of_sent_chunk, served
+
+T = TypeVar("T")
 
 BARE_TURN = 19.0
 """Microseconds of a turn of `bare.py` on the machine for which the figures were set."""
@@ -64,7 +67,7 @@ class Nothing(Plugin[None]):
 
 
 def _median(measure: Callable[[], Awaitable[float]]) -> float:
-    return statistics.median(_cpu(measure) for _ in range(REPEATS))
+    return statistics.median(_alone(measure) for _ in range(REPEATS))
 
 
 def import_ratio() -> float:
@@ -119,17 +122,17 @@ class Beside:
 
     def __init__(self, bare: Callable[[], Awaitable[float]]) -> None:
         self._bare = bare
-        self.bares = [_cpu(bare)]
+        self.bares = [_alone(bare)]
 
     def ratio(self, job: Callable[[], Awaitable[float]]) -> float:
         """Return how much longer *job* takes."""
-        took = _cpu(job)
-        self.bares.append(_cpu(self._bare))
+        took = _alone(job)
+        self.bares.append(_alone(self._bare))
         return took / statistics.mean(self.bares[-2:])
 
 
-def _cpu(job: Callable[[], Awaitable[float]]) -> float:
-    """Measure *job* alone: what the run before has left behind is collected before it, not within it."""
+def _alone(job: Callable[[], Awaitable[T]]) -> T:
+    """Run *job* alone: what the run before has left behind is collected before it, not within it."""
     gc.collect()
     return trio.run(job)
 
@@ -159,16 +162,16 @@ def ratios(sessions: int, aborts: int, bursts: int) -> dict[str, float]:
     """Return what does not depend on how fast the machine is, or has a bound of its own."""
     growth = _median(partial(cpu_of_growth, 500, 50))
     crowds = crowd_ratios(sessions)
-    busy = trio.run(aborts_in_a_busy_house, sessions, sessions // 5, aborts)
-    beside = trio.run(partial(aborts_beside_bursts, sessions, bursts))
-    ungated = trio.run(partial(aborts_beside_bursts, sessions, max(10, bursts // 10), gate=False))
+    busy = _alone(partial(aborts_in_a_busy_house, sessions, sessions // 5, aborts))
+    beside = _alone(partial(aborts_beside_bursts, sessions, bursts))
+    ungated = _alone(partial(aborts_beside_bursts, sessions, max(10, bursts // 10), gate=False))
     found = (
         growth,
         statistics.median(crowds),
         percentile(busy, 0.99),
         percentile(busy, 0.999),
         percentile(beside, 0.99),
-        percentile(trio.run(steers, 300), 0.99),
+        percentile(_alone(partial(steers, 300)), 0.99),
         import_ratio(),
     )
     print(f"without the run gate: p99 {percentile(ungated, 0.99):.1f} ms, must be at least 5 times worse")
