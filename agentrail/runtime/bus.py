@@ -85,26 +85,21 @@ class Bus:
 
     def whisper(self, event: Event, at: int) -> None:
         """Give an ephemeral event to everybody, behind the last durable one."""
-        self._n += 1
+        self._n = n = self._n + 1
         whispers = self._whispers
         if whispers is None:
             whispers = self._begin_to_whisper()
-        envelope = whispers.envelope(event, self._n, at)
-        if self._buffer_size:
-            whispers.keep(event, at)
-            self._buffered += 1
-            if self._buffered > self._buffer_size:
-                self._forget_first()
-        else:
-            self.dropped = envelope.cursor
+        envelope = whispers.add(event, n, at)
+        self._buffered += 1
+        if self._buffered > self._buffer_size:
+            self._forget_first()
         for subscription in self._subscriptions:
             subscription.offer((envelope,))
 
     def _begin_to_whisper(self) -> Whispers:
         behind = self._last or Envelope(self.session_id, self._before, 0, 0, 0, 0, Event())
         whispers = self._whispers = Whispers(behind, self._n)
-        if self._buffer_size:
-            self._buffer = (*self._buffer, whispers)
+        self._buffer = (*self._buffer, whispers)
         return whispers
 
     def _forget_first(self) -> None:
@@ -113,6 +108,8 @@ class Bus:
         self._buffered -= 1
         if not first:
             self._buffer = self._buffer[1:]
+            if first is self._whispers:
+                self._whispers = None
 
     def buffered(self, since: Cursor) -> list[Envelope]:
         """Return the ephemeral events behind *since* that are still there."""

@@ -22,10 +22,12 @@ class Whispers:
     def __len__(self) -> int:
         return len(self._said)
 
-    def keep(self, event: Event, at: int) -> None:
-        """Keep the next event."""
+    def add(self, event: Event, n: int, at: int) -> Envelope:
+        """Keep the next event, and return it with its place."""
         self._at.append(at)
         self._said.append(event.delta if type(event) is MessageDelta else event)
+        behind = self._behind
+        return Envelope(behind.session_id, behind.seq, n, at, behind.turn, behind.round, event, behind.path)
 
     def forget_first(self) -> Cursor:
         """Forget the oldest, and return where it was."""
@@ -45,11 +47,6 @@ class Whispers:
         skipped = max(0, since.n + 1 - self._first) if since.seq == self._behind.seq else 0
         kept = zip(self._at[skipped:], self._said[skipped:], strict=True)
         return [
-            self.envelope(MessageDelta(said) if isinstance(said, str) else said, n, at)
+            self._behind.but(n=n, at=at, event=MessageDelta(said) if isinstance(said, str) else said)
             for n, (at, said) in enumerate(kept, self._first + skipped)
         ]
-
-    def envelope(self, event: Event, n: int, at: int) -> Envelope:
-        """Return an event with its place behind the durable one."""
-        behind = self._behind
-        return Envelope(behind.session_id, behind.seq, n, at, behind.turn, behind.round, event, behind.path)
