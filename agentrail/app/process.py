@@ -36,7 +36,7 @@ def run(main: Callable[[], Awaitable[T]], *, stop_within: float = 10.0) -> T | N
 
 @contextmanager
 def fewer_full_collections() -> Generator[None]:
-    """Have the garbage collector look at all objects a tenth as often: nothing runs meanwhile, and sessions are many.
+    """Have the garbage collector look at all objects more seldom: nothing runs meanwhile, and sessions are many.
 
     The young generations are collected as ever. A process that has chosen a higher threshold keeps it.
     """

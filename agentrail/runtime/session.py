@@ -222,7 +222,7 @@ class Session:
             letter.prepare()
         arrival = Arrival(given, self._touched, self.house.random.random())
         began = time.perf_counter()
-        self.house.watchdog.begin(self.session_id, type(given).__name__, began)
+        crumb = self.house.watchdog.begin(self.session_id, type(given).__name__, began)
         try:
             outcome = step(self.state, arrival, self.outfit.judge)
         except IllegalInput as error:
@@ -232,7 +232,7 @@ class Session:
             self.house.watchdog.step = None
         ended = time.perf_counter()
         if ended - began > SLOW_HOOKS:
-            self._report_slow(ended - began - self.house.watchdog.collecting(began, ended))
+            self._report_slow(ended - began - self.house.watchdog.collecting(crumb, ended))
         self.performer.stop_early(outcome.effects)
         if outcome.changes(self.state):
             if isinstance(given, StreamBegan):

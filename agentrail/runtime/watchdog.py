@@ -9,7 +9,10 @@ import sys
 import threading
 import time
 import traceback
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
+
+import trio
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,23 +34,44 @@ OLDEST: Final = 2
 """The generation of the garbage collector whose collections look at all objects."""
 
 COLLECTED: Final = (
-    "the garbage collector has held up the loop for %d ms, while session %s handled `%s`; "
+    "the garbage collector, or what it finalized, has held up the loop for %d ms, while session %s handled `%s`; "
     "have it come less often, by `agentrail.run` or `gc.set_threshold`, and look at fewer objects, by `gc.freeze`"
 )
 
-Crumb: TypeAlias = tuple[str, str, float]
-"""Which session, which kind of message, since when."""
+Crumb: TypeAlias = tuple[str, str, float, float]
+"""Which session, which kind of message, since when, and for how long collections had lasted by then."""
+
+
+class Named:
+    """What was slow last, and how slow it has to get to be named again."""
+
+    __slots__ = ("_limit", "_step")
+
+    def __init__(self) -> None:
+        self._step: Crumb | None = None
+        self._limit = SLOW
+
+    def limit(self, step: Crumb) -> float:
+        """Return the seconds from which on *step* is to be named."""
+        return SLOW if self._step is not step else self._limit
+
+    def level(self, step: Crumb, seconds: float) -> int | None:
+        """Return how *step* is to be named in the log, once when it is slow, and once more when it blocks."""
+        if seconds < self.limit(step):
+            return None
+        self._step, self._limit = step, BLOCKED if seconds < BLOCKED else math.inf
+        return logging.WARNING if seconds < BLOCKED else logging.ERROR
 
 
 class Watchdog:
     """Names the step of a session that holds up all the others."""
 
-    __slots__ = ("_alarm", "_collection", "_loop", "_named", "_put_off", "_thread", "step")
+    __slots__ = ("_alarm", "_collections", "_loop", "_named", "_named_collections", "_put_off", "_thread", "step")
 
     def __init__(self) -> None:
         self.step: Crumb | None = None
-        self._collection = (0.0, 0.0)
-        self._named: tuple[Crumb | None, float] = (None, 0.0)
+        self._collections = (0.0, math.inf)
+        self._named, self._named_collections = Named(), Named()
         self._loop = threading.get_ident()
         self._alarm: Alarm | None = None
         self._put_off = 0.0
@@ -72,28 +96,31 @@ class Watchdog:
         """Look no more."""
         alarm, self._alarm = self._alarm, None
         if alarm is not None and self._thread is not None:
-            gc.callbacks.remove(self._collecting)
             alarm.set(0)
             self._thread.join()
             alarm.close()
+            with suppress(ValueError):  # whoever else has emptied the list
+                gc.callbacks.remove(self._collecting)
 
-    def begin(self, session_id: str, kind: str, now: float) -> None:
-        """Note that a step begins."""
-        self.step = (session_id, kind, now)
+    def begin(self, session_id: str, kind: str, now: float) -> Crumb:
+        """Note that a step begins, and return what `collecting` takes."""
+        step = self.step = (session_id, kind, now, self._collections[0])
         if now - self._put_off > PUT_OFF and self._alarm is not None:
             self._put_off = now
             self._alarm.put_off()
+        return step
 
+    @trio.lowlevel.enable_ki_protection  # what is raised here is lost, also the interrupt that came meanwhile
     def _collecting(self, phase: str, info: Mapping[str, int]) -> None:
-        """Note when the last full collection began and when it ended: nothing else runs meanwhile."""
+        """Note for how long full collections have lasted, and since when one is under way."""
         if info["generation"] == OLDEST:
-            now = time.perf_counter()
-            self._collection = (now, math.inf) if phase == "start" else (self._collection[0], now)
+            (lasted, since), now = self._collections, time.perf_counter()
+            self._collections = (lasted, now) if phase == "start" else (lasted + max(0.0, now - since), math.inf)
 
-    def collecting(self, since: float, until: float) -> float:
-        """Return how many of the seconds of a step the garbage collector took."""
-        began, ended = self._collection
-        return min(ended, until) - began if began >= since else 0.0
+    def collecting(self, step: Crumb, until: float) -> float:
+        """Return for how many of the seconds of *step* the garbage was collected."""
+        lasted, since = self._collections
+        return lasted + max(0.0, until - since) - step[3]
 
     def _watch(self, alarm: Alarm) -> None:
         """Look whenever it is time, and say when that is next; what the loop has set meanwhile is lost by that.
@@ -109,24 +136,20 @@ class Watchdog:
     def _look(self) -> float | None:
         """Name the step that runs once when it is slow, and once more when it blocks; return when to look again.
 
-        `None`: nothing runs, and the next step will put off the alarm.
+        `None`: nothing runs, and the next step will put off the alarm. What is collected meanwhile is named by itself.
         """
         step = self.step
         if step is None:
             return None if time.perf_counter() - self._put_off >= SLOW else SLOW
         now = time.perf_counter()
-        elapsed = now - step[2]
-        known, limit = self._named
-        limit = SLOW if known is not step else limit
-        if elapsed < limit:
-            return min(limit - elapsed, SLOW)
-        self._named = (step, BLOCKED if elapsed < BLOCKED else math.inf)
-        level = logging.WARNING if elapsed < BLOCKED else logging.ERROR
-        taken = self.collecting(step[2], now)
-        if taken > elapsed / 2:
-            log.log(level, COLLECTED, taken * 1000, *step[:2])
-            return SLOW
-        frame = sys._current_frames().get(self._loop)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # nothing else shows it
-        stack = "" if frame is None or self.step is not step else "".join(traceback.format_stack(frame))
-        log.log(level, "session %s: `%s` has held up the loop for %d ms\n%s", *step[:2], elapsed * 1000, stack)
-        return SLOW
+        collecting = self.collecting(step, now)
+        elapsed = now - step[2] - collecting
+        level = self._named_collections.level(step, collecting)
+        if level is not None:
+            log.log(level, COLLECTED, collecting * 1000, *step[:2])
+        level = self._named.level(step, elapsed)
+        if level is not None:
+            frame = sys._current_frames().get(self._loop)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # nothing else shows it
+            stack = "" if frame is None or self.step is not step else "".join(traceback.format_stack(frame))
+            log.log(level, "session %s: `%s` has held up the loop for %d ms\n%s", *step[:2], elapsed * 1000, stack)
+        return min(self._named.limit(step) - elapsed, SLOW)

@@ -15,6 +15,9 @@ from agentrail.values.usage import NOTHING_USED
 READ_AHEAD = 2
 """Records per read, so that a page ends in the middle of everything."""
 
+TURN, ROUND, PATH = 3, 2, ("above", "c1")
+"""Where all of it happens."""
+
 
 class Session:
     """A journal and a bus, as the loop of a session uses them: first the record, then the event."""
@@ -24,6 +27,7 @@ class Session:
         self.bus = Bus("s", buffer_size, self)
         self.log: list[Envelope] = []
         self.seq = 0
+        self.at = 0
         self.unpublished: list[Record] = []
         self.during_reads: list[Callable[[], None]] = []
         self.reads = 0
@@ -48,7 +52,8 @@ class Session:
         envelopes = []
         for event in events:
             self.seq += 1
-            envelopes.append(Envelope("s", self.seq, 0, 0, 1, 1, event))
+            self.at += 10
+            envelopes.append(Envelope("s", self.seq, 0, self.at, TURN, ROUND, event, PATH))
         record = Record("s", len(self.records) + 1, Arrival(TimerFired("t"), 0), events=tuple(envelopes))
         self.records.append(record)
         self.unpublished.append(record)
@@ -65,8 +70,9 @@ class Session:
 
     def whisper(self, event: Event) -> None:
         self.show()
-        self.bus.whisper(event, 0)
-        self.log.append(Envelope("s", *self.bus.cursor, 0, 1, 1, event))
+        self.at += 10
+        self.bus.whisper(event, self.at)
+        self.log.append(Envelope("s", *self.bus.cursor, self.at, TURN, ROUND, event, PATH))
 
     def subscribe(
         self,

@@ -275,9 +275,10 @@ async def test_what_is_not_buffered_is_not_kept_for_anybody() -> None:
     for _ in range(3):
         session.publish(start())
         session.whisper(MessageDelta("a"))
+        session.whisper(MessageDelta("b"))
     assert session.bus.buffered(Cursor(0)) == []
     assert session.bus._buffer == ()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-    assert session.bus.dropped == Cursor(3, 1)
+    assert session.bus.dropped == Cursor(3, 2)
 
 
 async def test_the_oldest_deltas_are_forgotten_first_whatever_they_are_behind() -> None:

@@ -2,12 +2,16 @@
 
 import gc
 import logging
+import threading
 import time
+from contextlib import suppress
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 import trio
 
+from agentrail import open_supervisor
 from agentrail.core.inputs import StreamBegan, StreamEnded
 from agentrail.core.sent import PromptSent
 from agentrail.errors import NotEntered, SessionNotAlive
@@ -18,7 +22,7 @@ from agentrail.hooks.records import BeforePrompt
 from agentrail.runtime import alarms, watchdog
 from agentrail.runtime.alarms import Alarm, KernelAlarm
 from agentrail.runtime.tracing import TracedStep
-from agentrail.runtime.watchdog import Watchdog
+from agentrail.runtime.watchdog import Crumb, Watchdog
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.content import Text
 from agentrail.values.events.plugins import PluginSlow
@@ -125,35 +129,95 @@ async def test_the_step_that_holds_up_the_loop_is_named(
 
 
 class Litter(Plugin):
-    """Has the garbage collector come where it holds up a step."""
+    """Has the garbage collector come where it holds up a step, and sleeps behind it; as the prompt says."""
 
     def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Continue[None]:
+        *collecting, sleeping = map(float, hook.text.split())
+
         class Ring:
-            def __init__(self) -> None:
+            def __init__(self, seconds: float) -> None:
                 self.ring = self
+                self.seconds = seconds
 
             def __del__(self) -> None:
-                time.sleep(float(hook.text))
+                time.sleep(self.seconds)
 
-        Ring()
-        gc.collect()
+        for seconds in collecting:
+            Ring(seconds)
+            gc.collect()
+        time.sleep(sleeping)
         return Continue()
 
 
 @pytest.mark.usefixtures("alarm_kind")
-async def test_the_garbage_collector_is_named_when_it_holds_up_the_loop_and_no_plugin_is_blamed(
-    world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("prompts", "of_the_collector", "of_the_step"),
+    [
+        (("0.6 0.7 0",), [logging.WARNING, logging.ERROR], []),
+        (("0.6 0.6",), [logging.WARNING], [logging.WARNING]),
+        (("0.6 0", "0.6"), [logging.WARNING], [logging.WARNING]),
+        (("1.2 1.2",), [logging.WARNING, logging.ERROR], [logging.WARNING, logging.ERROR]),
+    ],
+)
+async def test_what_the_garbage_collector_takes_is_named_by_itself_and_no_plugin_is_blamed_for_it(
+    prompts: tuple[str, ...],
+    of_the_collector: list[int],
+    of_the_step: list[int],
+    world: World,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(watchdog, "SLOW", 0.3)
-    session = await world.spawn(["fine"], "mine", plugins=[Litter()])
-    await session.ask("1.2")
+    monkeypatch.setattr(watchdog, "SLOW", 0.4)
+    session = await world.spawn(["fine"] * 2, "mine", plugins=[Litter()])
+    for prompt in prompts:
+        await session.ask(prompt)
     await settle()
     found = [record for record in caplog.records if record.name == "agentrail.watchdog"]
-    assert [record.levelno for record in found] == [logging.WARNING, logging.ERROR]
-    for record in found:
-        assert "the garbage collector has held up the loop for" in record.getMessage()
-        assert "while session mine handled `PromptSent`" in record.getMessage()
-    assert world.heard(session).of(PluginSlow) == []
+    collector = [r for r in found if "while session mine handled `PromptSent`" in r.getMessage()]
+    step = [r for r in found if "time.sleep(sleeping)" in r.getMessage()]
+    assert [record.levelno for record in collector] == of_the_collector
+    assert [record.levelno for record in step] == of_the_step
+    assert len(found) == len(collector) + len(step)
+    slow = world.heard(session).of(PluginSlow)
+    assert [event.elapsed_ms // 600 for event in slow] == [len(of_the_step)] * bool(of_the_step)
+
+
+async def test_an_interrupt_during_a_collection_is_not_lost_in_what_listens_to_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.spawn(["fine"])
+    clock, protected = time.perf_counter, list[bool]()
+
+    def noted() -> float:
+        protected.append(trio.lowlevel.currently_ki_protected())
+        return clock()
+
+    assert not trio.lowlevel.currently_ki_protected()
+    with monkeypatch.context() as patch:
+        patch.setattr(watchdog, "time", SimpleNamespace(perf_counter=noted))  # others listen too, and have their own
+        gc.collect()
+    assert protected == [True, True]
+
+
+async def test_nothing_listens_to_the_collector_when_the_supervisors_are_gone() -> None:
+    before = list(gc.callbacks)
+    with suppress(LookupError):
+        async with open_supervisor():
+            async with open_supervisor():
+                assert len(gc.callbacks) == len(before) + 2
+            raise LookupError
+    assert gc.callbacks == before
+
+
+async def test_whoever_else_empties_the_list_of_those_who_listen_breaks_no_supervisor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads = threading.active_count()
+    async with open_supervisor():
+        monkeypatch.setattr(gc, "callbacks", [])
+    assert threading.active_count() == threads
+    monkeypatch.undo()
+    gc.callbacks.pop()
 
 
 async def test_steps_that_are_not_slow_wake_no_thread(
@@ -163,9 +227,9 @@ async def test_steps_that_are_not_slow_wake_no_thread(
     looks: list[object] = []
     begin, look = Watchdog.begin, Watchdog._look  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
-    def noted(self: Watchdog, session_id: str, kind: str, now: float) -> None:
+    def noted(self: Watchdog, session_id: str, kind: str, now: float) -> Crumb:
         begins.append(now)
-        begin(self, session_id, kind, now)
+        return begin(self, session_id, kind, now)
 
     def counted(self: Watchdog) -> float | None:
         looks.append(self)

@@ -111,7 +111,7 @@ async def broken() -> None:
 
 
 @pytest.mark.usefixtures("_own_thresholds")
-def test_while_a_program_runs_all_objects_are_looked_at_a_tenth_as_often() -> None:
+def test_while_a_program_runs_all_objects_are_looked_at_more_seldom() -> None:
     gc.set_threshold(500, 10, 10)
     assert agentrail.run(seen) == (500, 10, 100)
     assert gc.get_threshold() == (500, 10, 10)
