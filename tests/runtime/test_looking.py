@@ -153,10 +153,10 @@ class Litter(Plugin):
 @pytest.mark.parametrize(
     ("prompts", "of_the_collector", "of_the_step"),
     [
-        (("0.6 0.7 0",), [logging.WARNING, logging.ERROR], []),
+        (("0.6 1.2 0",), [logging.WARNING, logging.ERROR], []),
         (("0.6 0.6",), [logging.WARNING], [logging.WARNING]),
         (("0.6 0", "0.6"), [logging.WARNING], [logging.WARNING]),
-        (("1.2 1.2",), [logging.WARNING, logging.ERROR], [logging.WARNING, logging.ERROR]),
+        (("1.2 1.5",), [logging.WARNING, logging.ERROR], [logging.WARNING, logging.ERROR]),
     ],
 )
 async def test_what_the_garbage_collector_takes_is_named_by_itself_and_no_plugin_is_blamed_for_it(
@@ -196,7 +196,8 @@ async def test_an_interrupt_during_a_collection_is_not_lost_in_what_listens_to_i
     with monkeypatch.context() as patch:
         patch.setattr(watchdog, "time", SimpleNamespace(perf_counter=noted))  # others listen too, and have their own
         gc.collect()
-    assert protected == [True, True]
+    assert len(protected) >= 2  # the thread that looks may ask for the time as well
+    assert all(protected)
 
 
 async def test_nothing_listens_to_the_collector_when_the_supervisors_are_gone() -> None:
@@ -212,10 +213,9 @@ async def test_nothing_listens_to_the_collector_when_the_supervisors_are_gone() 
 async def test_whoever_else_empties_the_list_of_those_who_listen_breaks_no_supervisor(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    threads = threading.active_count()
     async with open_supervisor():
         monkeypatch.setattr(gc, "callbacks", [])
-    assert threading.active_count() == threads
+    assert all(thread.name != "agentrail-watchdog" for thread in threading.enumerate())
     monkeypatch.undo()
     gc.callbacks.pop()
 
