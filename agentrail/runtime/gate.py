@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import trio
 
-WIDTH = 4
+WIDTH = 8
 """Sessions admitted per pass; more of them would have more turns under way at once, which is slower for all."""
 
 
