@@ -13,7 +13,7 @@ from collections.abc import Callable
 import trio
 
 WIDTH = 8
-"""Sessions admitted per pass; more of them would have more turns under way at once, which is slower for all."""
+"""Sessions admitted per pass: with fewer a crowd takes longer, with more an abort amid one is heard later."""
 
 
 class Gate:
