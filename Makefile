@@ -41,11 +41,17 @@ simulate: .venv/test ## run whole supervisors in virtual time, with faults: SEED
 bench: .venv/test ## run the benchmarks
 	@missed=0; for each in $(BENCHMARKS); do echo "$$each"; $(PY) -m $$each || missed=1; done; exit $$missed
 
+instructions: .venv/test ## count the instructions of a turn, a tool call, a chunk, a spawn, with valgrind
+	$(PY) -m tests.benchmarks.instructions
+
 mutants: .venv/test ## break the code on purpose and see that a test notices
 	$(PY) -m property_tests.mutants
 
 sandbox-tools: ## install what confines commands (bubblewrap), with the system's package manager
 	@command -v bwrap >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q bubblewrap || { apt-get update -q && apt-get install -y -q bubblewrap; }; }
+
+counting-tools: ## install what counts instructions (valgrind), with the system's package manager
+	@command -v valgrind >/dev/null || { [ "$$(id -u)" = 0 ] || exec sudo -n $(MAKE) $@; apt-get install -y -q valgrind || { apt-get update -q && apt-get install -y -q valgrind; }; }
 
 mcp-servers: build/mcp/.installed ## install the MCP servers from npm that tests talk to
 
@@ -119,7 +125,7 @@ build/models/.installed: Makefile
 	@touch $@
 
 help: ## print this list
-	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run sandbox-tools mcp-servers model-servers test properties campaign simulate bench mutants check lint fix docs clean help
+.PHONY: run sandbox-tools counting-tools mcp-servers model-servers test properties campaign simulate bench instructions mutants check lint fix docs clean help
 .PHONY: format-check rules async-rules contracts docs-check mypy pyright

@@ -18,13 +18,10 @@ from typing import TypeVar
 import trio
 
 from agentrail.app.process import fewer_full_collections
-from agentrail.hooks.actions import Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.plugin import Keyed, Plugin
-from agentrail.hooks.records import BeforeRequest
+from agentrail.hooks.plugin import Attachable
 from tests.benchmarks.crowd import bare_crowd, crowd
 from tests.benchmarks.load import aborts_beside_bursts, aborts_in_a_busy_house, percentile, steers
-from tests.benchmarks.rig import cpu_of_bare_turn, cpu_of_function, cpu_of_growth, cpu_per_turn, note
+from tests.benchmarks.rig import cpu_of_bare_turn, cpu_of_function, cpu_of_growth, cpu_per_turn, idle_plugins, note
 from tests.benchmarks.wire import SAYING, cpu_of_given_chunk, cpu_of_sent_chunk, served
 
 T = TypeVar("T")
@@ -58,14 +55,6 @@ FIXED = {
 }
 
 
-class Nothing(Plugin[None]):
-    """Does nothing at one hook."""
-
-    def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> Continue[None]:
-        """Do nothing."""
-        return Continue(state)
-
-
 def _median(measure: Callable[[], Awaitable[float]]) -> float:
     return statistics.median(_alone(measure) for _ in range(REPEATS))
 
@@ -86,11 +75,11 @@ def _seconds(code: str) -> float:
 
 def costs() -> list[dict[str, float]]:
     """Return, for each of the repetitions, what a bare turn takes and what ours cost, in microseconds."""
-    plugins = tuple(Keyed(f"nothing-{number}", Nothing()) for number in range(HOOK_PLUGINS))
+    plugins = idle_plugins(HOOK_PLUGINS)
     return [_costs(plugins) for _ in range(REPEATS)]
 
 
-def _costs(plugins: tuple[Keyed, ...]) -> dict[str, float]:
+def _costs(plugins: tuple[Attachable, ...]) -> dict[str, float]:
     """Measure each job beside the bare loop, for about as long: what is over sooner catches other moments."""
     beside = Beside(partial(cpu_of_bare_turn, 10 * TURNS))
     in_bare_turns = beside.ratio

@@ -12,7 +12,10 @@ import trio.testing
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.hooks.plugin import Attachable
+from agentrail.hooks.actions import Continue
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Attachable, Keyed, Plugin
+from agentrail.hooks.records import BeforeRequest
 from agentrail.ports.journal import Claim, Record, Snapshot
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import Tool, ToolContext
@@ -109,6 +112,19 @@ async def cpu_of_function(calls: int) -> float:
     return (time.process_time() - began) / calls * 1e6
 
 
+class Nothing(Plugin[None]):
+    """Does nothing at one hook."""
+
+    def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> Continue[None]:
+        """Do nothing."""
+        return Continue(state)
+
+
+def idle_plugins(number: int) -> tuple[Attachable, ...]:
+    """Return so many plugins that do nothing at one hook."""
+    return tuple(Keyed(f"nothing-{place}", Nothing()) for place in range(number))
+
+
 async def listen(session: SessionHandle) -> None:
     """Hear everything."""
     async with session.subscribe() as events:
@@ -127,7 +143,7 @@ async def listened_session(
     """Open a session with one subscriber."""
     async with open_supervisor() as supervisor, trio.open_nursery() as nursery:
         spec = SessionSpec(model=InstantModel(calls, chunks), tools=[used], plugins=plugins, repeat_pattern=1_000_000)
-        session = await supervisor.spawn(spec)
+        session = await supervisor.spawn(spec, "listened")  # ids made up at random hash differently
         nursery.start_soon(listen, session)
         await trio.testing.wait_all_tasks_blocked()
         yield session

@@ -1,0 +1,94 @@
+"""The program that `instructions` counts: each job runs alone, between two marks that callgrind can see.
+
+Whatever differs between two runs of the same code is taken out: time goes on by a fixed step each time it is asked for,
+Trio takes the tasks of a pass in the same order, and the collector begins each job with nothing to do.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import os
+import sys
+import time
+from collections.abc import Awaitable, Callable
+
+if __name__ == "__main__":
+    time.perf_counter = itertools.count(0.0, 1e-5).__next__  # before Trio binds it
+
+import trio
+from trio._core import _run
+
+from agentrail import SessionSpec, open_supervisor
+from tests.benchmarks.rig import InstantModel, idle_plugins, listened_session
+
+WARM_UP = 10
+"""Rounds before the first mark: what is made once, on first use, is no part of a round."""
+
+PLUGINS = 25
+
+Job = Callable[[], Awaitable[None]]
+
+
+def mark() -> None:
+    """Have callgrind begin a new part."""
+    os.getsid(0)
+
+
+async def counted(rounds: int, job: Job) -> None:
+    """Run *job* to warm up, and then so many *rounds* of it between two marks."""
+    for _ in range(WARM_UP):
+        await job()
+    gc.collect()
+    gc.freeze()
+    mark()
+    for _ in range(rounds):
+        await job()
+    mark()
+    gc.unfreeze()
+
+
+async def _turns(rounds: int, *, calls: int = 0, chunks: int = 20, plugins: int = 0) -> None:
+    async with listened_session(calls=calls, chunks=chunks, plugins=idle_plugins(plugins)) as session:
+
+        async def turn() -> None:
+            await session.ask("go on")
+
+        await counted(rounds, turn)
+
+
+async def _spawns(rounds: int) -> None:
+    async with open_supervisor() as supervisor:
+        names = (f"session-{number}" for number in itertools.count())
+
+        async def spawn_and_stop() -> None:
+            session = await supervisor.spawn(SessionSpec(model=InstantModel()), next(names))
+            await session.stop()
+
+        await counted(rounds, spawn_and_stop)
+
+
+JOBS: dict[str, tuple[int, Callable[[int], Awaitable[None]]]] = {
+    "turn": (10, _turns),
+    "1 call": (10, lambda rounds: _turns(rounds, calls=1)),
+    "8 calls": (5, lambda rounds: _turns(rounds, calls=8)),
+    "64 calls": (2, lambda rounds: _turns(rounds, calls=64)),
+    "220 chunks": (5, lambda rounds: _turns(rounds, chunks=220)),
+    "1 plugin": (10, lambda rounds: _turns(rounds, plugins=1)),
+    "25 plugins": (5, lambda rounds: _turns(rounds, plugins=PLUGINS)),
+    "spawn and stop": (10, _spawns),
+}
+"""What is counted, in order: how many rounds, and a round of what."""
+
+
+async def main() -> None:
+    """Run every job."""
+    for rounds, job in JOBS.values():
+        await job(rounds)
+
+
+if __name__ == "__main__":
+    sys.setswitchinterval(1000.0)  # no other thread takes the interpreter away from the loop
+    _run._r.seed(0)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    trio.run(main)
+    sys.stdout.write("done\n")

@@ -1,0 +1,24 @@
+"""The instructions that things take are equal on every machine with the same interpreter."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.benchmarks.instructions import BEFORE, INTERPRETER, interpreter, measured, over, why_not
+
+ROOM = 1.05
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
+@pytest.mark.skipif(interpreter() != INTERPRETER, reason=f"the figures are those of {INTERPRETER}")
+def test_nothing_takes_more_instructions_than_it_did() -> None:
+    found = measured()
+    assert set(found) == set(BEFORE)
+    assert over(found, ROOM) == {}
+
+
+def test_what_takes_more_than_its_room_is_named() -> None:
+    assert over(BEFORE) == {}
+    dearer = {**BEFORE, "chunk": BEFORE["chunk"] * 1.04}
+    assert over(dearer) == {"chunk": pytest.approx(1.04)}
+    assert over(dearer, ROOM) == {}
