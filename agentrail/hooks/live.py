@@ -25,13 +25,16 @@ from agentrail.hooks.ruling import (
 )
 from agentrail.hooks.seats import Seat
 from agentrail.values.events.envelope import Envelope, Event
-from agentrail.values.events.plugins import PluginError
+from agentrail.values.events.plugins import PluginError, PluginSlow
 from agentrail.values.json import Json, JsonObject, freeze_object
 
 Validator = Callable[[JsonObject], str | None]
 
 MAX_FAILURES: Final = 3
 """Failures of `on_event` after which a plugin hears no more events until the next turn."""
+
+UNHEARD: Final[frozenset[type[Event]]] = frozenset({PluginSlow})
+"""Events about listeners, which are not shown to `on_event`: a slow one would be slow over the report, for ever."""
 
 Data = Callable[[object], Json]
 """Returns a stored state as JSON."""
@@ -125,7 +128,7 @@ class Live:
     def learn(
         self, events: Sequence[Envelope], row: Row, context: Callable[[], Context], failures: Mapping[str, int]
     ) -> Ruling:
-        """Show *events* to the plugins that listen, until one has failed too often."""
+        """Show *events* to the plugins that listen, until one has failed too often; none of them is `UNHEARD`."""
         ctx = context()
         states: dict[int, object] = {}
         errors: list[Event] = []
@@ -138,6 +141,8 @@ class Live:
             for envelope in events:
                 if failed >= MAX_FAILURES:
                     break
+                if type(envelope.event) in UNHEARD:
+                    continue
                 try:
                     state = self._heard(listener, envelope, state, ctx, logs)
                 except Exception as error:  # noqa: BLE001 - a plugin may raise anything; it is reported

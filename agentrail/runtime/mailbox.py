@@ -19,6 +19,11 @@ MAX_MESSAGES = 64
 MAX_BYTES = 1024 * 1024
 PATIENCE = 64
 """After so many more urgent messages, one of the user is served."""
+LETTERS_PER_PASS = 16
+"""Letters that are received without a wait, after which the rest of the program has its turn.
+
+A letter takes 0.1 to 0.3 ms, so others wait for 2 to 5 ms; a checkpoint takes 0.01 ms, which is 0.5 % of 16 letters.
+"""
 
 
 class Letter:
@@ -68,6 +73,7 @@ class Mailbox:
         "_results",
         "_session",
         "_suspended",
+        "_unbroken",
         "_urgent",
         "_user",
         "_waiting_for_room",
@@ -86,6 +92,7 @@ class Mailbox:
         self._bytes = 0
         self._number = 0
         self._urgent = 0
+        self._unbroken = 0
         self._admitted = False
         self._at_gate = False
         self._reader: trio.lowlevel.Task | None = None
@@ -182,10 +189,17 @@ class Mailbox:
     # Reading
 
     async def receive(self) -> Letter:
-        """Return the next letter; there is no await between taking it and returning."""
+        """Return the next letter; there is no await between taking it and returning.
+
+        After `LETTERS_PER_PASS` letters without a wait, all other tasks run before the next one is taken.
+        """
         while True:
+            if self._unbroken >= LETTERS_PER_PASS:
+                self._unbroken = 0
+                await trio.lowlevel.checkpoint()
             letter = self._take()
             if letter is not None:
+                self._unbroken += 1
                 reach(Failpoint.MESSAGE_TAKEN)
                 return letter
             if self._user and not self._suspended:
@@ -194,6 +208,7 @@ class Mailbox:
                     continue
             else:
                 self._admitted = False  # for letters that are gone: the next one has to ask again
+            self._unbroken = 0
             self._reader = trio.lowlevel.current_task()
             await trio.lowlevel.wait_task_rescheduled(self._leave)
 
@@ -217,6 +232,10 @@ class Mailbox:
             self._make_room()
             return letter
         return None
+
+    def let_others_run(self) -> None:
+        """Have all other tasks run before the next letter is taken: the last one took long."""
+        self._unbroken = LETTERS_PER_PASS
 
     def put_back(self, letter: Letter) -> None:
         """Have the letter that was received last received again, before any other of its lane."""

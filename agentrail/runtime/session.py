@@ -9,23 +9,17 @@ import trio
 
 from agentrail.core.answers import Accepted, Answer, Refused
 from agentrail.core.effects import AnyEffect
-from agentrail.core.ending import TURN_TIMER
 from agentrail.core.inputs import (
     ActorRestarted,
     AnyInput,
     Arrival,
     CrashedTooOften,
-    HooksWereSlow,
     SessionWoke,
     SleepDue,
     StreamBegan,
     StreamCut,
     StreamEnded,
-    StreamStalled,
-    SubagentReported,
-    TimerFired,
 )
-from agentrail.core.sent import AbortSent, SteerSent, StopSent
 from agentrail.core.sleeping import can_sleep
 from agentrail.core.state import Phase, State
 from agentrail.core.step import Step, step
@@ -33,6 +27,7 @@ from agentrail.errors import IllegalInput, SessionAsleep
 from agentrail.ports.journal import Claim
 from agentrail.runtime.answers import Answers
 from agentrail.runtime.bus import Bus
+from agentrail.runtime.completing import COMPLETED, completed
 from agentrail.runtime.leaving import Gone, why_gone
 from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.parts import Equip, House, Outfit
@@ -41,26 +36,20 @@ from agentrail.runtime.rebuilding import begun, rebuilt, with_plugins_of
 from agentrail.runtime.records import Records
 from agentrail.runtime.sleeping import Sleep, without_code
 from agentrail.runtime.slot import Slot
+from agentrail.runtime.slowness import SLOW_HOOKS, SlowHooks
 from agentrail.runtime.sources import RunningSource, Sources
 from agentrail.runtime.ties import Ties
 from agentrail.runtime.tracing import Traces
 from agentrail.runtime.waiting import Waiters
-from agentrail.runtime.watchdog import BLOCKED
 from agentrail.values.events.life import AbortPending
 
 log = logging.getLogger("agentrail.session")
-
-SLOW_HOOKS = 0.05
-"""Seconds that the hooks of one step may take before it is reported."""
 
 LATE_COMMIT = 0.05
 """Seconds after which an abort that is not durable yet is announced."""
 
 TOLD = (ActorRestarted, CrashedTooOften, SessionWoke)
 """What a session is told of its own actor, anew each time."""
-
-COMPLETED = frozenset({AbortSent, SteerSent, StopSent, StreamStalled, SubagentReported, TimerFired})
-"""Inputs that miss something which only the shell knows."""
 
 
 class Session:
@@ -74,6 +63,7 @@ class Session:
         "_left",
         "_outfit",
         "_performer",
+        "_slow",
         "_touched",
         "broke",
         "bus",
@@ -117,6 +107,7 @@ class Session:
         self.broke: str | None = None
         self.parked = False
         self._touched = 0
+        self._slow = SlowHooks(state.session_id, self.mailbox)
         self._in_hand: Letter | None = None
         self._in_doubt: Step | None = None
         self._left: tuple[Step, Letter, bool] | None = None
@@ -210,14 +201,11 @@ class Session:
 
     async def _handle(self, letter: Letter) -> None:
         self._touched = self.house.clock.now_ms()
-        if letter.command is not None:
-            known = await self._answers.known(letter.command, letter.digest)
-            if known is not None:
-                if letter.watch is not None and isinstance(known, Accepted):
-                    letter.watch(known.ref)
-                letter.settle(known)
-                return
-        given = self._completed(letter) if type(letter.given) in COMPLETED else letter.given
+        if letter.command is not None and await self._was_answered(letter.command, letter):
+            return
+        given = letter.given
+        if type(given) in COMPLETED:
+            given = completed(letter, self.performer, self.mailbox, self.ties, self._slow)
         if letter.prepare is not None:
             letter.prepare()
         arrival = Arrival(given, self._touched, self.house.random.random())
@@ -232,7 +220,9 @@ class Session:
             self.house.watchdog.step = None
         ended = time.perf_counter()
         if ended - began > SLOW_HOOKS:
-            self._report_slow(ended - began - self.house.watchdog.collecting(crumb, ended))
+            self.mailbox.let_others_run()
+            took = ended - began - self.house.watchdog.collecting(crumb, ended)
+            self._slow.took(took, self.state, given, outcome)
         self.performer.stop_early(outcome.effects)
         if outcome.changes(self.state):
             if isinstance(given, StreamBegan):
@@ -247,6 +237,16 @@ class Session:
         self._show(outcome, letter)
         if letter.prepare is not None:
             self.outfit.keep(self.state)
+
+    async def _was_answered(self, command: str, letter: Letter) -> bool:
+        """Answer a command as it was answered before, if it was."""
+        known = await self._answers.known(command, letter.digest)
+        if known is None:
+            return False
+        if letter.watch is not None and isinstance(known, Accepted):
+            letter.watch(known.ref)
+        letter.settle(known)
+        return True
 
     def _never_was(self, outcome: Step) -> bool:
         """Whether the session ended before it had started: nothing is written, and its id stays free."""
@@ -280,28 +280,6 @@ class Session:
         if self.waiters:
             self.waiters.notice(outcome, self.ties.held)
         self.ties.tell(outcome)
-
-    def _completed(self, letter: Letter) -> AnyInput:
-        """Return the input with what only the shell knows: what had come of the stream, and what else is dropped."""
-        given = letter.given
-        if isinstance(given, SubagentReported):
-            letter.given = self.ties.gathered(given)
-            return letter.given
-        if isinstance(given, TimerFired) and given.timer != TURN_TIMER:
-            return given
-        if isinstance(given, StopSent):
-            self.mailbox.resume()  # what a session waits for before it ends comes as results
-        if isinstance(given, AbortSent) and given.clear_queue:
-            given = given.but(dropped=self.mailbox.drop_prompts(letter.number))
-        partial = self.performer.partial_response()
-        return given if partial is None else given.but(partial=partial)
-
-    def _report_slow(self, elapsed: float) -> None:
-        """Say that the hooks of a step were slow, if they were: what the garbage collector took is not theirs."""
-        if elapsed <= (SLOW_HOOKS if self.state.seats else BLOCKED):
-            return
-        log.warning("session %s: the hooks of a step took %d ms", self.session_id, elapsed * 1000)
-        self.post(HooksWereSlow(tuple(seat.key for seat in self.state.seats), int(elapsed * 1000)))
 
     async def _commit(self, arrival: Arrival, outcome: Step, command: str | None) -> None:
         """Write down what happened, before anybody hears of it."""

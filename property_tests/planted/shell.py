@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import cast
 
 from agentrail.core import recovering, supervising
@@ -13,6 +14,7 @@ from agentrail.core.step import Step
 from agentrail.core.supervising import Policy, Ward
 from agentrail.core.work import Work
 from agentrail.errors import JournalFull
+from agentrail.hooks import live
 from agentrail.ports.journal import Claim, Journal, Record
 from agentrail.runtime import performing
 from agentrail.runtime.answers import Answers
@@ -21,6 +23,7 @@ from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.node import Node
 from agentrail.runtime.performing import Performer
 from agentrail.runtime.session import Session
+from agentrail.runtime.slowness import SlowHooks
 from agentrail.runtime.streams import Stream
 from agentrail.runtime.timers import Key, Timers
 from agentrail.runtime.waiting import HeldCall, Waiters
@@ -340,6 +343,20 @@ def timers_not_set_at_return(p: Planting) -> None:
 @bug("a call that must not run twice is run again when the process has ended under it")
 def unsafe_call_run_again_at_return(p: Planting) -> None:
     p.put(recovering, "CAN_RUN_AGAIN", frozenset(EffectClass))
+
+
+# Rest
+
+
+@bug("a report of slow listeners is shown to them, and reported again if they are slow over it")
+def slow_listeners_fed(p: Planting) -> None:
+    p.put(live, "UNHEARD", frozenset())
+    p.rewrite(cast("FunctionType", SlowHooks.took), "isinstance(given, HooksWereSlow) or ", "")
+
+
+@bug("a listener that is slow over the news that its session sleeps wakes it", "liveness")
+def woken_by_a_slow_listener(p: Planting) -> None:
+    p.rewrite(cast("FunctionType", SlowHooks.took), " or outcome.state.asleep", "")
 
 
 # Supervision

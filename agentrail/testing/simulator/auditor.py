@@ -10,12 +10,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+import trio
+
 from agentrail.core.answers import Accepted, Answer
 from agentrail.core.effects import StartCall, StartRequest
 from agentrail.core.inputs import AnyInput, Arrival, SessionReturned, StreamBegan, SubagentStarted, TimerFired
 from agentrail.core.sent import AbortSent, ApproveSent, PromptSent, RejectSent, RespondSent, SteerSent, StopSent
 from agentrail.core.state import State
 from agentrail.core.step import Step, step
+from agentrail.core.table import COMMANDS
 from agentrail.errors import AgentrailError
 from agentrail.hooks.judge import Recorded
 from agentrail.plugins.budget import BudgetGuard
@@ -37,6 +40,8 @@ from agentrail.values.messages import History, UserMessage
 
 IDS: Final = ("child", "request_id", "call_id", "ask_id", "compaction_id")
 """The fields by which inputs say what they are about."""
+MOST_UNASKED: Final = 60
+"""Records that a session may write at one instant while nobody speaks to it; the most of 500 runs is 10."""
 LATELY: Final = 20
 """Messages of users among which a text is sought that was applied just now; one step may begin several turns."""
 
@@ -67,6 +72,8 @@ class Book:
         self.queue: list[str] = []
         self.ended: set[str] = set()
         self.crashed = False
+        self.instant = -1.0
+        self.unasked = 0
 
     @property
     def seq(self) -> int:
@@ -137,6 +144,7 @@ class Auditor:
             book.events.append(envelope)
             demand(envelope.seq == book.seq, "numbers", f"event {envelope.seq} comes as number {book.seq}")
         self._said(book, given, done)
+        self._quiet(book, given)
         self._spent(book, before, done.state)
         if record.command is not None:
             demand(record.command not in book.commands, "commands", f"`{record.command}` is carried out twice")
@@ -184,6 +192,15 @@ class Auditor:
             book.stopping = True
         for envelope in done.events:
             self._hears(book, envelope.event, done.state)
+
+    def _quiet(self, book: Book, given: AnyInput) -> None:
+        """Count what a session writes at one instant without being spoken to: more than enough goes on for ever."""
+        now = trio.current_time()
+        if isinstance(given, COMMANDS) or now != book.instant:
+            book.instant, book.unasked = now, 0
+        book.unasked += 1
+        text = f"`{book.session_id}` writes {book.unasked} records at one instant, and nobody speaks to it: {given}"
+        self._verdict.demand(book.unasked <= MOST_UNASKED, "quiet", text)
 
     def _hears(self, book: Book, event: Event, after: State) -> None:
         match event:

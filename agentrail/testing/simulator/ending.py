@@ -17,6 +17,9 @@ from agentrail.testing.simulator.stage import Stage
 REST: Final = 60.0
 """Seconds within which every session comes to rest when the faults have stopped and the clock was not set back."""
 
+QUIET: Final = 5.0
+"""Seconds for which those who are at rest are watched: longer than it takes any of them to go to sleep."""
+
 OVERDUE: Final = 5000
 """Milliseconds that a timer may be late in a session at rest."""
 
@@ -107,6 +110,16 @@ async def comes_to_rest(stage: Stage, supervisor: Supervisor, quiet: Callable[[]
     await trio.sleep(1)
     for handle in _living(supervisor):
         _check_idle(stage, supervisor, handle)
+    await _stays_quiet(stage, supervisor)
+
+
+async def _stays_quiet(stage: Stage, supervisor: Supervisor) -> None:
+    """Demand that those who are at rest write nothing more, but for one that goes to sleep: that is one record."""
+    written = {handle.id: stage.auditor.book(handle.id).records for handle in _living(supervisor, "asleep")}
+    await trio.sleep(QUIET)
+    for name, before in written.items():
+        more = stage.auditor.book(name).records - before
+        stage.demand(more <= 1, "quiet", f"`{name}` has written {more} records in {QUIET:g} s, and nobody spoke to it")
 
 
 def _living(supervisor: Supervisor, *also: str) -> list[SessionHandle]:

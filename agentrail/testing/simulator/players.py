@@ -11,12 +11,15 @@ from attrs import field, frozen
 from agentrail.errors import ContextOverflow, PermanentModelError, TransientModelError
 from agentrail.hooks.actions import Ask, Continue
 from agentrail.hooks.asks import CallService
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.records import Hook
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext
 from agentrail.testing.plugins import LIES, Answering
 from agentrail.testing.simulator.stage import Stage
 from agentrail.values.content import Text, ToolCall
+from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import Json, JsonObject, freeze_object
 from agentrail.values.messages import StopReason
 from agentrail.values.stream import ModelRequest, Response, TextChunk, ThinkingChunk, UsageChunk
@@ -38,6 +41,9 @@ from agentrail.values.usage import NOTHING_USED, Usage
 
 ON_PURPOSE: Final = "on purpose"
 PATHS: Final = ("a", "b", "secret", "replaced")
+
+DAWDLES: Final = 0.06
+"""Seconds that a slow listener takes over an event."""
 
 HELPER: Final = "helper"
 TASK_TOOL: Final = "task"
@@ -234,6 +240,17 @@ class Prober(Answering):
         if hook.moment in self.asks and hook.answer is None:
             return Ask(CallService("lookup"), state + 1, 2.0)
         return Continue(state + 1)
+
+
+@frozen
+class Dawdler(Plugin[None]):
+    """Takes longer over each event than the hooks of a step should take."""
+
+    stage: Stage = field(eq=False, repr=False)
+
+    def on_event(self, event: Envelope, state: None, ctx: Context) -> None:  # noqa: ARG002 - the shape of the hook
+        """Take a while."""
+        self.stage.watch.worked += DAWDLES
 
 
 async def lookup(stage: Stage, _: Json) -> Json:

@@ -32,6 +32,7 @@ RULES: Final = {
     "alive": "what the records of a session say is going on goes on, and nothing else: calls, requests, timers, tasks",
     "timers": "a timer fires at its time, and not if it was cleared or set anew",
     "snapshots": "a snapshot is what the records up to it tell",
+    "quiet": "a session that nobody speaks to comes to rest: it writes little at one instant, and in the end nothing",
     "idle": "a session at rest has nothing in its mailbox, nothing going on, and the timers that its state names",
 }
 """The rules by name."""

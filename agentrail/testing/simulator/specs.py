@@ -14,7 +14,7 @@ from agentrail.plugins.budget import BudgetGuard
 from agentrail.testing.choose import Choose
 from agentrail.testing.plugins import ArgsReplacer, Guard, Holder, Listener, Recorder
 from agentrail.testing.scenes import CAN_ASK, TOOLS, draw_options, draw_people
-from agentrail.testing.simulator.players import HELPER, Prober, Provider, Worker, lookup
+from agentrail.testing.simulator.players import HELPER, Dawdler, Prober, Provider, Worker, lookup
 from agentrail.testing.simulator.stage import Stage
 from agentrail.values.json import freeze_object
 from agentrail.values.prices import Price
@@ -27,6 +27,8 @@ LONGEST_TASK: Final = (15.0, 2.0)
 SCHEMA: Final = freeze_object(
     {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
 )
+SLOW_LISTENERS: Final = 12
+"""How many sessions out of a hundred have a plugin that is slow over every event."""
 LONGEST_CALL: Final = 4.0
 """Seconds that a tool may run: what hangs is to end before a simulation does."""
 
@@ -67,6 +69,11 @@ def draw_row(stage: Stage, choose: Choose, budget: BudgetGuard | None) -> tuple[
     return tuple(row)
 
 
+def draw_dawdler(stage: Stage, session_id: str) -> tuple[Attachable, ...]:
+    """Draw a listener that is slow over every event, now and then: nothing that is reported may feed it."""
+    return (Dawdler(stage),) if stage.choice("dawdler", session_id).percent(SLOW_LISTENERS) else ()
+
+
 def draw_agents(stage: Stage, session_id: str) -> dict[str, SessionSpec]:
     """Draw a sub-agent, or none."""
     choose = stage.choice("agents", session_id)
@@ -96,7 +103,7 @@ def draw_spec(stage: Stage, session_id: str, plugins: Sequence[Attachable]) -> t
         **{name: getattr(options, name) for name in Options.__fields__},
         model=[Provider(stage, session_id, name) for name in names],
         tools=choose.some(tools, 70),
-        plugins=(*draw_row(stage, choose, budget), *plugins),
+        plugins=(*draw_row(stage, choose, budget), *draw_dawdler(stage, session_id), *plugins),
         system="You are simulated.",
         sandbox=MemorySandbox({"notes.md": b"tea"}),
         prices=PRICES,

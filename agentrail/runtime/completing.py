@@ -1,0 +1,37 @@
+"""Inputs to which something is added when they are handled: what only the shell knows, and only then."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentrail.core.ending import TURN_TIMER
+from agentrail.core.inputs import AnyInput, HooksWereSlow, StreamStalled, SubagentReported, TimerFired
+from agentrail.core.sent import AbortSent, SteerSent, StopSent
+from agentrail.runtime.mailbox import Letter, Mailbox
+from agentrail.runtime.performing import Performer
+from agentrail.runtime.slowness import SlowHooks
+from agentrail.runtime.ties import Ties
+
+COMPLETED: Final = frozenset(
+    {AbortSent, HooksWereSlow, SteerSent, StopSent, StreamStalled, SubagentReported, TimerFired}
+)
+"""Inputs that miss something which only the shell knows, or into which another was merged while they waited."""
+
+
+def completed(letter: Letter, performer: Performer, mailbox: Mailbox, ties: Ties, slow: SlowHooks) -> AnyInput:
+    """Return the input with what only the shell knows: what had come of the stream, and what else is dropped."""
+    given = letter.given
+    if isinstance(given, SubagentReported):
+        letter.given = ties.gathered(given)
+        return letter.given
+    if isinstance(given, HooksWereSlow):
+        slow.taken()
+        return given
+    if isinstance(given, TimerFired) and given.timer != TURN_TIMER:
+        return given
+    if isinstance(given, StopSent):
+        mailbox.resume()  # what a session waits for before it ends comes as results
+    if isinstance(given, AbortSent) and given.clear_queue:
+        given = given.but(dropped=mailbox.drop_prompts(letter.number))
+    partial = performer.partial_response()
+    return given if partial is None else given.but(partial=partial)

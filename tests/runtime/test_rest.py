@@ -1,0 +1,165 @@
+"""A session that nobody speaks to comes to rest, whatever its listeners do; and a busy one lets the others run."""
+
+from types import SimpleNamespace
+
+import pytest
+import trio
+
+from agentrail.core.inputs import TimerFired
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
+from agentrail.runtime import session as session_module
+from agentrail.runtime.gate import Gate
+from agentrail.runtime.mailbox import LETTERS_PER_PASS, Letter, Mailbox
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.life import AgentAbort, SessionHibernated, SessionWoken
+from agentrail.values.events.plugins import PluginError, PluginSlow
+from tests.runtime.world import World, settle
+
+ENOUGH = 200
+"""Events after which a plugin is not slow any more: without an end there would be no test."""
+
+
+class Worked:
+    """Stands in for the module `time` of a session: steps take what plugins say."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def perf_counter(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def worked(monkeypatch: pytest.MonkeyPatch) -> Worked:
+    made = Worked()
+    monkeypatch.setattr(session_module, "time", SimpleNamespace(perf_counter=made.perf_counter))
+    return made
+
+
+class Slow(Plugin[None]):
+    """Takes 60 ms over each event."""
+
+    def __init__(self, worked: Worked) -> None:
+        self.worked = worked
+        self.heard: list[str] = []
+
+    def on_event(self, event: Envelope, state: None, ctx: Context) -> None:
+        self.heard.append(type(event.event).__name__)
+        if len(self.heard) < ENOUGH:
+            self.worked.seconds += 0.06
+
+
+class Broken(Slow):
+    """The same, and it breaks."""
+
+    def on_event(self, event: Envelope, state: None, ctx: Context) -> None:
+        super().on_event(event, state, ctx)
+        raise ValueError(event.seq)
+
+
+async def test_a_slow_listener_is_reported_once_for_each_step_and_is_not_shown_it(world: World, worked: Worked) -> None:
+    slow = Slow(worked)
+    session = await world.spawn(["fine"], plugins=[slow])
+    await session.ask("go")
+    await settle()
+    heard = world.heard(session)
+    assert 1 <= len(heard.of(PluginSlow)) <= 4  # at most one for each step: opened, prompt, response, and at most a cut
+    assert "PluginSlow" not in slow.heard
+    assert slow.heard == [name for name in heard.names if name != "PluginSlow"]
+    assert session.status().phase == "idle"
+
+
+async def test_two_listeners_that_are_slow_and_break_do_not_feed_each_other(world: World, worked: Worked) -> None:
+    first, second = Broken(worked), Slow(worked)
+    session = await world.spawn(["fine"], plugins=[first, second])
+    await session.ask("go")
+    await settle()
+    assert len(world.heard(session).of(PluginError)) == 1 + 3  # behind three of a turn it hears no more until the next
+    assert {"PluginSlow", "PluginError"}.isdisjoint(second.heard)
+    assert len(second.heard) < ENOUGH / 10
+
+
+async def test_a_slow_listener_does_not_keep_a_session_from_sleeping(world: World, worked: Worked) -> None:
+    session = await world.spawn(["fine"], plugins=[Slow(worked)], hibernate_after=1.0)
+    await session.ask("go")
+    await trio.sleep(60)
+    heard = world.heard(session)
+    assert (len(heard.of(SessionHibernated)), len(heard.of(SessionWoken))) == (1, 0)
+    assert heard.names[-1] == "SessionHibernated"
+    await session.wake()
+    await trio.sleep(60)
+    assert (len(heard.of(SessionHibernated)), len(heard.of(SessionWoken))) == (2, 1)
+    await session.wake()
+
+
+async def test_reports_that_wait_are_one(world: World, worked: Worked) -> None:
+    session = await world.spawn([], plugins=[Slow(worked)])
+    await settle()
+    before = len(world.heard(session).of(PluginSlow))
+    await session.suspend()
+    for number in range(10):
+        await session.abort(f"{number}")
+    (view,) = world.supervisor.tree().children
+    assert view.mailbox == (0, 1, 0)
+    await session.resume()
+    await settle()
+    heard = world.heard(session)
+    assert len(heard.of(AgentAbort)) == 10
+    assert len(heard.of(PluginSlow)) == before + 1
+
+
+async def _passes_while_busy(*, slow: bool) -> tuple[int, int]:
+    """Return how many letters a reader gets that always has some, and how often another task runs meanwhile."""
+    mailbox = Mailbox("s", Gate(float("inf")))
+    mailbox.post_result(Letter(TimerFired("t")))
+    letters = passes = 0
+
+    async def read() -> None:
+        nonlocal letters
+        while True:
+            letter = await mailbox.receive()
+            letters += 1
+            mailbox.post_result(letter)
+            if slow:
+                mailbox.let_others_run()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        while passes < 20:
+            await trio.lowlevel.checkpoint()
+            passes += 1
+            assert letters <= (passes + 1) * LETTERS_PER_PASS
+        nursery.cancel_scope.cancel()
+    return letters, passes
+
+
+async def test_a_session_that_always_has_letters_lets_the_others_run() -> None:
+    letters, passes = await _passes_while_busy(slow=False)
+    assert letters >= (passes - 2) * LETTERS_PER_PASS
+
+
+async def test_after_a_slow_letter_the_others_run_at_once() -> None:
+    letters, passes = await _passes_while_busy(slow=True)
+    assert letters <= passes + 1
+
+
+async def test_a_reader_that_has_waited_gives_no_pass_away() -> None:
+    mailbox = Mailbox("s", Gate(float("inf")))
+    received = 0
+
+    async def read() -> None:
+        nonlocal received
+        while True:
+            await mailbox.receive()
+            received += 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        for number in range(3 * LETTERS_PER_PASS):
+            await settle()
+            mailbox.post_result(Letter(TimerFired(f"{number}")))
+            await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint()
+            assert received == number + 1
+        nursery.cancel_scope.cancel()
