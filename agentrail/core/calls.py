@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final
 
 from agentrail.hooks.ruling import NOTHING_GATHERED, Gathered, Place
 from agentrail.values.content import ToolCall
-from agentrail.values.json import JsonObject
+from agentrail.values.json import JsonObject, is_same
 from agentrail.values.messages import ToolMessage
 from agentrail.values.tools import EffectClass, Err, Ok, ToolSpec
 from agentrail.values.value import Value, value
@@ -147,16 +148,26 @@ class Batch(Value):
         return Batch(tuple(calls), self.decisions, self.texts)
 
 
+ANY_TOOL: Final = ""
+"""What stands for the name of a tool in a doubt about calls of many tools."""
+
+
 @value
 class Doubt(Value):
-    """A call that may have taken effect, though it was stopped."""
+    """A call that may have taken effect, though it was stopped; or one that stands for many such calls."""
 
     call_id: str
-    """Which call."""
+    """Which call; of many, the first."""
     name: str
-    """Which tool."""
-    args: JsonObject
-    """With which arguments."""
+    """Which tool; `ANY_TOOL` if it stands for calls of many."""
+    args: JsonObject | None
+    """With which arguments; `None` if it stands for calls with any."""
+
+    def covers(self, name: str, args: JsonObject) -> bool:
+        """Whether a call of tool *name* with *args* may be it."""
+        if self.args is None:
+            return self.name in (name, ANY_TOOL)
+        return self.name == name and is_same(self.args, args)
 
 
 @value

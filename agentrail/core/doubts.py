@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from agentrail.core.calls import Call, Doubt
+from typing import Final
+
+from agentrail.core.calls import ANY_TOOL, Call, Doubt
 from agentrail.core.work import Work
-from agentrail.values.json import JsonObject, is_same
+from agentrail.values.json import JsonObject
 from agentrail.values.tools import EffectClass
 
 REPEAT_TIMEOUT = 120.0
@@ -12,6 +14,9 @@ REPEAT_TIMEOUT = 120.0
 
 REPEAT_HINT = "the same call was stopped before and may have taken effect; find out before you let it run again"
 """What the person should know."""
+
+MOST: Final = 32
+"""Doubts of a session; for one more, those about the tool of the oldest become one doubt about all of its calls."""
 
 HOLDER = "on_repeat_unknown"
 """Who holds such a call: no plugin, but the option of that name."""
@@ -26,18 +31,34 @@ def doubt_about(w: Work, call: Call) -> Doubt | None:
 
 def remember(w: Work, doubt: Doubt | None) -> None:
     """Note that a call was stopped, and nobody knows what it has done."""
-    if doubt is not None:
+    if doubt is not None and doubt.args is not None:
         clear_up(w, doubt.name, doubt.args)
-        w.s.in_doubt = (*w.s.in_doubt, doubt)
+        w.s.in_doubt = bounded((*w.s.in_doubt, doubt))
+
+
+def bounded(doubts: tuple[Doubt, ...]) -> tuple[Doubt, ...]:
+    """Return at most `MOST` doubts that cover all that *doubts* cover: an unsafe call is never repeated silently.
+
+    Too many doubts about one tool become one about all of its calls; those about too many tools, one about all calls.
+    """
+    if len(doubts) <= MOST:
+        return doubts
+    exact = next((doubt for doubt in doubts if doubt.args is not None), None)
+    if exact is None:
+        return (doubts[0].but(name=ANY_TOOL),)
+    others = tuple(doubt for doubt in doubts if doubt.name != exact.name)
+    return bounded((exact.but(args=None), *others))
 
 
 def is_in_doubt(w: Work, name: str, args: JsonObject) -> bool:
-    """Whether an equal call may have taken effect."""
-    return any(doubt.name == name and is_same(doubt.args, args) for doubt in w.s.in_doubt)
+    """Whether an equal call may have taken effect; of one that is safe to repeat, only if it was itself stopped."""
+    attached = w.s.tools.get(name)
+    unsafe = attached is None or attached.spec.effect is EffectClass.UNSAFE
+    return any(doubt.covers(name, args) for doubt in w.s.in_doubt if unsafe or doubt.args is not None)
 
 
 def clear_up(w: Work, name: str, args: JsonObject) -> None:
-    """Forget the doubt about a call: it runs again, because a person wants it."""
+    """Forget the doubt about a call: it runs again, because a person wants it. One about many calls stays."""
     doubts = w.s.in_doubt
     if doubts:
-        w.s.in_doubt = tuple(one for one in doubts if one.name != name or not is_same(one.args, args))
+        w.s.in_doubt = tuple(one for one in doubts if one.args is None or not one.covers(name, args))

@@ -81,9 +81,9 @@ def _doubts(seen: Seen) -> None:
     stopped = {e.call_id for e in seen.events if isinstance(e, ToolSkippedForSteering | ToolKilled | ToolUnknown)}
     wanted = [(c.name, c.args) for c in seen.running if c.call_id in stopped and _unsafe(c)]
     again = [(e.name, e.args) for e in seen.step.effects if isinstance(e, StartCall)]
-    wanted += [(doubt.name, doubt.args) for doubt in seen.before.in_doubt]
+    wanted += [(doubt.name, doubt.args) for doubt in seen.before.in_doubt if doubt.args is not None]
     for name, args in wanted:
-        known = any(doubt.name == name and is_same(doubt.args, args) for doubt in after.in_doubt)
+        known = any(doubt.covers(name, args) for doubt in after.in_doubt)
         runs = any(other == name and is_same(args, given) for other, given in again)
         demand(known or runs, f"{name} {args} may have taken effect, and nobody remembers")
 

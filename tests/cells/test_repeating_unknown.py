@@ -1,10 +1,12 @@
 """A call that was stopped half-way, and the same call again: that is for a person to decide."""
 
+import random
 from collections.abc import Callable
 
 import pytest
 
-from agentrail.core.doubts import HOLDER, REPEAT_HINT
+from agentrail.core.calls import ANY_TOOL, Doubt
+from agentrail.core.doubts import HOLDER, MOST, REPEAT_HINT, bounded
 from agentrail.core.effects import ClearTimer
 from agentrail.core.inputs import ToolRaised, ToolStopped
 from agentrail.core.options import Options
@@ -14,7 +16,7 @@ from agentrail.hooks.actions import Ask, Continue, Emit, HoldTool, ReplaceToolAr
 from agentrail.hooks.asks import Failed, RunTool
 from agentrail.hooks.records import BeforeTool, Hook
 from agentrail.values.content import ToolCall
-from agentrail.values.events import ApprovalRequired, ApprovalResolved, Event, PluginEvent
+from agentrail.values.events import ApprovalRequired, ApprovalResolved, Event, PluginEvent, ToolExecutionStart
 from agentrail.values.json import FrozenObject
 from tests.cells.bench import Bench, call, plug
 from tests.cells.scenes import executing, failed, limit, path, run, start, unknown
@@ -246,3 +248,54 @@ def test_what_the_plugins_emitted_is_broadcast_when_it_is_held_and_not_again_whe
     (asked,) = asked_of(events)
     bench.send(RejectSent(asked.approval_id))
     assert not any(isinstance(event, PluginEvent) for event in bench.got[-1].events)
+
+
+def stopped_many(count: int, name: str = "edit") -> Bench:
+    bench = executing(call(name, path="p0"))
+    aborted(bench)
+    for number in range(1, count):
+        (started,) = (e for e in again(bench, call(name, path=f"p{number}")) if isinstance(e, ToolExecutionStart))
+        bench.send(AbortSent())
+        bench.send(ToolStopped(started.call_id, 1))
+    return bench
+
+
+def test_as_many_doubts_as_are_kept_are_about_one_call_each() -> None:
+    bench = stopped_many(MOST)
+    assert [doubt.args for doubt in bench.state.in_doubt] == [path(f"p{number}") for number in range(MOST)]
+    assert asked_of(again(bench, call("edit", path="other"))) == []
+
+
+def test_one_more_is_a_doubt_about_all_calls_of_the_tool() -> None:
+    bench = stopped_many(MOST + 1)
+    assert bench.state.in_doubt == (Doubt("c3", "edit", None),)
+    for number in (0, MOST, MOST + 1):
+        (asked,) = asked_of(again(bench, call("edit", path=f"p{number}")))
+        bench.send(ApproveSent(asked.approval_id))
+        bench.returns(asked.call_id)
+        bench.answers("done")
+    assert bench.state.in_doubt == (Doubt("c3", "edit", None),)
+    assert asked_of(again(bench, call("keep", path="p0"), call("look", path="p0"))) == []
+
+
+def test_doubts_about_too_many_tools_are_one_about_all_unsafe_calls() -> None:
+    tools = tuple(Doubt(f"c{number}", f"tool{number}", None) for number in range(MOST + 1))
+    assert bounded(tools) == (Doubt("c0", ANY_TOOL, None),)
+    bench = stopped()
+    bench.state = bench.state.but(in_doubt=bounded(tools))
+    assert len(asked_of(again(bench))) == 1
+    aborted(bench)
+    assert asked_of(again(bench, call("look", path="a"))) == []
+
+
+def test_whatever_is_stopped_in_whatever_order_stays_in_doubt_in_a_bounded_place() -> None:
+    for seed in range(50):
+        chance = random.Random(seed)
+        kept: tuple[Doubt, ...] = ()
+        tools = chance.choice((1, 3, 40))
+        stopped_calls = [(f"tool{chance.randrange(tools)}", path(f"p{chance.randrange(200)}")) for _ in range(150)]
+        for number, (name, args) in enumerate(stopped_calls):
+            kept = bounded((*kept, Doubt(f"c{number}", name, args)))
+            assert len(kept) <= MOST
+        for name, args in stopped_calls:
+            assert any(doubt.covers(name, args) for doubt in kept)
