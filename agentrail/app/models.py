@@ -23,6 +23,9 @@ Factory = Callable[[str], Model]
 CLOSING: Final = 2.0
 """Seconds that closing the connections may take."""
 
+MOST_MADE: Final = 1000
+"""Models that are kept; names may come from users, so the oldest goes, and is made again when it is wanted."""
+
 LIKE: Final = 0.8
 """How like a known name, from 0 to 1, one is that is taken for a mistake."""
 
@@ -38,7 +41,7 @@ BUILT_IN: Final[Mapping[str, Factory]] = {"demo": _demo}
 
 
 class Models:
-    """Makes each model once; all of them share one client for HTTP."""
+    """Makes each model once, as long as there are no more than `MOST_MADE`; all share one client for HTTP."""
 
     def __init__(self, factories: Mapping[str, Factory], secrets: Callable[[str], str | None] | None = None) -> None:
         self._factories = {**BUILT_IN, **factories}
@@ -51,6 +54,8 @@ class Models:
         made = self._made.get(name)
         if made is None:
             made = self._made[name] = self._make(name)
+            if len(self._made) > MOST_MADE:
+                del self._made[next(iter(self._made))]
         return made
 
     def check_limited(self, names: Iterable[str]) -> None:

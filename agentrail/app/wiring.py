@@ -23,10 +23,11 @@ from agentrail.ports.journal import Journal
 from agentrail.ports.model import Compacted, Model, ModelChain
 from agentrail.runtime.gate import Gate
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.node import Node, Tree
+from agentrail.runtime.node import Node
 from agentrail.runtime.parts import Equip, Found, House, Outfit, Surroundings
 from agentrail.runtime.session import Session
 from agentrail.runtime.supervisor import Sessions
+from agentrail.runtime.tree import Tree
 from agentrail.tools import as_tool
 from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.limits import Limit
@@ -46,9 +47,11 @@ def wired(
     """Return the sessions of a new supervisor, with the tasks that they share already running."""
     registry = Models(models, secrets)
     registry.check_limited(limits)
+    own = MemoryJournal()
     house = House(
         nursery=nursery,
-        journal=MemoryJournal() if journal is None else journal,
+        journal=own if journal is None else journal,
+        forget=own.forget if journal is None else None,
         model=registry,
         compactor=_compact,
         gate=Gate() if gate_width is None else Gate(gate_width),
@@ -59,7 +62,7 @@ def wired(
     nursery.start_soon(house.timers.run)
     nursery.start_soon(house.gate.run)
     nursery.start_soon(registry.run)
-    return Sessions(Node(Tree(house, parks=journal is not None), policy), wrap)
+    return Sessions(Node(Tree(house), policy), wrap)
 
 
 def wrap(session: Session) -> SessionHandle:

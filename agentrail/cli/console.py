@@ -74,8 +74,8 @@ class Console:
 
     @property
     def _is_up_to_date(self) -> bool:
-        """Whether everything that has happened is on the screen."""
-        return self._seen >= self._session.inspect().seq
+        """Whether everything that has happened is on the screen; of a session that has ended, nobody asks any more."""
+        return self._session.status().phase == "ended" or self._seen >= self._session.inspect().seq
 
     @property
     def _is_resting(self) -> bool:

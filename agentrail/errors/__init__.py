@@ -77,6 +77,7 @@ from agentrail.errors.refused import (
 from agentrail.errors.stored import (
     PluginMismatch,
     SessionAsleep,
+    SessionForgotten,
     SessionParked,
     SessionStored,
     SpecMissing,
@@ -200,6 +201,7 @@ __all__ = [
     "SessionAsleep",
     "SessionCrashed",
     "SessionExists",
+    "SessionForgotten",
     "SessionNotAlive",
     "SessionParked",
     "SessionRefused",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentrail.errors.branches import UsageError
+from agentrail.errors.usage import UnknownSession
 
 
 class SessionStored(UsageError):
@@ -16,6 +17,15 @@ class SessionStored(UsageError):
 
     def __init__(self, session: str) -> None:
         super().__init__(session)
+
+
+class SessionForgotten(UnknownSession):
+    """The session has ended, or there never was one of this id: this supervisor's journal keeps only living ones."""
+
+    wording = (
+        "nothing is known of a session `{0}`: without a journal of your own, a supervisor forgets sessions that have "
+        "ended; give `open_supervisor(journal=…)` one that keeps them, a `SqliteJournal` or a `MemoryJournal`"
+    )
 
 
 class SessionAsleep(UsageError):

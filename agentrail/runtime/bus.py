@@ -210,7 +210,7 @@ class Subscription:
         first: list[Envelope] = []
         if bus.dropped is not None and since < bus.dropped and self._hears_deltas:
             first.append(gap_between(bus.session_id, since, bus.dropped))
-        self._past = Past(bus.records, self._types, since, bus.cursor, bus.buffered(since), first)
+        self._past = Past(bus.session_id, bus.records, self._types, since, bus.cursor, bus.buffered(since), first)
         self._start = since
 
     @property

@@ -17,6 +17,7 @@ from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.mailbox import Letter
 from agentrail.runtime.reports import ChildView
 from agentrail.runtime.session import Session
+from agentrail.runtime.sleeping import husk
 from agentrail.runtime.slot import Slot
 
 Service: TypeAlias = Callable[..., Awaitable[None]]
@@ -101,6 +102,14 @@ class SessionBody:
         if self.session.gone is None:
             self.session.finish(error)
             reach(Failpoint.LEFT)
+
+    def forget(self) -> None:
+        """Keep no more of a session that is gone than `status` shows, unless its journal keeps it."""
+        session = self.session
+        if session.house.forget is not None:
+            session.house.forget(session.session_id)
+            session.records.forgotten = True
+            session.state = husk(session.state)
 
     def view(self, shown: ChildView) -> ChildView:
         """Show phase, mailbox, what waits for a provider's limit, and sub-agents."""

@@ -28,6 +28,7 @@ from agentrail.core.sent import UpdatePluginSent as UpdatePluginSent
 from agentrail.core.sent import WithdrawSent as WithdrawSent
 from agentrail.errors import AgentrailError, BadChoice, BrokenContractError, NotInItsRun, UnknownTask
 from agentrail.errors import SessionAsleep as SessionAsleep
+from agentrail.errors import SessionForgotten as SessionForgotten
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.seats import seat_for as seat_for
 from agentrail.hooks.seats import unkeyed as unkeyed

@@ -139,9 +139,12 @@ class Family:
     async def answered(self, ref: str, letter: Letter) -> Answer | None:
         """Return the answer to a decision with a command id that one of them was sent, which is gone now."""
         child = ref.rpartition(":")[0]
-        if letter.command is None or not child.startswith(f"{self._parent.state.session_id}."):
+        house = self._parent.house
+        if letter.command is None or not child.startswith(f"{self._parent.session_id}."):
             return None
-        return await Answers(child, self._parent.house.journal).known(letter.command, letter.digest)
+        if house.forget is not None:
+            return Refused(SessionNotAlive(child, "what it has answered is forgotten"))
+        return await Answers(child, house.journal).known(letter.command, letter.digest)
 
     def gathered(self, report: SubagentReported) -> SubagentReported:
         """Return *report* with all that has gathered for it."""
@@ -288,7 +291,7 @@ class Family:
         except SessionStored as error:
             stored = error
         task, parent = run.task, self._parent.state
-        opening = await opening_of(self._parent.house.journal, task.child)
+        opening = await opening_of(self._parent.house, task.child)
         if opening.setup.path != (*parent.setup.path, parent.session_id, task.call_id):
             raise stored
         run.comes_back = True

@@ -265,7 +265,9 @@ class SessionHandle:
         return tuple(self.inspect().history)
 
     def inspect(self) -> State:
-        """Return the whole state as data, as of the last durable step; raise `SessionAsleep` while it sleeps."""
+        """Return the whole state as data; raise `SessionAsleep` while it sleeps, `SessionForgotten` if that is so."""
+        if self._session.records.forgotten:
+            raise commands.SessionForgotten(self.id)
         if self._session.sleep.is_thin:
             raise commands.SessionAsleep(self.id)
         return self._session.state

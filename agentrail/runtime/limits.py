@@ -31,6 +31,9 @@ LONGEST_PAUSE: Final = 60.0
 """Seconds that a provider may close a lane for; whoever is first behind them finds out whether it is still closed."""
 
 
+MOST_RESTING: Final = 64
+"""Lanes from which on those are dropped in which nothing counts any more: there may be a key for each customer."""
+
 WANTED: Final = "a `Limit` for the name of each provider, with whole numbers from 1 on"
 
 
@@ -82,6 +85,11 @@ class Lane:
     def waiting(self) -> int:
         """How many requests wait."""
         return sum(map(len, self._waiting.values()))
+
+    def rests(self, now: float) -> bool:
+        """Whether nothing of it counts any more: no request is out, waits, or was sent in the last minute."""
+        counts = self._out or self._waiting or (self._minute and self._minute[-1].at + MINUTE > now)
+        return not counts and self._closed_until <= now
 
     def waiting_of(self, session_id: str) -> int:
         """Return how many requests of a session wait."""
@@ -171,18 +179,19 @@ class Limits:
         if key is None:
             sent()
             return model.stream(request, emit)
-        return self._in_turn(key, session_id, model, request, emit, sent)
+        return self._in_turn(key, self._lane(key), session_id, model, request, emit, sent)
 
     async def _in_turn(
         self,
         key: Key,
+        lane: Lane,
         session_id: str,
         model: Model,
         request: ModelRequest,
         emit: EmitChunk,
         sent: Callable[[], None],
     ) -> Response:
-        ticket = await self._turn(key, Ticket(session_id, read_tokens(request)))
+        ticket = await self._turn(key, lane, Ticket(session_id, read_tokens(request)))
         tokens: int | None = None
         try:
             sent()
@@ -190,13 +199,13 @@ class Limits:
             tokens = response.usage.total_tokens or None
         except RateLimited as error:
             if error.retry_after is not None:
-                self._lanes[key].close(trio.current_time() + min(error.retry_after, LONGEST_PAUSE))
+                lane.close(trio.current_time() + min(error.retry_after, LONGEST_PAUSE))
             raise
         else:
             return response
         finally:
-            self._lanes[key].done(ticket, tokens)
-            self._send(key)
+            lane.done(ticket, tokens)
+            self._send(key, lane)
 
     def waiting_of(self, session_id: str) -> int:
         """Return how many requests of a session wait for their turn."""
@@ -205,29 +214,34 @@ class Limits:
     def _key(self, request: ModelRequest) -> Key | None:
         """Return the lane of *request*, if its provider has a limit."""
         provider = request.model.partition(":")[0]
-        limit = self._limits.get(provider)
-        if limit is None:
-            return None
-        key = (provider, secret_name(request.options.get("api_key")) or "")
-        self._lanes.setdefault(key, Lane(limit))
-        return key
+        return None if provider not in self._limits else (provider, secret_name(request.options.get("api_key")) or "")
 
-    async def _turn(self, key: Key, ticket: Ticket) -> Ticket:
+    def _lane(self, key: Key) -> Lane:
+        """Return the lane of *key*, and drop those that rest if there are too many."""
+        lane = self._lanes.get(key)
+        if lane is None:
+            if len(self._lanes) >= MOST_RESTING:
+                now = trio.current_time()
+                self._lanes = {other: lane for other, lane in self._lanes.items() if not lane.rests(now)}
+            lane = self._lanes[key] = Lane(self._limits[key[0]])
+        return lane
+
+    async def _turn(self, key: Key, lane: Lane, ticket: Ticket) -> Ticket:
         """Return *ticket* when it may go out; whoever is cancelled before has used nothing."""
-        self._lanes[key].join(ticket)
-        self._send(key)
+        lane.join(ticket)
+        self._send(key, lane)
         try:
             await ticket.called.wait()
         except trio.Cancelled:
-            self._lanes[key].leave(ticket)
-            self._send(key)
+            lane.leave(ticket)
+            self._send(key, lane)
             raise
         return ticket
 
-    def _send(self, key: Key) -> None:
+    def _send(self, key: Key, lane: Lane) -> None:
         """Call those whose turn it is, and look again when there is room for the next."""
-        called, room_at = self._lanes[key].send(trio.current_time())
+        called, room_at = lane.send(trio.current_time())
         for ticket in called:
             ticket.called.set()
         if room_at is not None:
-            self._timers.set(("", f"limit of {key}"), room_at, partial(self._send, key))
+            self._timers.set(("", f"limit of {key}"), room_at, partial(self._send, key, lane))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, cast
 
 import trio
@@ -13,36 +13,13 @@ from agentrail.core.supervising import Decision, Ending, Policy, Ward, decide
 from agentrail.errors import ChildExists, CommitUnknown, Fenced, StartTooSlow, SupervisorClosed, SupervisorFailed
 from agentrail.runtime.border import described, traced
 from agentrail.runtime.children import Child, SessionBody
-from agentrail.runtime.parts import House
 from agentrail.runtime.reports import ChildView, CrashReport, reason_of
 from agentrail.runtime.slot import Slot
+from agentrail.runtime.tree import Tree
 
 log = logging.getLogger("agentrail.supervisor")
 
 ROOT: Final = "the root"
-
-MAX_REPORTS: Final = 100
-"""Crash reports of a tree that are kept."""
-
-
-class Tree:
-    """What all supervisors of a tree share."""
-
-    __slots__ = ("closing", "house", "parks", "reports", "sessions")
-
-    def __init__(self, house: House, *, parks: bool) -> None:
-        self.house = house
-        self.parks = parks
-        self.sessions: dict[str, Child] = {}
-        self.reports: deque[CrashReport] = deque(maxlen=MAX_REPORTS)
-        self.closing = False
-
-    def doom(self) -> None:
-        """End all sessions at once: none of them may write or do anything more."""
-        self.closing = True
-        for child in self.sessions.values():
-            child.expected = True
-            child.scope.cancel()
 
 
 class Node:
@@ -283,6 +260,7 @@ class Node:
             log.error("that session %s is set aside could not be written: %s", child.key, traced(problem))  # noqa: TRY400
         child.end("quarantined")
         body.gone(error)
+        self.tree.set_aside(child.key, partial(self._forget, child, error))
 
     async def _give_up(self, error: BaseException) -> None:
         """Stop all children, and fail: the supervisor above decides, and above the root the `async with` ends."""
@@ -363,8 +341,10 @@ class Node:
         if self._children.pop(child.key, None) is child:
             self._wards.pop(child.key, None)
             if isinstance(child.body, SessionBody):
-                self.tree.sessions.pop(child.key, None)
+                self.tree.forget(child.key)
             child.body.gone(error)
+            if isinstance(child.body, SessionBody):
+                child.body.forget()
 
 
 class _Alarm:

@@ -45,12 +45,13 @@ async def _no_fork(origin: str, _at: int | None, _session_id: str) -> object:
 
 
 class House:
-    """What all sessions of a supervisor share."""
+    """What all sessions of a supervisor share; *forget* is how the journal forgets one, `None` if it keeps them."""
 
     __slots__ = (
         "calls",
         "clock",
         "compactor",
+        "forget",
         "fork",
         "gate",
         "journal",
@@ -73,9 +74,11 @@ class House:
         gate: Gate,
         limits: Mapping[str, Limit],
         random_: random.Random,
+        forget: Callable[[str], None] | None = None,
     ) -> None:
         self.nursery = nursery
         self.journal = journal
+        self.forget = forget
         self.model = model
         self.compactor = compactor
         self.gate = gate

@@ -27,10 +27,11 @@ class Reader(Protocol):
 class Past:
     """The events between two places, for one subscriber."""
 
-    __slots__ = ("_found", "_read_to", "_record", "_records", "_to", "_types", "_whispers")
+    __slots__ = ("_found", "_read_to", "_record", "_records", "_session_id", "_to", "_types", "_whispers")
 
     def __init__(
         self,
+        session_id: str,
         records: Reader,
         types: tuple[type[Event], ...] | None,
         since: Cursor,
@@ -38,6 +39,7 @@ class Past:
         whispers: list[Envelope],
         first: list[Envelope],
     ) -> None:
+        self._session_id = session_id
         self._records = records
         self._types = types
         self._read_to = since
@@ -59,6 +61,8 @@ class Past:
         if self._record is None:
             self._record = await self._records.place(self._read_to.seq)
         records = await self._records.read(self._record, PAGE)
+        if not records and self._read_to.seq < self._to.seq:  # a journal that forgets has forgotten the session
+            self._found.append(gap_between(self._session_id, self._read_to, self._to))
         for record in records:
             if record.events and record.events[0].seq > self._to.seq:
                 records = ()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+import trio
+
 from agentrail.core.inputs import Arrival
 from agentrail.core.state import State
 from agentrail.core.step import Step
@@ -27,7 +29,7 @@ SNAPSHOT_EVERY: Final = 200
 class Records:
     """What a session writes; *opening* is what it is spawned as, of which the first record tells."""
 
-    __slots__ = ("_claim", "_house", "_kept", "_opening", "began", "head", "stuck", "unwritten")
+    __slots__ = ("_claim", "_house", "_kept", "_opening", "began", "forgotten", "head", "stuck", "unwritten")
 
     def __init__(self, claim: Claim, house: House, opening: State | None) -> None:
         self._claim = claim
@@ -38,6 +40,7 @@ class Records:
         self.unwritten: tuple[Record, ...] = ()
         self.began: str | None = None
         self.stuck: JournalFull | None = None
+        self.forgotten = False
 
     @property
     def fenced(self) -> Fenced:
@@ -45,11 +48,17 @@ class Records:
         return Fenced(self._claim.session_id, self._claim.epoch)
 
     async def read(self, after: int, limit: int) -> tuple[Record, ...]:
-        """Return records behind number *after*."""
+        """Return records behind number *after*; none if they are forgotten: others may have the id by now."""
+        if self.forgotten:
+            await trio.lowlevel.checkpoint()
+            return ()
         return await self._house.journal.read(self._claim.session_id, after, limit)
 
     async def place(self, seq: int) -> int:
         """Return the number of the record behind which the events after *seq* are to be read."""
+        if self.forgotten:
+            await trio.lowlevel.checkpoint()
+            return 0
         return await self._house.journal.place(self._claim.session_id, seq)
 
     async def write(self, arrival: Arrival, outcome: Step, command: str | None) -> None:

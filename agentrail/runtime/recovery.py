@@ -7,7 +7,15 @@ from typing import Final
 from agentrail.core.forking import branch
 from agentrail.core.inputs import SessionBranched, SessionReturned
 from agentrail.core.state import Phase, State
-from agentrail.errors import BadRecord, Fenced, SessionCrashed, SessionNotAlive, UnknownRecord, UnknownSession
+from agentrail.errors import (
+    BadRecord,
+    Fenced,
+    SessionCrashed,
+    SessionForgotten,
+    SessionNotAlive,
+    UnknownRecord,
+    UnknownSession,
+)
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Journal
 from agentrail.runtime.parts import Equip, House, Outfit
@@ -23,7 +31,7 @@ MOST_SHOWN: Final = 200
 
 async def brought_back(house: House, session_id: str, owner: str, equip: Equip) -> tuple[Session, SessionReturned]:
     """Return a stored session, ready to be run, and what it is to hear first; nothing is written."""
-    await opening_of(house.journal, session_id)  # a session that is not there, or not whole, is not claimed
+    await opening_of(house, session_id)  # a session that is not there, or not whole, is not claimed
     reach(Failpoint.OPENING_READ)
     claim = await house.journal.claim(session_id, owner)
     reach(Failpoint.CLAIMED)
@@ -43,11 +51,11 @@ async def brought_back(house: House, session_id: str, owner: str, equip: Equip) 
     return session, returned
 
 
-async def opening_of(journal: Journal, session_id: str) -> State:
+async def opening_of(house: House, session_id: str) -> State:
     """Return what a stored session was spawned as."""
-    first = await journal.read(session_id, 0, 1)
+    first = await house.journal.read(session_id, 0, 1)
     if not first:
-        raise UnknownSession(session_id)
+        raise UnknownSession(session_id) if house.forget is None else SessionForgotten(session_id)
     opening = first[0].opening
     if opening is None:
         raise BadRecord(session_id, first[0].number, "it does not say what the session was spawned as")
@@ -55,16 +63,16 @@ async def opening_of(journal: Journal, session_id: str) -> State:
 
 
 async def forked(
-    journal: Journal, origin: str, at: int | None, session_id: str, equip: Equip
+    house: House, origin: str, at: int | None, session_id: str, equip: Equip
 ) -> tuple[State, Outfit, SessionBranched]:
     """Return what a fork of *origin* behind record *at*, or the last one, is spawned as, its code, what it hears."""
     if at is not None and at < 1:
         raise UnknownRecord(origin, at)
-    await opening_of(journal, origin)  # whether it is there at all
-    state, number = await rebuilt(journal, origin, at)
+    await opening_of(house, origin)  # whether it is there at all
+    state, number = await rebuilt(house.journal, origin, at)
     if at is not None and number != at:
         raise UnknownRecord(origin, at)
-    left = await _left_behind(journal, origin, number, state)
+    left = await _left_behind(house.journal, origin, number, state)
     state, outfit, now = equip(branch(state, session_id), number)
     return state, outfit, SessionBranched(origin, number, left, now.seats, now.tools, now.gone, now.revision)
 

@@ -16,6 +16,7 @@ from agentrail.errors import (
     AgentrailError,
     BadId,
     SessionExists,
+    SessionForgotten,
     SessionNotAlive,
     SessionStored,
     UnknownSession,
@@ -29,11 +30,12 @@ from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.ids import follows_grammar
 from agentrail.runtime.link import Link
 from agentrail.runtime.mailbox import Letter
-from agentrail.runtime.node import Node, Tree
+from agentrail.runtime.node import Node
 from agentrail.runtime.parts import Equip, Found, Outfit
 from agentrail.runtime.recovery import brought_back, forked, opening_of
 from agentrail.runtime.session import Session
 from agentrail.runtime.slot import Slot
+from agentrail.runtime.tree import Tree
 
 log = logging.getLogger("agentrail.supervisor")
 
@@ -82,13 +84,13 @@ class Sessions:
         """Fork a session that is here, with its own code, beside the oldest ones."""
         session = session_of(self.tree.sessions.get(origin))
         if session is None:
-            raise UnknownSession(origin)
+            raise UnknownSession(origin) if self.house.forget is None else SessionForgotten(origin)
         return await self.fork(self.root, origin, at, session_id, session.sleep.equip)
 
     async def fork(self, node: Node, origin: str, at: int | None, session_id: str, equip: Equip) -> SessionHandle:
         """Start a session with the past of a stored one, up to a record; that one stays as it is, here or not."""
         with self._taking(node, session_id):
-            state, outfit, branched = await forked(self.house.journal, origin, at, session_id, equip)
+            state, outfit, branched = await forked(self.house, origin, at, session_id, equip)
             claim = await self._claim(node, session_id)
             session = Session(state, claim, self.house, outfit, equip)
             return await self._begun(node, session, branched, "transient")
@@ -166,6 +168,8 @@ class Sessions:
             yield
         finally:
             self._starting.pop(session_id).set()
+            if self.house.forget is not None and session_id not in self.tree.sessions:
+                self.house.forget(session_id)  # it did not start, or has ended at once; it may have been claimed
 
     def _adopted(self, node: Node, session: Session, restart: str) -> tuple[SessionHandle, Child]:
         """Let a session live under *node*."""
@@ -210,7 +214,7 @@ class Sessions:
             log.error("session %s cannot be brought back: %s", session_id, said)
 
         with Contained(told):  # specifications are built by code of users
-            if not (await opening_of(self.house.journal, session_id)).setup.path:  # a sub-agent is its parent's affair
+            if not (await opening_of(self.house, session_id)).setup.path:  # a sub-agent is its parent's affair
                 await self.resume(self.root, session_id, equip, "transient")
 
     async def _start_child(self, node: Node, parent: Session, link: Link) -> Session:

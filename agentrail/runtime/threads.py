@@ -30,7 +30,7 @@ class Threads:
 
     def names(self) -> tuple[str, ...]:
         """Return the tools whose threads have not ended."""
-        return tuple(sorted(+self._running))
+        return tuple(sorted(self._running))
 
     def check(self) -> None:
         """Raise `ToolError` if so many threads go on with nobody waiting that one more had better not start."""
@@ -42,6 +42,8 @@ class Threads:
     def note(self, name: str, change: int) -> None:
         """Count a thread of the tool called *name* that starts, or has ended."""
         self._running[name] += change
+        if not self._running[name]:
+            del self._running[name]
 
 
 class CallThreads:

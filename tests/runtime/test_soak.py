@@ -1,4 +1,4 @@
-"""Many sessions one after the other: nothing of them is left."""
+"""Many sessions one after the other, under a supervisor as it is opened by default: nothing of them is left."""
 
 import gc
 import os
@@ -10,24 +10,12 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.ports.journal import Claim
 from agentrail.runtime import watchdog
 from agentrail.testing import ScriptedModel
 from tests.runtime.world import settle
 
 COUNT = 100_000 if os.environ.get("AGENTRAIL_PROFILE") == "campaign" else 5_000
 AT_ONCE = 50
-
-
-class Forgetful(MemoryJournal):
-    """Forgets a session when the next one comes: what it keeps is not what is measured."""
-
-    async def claim(self, session_id: str, owner: str) -> Claim:
-        if len(self._shelves) > AT_ONCE * 2:
-            for known in list(self._shelves)[:AT_ONCE]:
-                del self._shelves[known]
-        return await super().claim(session_id, owner)
 
 
 def held() -> tuple[int, int, int]:
@@ -38,7 +26,7 @@ def held() -> tuple[int, int, int]:
 
 async def test_nothing_is_left_of_sessions_that_were_started_and_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watchdog, "SLOW", 3600.0)  # what it says on a busy machine is kept too, and is no session's
-    async with open_supervisor(journal=Forgetful()) as supervisor:
+    async with open_supervisor() as supervisor:
 
         async def one(number: int) -> None:
             session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"])), f"s{number}")

@@ -1,4 +1,4 @@
-"""The journal that forgets: for tests, and for sessions that need not survive their process."""
+"""The journal in memory: for tests, and for sessions that need not survive their process."""
 
 from __future__ import annotations
 
@@ -46,11 +46,13 @@ class MemoryJournal:
     def __init__(self, *, encode: bool = False) -> None:
         self._encode = encode
         self._shelves: dict[str, _Shelf] = {}
+        self._epochs = 0
 
     async def claim(self, session_id: str, owner: str) -> Claim:  # noqa: ARG002 - nobody asks who
         """Become the only writer of a session."""
         shelf = self._shelves.setdefault(session_id, _Shelf())
-        shelf.epoch += 1
+        self._epochs += 1  # for all sessions: an id that is used again never has the epoch of a claim from before
+        shelf.epoch = self._epochs
         return Claim(session_id, shelf.epoch, len(shelf.records))
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
@@ -107,6 +109,10 @@ class MemoryJournal:
 
     async def close(self) -> None:
         """Do nothing: there is nothing to give back."""
+
+    def forget(self, session_id: str) -> None:
+        """Forget all of a session; its id is free, and claims from before are refused."""
+        self._shelves.pop(session_id, None)
 
     def _claimed(self, claim: Claim) -> _Shelf:
         shelf = self._shelves.get(claim.session_id)

@@ -1,0 +1,308 @@
+"""A supervisor without a journal of its own forgets what has ended; nothing of a session that is gone piles up."""
+
+import gc
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+import pytest
+import trio
+
+from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.app.models import MOST_MADE, Models
+from agentrail.errors import Fenced, PluginRefused, SessionForgotten, SessionNotAlive, UnknownSession
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
+from agentrail.ports.journal import Snapshot
+from agentrail.runtime import watchdog
+from agentrail.runtime.limits import MOST_RESTING, Limits
+from agentrail.runtime.threads import Threads
+from agentrail.runtime.timers import Timers
+from agentrail.runtime.tree import MAX_ASIDE
+from agentrail.testing import ScriptedModel
+from agentrail.testing.journals import opened, run_of
+from agentrail.values.events import Gap
+from agentrail.values.limits import Limit
+from agentrail.values.secrets import Secret
+from agentrail.values.stream import ModelRequest
+from tests.runtime.conftest import A_DAY
+from tests.runtime.families import agent, task
+from tests.runtime.test_limits import Provider
+from tests.runtime.test_restarting import Poison
+from tests.runtime.world import settle
+
+WHY = "no place"
+
+
+class NoPlace(Plugin[None]):
+    """Lets no session start."""
+
+    def init(self, ctx: Context) -> None:
+        raise PluginRefused(WHY)
+
+
+ROUNDS = 5
+AT_ONCE = 20
+
+
+def saying(*texts: str, **more: object) -> SessionSpec:
+    return SessionSpec(model=ScriptedModel(texts), **more)  # type: ignore[arg-type]  # a test may give any field
+
+
+def kept_in(supervisor: Supervisor) -> list[str]:
+    """The sessions of which the journal holds anything."""
+    journal = supervisor._sessions.house.journal  # noqa: SLF001 - what it does not tell is what is looked for
+    assert isinstance(journal, MemoryJournal)
+    return list(journal._shelves)  # noqa: SLF001 - see above
+
+
+async def ended(supervisor: Supervisor, session_id: str = "x") -> SessionHandle:
+    session = await supervisor.spawn(saying("fine"), session_id)
+    await session.ask("go", command="c1")
+    await session.stop()
+    return session
+
+
+# What is asked of a session that is forgotten
+
+
+async def test_what_has_ended_is_forgotten_and_its_id_may_be_used_again() -> None:
+    async with open_supervisor() as supervisor:
+        old = await ended(supervisor)
+        assert kept_in(supervisor) == []
+        new = await supervisor.spawn(saying("hello"), "x")
+        assert (await new.ask("go", command="c1")).text == "hello"
+        assert len(new.messages()) == 2
+        with pytest.raises(SessionNotAlive, match="stopped"):
+            await old.prompt("go", command="c1")
+
+
+async def test_what_needs_a_journal_that_keeps_says_so() -> None:
+    said = r"open_supervisor\(journal=…\)` one that keeps them, a `SqliteJournal` or a `MemoryJournal`"
+    async with open_supervisor() as supervisor:
+        session = await ended(supervisor)
+        for look in (session.messages, session.inspect):
+            with pytest.raises(SessionForgotten, match=said):
+                look()
+        with pytest.raises(SessionForgotten, match=said):
+            await session.fork()
+        with pytest.raises(SessionForgotten, match=said):
+            await supervisor.fork("x", saying())
+        with pytest.raises(SessionForgotten, match=said):
+            await supervisor.resume("x", saying())
+        assert (session.status().phase, session.queued(), session.tasks()) == ("ended", (), ())
+
+
+async def test_a_journal_that_is_given_keeps() -> None:
+    async with open_supervisor(journal=MemoryJournal()) as supervisor:
+        session = await ended(supervisor)
+        assert len(session.messages()) == 2
+        fork = await supervisor.fork("x", saying("again"))
+        assert len(fork.messages()) == 2
+        with pytest.raises(UnknownSession, match="no session `nobody` here"):
+            await supervisor.resume("nobody", saying())
+
+
+async def test_the_events_of_one_that_is_forgotten_are_a_gap_and_not_those_of_its_successor() -> None:
+    async with open_supervisor() as supervisor:
+        old = await ended(supervisor)
+        new = await supervisor.spawn(saying("secret"), "x")
+        await new.ask("go")
+        async with old.subscribe(since=2) as events:
+            heard = [envelope.event async for envelope in events]
+        assert [type(event) for event in heard[:1]] == [Gap]
+        assert all(isinstance(event, Gap) for event in heard)
+
+
+async def test_a_claim_from_before_is_worth_nothing_when_the_id_is_used_again() -> None:
+    journal = MemoryJournal()
+    old = await opened(journal, "x")
+    journal.forget("x")
+    new = await opened(journal, "x")
+    state = SessionSpec(model="demo")
+    assert new.epoch != old.epoch
+    with pytest.raises(Fenced):
+        await journal.append(old, 3, run_of("x", 4, 1))
+    with pytest.raises(Fenced):
+        await journal.keep(old, Snapshot("x", 3, state))  # type: ignore[arg-type]  # it is not looked at
+    assert len(await journal.read("x")) == 3
+
+
+async def test_a_decision_about_a_sub_agent_that_is_forgotten_is_answered() -> None:
+    async with open_supervisor() as supervisor:
+        session = await supervisor.spawn(
+            saying(agents={"finder": agent(["found"])}).but(model=ScriptedModel([task(), "fine"])), "p"
+        )
+        await session.ask("go")
+        assert kept_in(supervisor) == ["p"]
+        with pytest.raises(SessionNotAlive, match=r"p\.c3"):
+            await session.approve("p.c3:a1", command="c1")
+
+
+# Whatever becomes of a session
+
+
+async def stopped(supervisor: Supervisor, name: str) -> None:
+    session = await supervisor.spawn(saying("fine"), name)
+    await session.ask("go", command="c")
+    await session.stop()
+
+
+async def never_started(supervisor: Supervisor, name: str) -> None:
+    with pytest.raises(Exception, match="no place"):
+        await supervisor.spawn(saying(plugins=[NoPlace()]), name)
+
+
+async def crashed(supervisor: Supervisor, name: str) -> None:
+    session = await supervisor.spawn(saying(plugins=[Poison()]), name, restart="temporary")
+    with pytest.raises(Exception, match="poison"):
+        await session.ask("die")
+    async with session.monitor() as monitor:
+        await monitor.wait()
+
+
+async def delegated(supervisor: Supervisor, name: str) -> None:
+    spec = SessionSpec(model=ScriptedModel([task(), "fine"]), agents={"finder": agent(["found"])})
+    session = await supervisor.spawn(spec, name)
+    await session.ask("go")
+    await session.stop()
+
+
+async def forked(supervisor: Supervisor, name: str) -> None:
+    session = await supervisor.spawn(saying("fine"), name)
+    other = await session.fork(id=f"{name}-fork")
+    await session.stop()
+    await other.stop()
+
+
+async def slept(supervisor: Supervisor, name: str) -> None:
+    session = await supervisor.spawn(saying("fine", hibernate_after=1.0), name)
+    await session.ask("go")
+    await trio.sleep(3)
+    await session.stop()
+
+
+async def set_aside(supervisor: Supervisor, name: str) -> None:
+    session = await supervisor.spawn(saying(plugins=[Poison()]), name)
+    with pytest.raises(Exception, match="poison"):
+        await session.ask("die")
+    async with session.monitor() as monitor:
+        await monitor.wait()
+    assert len(session.messages()) == 0
+    await supervisor._sessions.root.stop(supervisor._sessions.tree.sessions[name])  # noqa: SLF001
+
+
+async def listened_to(supervisor: Supervisor, name: str) -> None:
+    session = await supervisor.spawn(saying("fine"), name)
+    async with session.subscribe(since=0) as events:
+        await session.ask("go")
+        await session.stop()
+        async for _ in events:
+            pass
+
+
+@pytest.mark.parametrize(
+    "live",
+    [stopped, never_started, crashed, delegated, forked, slept, set_aside, listened_to],
+    ids=lambda it: it.__name__,
+)
+async def test_nothing_of_it_is_left(
+    live: Callable[[Supervisor, str], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Objects are counted, of each kind, over rounds."""
+    monkeypatch.setattr(watchdog, "SLOW", 3600.0)
+    logging.disable()
+    try:
+        async with open_supervisor() as supervisor:
+            counts: list[Counter[str]] = []
+            for number in range(ROUNDS):
+                async with trio.open_nursery() as nursery:
+                    for place in range(AT_ONCE):
+                        nursery.start_soon(live, supervisor, f"r{number}-{place}")
+                await trio.sleep(A_DAY / 10)  # Trio keeps up to a thousand deadlines of scopes that were left
+                supervisor._sessions.tree.reports.clear()  # noqa: SLF001 - a hundred of them are kept
+                assert kept_in(supervisor) == []
+                gc.collect()
+                counts.append(Counter(type(each).__name__ for each in gc.get_objects()))
+            grown = {name: count for name, count in (counts[-1] - counts[1]).items() if count >= AT_ONCE}
+            assert grown == {}
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+async def test_so_many_quarantined_sessions_are_kept_to_be_read(caplog: pytest.LogCaptureFixture) -> None:
+    async with open_supervisor() as supervisor:
+        first = None
+        for number in range(MAX_ASIDE + 1):
+            session = await supervisor.spawn(saying(plugins=[Poison()]), f"s{number}")
+            first = first or session
+            if number == MAX_ASIDE:
+                assert len(supervisor.sessions()) == MAX_ASIDE + 1
+                assert len(first.messages()) == 0
+            with pytest.raises(Exception, match="poison"):
+                await session.ask("die")
+            async with session.monitor() as monitor:
+                await monitor.wait()
+        assert first is not None
+        await settle()
+        assert [session.id for session in supervisor.sessions()] == [f"s{number}" for number in range(1, MAX_ASIDE + 1)]
+        assert kept_in(supervisor) == [session.id for session in supervisor.sessions()]
+        with pytest.raises(SessionForgotten):
+            first.messages()
+        assert "session s0 is let go" in caplog.text
+
+
+# What all sessions share
+
+
+async def test_lanes_of_keys_that_nobody_uses_are_dropped() -> None:
+    async with trio.open_nursery() as nursery:
+        timers = Timers()
+        nursery.start_soon(timers.run)
+        limits = Limits({"acme": Limit(requests_per_minute=1)}, timers)
+        model = Provider()
+        for number in range(3 * MOST_RESTING):
+            request = ModelRequest("acme:large", (), options={"api_key": Secret(f"KEY{number}")})
+            await limits.stream("s", model, request, lambda _: None)
+            assert len(limits._lanes) <= 2 * MOST_RESTING  # noqa: SLF001 - a lane counts for a minute
+        assert len(model.asked) == 3 * MOST_RESTING
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_lane_that_still_counts_is_not_dropped() -> None:
+    async with trio.open_nursery() as nursery:
+        timers = Timers()
+        nursery.start_soon(timers.run)
+        limits = Limits({"acme": Limit(requests_per_minute=1)}, timers)
+        model = Provider(takes=0.0)
+        start = trio.current_time()
+        keys = [f"KEY{number}" for number in range(2 * MOST_RESTING)]
+        for key in (*keys, keys[0]):
+            request = ModelRequest("acme:large", (), options={"api_key": Secret(key)})
+            await limits.stream("s", model, request, lambda _: None)
+        assert model.times(start)[-1] == 60.0
+        nursery.cancel_scope.cancel()
+
+
+def test_names_of_tools_whose_threads_have_ended_are_not_kept() -> None:
+    threads = Threads()
+    for number in range(1000):
+        threads.note(f"tool{number}", 1)
+        threads.note(f"tool{number}", -1)
+    assert len(threads._running) == 0  # noqa: SLF001 - what it does not tell is what is looked for
+
+
+def test_no_more_models_are_kept_than_may_be() -> None:
+    made: list[str] = []
+
+    def make(name: str) -> ScriptedModel:
+        made.append(name)
+        return ScriptedModel([])
+
+    models = Models({"mine": make})
+    for number in range(MOST_MADE + 1):
+        assert models(f"mine:{number}") is models(f"mine:{number}")
+    assert len(models._made) == MOST_MADE  # noqa: SLF001 - what it does not tell is what is looked for
+    models("mine:0")
+    assert made == [*(str(number) for number in range(MOST_MADE + 1)), "0"]
