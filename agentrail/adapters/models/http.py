@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import logging
 import math
-import zlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final, Protocol, runtime_checkable
@@ -20,6 +19,8 @@ from typing import Final, Protocol, runtime_checkable
 import httpx  # noqa: ASYNC127 - the client that pyproject.toml names
 import trio
 
+from agentrail.adapters.models.proxies import is_kept_from_proxies
+from agentrail.adapters.models.unpacking import PLAIN, Unpacker
 from agentrail.errors import (
     ConnectionFailed,
     ModelError,
@@ -39,6 +40,8 @@ CONNECTIONS: Final = 100
 KEPT: Final = 20
 """Connections that are kept open for the next request."""
 
+LIMITS: Final = httpx.Limits(max_connections=None, max_keepalive_connections=KEPT)
+
 MAX_BODY: Final = 64 * 1024
 """Bytes that are read of an answer that is no stream."""
 
@@ -49,9 +52,6 @@ CLOSING: Final = 1.0
 """Seconds that closing a connection may take."""
 
 OK: Final = range(200, 300)
-
-ANY_ZLIB: Final = 32 + zlib.MAX_WBITS
-"""What makes zlib see for itself whether it is gzip or deflate."""
 
 LOGGED: Final = 5
 """What httpx logs of an answer: method, address, version, status and, last, the server's own words."""
@@ -104,29 +104,30 @@ class Answer(Value):
 class Http:
     """The client of one supervisor."""
 
-    __slots__ = ("_client", "_limiter", "_transport")
+    __slots__ = ("_clients", "_limiter", "_transport")
 
     def __init__(self, connections: int = CONNECTIONS, transport: httpx.AsyncBaseTransport | None = None) -> None:
         self._limiter = trio.CapacityLimiter(connections)
         self._transport = transport
-        self._client: httpx.AsyncClient | None = None
+        self._clients: dict[bool, httpx.AsyncClient] = {}
 
-    @property
-    def client(self) -> httpx.AsyncClient:
-        """What httpx calls a client; it is made for the first request, because that takes a while."""
-        if self._client is None:
-            self._client = httpx.AsyncClient(
-                transport=self._transport,
-                limits=httpx.Limits(max_connections=None, max_keepalive_connections=KEPT),
+    def client(self, url: str) -> httpx.AsyncClient:
+        """Return what httpx calls a client; it is made for the first request, because that takes a while."""
+        direct = is_kept_from_proxies(url)
+        client = self._clients.get(direct)
+        if client is None:
+            client = self._clients[direct] = httpx.AsyncClient(
+                transport=httpx.AsyncHTTPTransport(limits=LIMITS) if direct else self._transport,
+                limits=LIMITS,
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
                 follow_redirects=False,
             )
-        return self._client
+        return client
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._client is not None:
-            await self._client.aclose()
+        for client in self._clients.values():
+            await client.aclose()
 
     async def post(self, post: Post, heard: Heard) -> Answer:
         """Make one request; give a stream to *heard* piece by piece, and return how it was answered.
@@ -135,7 +136,7 @@ class Http:
         """
         async with self._limiter:
             try:
-                client = self.client
+                client = self.client(post.url)
             except (httpx.InvalidURL, ValueError, ImportError) as error:
                 problem = f"the proxy that the environment names cannot be used: {error}"
                 raise PermanentModelError(problem) from None
@@ -259,19 +260,16 @@ class Exchange:
         response = await self._client.send(request, stream=True)
         try:
             headers = {name.lower(): value for name, value in response.headers.items()}
-            encoding = headers.get("content-encoding", "identity")
-            if encoding != "identity" and response.status_code in OK:
-                problem = f"it is encoded as `{encoding}`, which was not asked for"
-                raise StreamGarbled(problem)
+            encoding = headers.get("content-encoding", PLAIN).strip().lower()
             if response.status_code in OK and not _is_document(headers):
-                await self._stream(response)
+                await self._stream(response, Unpacker(encoding))
                 return Answer(response.status_code, headers)
             return Answer(response.status_code, headers, _plain(await self._body(response), encoding))
         finally:
             with trio.move_on_after(CLOSING, shield=True):
                 await response.aclose()
 
-    async def _stream(self, response: httpx.Response) -> None:
+    async def _stream(self, response: httpx.Response, unpacker: Unpacker) -> None:
         """Let the stream be heard; a fault in it closes the response, which ends the iteration and all below it."""
         patience = self._post.patience
         async for piece in response.aiter_raw():
@@ -279,11 +277,20 @@ class Exchange:
                 continue
             self._begun = True
             try:
-                self._complete = self._heard(piece)
+                self._complete = await self._hear(piece, unpacker)
             except ModelError as fault:
                 self._fault = fault
                 await response.aclose()
             self._scope.deadline = trio.current_time() + (LINGER if self._complete else patience.next_byte)
+
+    async def _hear(self, packed: bytes, unpacker: Unpacker) -> bool:
+        """Unpack *packed* and let it be heard in slices, between which other tasks run; return whether all is heard."""
+        for number, piece in enumerate(unpacker.pieces(packed)):
+            if number:
+                await trio.lowlevel.checkpoint()
+            if self._heard(piece):
+                return True
+        return False
 
     async def _body(self, response: httpx.Response) -> bytes:
         """Return the body up to the limit, or what has come of it in time: the status says the most already.
@@ -326,13 +333,14 @@ def _said(error: BaseException) -> str:
 
 
 def _plain(body: bytes, encoding: str) -> bytes:
-    """Return *body* as it is meant; some encode an error though plain bytes were asked for."""
-    if encoding not in {"gzip", "deflate"}:
-        return body
+    """Return the *body* of an error unpacked, as far as it can be: its status says the most already."""
+    found = b""
     try:
-        return zlib.decompressobj(wbits=ANY_ZLIB).decompress(body, MAX_BODY)
-    except zlib.error:
-        return b""
+        for piece in Unpacker(encoding, MAX_BODY).pieces(body):
+            found += piece
+    except StreamGarbled:
+        pass
+    return found
 
 
 def _is_document(headers: Mapping[str, str]) -> bool:

@@ -76,7 +76,7 @@ async def asked(http: Http, server: Server, patience: Patience = TIME) -> tuple[
 
 
 def pool(http: Http) -> AsyncConnectionPool:
-    found: object = vars(vars(http.client)["_transport"])["_pool"]
+    found: object = vars(vars(http.client("http://127.0.0.1"))["_transport"])["_pool"]
     assert isinstance(found, AsyncConnectionPool)
     return found
 

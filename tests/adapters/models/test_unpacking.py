@@ -1,0 +1,130 @@
+"""Answers that a server in between has packed."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from random import Random
+
+import pytest
+import trio
+
+from agentrail.adapters.models.http import Http, Patience, Post
+from agentrail.adapters.models.unpacking import MOST, SLICE, Unpacker
+from agentrail.errors import StreamGarbled
+from agentrail.values.json import EMPTY
+from tests.adapters.models import anthropic_events as anthropic
+from tests.adapters.models.server import Play, chunked, head, serving
+
+STREAM = anthropic.saying(*(f"word{number} " for number in range(500)))
+
+
+def raw_deflate(data: bytes) -> bytes:
+    return zlib.compress(data)
+
+
+PACKED = {
+    "gzip": gzip.compress(STREAM),
+    "x-gzip": gzip.compress(STREAM),
+    "deflate": raw_deflate(STREAM),
+    "GZIP": gzip.compress(STREAM),
+    "identity": STREAM,
+}
+
+
+async def heard(play: Play) -> bytes:
+    http, found = Http(), bytearray()
+
+    def hear(piece: bytes) -> bool:
+        found.extend(piece)
+        return False
+
+    async with serving(play) as server:
+        try:
+            await http.post(Post(server.url, {}, EMPTY, Patience(5, 5, 5)), hear)
+        finally:
+            await http.close()
+    return bytes(found)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1_000, 100_000])
+@pytest.mark.parametrize("encoding", PACKED)
+async def test_a_packed_stream_is_read(encoding: str, size: int) -> None:
+    packed = PACKED[encoding]
+    pieces = [packed[at : at + size] for at in range(0, len(packed), size)]
+    lines = ("transfer-encoding: chunked", f"content-encoding: {encoding}")
+    assert await heard(Play((head(200, *lines), *chunked(pieces)))) == STREAM
+
+
+async def test_each_flushed_piece_is_heard_when_it_comes() -> None:
+    packer = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
+    unpacker = Unpacker("gzip")
+    for event in (b"data: 1\n\n", b"data: 2\n\n"):
+        sent = packer.compress(event) + packer.flush(zlib.Z_SYNC_FLUSH)
+        assert b"".join(unpacker.pieces(sent)) == event
+
+
+async def test_several_packed_texts_are_one() -> None:
+    packed = gzip.compress(b"one ") + gzip.compress(b"two")
+    for size in (1, 5, len(packed)):
+        unpacker = Unpacker("gzip")
+        pieces = [packed[at : at + size] for at in range(0, len(packed), size)]
+        assert b"".join(part for piece in pieces for part in unpacker.pieces(piece)) == b"one two"
+
+
+async def test_what_unpacks_to_too_much_is_refused_in_slices() -> None:
+    bomb = gzip.compress(bytes(MOST + SLICE))
+    sizes: list[int] = []
+    with pytest.raises(StreamGarbled, match="it unpacks to more than 67,108,864 bytes"):
+        sizes.extend(map(len, Unpacker("gzip").pieces(bomb)))
+    assert max(sizes) <= SLICE
+    assert sum(sizes) <= MOST
+
+
+@pytest.mark.parametrize(("extra", "passes"), [(-1, True), (0, True), (1, False)])
+def test_the_limit_is_exact(extra: int, passes: bool) -> None:
+    packed = gzip.compress(bytes(1_000 + extra))
+    unpacker = Unpacker("gzip", 1_000)
+    if passes:
+        assert len(b"".join(unpacker.pieces(packed))) == 1_000 + extra
+    else:
+        with pytest.raises(StreamGarbled):
+            list(unpacker.pieces(packed))
+
+
+async def test_others_have_their_turn_while_a_large_piece_is_unpacked() -> None:
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    packed = gzip.compress(bytes(8 * 1024 * 1024))
+    lines = ("transfer-encoding: chunked", "content-encoding: gzip")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(count)
+        assert len(await heard(Play((head(200, *lines), *chunked([packed]))))) == 8 * 1024 * 1024
+        nursery.cancel_scope.cancel()
+    assert turns > 8 * 1024 * 1024 // SLICE
+
+
+@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, br"])
+async def test_another_encoding_is_named(encoding: str) -> None:
+    refused = pytest.RaisesExc(StreamGarbled, match="which was not asked for; `gzip` and `deflate` would be read")
+    with pytest.RaisesGroup(refused, flatten_subgroups=True):
+        await heard(Play((head(200, f"content-encoding: {encoding}"), b"x")))
+
+
+def test_any_bytes_are_unpacked_or_refused() -> None:
+    random = Random(7)
+    for _ in range(2_000):
+        packed = bytearray(gzip.compress(random.randbytes(random.randrange(300))))
+        for _ in range(random.randrange(4)):
+            packed[random.randrange(len(packed))] = random.randrange(256)
+        try:
+            found = b"".join(Unpacker("gzip", 10_000).pieces(bytes(packed)))
+        except StreamGarbled:
+            continue
+        assert len(found) <= 10_000
