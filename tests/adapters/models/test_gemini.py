@@ -426,7 +426,7 @@ async def test_a_session_talks_thinks_calls_tools_and_sends_back_what_was_signed
         f"/v1beta/models/{NEW}:streamGenerateContent?alt=sse",
         "AIza-0123456789",
     )
-    assert first.json["systemInstruction"] == {"parts": [{"text": "Be short."}]}
+    assert first.json["systemInstruction"] == {"role": "user", "parts": [{"text": "Be short."}]}
     assert second.json["contents"] == [
         {"role": "user", "parts": [{"text": "are the lamps on?"}]},
         {

@@ -112,10 +112,10 @@ async def test_a_session_talks_thinks_calls_tools_and_counts() -> None:
         Usage(442, 65, 400, 20, cache_write_tokens=30),
     )
     assert session.status().usage == Usage(447, 72, 400, 20, cache_write_tokens=30)
-    assert (asked.target, asked.headers["x-api-key"], asked.headers["anthropic-version"]) == (
+    assert (asked.target, asked.headers["authorization"], asked.headers["anthropic-version"]) == (
         "/v1/messages",
-        KEY,
-        "2023-06-01",
+        f"Bearer {KEY}",
+        "2026-10-21",
     )
     assert isinstance(second, list)
     assert [block["type"] for block in second[1]["content"]] == [
@@ -185,7 +185,7 @@ async def test_a_key_may_change_between_requests() -> None:
         await session.ask("hello")
         secrets["LAMP_KEY"] = " second\n"
         await session.ask("hello")
-        assert [asked.headers["x-api-key"] for asked in server.asked] == ["first", "second"]
+        assert [asked.headers["authorization"] for asked in server.asked] == ["Bearer first", "Bearer second"]
 
 
 async def test_pings_and_pieces_of_calls_are_signs_of_life() -> None:

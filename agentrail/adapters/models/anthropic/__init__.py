@@ -28,7 +28,7 @@ class Messages:
 
     def key_headers(self, key: str) -> Mapping[str, str]:
         """Return the headers that hold the key."""
-        return {"x-api-key": key}
+        return {"authorization": f"Bearer {key}"}
 
     def render(self, request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
         """Return *request* for *model*, the name without its *provider*."""

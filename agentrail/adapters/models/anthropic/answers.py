@@ -86,7 +86,7 @@ class MessageDecoder:
         take = self._takes.get(kind)
         if take is None:
             return ()
-        if not self._started and kind not in {"message_start", "error"}:
+        if not self._started and kind not in _ANYWHERE:
             problem = f"`{kind}` came before `message_start`"
             raise StreamGarbled(problem)
         return take(found)
@@ -158,17 +158,16 @@ class MessageDecoder:
     def _error(self, found: Mapping[str, object]) -> Sequence[Chunk]:
         raise error_of(FAULTS, found)
 
-    # Usage: counts are sums so far, and later events may leave some out
+    # Usage: a count is the sum so far, so a later one takes its place; later events may leave some out
 
     def _count(self, usage: Mapping[str, object]) -> Sequence[Chunk]:
-        for name in _COUNTS:
-            self._counts[name] = max(self._counts.get(name, 0), count(usage, name))
-        details = count(sub(usage, "output_tokens_details"), "thinking_tokens")
-        self._counts["thinking_tokens"] = max(self._counts.get("thinking_tokens", 0), details)
+        details = sub(usage, "output_tokens_details")
+        self._counts |= {name: count(usage, name) for name in _COUNTS if usage.get(name) is not None}
+        self._counts |= {name: count(details, name) for name in _DETAILS if details.get(name) is not None}
         return (UsageChunk(self._usage()),)
 
     def _usage(self) -> Usage:
-        counts = {name: self._counts.get(name, 0) for name in (*_COUNTS, "thinking_tokens")}
+        counts = {name: self._counts.get(name, 0) for name in (*_COUNTS, *_DETAILS)}
         cached = counts["cache_read_input_tokens"]
         cache_write = counts["cache_creation_input_tokens"]
         read = counts["input_tokens"] + cache_write + cached
@@ -188,7 +187,12 @@ def _said(block: Block) -> Said | None:
             return None
 
 
+_ANYWHERE: Final = frozenset({"message_start", "content_block_stop", "error"})
+"""Events that do no harm before the message has begun."""
+
 _COUNTS: Final = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+_DETAILS: Final = ("thinking_tokens",)
 
 _PIECES: Final[Mapping[str, str]] = {
     "text_delta": "text",

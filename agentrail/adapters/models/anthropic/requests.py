@@ -15,7 +15,8 @@ from agentrail.values.json import Json, JsonObject
 from agentrail.values.stream import ModelRequest
 from agentrail.values.tools import ToolSpec
 
-VERSION: Final = "2023-06-01"
+VERSION: Final = "2026-10-21"
+"""The version of the API, that of the official SDK: what we send and read is checked by its types."""
 PATH: Final = "/v1/messages"
 
 REDACTED: Final = "redacted:"

@@ -64,7 +64,7 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
     body: dict[str, Json] = {"contents": [_content(turn, model) for turn in turns_of(request.messages, provider)]}
     system = system_of(request)
     if system:
-        body["systemInstruction"] = {"parts": [{"text": text} for text in system]}
+        body["systemInstruction"] = {"role": "user", "parts": [{"text": text} for text in system]}
     if request.tools:
         body["tools"] = [{"functionDeclarations": [_declaration(tool) for tool in request.tools]}]
         body["toolConfig"] = {"functionCallingConfig": _choice(request, settings)}

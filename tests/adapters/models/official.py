@@ -1,0 +1,363 @@
+"""The official SDKs, told the stories as their documentation says: what they send is what ours is held against.
+
+Nothing here is taken from our own rendering. The clients are the synchronous ones.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Final, TypeAlias
+
+import anthropic
+import openai
+from google import genai
+from google.genai import types
+
+from tests.adapters.models.histories import LAMP
+from tests.adapters.models.stories import ANSWER, Asks, Move, Results, Says, Story
+
+Body: TypeAlias = dict[str, Any]
+"""The arguments of a call of an SDK, as its documentation writes them."""
+Ask: TypeAlias = Callable[[Body], list[object]]
+
+KEYS: Final = {
+    "anthropic": "sk-ant-0123456789",
+    "openai": "sk-0123456789",
+    "openai-chat": "sk-0123456789",
+    "gemini": "AIza-0123456789",
+}
+MODELS: Final = {
+    "anthropic": "claude-sonnet-5",
+    "openai": "gpt-5.4",
+    "openai-chat": "gpt-5.4",
+    "gemini": "gemini-3-flash-preview",
+}
+PATHS: Final = {"anthropic": "", "openai": "/v1", "openai-chat": "/v1", "gemini": ""}
+"""What stands behind the host in the address that each SDK is given."""
+
+
+def plain(value: Mapping[str, object]) -> Body:
+    """Return frozen JSON as an SDK is given it."""
+    found: Body = json.loads(json.dumps(value, default=dict))
+    return found
+
+
+def schemas(story: Story) -> list[tuple[str, str, Body]]:
+    return [(tool.name, tool.description, plain(tool.parameters)) for tool in story.tools]
+
+
+# Anthropic
+
+
+def messages_of(story: Story) -> Body:
+    found: Body = {"model": MODELS["anthropic"], "max_tokens": story.options.get("max_tokens", 32_000)}
+    found["messages"] = [_message(move) for move in story.moves]
+    found["messages"][-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
+    if story.system:
+        found["system"] = [{"type": "text", "text": story.system, "cache_control": {"type": "ephemeral"}}]
+    if story.tools:
+        tools = [{"name": name, "description": said, "input_schema": form} for name, said, form in schemas(story)]
+        found["tools"] = [*tools[:-1], {**tools[-1], "cache_control": {"type": "ephemeral"}}]
+        found["tool_choice"] = {"type": "auto" if story.may_call else "none"}
+    match story.options:
+        case {"tool_choice": {"tool": name}}:
+            found["tool_choice"] = {"type": "tool", "name": name}
+        case {"tool_choice": kind}:
+            found["tool_choice"] = {"type": kind}
+        case {"response_format": _}:
+            found["output_config"] = {"format": {"type": "json_schema", "schema": plain(ANSWER)}}
+        case {"reasoning_effort": effort}:
+            found["thinking"] = {"type": "adaptive", "display": "summarized"}
+            found["output_config"] = {"effort": effort}
+        case {"stop": words}:
+            found["stop_sequences"] = words
+        case {"extra": _}:
+            found["service_tier"] = "standard_only"
+    return found
+
+
+def _message(move: Move) -> Body:
+    match move:
+        case Asks(text=text, image=image):
+            return {"role": "user", "content": [{"type": "text", "text": text}, *([_png(image)] if image else [])]}
+        case Says():
+            content: list[Body] = []
+            if move.seal:
+                content.append({"type": "thinking", "thinking": move.thought, "signature": move.seal})
+            if move.text:
+                content.append({"type": "text", "text": move.text})
+            content += [
+                {"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.args)} for call in move.calls
+            ]
+            return {"role": "assistant", "content": content}
+        case Results(results=results, said=said):
+            content = []
+            for result in results:
+                shown = [{"type": "text", "text": result.text}, *([_jpeg(result.image)] if result.image else [])]
+                failed = {"is_error": True} if result.is_error else {}
+                content.append({"type": "tool_result", "tool_use_id": result.id, "content": shown, **failed})
+            return {"role": "user", "content": [*content, *([{"type": "text", "text": said}] if said else [])]}
+
+
+def _png(data: str) -> Body:
+    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
+
+
+def _jpeg(data: str) -> Body:
+    return {"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": data}}
+
+
+# OpenAI, responses
+
+
+def responses_of(story: Story) -> Body:
+    found: Body = {"model": MODELS["openai"], "store": False, "include": ["reasoning.encrypted_content"]}
+    found["input"] = [item for move in story.moves for item in _items(move)]
+    if story.system:
+        found["instructions"] = story.system
+    if story.tools:
+        found["tools"] = [
+            {"type": "function", "name": name, "description": said, "parameters": form, "strict": False}
+            for name, said, form in schemas(story)
+        ]
+        found["tool_choice"] = "auto" if story.may_call else "none"
+    match story.options:
+        case {"tool_choice": {"tool": name}}:
+            found["tool_choice"] = {"type": "function", "name": name}
+        case {"tool_choice": _}:
+            found["tool_choice"] = "required"
+        case {"response_format": _}:
+            found["text"] = {"format": {"type": "json_schema", "name": "answer", "schema": plain(ANSWER)}}
+        case {"reasoning_effort": effort, "max_tokens": most}:
+            found |= {"reasoning": {"effort": effort}, "max_output_tokens": most}
+        case {"max_tokens": most}:
+            found["max_output_tokens"] = most
+        case {"temperature": heat}:
+            found["temperature"] = heat
+        case {"extra": _}:
+            found["service_tier"] = "flex"
+    return found
+
+
+def _items(move: Move) -> Iterable[Body]:
+    match move:
+        case Asks(text=text, image=image):
+            content: list[Body] = [{"type": "input_text", "text": text}]
+            if image:
+                content.append({"type": "input_image", "image_url": f"data:image/png;base64,{image}", "detail": "auto"})
+            yield {"role": "user", "content": content}
+        case Says():
+            if move.seal:
+                summary = [{"type": "summary_text", "text": move.thought}]
+                yield {"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": move.seal}
+            if move.text:
+                yield {"role": "assistant", "content": move.text}
+            for call in move.calls:
+                written = json.dumps(dict(call.args))
+                yield {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": written}
+        case Results(results=results, said=said):
+            for result in results:
+                output: object = result.text
+                if result.image:
+                    shown = f"data:image/jpeg;base64,{result.image}"
+                    output = [
+                        {"type": "input_text", "text": result.text},
+                        {"type": "input_image", "image_url": shown, "detail": "auto"},
+                    ]
+                yield {"type": "function_call_output", "call_id": result.id, "output": output}
+            if said:
+                yield {"role": "user", "content": [{"type": "input_text", "text": said}]}
+
+
+# OpenAI, chat completions
+
+
+def chat_of(story: Story) -> Body:
+    found: Body = {"model": MODELS["openai-chat"], "stream_options": {"include_usage": True}}
+    system = [{"role": "system", "content": story.system}] if story.system else []
+    found["messages"] = [*system, *(message for move in story.moves for message in _said(move))]
+    if story.tools:
+        found["tools"] = [
+            {"type": "function", "function": {"name": name, "description": said, "parameters": form}}
+            for name, said, form in schemas(story)
+        ]
+        found["tool_choice"] = "auto" if story.may_call else "none"
+    match story.options:
+        case {"tool_choice": {"tool": name}}:
+            found["tool_choice"] = {"type": "function", "function": {"name": name}}
+        case {"tool_choice": _}:
+            found["tool_choice"] = "required"
+        case {"response_format": _}:
+            form = {"name": "answer", "schema": plain(ANSWER)}
+            found["response_format"] = {"type": "json_schema", "json_schema": form}
+        case {"reasoning_effort": effort, "max_tokens": most}:
+            found |= {"reasoning_effort": effort, "max_completion_tokens": most}
+        case {"max_tokens": most}:
+            found["max_completion_tokens"] = most
+        case {"stop": words}:
+            found["stop"] = words
+        case {"temperature": heat}:
+            found["temperature"] = heat
+        case {"extra": _}:
+            found["service_tier"] = "flex"
+    return found
+
+
+def _said(move: Move) -> Iterable[Body]:
+    match move:
+        case Asks(text=text, image=""):
+            yield {"role": "user", "content": text}
+        case Asks(text=text, image=image):
+            shown = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{image}"}}
+            yield {"role": "user", "content": [{"type": "text", "text": text}, shown]}
+        case Says():
+            message: Body = {"role": "assistant"}
+            if move.text:
+                message["content"] = move.text
+            if move.calls:
+                message["tool_calls"] = [
+                    {
+                        "id": call.id,
+                        "type": "function",
+                        "function": {"name": call.name, "arguments": json.dumps(dict(call.args))},
+                    }
+                    for call in move.calls
+                ]
+            yield message
+        case Results(results=results, said=said):
+            for result in results:
+                yield {"role": "tool", "tool_call_id": result.id, "content": result.text}
+            after = [
+                {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{result.image}"}}
+                for result in results
+                if result.image
+            ]
+            if after:
+                yield {"role": "user", "content": after}
+            if said:
+                yield {"role": "user", "content": said}
+
+
+# Google
+
+
+def contents_of(story: Story) -> Body:
+    config: Body = {}
+    if story.system:
+        config["system_instruction"] = story.system
+    if story.tools:
+        config["tools"] = [
+            types.Tool(
+                function_declarations=[
+                    types.FunctionDeclaration(name=name, description=said, parameters_json_schema=form)
+                    if name == LAMP.name
+                    else types.FunctionDeclaration(name=name, description=said)
+                    for name, said, form in schemas(story)
+                ]
+            )
+        ]
+        mode = types.FunctionCallingConfigMode.AUTO if story.may_call else types.FunctionCallingConfigMode.NONE
+        allowed = None
+        match story.options:
+            case {"tool_choice": {"tool": name}}:
+                mode, allowed = types.FunctionCallingConfigMode.ANY, [name]
+            case {"tool_choice": _}:
+                mode = types.FunctionCallingConfigMode.ANY
+            case _:
+                pass
+        calling = types.FunctionCallingConfig(mode=mode, allowed_function_names=allowed)
+        config["tool_config"] = types.ToolConfig(function_calling_config=calling)
+    match story.options:
+        case {"response_format": _}:
+            config |= {"response_mime_type": "application/json", "response_json_schema": plain(ANSWER)}
+        case {"reasoning_effort": effort, "max_tokens": most}:
+            level = types.ThinkingLevel(str(effort).upper())
+            config["thinking_config"] = types.ThinkingConfig(thinking_level=level, include_thoughts=True)
+            config["max_output_tokens"] = most
+        case {"max_tokens": most}:
+            config["max_output_tokens"] = most
+        case {"stop": words}:
+            config["stop_sequences"] = words
+        case {"temperature": heat}:
+            config["temperature"] = heat
+        case {"extra": _}:
+            config["labels"] = {"team": "lamps"}
+    return {
+        "model": MODELS["gemini"],
+        "contents": [_content(move) for move in story.moves],
+        "config": types.GenerateContentConfig(**config),
+    }
+
+
+def _content(move: Move) -> types.Content:
+    match move:
+        case Asks(text=text, image=image):
+            parts = [types.Part(text=text)]
+            if image:
+                parts.append(types.Part.from_bytes(data=base64.b64decode(image), mime_type="image/png"))
+            return types.Content(role="user", parts=parts)
+        case Says():
+            parts = [types.Part(text=move.text)] if move.text else []
+            for number, call in enumerate(move.calls):
+                asked = types.FunctionCall(id=call.id, name=call.name, args=dict(call.args))
+                sealed = base64.b64decode(move.seal) if move.seal and not number else None
+                parts.append(types.Part(function_call=asked, thought_signature=sealed))
+            return types.Content(role="model", parts=parts)
+        case Results(results=results, said=said):
+            parts = []
+            for result in results:
+                answer = {"error" if result.is_error else "output": result.text}
+                response = types.FunctionResponse(id=result.id, name=result.name, response=answer)
+                if result.image:
+                    blob = types.FunctionResponseBlob(mime_type="image/jpeg", data=base64.b64decode(result.image))
+                    response.parts = [types.FunctionResponsePart(inline_data=blob)]
+                parts.append(types.Part(function_response=response))
+            return types.Content(role="user", parts=[*parts, *([types.Part(text=said)] if said else [])])
+
+
+# The clients: making one takes longer than a request, so each is used for many
+
+
+@contextmanager
+def anthropic_client(url: str | None) -> Iterator[Ask]:
+    with anthropic.Anthropic(api_key=KEYS["anthropic"], base_url=url, max_retries=0) as client:
+        yield lambda body: list(client.messages.create(**body, stream=True))
+
+
+@contextmanager
+def responses_client(url: str | None) -> Iterator[Ask]:
+    with openai.OpenAI(api_key=KEYS["openai"], base_url=url, max_retries=0) as client:
+        yield lambda body: list(client.responses.create(**body, stream=True))
+
+
+@contextmanager
+def chat_client(url: str | None) -> Iterator[Ask]:
+    with openai.OpenAI(api_key=KEYS["openai"], base_url=url, max_retries=0) as client:
+        yield lambda body: list(client.chat.completions.create(**body, stream=True))
+
+
+@contextmanager
+def gemini_client(url: str | None) -> Iterator[Ask]:
+    client = genai.Client(api_key=KEYS["gemini"], http_options=types.HttpOptions(base_url=url))
+    try:
+        yield lambda body: list(client.models.generate_content_stream(**body))
+    finally:
+        client.close()
+
+
+WRITERS: Final[Mapping[str, Callable[[Story], Body]]] = {
+    "anthropic": messages_of,
+    "openai": responses_of,
+    "openai-chat": chat_of,
+    "gemini": contents_of,
+}
+CLIENTS: Final[Mapping[str, Callable[[str | None], AbstractContextManager[Ask]]]] = {
+    "anthropic": anthropic_client,
+    "openai": responses_client,
+    "openai-chat": chat_client,
+    "gemini": gemini_client,
+}
+"""Each takes the address, `None` for the provider's own, and gives what asks and reads the whole answer."""

@@ -1,0 +1,179 @@
+"""Conversations that are told twice: to our adapters, and, move by move, to the official SDKs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+from attrs import field, frozen
+
+from agentrail.values.content import Image, Part, Said, Text, Thinking, ToolCall
+from agentrail.values.json import JsonObject, freeze_object
+from agentrail.values.messages import AssistantMessage, Message, StopReason, ToolMessage, UserMessage
+from agentrail.values.stream import ModelRequest
+from agentrail.values.tools import ToolSpec
+from tests.adapters.models.histories import LAMP, PIXEL, TOOLS
+
+PHOTO: Final = "/9j/4AAQSkZJRg=="
+"""The beginning of a JPEG file."""
+
+
+@frozen
+class Call:
+    """A call of a tool, under the id that the provider made."""
+
+    id: str
+    name: str
+    args: Mapping[str, object] = field(factory=dict)
+
+
+@frozen
+class Answered:
+    """What a tool answered."""
+
+    id: str
+    name: str
+    text: str
+    image: str = ""
+    """The data of a JPEG, if there is one."""
+    is_error: bool = False
+
+
+@frozen
+class Asks:
+    """The user says something, with a PNG if there is one."""
+
+    text: str
+    image: str = ""
+
+
+@frozen
+class Says:
+    """The model answers."""
+
+    text: str = ""
+    thought: str = ""
+    seal: str = ""
+    """The signature of the thought, as the provider gives it."""
+    calls: tuple[Call, ...] = ()
+
+
+@frozen
+class Results:
+    """The results of the calls of the answer before, and what the user says after them."""
+
+    results: tuple[Answered, ...]
+    said: str = ""
+
+
+Move: TypeAlias = Asks | Says | Results
+
+
+@frozen
+class Story:
+    """A conversation as the official SDK is told it, and as our history holds it."""
+
+    moves: tuple[Move, ...]
+    system: str = ""
+    tools: tuple[ToolSpec, ...] = ()
+    may_call: bool = True
+    options: Mapping[str, object] = field(factory=dict)
+    """Options of ours; each writer of `official` knows what they are called by its provider."""
+    ours: tuple[Message, ...] | None = None
+    """Our history where it is not the moves: what was cut or never came."""
+
+    def request(self, model: str, seals: Mapping[str, str]) -> ModelRequest:
+        """Return the request as a session makes it; *seals* are the signatures as our history keeps them."""
+        messages = self.ours
+        if messages is None:
+            messages = tuple(message for move in self.moves for message in _messages(move, model, seals))
+        named = tuple(_of(model, message) for message in messages)
+        return ModelRequest(model, named, self.system, tools=self.tools, may_call=self.may_call)
+
+
+def _of(model: str, message: Message) -> Message:
+    return message.but(model=model) if isinstance(message, AssistantMessage) else message
+
+
+def _messages(move: Move, model: str, seals: Mapping[str, str]) -> list[Message]:
+    match move:
+        case Asks(text=text, image=image):
+            parts: tuple[Part, ...] = (Text(text), Image("image/png", image)) if image else (Text(text),)
+            return [UserMessage(parts)]
+        case Says(text=text, thought=thought, seal=seal, calls=calls):
+            said: list[Said] = [Thinking(thought, seals[seal])] if seal else []
+            said += [Text(text)] if text else []
+            asked = tuple(ToolCall(f"own-{call.id}", call.name, freeze_object(call.args), call.id) for call in calls)
+            stop = StopReason.TOOL_CALLS if calls else StopReason.END
+            return [AssistantMessage(tuple(said), asked, model, stop)]
+        case Results(results=results, said=said_after):
+            found: list[Message] = [_result(result) for result in results]
+            return [*found, UserMessage((Text(said_after),))] if said_after else found
+
+
+def _result(result: Answered) -> ToolMessage:
+    parts: tuple[Part, ...] = (Text(result.text),) if result.text else ()
+    if result.image:
+        parts += (Image("image/jpeg", result.image),)
+    return ToolMessage(f"own-{result.id}", result.name, parts, result.is_error)
+
+
+KITCHEN: Final = Call("id_1", "lamp", {"room": "kitchen"})
+ALL: Final = Call("id_2", "lamps")
+ON: Final = Answered("id_1", "lamp", "on")
+LOOK: Final = Asks("are the lamps on?")
+ANSWER: Final[JsonObject] = freeze_object(
+    {"type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"], "additionalProperties": False}
+)
+
+STORIES: Final[Mapping[str, Story]] = {
+    "a prompt": Story((Asks("hello"),)),
+    "a system prompt": Story((Asks("hello"),), system="Be short."),
+    "characters of all kinds": Story((Asks('süß 漢字 🙂 "quoted" \\ \n\t\u2028 </script>'),), system="ä"),
+    "several turns": Story((Asks("one"), Says("1"), Asks("two"), Says("2"), Asks("three"))),
+    "a picture": Story((Asks("what is this?", PIXEL),)),
+    "tools are offered": Story((LOOK,), tools=TOOLS),
+    "a call and its result": Story((LOOK, Says("I look.", calls=(KITCHEN,)), Results((ON,))), tools=TOOLS),
+    "a call without a word": Story((LOOK, Says(calls=(KITCHEN,)), Results((ON,))), tools=(LAMP,)),
+    "parallel calls, one fails": Story(
+        (
+            LOOK,
+            Says("I look.", calls=(KITCHEN, ALL)),
+            Results((ON, Answered("id_2", "lamps", "no such room", is_error=True))),
+            Says("One is."),
+            Asks("which?"),
+        ),
+        tools=TOOLS,
+    ),
+    "a result with a picture": Story(
+        (LOOK, Says("I look.", calls=(KITCHEN,)), Results((Answered("id_1", "lamp", "a photo", PHOTO),))), tools=TOOLS
+    ),
+    "a sealed thought before a call": Story(
+        (LOOK, Says("I look.", "Two lamps.", "c2VhbA==", (KITCHEN,)), Results((ON,), "and the others?")), tools=TOOLS
+    ),
+    "a turn that was aborted": Story(
+        (Asks("tell me a story"), Says("Once upon a"), Asks("a shorter one")),
+        ours=(
+            UserMessage((Text("tell me a story"),)),
+            AssistantMessage((Thinking("Hm."), Text("Once upon a")), (), "", interrupted=True),
+            UserMessage((Text("a shorter one"),)),
+        ),
+    ),
+    "a call that was aborted": Story(
+        (
+            LOOK,
+            Says(calls=(KITCHEN, ALL)),
+            Results((ON, Answered("id_2", "lamps", "stopped", is_error=True)), "never mind"),
+        ),
+        tools=TOOLS,
+    ),
+    "no more calls": Story((LOOK,), tools=TOOLS, may_call=False),
+    "a call must be made": Story((LOOK,), tools=TOOLS, options={"tool_choice": "any"}),
+    "this tool must be called": Story((LOOK,), tools=TOOLS, options={"tool_choice": {"tool": "lamp"}}),
+    "an answer of a form": Story((LOOK,), options={"response_format": ANSWER}),
+    "limits": Story((LOOK,), options={"max_tokens": 500}),
+    "effort": Story((LOOK,), options={"reasoning_effort": "high", "max_tokens": 40_000}),
+    "words that end the answer": Story((LOOK,), options={"stop": ["END", "."]}),
+    "temperature": Story((LOOK,), options={"temperature": 0.5}),
+    "a field of the provider's own": Story((LOOK,), options={"extra": True}),
+}
