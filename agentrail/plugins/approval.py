@@ -17,6 +17,8 @@ from agentrail.hooks.records import BeforeTool
 from agentrail.plugins.arguments import COMMAND_ARGS, as_set, as_tuple, command_lines, plain, shown
 from agentrail.plugins.commands import QUIET_WRAPPERS, Commands, writes_file
 from agentrail.plugins.places import meets
+from agentrail.plugins.rules import unsure
+from agentrail.plugins.scenes import assigned
 from agentrail.plugins.words import Command, Unlexable, names, trusted
 from agentrail.values.json import Json, thaw
 from agentrail.values.value import Value, value
@@ -166,13 +168,14 @@ class HumanApproval(Plugin[None]):
         return Judgement(what, families.pop() if len(families) == 1 else None, all(map(self._is_safe, found)))
 
     def _is_safe(self, line: Commands) -> bool:
-        return len(line) > 0 and all(self._passes(command) for command in line)
+        names_assigned = assigned(line)
+        return len(line) > 0 and all(self._passes(command, names_assigned) for command in line)
 
-    def _passes(self, command: Command) -> bool:
+    def _passes(self, command: Command, names_assigned: frozenset[str]) -> bool:
         """Whether *command* is on the list, and does only what it is there for."""
         if command.assignments or writes_file(command):
             return False
-        if any(trusted(name) not in QUIET_WRAPPERS | {"xargs"} for name in command.via):
+        if any(trusted(name) not in QUIET_WRAPPERS for name in command.via) or unsure(command, names_assigned):
             return False
         said = (command.name, *(word.text for word in command.args))
         listed = any(said[: len(words)] == words for words in (tuple(safe.split()) for safe in self.safe_commands))

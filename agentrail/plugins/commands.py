@@ -104,9 +104,9 @@ def _counted(found: Iterator[Command]) -> Commands:
     return Commands(commands)
 
 
-def _read(text: str, via: tuple[str, ...], wrappers: int) -> Iterator[Command]:
+def _read(text: str, via: tuple[str, ...], wrappers: int, around: tuple[Word, ...] = ()) -> Iterator[Command]:
     for command in Reader(text).read():
-        yield from _look_through(command.but(via=via), wrappers)
+        yield from _look_through(command.but(via=via, around=around), wrappers)
 
 
 def _look_through(command: Command, wrappers: int) -> Iterator[Command]:
@@ -127,18 +127,18 @@ def _look_through(command: Command, wrappers: int) -> Iterator[Command]:
     if found is None:
         yield command
         return
-    via = (*command.via, name.text)
+    via, around = (*command.via, name.text), (*command.around, *found.others)
     if found.keeps:
         yield command
     elif found.scripts and (command.redirections or command.assignments):
         yield command.but(argv=())
     outer = () if found.keeps else command.redirections
     for argv in found.argvs:
-        inner = Command(argv, (*command.assignments, *found.assignments), outer, via)
+        inner = Command(argv, (*command.assignments, *found.assignments), outer, via, around)
         yield from _look_through(inner, wrappers + 1)
     for script in found.scripts:
         try:
-            yield from _read(script, via, wrappers + 1)
+            yield from _read(script, via, wrappers + 1, around)
         except StuckError as stuck:
             reason = f"in the script of `{command.program}`: {stuck.reason}"
             raise StuckError(reason, stuck.at) from stuck

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import Final, TypeAlias
 
@@ -16,6 +16,7 @@ from agentrail.values.value import Value, value
 
 HOME_PARENTS: Final = names("home users")
 _WILD: Final = re.compile(r"[*?\[]")
+_NOT_PATH: Final = re.compile(r"[\s'\"();<>|&`]+")
 _EXPANDED: Final = re.compile(r"\$\{[^{}$]*\}|\$\(\)|<\(\)")
 _SEPARATORS: Final = re.compile(r"[=:,@]")
 _MAX_PIECES: Final = 64
@@ -105,20 +106,35 @@ class Aim(Value):
 
 def aim(word: Word, bases: Sequence[Place], assigned: frozenset[str]) -> Aim:
     """Return where all of *word* may lead; `HOME` and `PWD` are known unless they are among *assigned*."""
+    text, tilde = _known(word, assigned)
+    places = resolve(text, bases, tilde=tilde)
+    return Aim(places, word.globs, is_unsure(word, assigned) or not all(place.known for place in places))
+
+
+def _known(word: Word, assigned: frozenset[str]) -> tuple[str, bool]:
+    """Return the text of *word* with `HOME` and `PWD` in place, and whether a leading `~` in it is a home."""
     text, tilde = word.text, bool(word.expansions & Expansion.TILDE)
     if word.is_unknown:
         for name, known in (("HOME", "~"), ("PWD", ".")):
-            if name not in assigned and re.match(rf"\$\{{{name}\}}(?:/|$)", text):
-                text, tilde = known + text[len(name) + 3 :], True
-    places = resolve(text, bases, tilde=tilde)
-    unknown = word.is_unknown and _EXPANDED.search(text) is not None
-    return Aim(places, word.globs, unknown or not all(place.known for place in places))
+            if name not in assigned and (found := re.match(rf"([\w.+-]*=)?\$\{{{name}\}}(?=/|$)", text)):
+                text, tilde = (found[1] or "") + known + text[found.end() :], True
+    return text, tilde
+
+
+def is_unsure(word: Word, assigned: frozenset[str]) -> bool:
+    """Whether only the shell knows a part of the value of *word*; where a process is read stands in its own text."""
+    if word.expansions & Expansion.TILDE and "HOME" in assigned and re.match(r"~(?:/|$)", word.text):
+        return True
+    if not word.expansions & (Expansion.PARAMETER | Expansion.COMMAND):
+        return False
+    return _EXPANDED.search(_known(word, assigned)[0]) is not None
 
 
 def pieces(word: Word, bases: Sequence[Place], assigned: frozenset[str]) -> Iterator[Aim]:
     """Yield where *word*, or a part of it such as the value of an option, may lead."""
     yield aim(word, bases, assigned)
-    texts = _SEPARATORS.split(word.text, maxsplit=_MAX_PIECES)
+    whole, _ = _known(word, assigned)
+    texts = _SEPARATORS.split(whole, maxsplit=_MAX_PIECES)
     if word.text.startswith("-"):
         texts.append(word.text[2:])
     for text in dict.fromkeys(texts):
@@ -128,6 +144,14 @@ def pieces(word: Word, bases: Sequence[Place], assigned: frozenset[str]) -> Iter
         for text in _EXPANDED.split(word.text, maxsplit=_MAX_PIECES):
             if text.startswith("/"):
                 yield Aim(resolve(text, bases), word.globs, unknown=True)
+
+
+def mentioned(word: Word, bases: Sequence[Place]) -> Iterator[Aim]:
+    """Yield where the paths may lead that stand in *word* among other text, such as a script."""
+    texts = _NOT_PATH.split(word.text, maxsplit=_MAX_PIECES)
+    for text in dict.fromkeys(texts if len(texts) > 1 else ()):
+        if text:
+            yield Aim(resolve(text, bases), globs=True, unknown=False)
 
 
 def is_everything(part: str) -> bool:
@@ -169,11 +193,12 @@ _Pattern: TypeAlias = tuple[tuple[str, ...], str]
 class Fence:
     """Patterns of paths: `/from/the/root`, `~/from/a/home`, or `a/b` anywhere; each with all that is beneath it."""
 
-    __slots__ = ("_all", "_by_first")
+    __slots__ = ("_all", "_by_first", "lasts")
 
-    def __init__(self, patterns: Iterable[str]) -> None:
+    def __init__(self, patterns: Collection[str]) -> None:
         self._all: dict[str, list[_Pattern]] = {"/": [], "~": [], "": []}
         self._by_first: dict[tuple[str, str], list[_Pattern]] = {}
+        self.lasts = frozenset(Place(True, (pattern.rpartition("/")[2],)).folded[0] for pattern in patterns)
         for pattern in patterns:
             anchor = pattern[0] if pattern[:1] in {"/", "~"} else ""
             parts = join(HERE, "/" + pattern.removeprefix("~")).folded
@@ -193,6 +218,17 @@ class Fence:
                 if _begins(some, parts, globs=globs) and (anchor or not _is_any(some[0])):
                     return pattern
         return None
+
+    def is_beneath(self, place: Place) -> bool:
+        """Whether something under a pattern is beneath *place*, as far as its parts say where it is."""
+        folded = place.folded
+        return any(
+            len(some := folded[start : start + len(parts)]) < len(parts)
+            and (some or anchor)
+            and _begins(some, parts[: len(some)], globs=True)
+            for anchor, start in _starts(place, folded)
+            for parts, _ in self._all[anchor]
+        )
 
     def _candidates(self, anchor: str, first: tuple[str, ...], *, globs: bool) -> Iterator[_Pattern]:
         if globs:

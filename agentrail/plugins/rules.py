@@ -7,8 +7,23 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Final, TypeAlias
 
-from agentrail.plugins.places import Place, fold, meets
-from agentrail.plugins.scenes import MAYBE, NO, YES, Certainty, Scene, assigned, given, vital, worst, written, yes
+from agentrail.plugins.places import Place, fold, is_unsure, meets
+from agentrail.plugins.programs import MAKEFILES, holds_program, scripts
+from agentrail.plugins.scenes import (
+    CHANGES_DIRECTORY,
+    MAYBE,
+    NO,
+    YES,
+    Certainty,
+    Scene,
+    assigned,
+    given,
+    vital,
+    worst,
+    written,
+    yes,
+)
+from agentrail.plugins.trees import reads_tree
 from agentrail.plugins.words import Command, Word, names
 from agentrail.plugins.wrappers import OTHER_SHELLS, SHELLS, reads_program
 from agentrail.values.value import Value, value
@@ -40,8 +55,13 @@ _HISTORY_NAMES: Final = names("HISTCONTROL HISTFILE HISTFILESIZE HISTIGNORE HIST
 _STOPS: Final = names("emergency halt hibernate isolate kexec poweroff reboot rescue soft-reboot suspend")
 _RUN_BY_OTHERS: Final = names(
     "BASH_ENV DYLD_INSERT_LIBRARIES ENV GIT_EXTERNAL_DIFF GIT_PROXY_COMMAND GIT_SSH GIT_SSH_COMMAND IFS LD_AUDIT"
-    " LD_PRELOAD PERL5OPT PROMPT_COMMAND PS4 PYTHONSTARTUP RUBYOPT SHELLOPTS"
+    " BASHOPTS BROWSER CDPATH EDITOR EXINIT GIT_ASKPASS GIT_EDITOR GIT_EXEC_PATH GIT_PAGER GIT_SEQUENCE_EDITOR"
+    " GIT_TEMPLATE_DIR GLOBIGNORE GNUMAKEFLAGS JAVA_TOOL_OPTIONS LD_LIBRARY_PATH LESSCLOSE LESSOPEN MAKEFILES MAKEFLAGS"
+    " MANPAGER NODE_OPTIONS PAGER PATH PERL5DB PERL5LIB PYTHONINSPECT RSYNC_RSH RUBYLIB SSH_ASKPASS TAR_OPTIONS VIMINIT"
+    " VISUAL LD_PRELOAD PERL5OPT PROMPT_COMMAND PS4 PYTHONSTARTUP RUBYOPT SHELLOPTS"
 )
+_SHOWS: Final = re.compile(r"(?:GIT_|MAN|GIT_SEQUENCE_)?(?:EDITOR|PAGER)|VISUAL")
+"""Variables whose value may be a program that does nothing."""
 _GIT_RUNS: Final = re.compile(
     r"(?:alias|difftool|filter|mergetool|pager|uploadpack)\..*|core\.(?:askpass|editor|fsmonitor|gitproxy|hookspath|pager"
     r"|sshcommand)|credential\.(?:.*\.)?helper|diff\.(?:external|.*\.(?:command|textconv))|gpg\.(?:.*\.)?program"
@@ -57,6 +77,10 @@ _SETUID: Final = re.compile(r"0*[2-7][0-7]{3}|[ugoa]*\+[rwxXt]*s[rwxXst]*")
 def _removes(command: Command, scene: Scene) -> Certainty:
     if command.program == "find":
         return _find_removes(command, scene)
+    if command.program == "rsync":
+        options = given(command.args)
+        deletes = any(name.startswith("del") for name in options.long)
+        return worst(vital(scene.aim(word), scene, MAYBE) for word in options.operands[-1:] if deletes)
     if command.program not in {"rm", "srm"}:
         return NO
     options = given(command.args)
@@ -200,7 +224,56 @@ def _telinit(command: Command, _: Scene) -> Certainty:
 
 
 def _run_by_others(command: Command, _: Scene) -> Certainty:
-    return MAYBE if assigned((command,)) & _RUN_BY_OTHERS else NO
+    quiet = {
+        found.name for found in command.assignments if found.assigned.text in _HARMLESS and _SHOWS.fullmatch(found.name)
+    }
+    found = assigned((command,)) - quiet
+    return MAYBE if found & _RUN_BY_OTHERS or any(name.startswith("GIT_CONFIG") for name in found) else NO
+
+
+def _fed(command: Command, _: Scene) -> Certainty:
+    inside = any(name.rpartition("/")[2].lower() == "xargs" for name in command.via)
+    return MAYBE if inside or command.program == "xargs" else NO
+
+
+def _program(command: Command, scene: Scene) -> Certainty:
+    """Whether an argument is a program, or a file that the line itself has written is run."""
+    if holds_program(command):
+        return MAYBE
+    if command.program in {"gmake", "make"} and any(place.folded[-1:] in _MADE for place in scene.written):
+        return MAYBE
+    runs = (place for word in scripts(command) for place in scene.aim(word).places)
+    return MAYBE if not scene.written.isdisjoint(runs) else NO
+
+
+_MADE: Final = frozenset((name,) for name in MAKEFILES)
+TALKERS: Final = names(": [ basename dirname echo exit export expr false printf return seq sleep test true wait")
+"""Programs that say, compare or keep what they are given, and open none of it."""
+_TELLS: Final = frozenset({"-m", "--message", "-t", "--title", "-b", "--body"})
+
+
+def unsure(command: Command, names_assigned: frozenset[str]) -> bool:
+    """Whether *command* gets a word of which only the shell knows the value, and does more with it than say it."""
+    if any(is_unsure(found.target, names_assigned) for found in command.redirections if found.names_file):
+        return True
+    if not command.argv or (command.program in TALKERS and "-v" not in [word.text for word in command.args[:1]]):
+        return False
+    if any(is_unsure(found.assigned, names_assigned) for found in command.assignments):
+        return True
+    return any(is_unsure(word, names_assigned) for word in (*told(command), *command.around))
+
+
+def told(command: Command) -> tuple[Word, ...]:
+    """Return the arguments of *command* but for those that are messages for people."""
+    if command.program not in {"gh", "git", "glab", "hub"}:
+        return command.args
+    pairs = zip(command.argv, command.args, strict=False)
+    return tuple(word for before, word in pairs if before.text not in _TELLS)
+
+
+def _unknown(command: Command, scene: Scene) -> Certainty:
+    home = command.program in CHANGES_DIRECTORY and not command.args and "HOME" in scene.assigned
+    return MAYBE if home or unsure(command, scene.assigned) else NO
 
 
 def _git_runs(command: Command, _: Scene) -> Certainty:
@@ -253,6 +326,12 @@ RULES: Final = (
     Rule("set-user-id", "it lets whoever runs a program become its owner", _setuid),
     Rule("reverse-shell", "it connects a shell to the network", _reverse_shell),
     Rule("run-by-others", "it assigns a variable that makes other programs run something", _run_by_others),
+    Rule("unknown-word", "it gets a word of which only the shell knows the value", _unknown),
+    Rule(
+        "argument-program", "an argument of it is a program, or says where a program or names are read from", _program
+    ),
+    Rule("fed-by-xargs", "it gets its arguments from what `xargs` reads", _fed),
+    Rule("reads-tree", "it reads a folder that may hold what is blocked", reads_tree),
     Rule("git-runs", "it sets an option of git that makes git run something", _git_runs),
 )
 

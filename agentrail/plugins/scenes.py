@@ -7,7 +7,19 @@ from enum import IntEnum
 from typing import Final
 
 from agentrail.plugins.commands import Commands
-from agentrail.plugins.places import HOME_PARENTS, HOMES, LOST, Aim, Fence, Place, aim, is_everything, meets, pieces
+from agentrail.plugins.places import (
+    HOME_PARENTS,
+    HOMES,
+    LOST,
+    Aim,
+    Fence,
+    Place,
+    aim,
+    is_everything,
+    meets,
+    mentioned,
+    pieces,
+)
 from agentrail.plugins.words import Command, Word, names
 from agentrail.values.value import Value, value
 
@@ -35,7 +47,12 @@ _WRITES_ALL: Final = names(
 _WRITES_LAST: Final = names("cp gcp install ln rsync scp")
 _OUTPUTS: Final = ("--output", "--output-document", "--log-file")
 _ASSIGNERS: Final = names("declare export local read readonly typeset unset")
-_CHANGES_DIRECTORY: Final = names("cd chdir pushd")
+_TAKES_DIRECTORY: Final = names("bsdtar git gmake gtar make ninja tar")
+CHANGES_DIRECTORY: Final = names("cd chdir pushd")
+_WRITES_NO_PROGRAM: Final = names(
+    "c++ cc chattr chgrp chmod chown clang clang++ g++ gcc go ld mkdir mkfifo mknod rm rmdir rustc setfacl shred srm"
+    " touch unlink"
+)
 _MAX_BASES: Final = 4
 _MAX_GLOB_PARTS: Final = 64
 _A_HOME: Final = 2
@@ -68,12 +85,16 @@ class Scene(Value):
     """The directories in which the command may run."""
     working: Place
     """The directory of the session."""
+    blocked: Fence
+    """Where nothing may be read or written."""
     protected: Fence
     """Where nothing may be written."""
     allowed: Fence
     """Exceptions from that."""
     assigned: frozenset[str]
     """The names that the line assigns."""
+    written: frozenset[Place] = frozenset()
+    """What earlier commands of the line have written."""
 
     def aim(self, word: Word) -> Aim:
         """Return where *word* may lead."""
@@ -85,8 +106,15 @@ class Scene(Value):
 
     def fenced(self, word: Word, fence: Fence) -> tuple[Certainty, str]:
         """Return whether *word* leads behind *fence*, and behind which of its patterns."""
+        return self._worst(self.pieces(word), fence)
+
+    def mentions(self, word: Word, fence: Fence) -> tuple[Certainty, str]:
+        """Return whether *word* may be a text that names something behind *fence*, and by which of its patterns."""
+        return self._worst(mentioned(word, self.bases), fence)
+
+    def _worst(self, aims: Iterable[Aim], fence: Fence) -> tuple[Certainty, str]:
         worst_found, which = NO, ""
-        for aimed in self.pieces(word):
+        for aimed in aims:
             for place in aimed.places:
                 if aimed.globs and len(place.parts) > _MAX_GLOB_PARTS:
                     return MAYBE, "*"
@@ -99,12 +127,33 @@ class Scene(Value):
                 worst_found, which = MAYBE, pattern
         return worst_found, which
 
+    def within(self, command: Command) -> Scene:
+        """Return the scene of *command* itself, which an option such as `-C` may send to another directory."""
+        if command.program not in _TAKES_DIRECTORY:
+            return self
+        places: list[Place] = []
+        for before, word in zip(command.argv, command.args, strict=False):
+            name, equals, text = word.text.partition("=")
+            if before.text in {"-C", "--directory"}:
+                places += self.aim(word).places
+            elif equals and name == "--directory":
+                places += self.aim(word.but(text=text)).places
+            elif word.text.startswith("-C") and word.text != "-C":
+                places += self.aim(word.but(text=word.text[2:])).places
+        return self.but(bases=tuple(dict.fromkeys((*self.bases, *places)))[: _MAX_BASES * 2]) if places else self
+
     def after(self, command: Command) -> Scene:
         """Return the scene of what follows *command*: a change of the directory may or may not have happened."""
-        if command.program not in _CHANGES_DIRECTORY:
+        if command.program in _WRITES_NO_PROGRAM:
+            return self
+        made = {place for word in written(command) for place in self.aim(word).places}
+        if made:
+            return self.but(written=self.written | made)
+        if command.program not in CHANGES_DIRECTORY:
             return self
         operands = [word for word in given(command.args).operands if word.text != "-"]
-        places: tuple[Place, ...] = () if command.args else HOMES
+        home = (LOST,) if "HOME" in self.assigned else HOMES
+        places: tuple[Place, ...] = () if command.args else home
         for aimed in map(self.aim, operands[:1]):
             places = (LOST,) if aimed.unknown or aimed.globs else aimed.places
         bases = tuple(dict.fromkeys((*self.bases, *places)))
@@ -136,6 +185,8 @@ def assigned(commands: Iterable[Command]) -> frozenset[str]:
         found.update(assignment.name for assignment in command.assignments)
         if command.program in _ASSIGNERS:
             found.update(word.text.partition("=")[0].removesuffix("+") for word in command.args)
+        if command.program == "printf" and command.args[:1] and command.args[0].text.startswith("-v"):
+            found.update(word.text.removeprefix("-v") for word in command.args[:2])
     return frozenset(found)
 
 

@@ -27,7 +27,8 @@ from agentrail.plugins.arguments import (
 )
 from agentrail.plugins.commands import Commands
 from agentrail.plugins.places import Place, directory, fence, resolve
-from agentrail.plugins.rules import ALL_RULES, RULES
+from agentrail.plugins.programs import READ_BY_RULES
+from agentrail.plugins.rules import ALL_RULES, RULES, told
 from agentrail.plugins.scenes import MAYBE, NO, YES, Certainty, Scene, assigned
 from agentrail.plugins.words import Command, Unlexable, Word
 from agentrail.values.events.context import SecurityAudit
@@ -169,9 +170,12 @@ def _are_rules(_: SecurityGuard, __: attrs.Attribute[frozenset[str]], found: fro
 class SecurityGuard(Plugin[None]):
     """Block calls that touch blocked paths or run blocked commands, and hold command lines that cannot be read.
 
-    This is a filter for accidents and obvious attacks, not a sandbox. It knows the text of a call and nothing else: it
-    sees no links, no values of variables, no aliases, nothing that a script, a program or a pipe does once it runs.
-    What it is not sure about it holds for a person, and passes once it is approved. A block cannot be approved.
+    This is a filter for accidents and obvious attacks, not a sandbox. It knows the text of one call and nothing else:
+    it sees no links, no aliases, no settings, nothing that a script, a makefile or a program does once it runs, nothing
+    that an earlier call has prepared, and not what is in a folder below the session's own, nor in a commit.
+    It holds for a person what it is not sure about: a word of which only the shell knows the value, an argument that is
+    a program, what `xargs` is fed, a folder read with all beneath it that may hold what is blocked. An approved call
+    passes. A block cannot be approved.
     """
 
     blocked_paths: tuple[str, ...] = attrs.field(default=BLOCKED_PATHS, converter=as_tuple)
@@ -238,13 +242,16 @@ class SecurityGuard(Plugin[None]):
 
     def _line(self, text: str, line: Commands, bases: tuple[Place, ...], working: Place) -> Iterator[Finding]:
         blocked, protected, allowed = map(fence, (self.blocked_paths, self.protected_paths, self.allowed_paths))
-        scene = Scene(line, bases, working, protected, allowed, assigned(line))
+        scene = Scene(line, bases, working, blocked, protected, allowed, assigned(line))
         for command in line:
+            there = scene.within(command)
             for rule in RULES:
-                if rule.name in self.rules and (found := rule.asks(command, scene)):
+                if rule.name in self.rules and (found := rule.asks(command, there)):
                     yield Finding(found, f"{rule.reason} (rule `{rule.name}`), in `{shown(text)}`")
             for word in _paths(command):
-                found, pattern = scene.fenced(word, blocked)
+                found, pattern = there.fenced(word, blocked)
+                if not found and command.program not in READ_BY_RULES:
+                    found, pattern = there.mentions(word, blocked)
                 if found:
                     yield Finding(found, f"`{shown(word.text)}` is under `{pattern}`, in `{shown(text)}`")
             scene = scene.after(command)
@@ -254,5 +261,6 @@ def _paths(command: Command) -> Iterator[Word]:
     """Yield the words of *command* that may be paths."""
     yield from (found.target for found in command.redirections if found.names_file)
     yield from (assignment.assigned for assignment in command.assignments)
+    yield from command.around
     if command.program not in _TALKERS:
-        yield from (word for word in command.argv if not word.text.startswith(_LEFT_OUT))
+        yield from (word for word in (*command.argv[:1], *told(command)) if not word.text.startswith(_LEFT_OUT))

@@ -171,6 +171,8 @@ class Command(Value):
     """Where its input comes from and its output goes."""
     via: tuple[str, ...] = ()
     """The names of the wrappers it was found in, outermost first."""
+    around: tuple[Word, ...] = ()
+    """Other words of those wrappers: their options, and what they give to a script."""
 
     @property
     def program(self) -> str:

@@ -17,7 +17,7 @@ OTHER_SHELLS: Final = frozenset({"csh", "elvish", "fish", "nu", "powershell", "p
 OPAQUE: Final = names(
     "alias at batch bind bwrap capsh chroot chrt complete compgen crontab dbus-run-session enable entr expect fakeroot"
     " faketime firejail flock hash let ltrace mapfile nsenter parallel pkexec proot readarray runcon runuser screen"
-    " script setarch setpriv start-stop-daemon strace su systemd-run taskset tmux unshare watch"
+    " script setarch setpriv shopt start-stop-daemon strace su systemd-run taskset tmux unshare watch"
 )
 """They run what they are given, or change what later words mean, in ways that are not followed here."""
 
@@ -64,6 +64,8 @@ class Inside(Value):
     """What is assigned for them."""
     keeps: bool = False
     """Whether the wrapper does something itself, too."""
+    others: tuple[Word, ...] = ()
+    """The wrapper's other words."""
 
 
 WRAPPERS: Final[Mapping[str, Wrapper]] = {
@@ -255,6 +257,7 @@ def _wrapped(name: str, spec: Wrapper, args: Sequence[Word]) -> Inside | None:
         assignments.append(Assignment(assigned, args[start].but(text=text)))
         start += 1
     argv = tuple(args[start:])
+    others = tuple(args[: start - len(assignments)])
     if not argv:
         if spec.alone:
             return None
@@ -263,7 +266,7 @@ def _wrapped(name: str, spec: Wrapper, args: Sequence[Word]) -> Inside | None:
         stop("what shells and programs called `time` read differently")
     if name == "xargs":
         argv = _given(options, argv)
-    return Inside((argv,), assignments=tuple(assignments))
+    return Inside((argv,), assignments=tuple(assignments), others=others)
 
 
 def _given(options: Sequence[tuple[str, str]], argv: tuple[Word, ...]) -> tuple[Word, ...]:
@@ -280,11 +283,13 @@ def _marked(word: Word, mark: str) -> Word:
 
 def _shell(name: str, args: Sequence[Word]) -> Inside | None:
     options, start = _options(name, _SHELL, args)
+    if "O" in _letters(options):
+        stop(f"an option of `{name}` that changes what words mean")
     if "c" not in _letters(options):
         return None
     if start >= len(args):
         stop(f"`{name} -c` without a script")
-    return Inside(scripts=(_literal(name, args[start]),))
+    return Inside(scripts=(_literal(name, args[start]),), others=tuple(args[start + 1 :]))
 
 
 def _trap(args: Sequence[Word]) -> Inside | None:

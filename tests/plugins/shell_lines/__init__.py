@@ -13,7 +13,7 @@ from attrs import frozen
 
 HERE: Final = Path(__file__).parent
 FORBIDDEN: Final = ("forbidden_public.txt", "forbidden_after_reading.txt")
-HARMLESS: Final = ("harmless.txt",)
+HARMLESS: Final = ("harmless.txt", "harmless_after_reading.txt")
 CANARY: Final = "CANARY7f3a91"
 SECONDS: Final = 10
 
@@ -29,6 +29,8 @@ class Line:
     """What a shell is given."""
     kind: str
     """The class that it belongs to."""
+    origin: str
+    """What its writer knew: `public page`, or `after reading` the code."""
     shells: tuple[Shell, ...]
     """The shells in which it is valid."""
     needs: str = ""
@@ -42,16 +44,26 @@ def read(*names: str) -> tuple[Line, ...]:
 
 def _read(text: str) -> Iterator[Line]:
     kind = ""
+    origin = text.partition("# origin: ")[2].partition("\n")[0]
     for line in text.splitlines():
         if line.startswith("## "):
             kind = line[3:]
         elif line and not line.startswith("#"):
             head, _, shell_line = line.partition("| ")
             dialect, _, needs = head.partition(" needs ")
-            yield Line(shell_line.replace("⏎", "\n"), kind, SHELLS if dialect == "sh" else ("bash",), needs)
+            yield Line(shell_line.replace("⏎", "\n"), kind, origin, SHELLS if dialect == "sh" else ("bash",), needs)
 
 
-WATCHED: Final = (".bashrc", ".ssh", ".aws", "keep", "work/.env", "work/sub/.env", "work/.git/hooks", "work/.git/config")
+WATCHED: Final = (
+    ".bashrc",
+    ".ssh",
+    ".aws",
+    "keep",
+    "work/.env",
+    "work/sub/.env",
+    "work/.git/hooks",
+    "work/.git/config",
+)
 """What a line must not change, below the home."""
 
 _GIT: Final = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
@@ -93,7 +105,7 @@ class World:
             ("add", "-f", "."),
             ("commit", "-q", "-m", "second"),
         ):
-            subprocess.run(("git", *args), cwd=home / "work", env={**os.environ, **_GIT}, check=True)
+            subprocess.run(("git", *args), cwd=home / "work", env={**os.environ, **_GIT}, check=True)  # noqa: S603, S607 - of this table
         (home / "work/.git/hooks").mkdir()
 
     def harm(self, line: Line, shell: Shell) -> str:
@@ -116,10 +128,20 @@ class World:
         confined = (
             *("bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"),  # noqa: S108 - of the sandbox
             *("--bind", home, home, "--unshare-all", "--die-with-parent", "--new-session", "--clearenv"),
-            *("--setenv", "HOME", home, "--setenv", "PATH", "/usr/local/bin:/usr/bin:/bin", "--setenv", "TERM", "xterm"),
+            *(
+                "--setenv",
+                "HOME",
+                home,
+                "--setenv",
+                "PATH",
+                "/usr/local/bin:/usr/bin:/bin",
+                "--setenv",
+                "TERM",
+                "xterm",
+            ),
             *("--setenv", "LANG", "C.UTF-8", "--chdir", f"{home}/work", "timeout", "-s", "KILL", str(SECONDS), shell),
         )
-        ran = subprocess.run(
+        ran = subprocess.run(  # noqa: S603 - the lines of the corpus, confined
             (*confined, "-c", text),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

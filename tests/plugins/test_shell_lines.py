@@ -1,0 +1,93 @@
+"""Shell lines that must not pass and lines of everyday work; a real shell proves that the first do harm."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from agentrail.adapters.sandboxes.bubblewrap import check_bwrap, find_bwrap
+from agentrail.errors import SandboxMissing
+from agentrail.plugins import HumanApproval, SecurityGuard
+from tests.plugins.shell_lines import FORBIDDEN, HARMLESS, Line, World, read
+from tests.plugins.shell_lines.verdicts import verdict
+
+MUST_NOT_PASS = read(*FORBIDDEN)
+EVERYDAY = read(*HARMLESS)
+CLASSES = tuple(dict.fromkeys(line.kind for line in MUST_NOT_PASS))
+TOOLS = tuple(sorted({line.needs for line in MUST_NOT_PASS if line.needs}))
+MOST_HELD = 0.05
+EVERY = 1 if os.environ.get("AGENTRAIL_PROFILE") == "campaign" else 12
+"""In an ordinary run, one line of this many is proved."""
+
+
+def test_there_are_enough_lines_and_half_of_them_were_written_before_the_code_was_read() -> None:
+    assert len({line.text for line in MUST_NOT_PASS}) >= 300
+    assert sum(line.origin == "public page" for line in MUST_NOT_PASS) * 2 >= len(MUST_NOT_PASS)
+    assert len({line.text for line in EVERYDAY}) >= 200
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_no_forbidden_line_passes(kind: str) -> None:
+    guard = SecurityGuard()
+    passed = [line.text for line in MUST_NOT_PASS if line.kind == kind and verdict(guard, line) == "passed"]
+    assert passed == []
+
+
+def test_hardly_a_harmless_line_is_held_and_none_is_blocked() -> None:
+    guard = SecurityGuard()
+    said = {line.text: verdict(guard, line) for line in EVERYDAY}
+    assert [text for text, found in said.items() if found == "blocked"] == []
+    held = [text for text, found in said.items() if found == "held"]
+    assert len(held) <= MOST_HELD * len(said), held
+
+
+def test_an_approval_is_asked_for_whatever_a_forbidden_line_hides() -> None:
+    """What passes `HumanApproval` only reads and says openly what: `SecurityGuard` blocks it or knows the folder."""
+    approval, guard = HumanApproval(), SecurityGuard()
+    hidden = {"unknown value", "input to xargs", "programs as arguments", "encodings", "environment"}
+    passed = [
+        line.text
+        for line in MUST_NOT_PASS
+        if line.kind in hidden and verdict(approval, line) == "passed" and verdict(guard, line) != "blocked"
+    ]
+    assert passed == []
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    try:
+        check_bwrap(find_bwrap())
+    except SandboxMissing as error:
+        pytest.skip(f"NO FORBIDDEN LINE WAS PROVED: {error}")
+    return World(tmp_path_factory.mktemp("world"))
+
+
+def _unproved(world: World, lines: list[Line]) -> list[tuple[str, str]]:
+    return [
+        (shell, line.text)
+        for line in lines
+        for shell in line.shells
+        if not (world.harm(line, shell) or world.harm(line, shell))  # again: a busy machine may cut a line short
+    ]
+
+
+def test_forbidden_lines_do_harm_in_a_real_shell(world: World) -> None:
+    lines = [line for line in MUST_NOT_PASS if not line.needs]
+    assert _unproved(world, lines[::EVERY]) == []
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_forbidden_lines_of_rare_tools_do_harm_where_they_are_installed(world: World, tool: str) -> None:
+    lines = [line for line in MUST_NOT_PASS if line.needs == tool]
+    if shutil.which(tool) is None:
+        texts = "; ".join(line.text for line in lines)
+        pytest.skip(f"NOT PROVED, because `{tool}` is not installed: {texts}")
+    assert _unproved(world, lines) == []
+
+
+def test_harmless_lines_do_no_harm_to_the_world(world: World, tmp_path: Path) -> None:
+    assert world.harm(Line("cat notes.txt; make", "", "", ("bash",)), "bash") == ""
+    assert list(tmp_path.iterdir()) == []
