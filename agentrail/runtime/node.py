@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, cast
@@ -36,7 +37,7 @@ class Node:
         self._restarts: tuple[float, ...] = ()
         self._busy = False
         self._stopping = False
-        self._later: list[tuple[Child, BaseException | None]] = []
+        self._later: deque[tuple[Child, BaseException | None]] = deque()
         self._over: Slot[BaseException | None] = Slot()
 
     @property
@@ -50,7 +51,7 @@ class Node:
         """Start the children that were there before, and live until it fails or is stopped."""
         self._over = Slot()
         self._restarts = ()
-        self._later = []
+        self._later = deque()
         self._busy = self._stopping = False
         for child in list(self._children.values()):
             if child.ward.restart == "temporary":
@@ -246,7 +247,7 @@ class Node:
                 break
         self._busy = False
         while self._later and not self._busy:
-            child, error = self._later.pop(0)
+            child, error = self._later.popleft()
             if child.state == "down" and self._children.get(child.key) is child:
                 self._carry_out(child, error)
 

@@ -19,11 +19,12 @@ SLACK = 64
 class Timers:
     """Calls plain functions at times of Trio's clock."""
 
-    __slots__ = ("_counter", "_heap", "_live", "_parked", "_task", "_until")
+    __slots__ = ("_counter", "_heap", "_live", "_parked", "_set", "_task", "_until")
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Key]] = []
-        self._live: dict[Key, tuple[int, Callable[[], None]]] = {}
+        self._live: dict[str, dict[str, tuple[int, Callable[[], None]]]] = {}
+        self._set = 0
         self._counter = 0
         self._until = math.inf
         self._task: trio.lowlevel.Task | None = None
@@ -37,9 +38,15 @@ class Timers:
     def set(self, key: Key, at: float, fire: Callable[[], None]) -> None:
         """Call *fire* at a time; it replaces a timer with the same key."""
         self._counter += 1
-        self._live[key] = (self._counter, fire)
+        owner, name = key
+        own = self._live.get(owner)
+        if own is None:
+            own = self._live[owner] = {}
+        if name not in own:
+            self._set += 1
+        own[name] = (self._counter, fire)
         heapq.heappush(self._heap, (at, self._counter, key))
-        if len(self._heap) > SLACK + 2 * len(self._live):
+        if len(self._heap) > SLACK + 2 * self._set:
             self._heap = [timer for timer in self._heap if self._is_live(timer)]
             heapq.heapify(self._heap)
         if at < self._until and self._parked and self._task is not None:
@@ -49,13 +56,23 @@ class Timers:
 
     def clear(self, key: Key) -> None:
         """Forget a timer, if it is set."""
-        self._live.pop(key, None)
+        if key[1] in self._live.get(key[0], ()):
+            self._take(key)
         reach(Failpoint.TIMER_CLEARED)
 
     def clear_all(self, owner: str) -> None:
-        """Forget all timers whose key begins with *owner*."""
-        for key in [key for key in self._live if key[0] == owner]:
-            del self._live[key]
+        """Forget all timers whose key begins with *owner*; those of others are not looked at."""
+        self._set -= len(self._live.pop(owner, ()))
+
+    def _take(self, key: Key) -> Callable[[], None]:
+        """Take out a timer that is set, and return what it calls."""
+        owner, name = key
+        own = self._live[owner]
+        _, fire = own.pop(name)
+        self._set -= 1
+        if not own:
+            del self._live[owner]
+        return fire
 
     async def run(self) -> None:
         """Fire what is due, for ever."""
@@ -66,7 +83,7 @@ class Timers:
                 timer = heapq.heappop(self._heap)
                 if self._is_live(timer):
                     reach(Failpoint.TIMER_FIRED)
-                    self._live.pop(timer[2])[1]()
+                    self._take(timer[2])()
             self._drop_dead()
             self._until = self._heap[0][0] if self._heap else math.inf
             self._parked = True
@@ -79,7 +96,9 @@ class Timers:
             heapq.heappop(self._heap)
 
     def _is_live(self, timer: tuple[float, int, Key]) -> bool:
-        live = self._live.get(timer[2])
+        owner, name = timer[2]
+        own = self._live.get(owner)
+        live = None if own is None else own.get(name)
         return live is not None and live[0] == timer[1]
 
     def _leave(self, _: object) -> trio.lowlevel.Abort:

@@ -1,0 +1,85 @@
+"""What the end of a session costs does not grow with the sessions that there are: counted, not timed."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import pytest
+import trio
+import trio.testing
+
+from agentrail.app.spec import SessionSpec
+from agentrail.app.supervisor import Supervisor, open_supervisor
+from agentrail.ports.model import EmitChunk
+from agentrail.values.stream import ModelRequest, Response, TextChunk
+from tests.runtime.world import settle
+
+FEW, MANY = 20, 320
+WAYS = ("left", "stopped", "asleep")
+
+
+class Silent:
+    """A model that begins and never ends."""
+
+    name = "silent"
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        emit(TextChunk("hm"))
+        await trio.sleep_forever()
+        raise AssertionError
+
+
+@contextmanager
+def counted_opcodes() -> Iterator[list[int]]:
+    """Count what the interpreter does in Python's own steps: a loop over everybody is seen, on any machine alike."""
+    counted = [0]
+
+    def trace(frame: FrameType, event: str, _argument: object) -> object:
+        if event == "call":
+            frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        elif event == "opcode":
+            counted[0] += 1
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)  # type: ignore[arg-type]  # it returns itself
+    try:
+        yield counted
+    finally:
+        sys.settrace(before)
+
+
+async def _spawn(supervisor: Supervisor, count: int, way: str) -> None:
+    """Start sessions that each have timers, and a response that does not end unless they sleep."""
+    model = Silent()
+    for _ in range(count):
+        session = await supervisor.spawn(SessionSpec(model=model, hibernate_after=1.0 if way == "asleep" else 1000.0))
+        if way != "asleep":
+            await session.prompt("go")
+    await settle()
+
+
+async def _opcodes_per_session(count: int, way: str) -> float:
+    """Return what the ends of some sessions cost, each."""
+    ends = FEW if way == "stopped" else count
+    async with open_supervisor(seed=1) as supervisor:
+        await _spawn(supervisor, count, way)
+        if way == "asleep":
+            await trio.sleep(5)
+            assert {child.state for child in supervisor.tree().children} == {"asleep"}
+        leaving = supervisor.sessions()[:ends] if way == "stopped" else ()
+        with counted_opcodes() as counted:
+            for session in leaving:
+                await session.stop()
+            if not leaving:
+                await supervisor._sessions.root.wind_down()  # noqa: SLF001 - the first half of leaving
+                await settle()
+    return counted[0] / ends
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_the_end_of_a_session_costs_the_same_among_many(way: str) -> None:
+    few = await _opcodes_per_session(FEW, way)
+    many = await _opcodes_per_session(MANY, way)
+    assert many <= 1.03 * few, f"{way}: {few:.0f} opcodes among {FEW}, {many:.0f} among {MANY}"
