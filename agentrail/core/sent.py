@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from agentrail.core.state import Spare
 from agentrail.hooks.seats import Seat
 from agentrail.values.content import Part
@@ -31,9 +33,13 @@ class SteerSent(Value):
     """What had come of the stream."""
 
 
+KILLS: Final = ("none", "killable", "all")
+"""Which calls an abort stops, from the fewest to the most."""
+
+
 @value
 class AbortSent(Value):
-    """`abort` was called."""
+    """`abort` was called, once or more often before it was handled."""
 
     reason: str | None = None
     """The caller's words."""
@@ -45,6 +51,19 @@ class AbortSent(Value):
     """Texts of prompts that were still in the mailbox and go too."""
     partial: Partial = NOTHING_YET
     """What had come of the stream."""
+
+    def covers(self, other: AbortSent) -> bool:
+        """Whether it stops and drops all that *other* does."""
+        kills = KILLS.index(self.kill_tools) >= KILLS.index(other.kill_tools)
+        return kills and self.clear_queue >= other.clear_queue
+
+    def joined(self, other: AbortSent) -> AbortSent:
+        """Return the abort that does what either does, for the reason that was given first."""
+        return self.but(
+            reason=other.reason if self.reason is None else self.reason,
+            kill_tools=max(self.kill_tools, other.kill_tools, key=KILLS.index),
+            clear_queue=self.clear_queue or other.clear_queue,
+        )
 
 
 @value

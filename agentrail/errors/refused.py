@@ -69,9 +69,12 @@ class SteeringQueueFull(RefusedError):
 
 
 class MailboxFull(RefusedError):
-    """The user lane of the mailbox is full."""
+    """As much waits for the session as may: prompts, or what is said to the open turn, or aborts with command ids."""
 
-    wording = "the mailbox of `{0}` is full ({1} messages, {2} bytes); use the form that waits, or try again"
+    wording = (
+        "the mailbox of `{0}` is full ({1} messages, {2} bytes): nothing was posted; "
+        "await `prompt`, which waits for room, or send it again when some of that is handled"
+    )
 
     def __init__(self, session: str, messages: int, size: int) -> None:
         super().__init__(session, messages, size)

@@ -9,6 +9,7 @@ import trio
 
 from agentrail.core.answers import Accepted, Answer, Refused
 from agentrail.core.inputs import AnyInput
+from agentrail.core.sent import KILLS as KILLS
 from agentrail.core.sent import AbortSent as AbortSent
 from agentrail.core.sent import ApproveSent as ApproveSent
 from agentrail.core.sent import AttachPluginSent as AttachPluginSent
@@ -84,16 +85,18 @@ def letter(given: AnyInput, command: str | None, slot: Slot[Answer]) -> Letter:
     """Return *given* in an envelope for the mailbox; raise `BadMessage` or `BadChoice` for what cannot be kept."""
     if command is not None:
         kept_text(command, "the command id")
+    size = OVERHEAD
     for name in TEXTS.get(type(given), ()):
         text = getattr(given, name)
         if text is not None or (type(given), name) not in MAY_BE_NONE:
-            kept_text(text, f"the {name}")
+            size += len(kept_text(text, f"the {name}").encode())
     for name in FLAGS.get(type(given), ()):
         if not isinstance(getattr(given, name), bool):
             raise BadChoice.among(name, getattr(given, name), ("True", "False"))
-    size = OVERHEAD
     if isinstance(given, PromptSent):
         size += sum(_bytes(part) for part in given.parts)
+    elif isinstance(given, ApproveSent) and given.args is not None:
+        size += weight(given.args)
     digest = b"" if command is None else digest_of(given)
     return Letter(given, command=command, digest=digest, slot=slot, size=size)
 

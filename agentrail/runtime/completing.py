@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.core.ending import TURN_TIMER
-from agentrail.core.inputs import AnyInput, HooksWereSlow, StreamStalled, SubagentReported, TimerFired
+from agentrail.core.inputs import AnyInput, ElsewhereUsed, HooksWereSlow, StreamStalled, SubagentReported, TimerFired
 from agentrail.core.sent import AbortSent, SteerSent, StopSent
 from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.performing import Performer
@@ -13,7 +13,7 @@ from agentrail.runtime.slowness import SlowHooks
 from agentrail.runtime.ties import Ties
 
 COMPLETED: Final = frozenset(
-    {AbortSent, HooksWereSlow, SteerSent, StopSent, StreamStalled, SubagentReported, TimerFired}
+    {AbortSent, ElsewhereUsed, HooksWereSlow, SteerSent, StopSent, StreamStalled, SubagentReported, TimerFired}
 )
 """Inputs that miss something which only the shell knows, or into which another was merged while they waited."""
 
@@ -24,9 +24,13 @@ def completed(letter: Letter, performer: Performer, mailbox: Mailbox, ties: Ties
     if isinstance(given, SubagentReported):
         letter.given = ties.gathered(given)
         return letter.given
+    if isinstance(given, ElsewhereUsed):
+        return ties.latest(given)
     if isinstance(given, HooksWereSlow):
         slow.taken()
         return given
+    if isinstance(given, StreamStalled):
+        performer.stall_taken()
     if isinstance(given, TimerFired) and given.timer != TURN_TIMER:
         return given
     if isinstance(given, StopSent):

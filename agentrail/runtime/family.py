@@ -163,8 +163,7 @@ class Family:
             if run is None or not session.state.setup.shares:
                 continue
             others = total.minus(run.link.base).minus(counted.get(run.task.child, NOTHING_USED))
-            if others != run.link.elsewhere:
-                run.link.elsewhere = others
+            if run.link.used_elsewhere(others):
                 session.post(ElsewhereUsed(others))
 
     def resume(self, children: tuple[str, ...], state: State) -> None:

@@ -44,7 +44,6 @@ else:  # what only a living session needs is imported with the first one
 Said: TypeAlias = str | Iterable[Part]
 
 WHEN = ("gap", "now")
-KILL_TOOLS = ("killable", "all", "none")
 PLUGIN_WANTED = "its class, or the key that it was given"
 
 
@@ -114,8 +113,8 @@ class SessionHandle:
         command: str | None = None,
     ) -> None:
         """Stop what is going on: what was cancelled is out of the turn at once."""
-        if kill_tools not in KILL_TOOLS:
-            raise BadChoice.among("kill_tools", kill_tools, KILL_TOOLS)
+        if kill_tools not in commands.KILLS:
+            raise BadChoice.among("kill_tools", kill_tools, commands.KILLS)
         letter, slot = self._letter(commands.AbortSent(reason, kill_tools, clear_queue), command)
         self._session.abort_now(kill_tools, command, slot)
         reach(Failpoint.STOPPED_AT_ONCE)
@@ -176,7 +175,7 @@ class SessionHandle:
             commands.raised(past)
             return
         mailbox = self._session.mailbox if below is None else below
-        mailbox.post_result(letter)
+        mailbox.post_said(letter)
         commands.raised(await slot.wait())
 
     # Changing
@@ -350,7 +349,7 @@ class SessionHandle:
 
     async def _result(self, given: AnyInput, command: str | None) -> Answer:
         letter, slot = self._letter(given, command)
-        self._session.mailbox.post_result(letter)
+        self._session.mailbox.post_said(letter)
         return commands.raised(await slot.wait())
 
 

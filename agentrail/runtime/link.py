@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from agentrail.core.inputs import AnyInput, SubagentEnded, SubagentReported, SubagentStarted
+from agentrail.core.inputs import AnyInput, ElsewhereUsed, SubagentEnded, SubagentReported, SubagentStarted
 from agentrail.core.state import Phase, Subagent
 from agentrail.core.step import Step
 from agentrail.errors import AgentrailError
@@ -25,6 +25,8 @@ class Link:
 
     __slots__ = (
         "_announced",
+        "_elsewhere",
+        "_elsewhere_posted",
         "_ended",
         "_events",
         "_heard",
@@ -35,7 +37,6 @@ class Link:
         "_used",
         "_waits",
         "base",
-        "elsewhere",
         "task",
     )
 
@@ -52,7 +53,8 @@ class Link:
         self._ref: str | None = None
         self._outcome: Slot[Outcome] = Slot()
         self.base: Usage = NOTHING_USED
-        self.elsewhere: Usage = NOTHING_USED
+        self._elsewhere: Usage = NOTHING_USED
+        self._elsewhere_posted = False
 
     # From the child
 
@@ -102,6 +104,21 @@ class Link:
         events = [envelope.event for envelope in new]
         self._events += events
         return events
+
+    # To the child
+
+    def used_elsewhere(self, others: Usage) -> bool:
+        """Take note of what *others* have used; return whether the child needs to be told, and no letter waits."""
+        if others == self._elsewhere:
+            return False
+        self._elsewhere = others
+        posted, self._elsewhere_posted = self._elsewhere_posted, True
+        return not posted
+
+    def latest(self) -> ElsewhereUsed:
+        """Return what others have used by now; what they use from now on is told anew."""
+        self._elsewhere_posted = False
+        return ElsewhereUsed(self._elsewhere)
 
     # To the parent
 

@@ -1,14 +1,18 @@
-"""A session's mailbox: three lanes, read in order of urgency; the user's lane is bounded."""
+"""A session's mailbox: three lanes, read in order of urgency, each bounded in what callers put there.
+
+What a session's own work posts is never refused: each piece of work has at most one report that waits, and one end.
+"""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 
 import trio
 
 from agentrail.core.answers import Answer, Refused
 from agentrail.core.inputs import AnyInput
-from agentrail.core.sent import PromptSent
+from agentrail.core.sent import AbortSent, PromptSent, ResumeSent, StopSent, SuspendSent, TraceSent
 from agentrail.errors import MailboxFull, PromptDropped
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.runtime.gate import Gate
@@ -16,7 +20,9 @@ from agentrail.runtime.slot import Slot
 from agentrail.values.content import text_of
 
 MAX_MESSAGES = 64
+"""Messages of callers that may wait in a lane."""
 MAX_BYTES = 1024 * 1024
+"""Bytes that the messages of callers in a lane may have together."""
 PATIENCE = 64
 """After so many more urgent messages, one of the user is served."""
 LETTERS_PER_PASS = 16
@@ -24,6 +30,10 @@ LETTERS_PER_PASS = 16
 
 A letter takes 0.1 to 0.3 ms, so others wait for 2 to 5 ms; a checkpoint takes 0.01 ms, which is 0.5 % of 16 letters.
 """
+
+
+WATCHED = (SuspendSent, ResumeSent, TraceSent)
+"""Control that is about the actor: many of them may wait, as each may mean something else by then."""
 
 
 class Letter:
@@ -44,7 +54,7 @@ class Letter:
         self.given = given
         self.command = command
         self.digest = digest
-        self.slots: tuple[Slot[Answer], ...] = () if slot is None else (slot,)
+        self.slots: list[Slot[Answer]] = [] if slot is None else [slot]
         self.prepare = prepare
         self.size = size
         self.number = 0
@@ -97,7 +107,7 @@ class Mailbox:
         self._at_gate = False
         self._reader: trio.lowlevel.Task | None = None
         self.alarm: Callable[[], None] | None = None
-        self._waiting_for_room: list[tuple[Letter, Slot[None]]] = []
+        self._waiting_for_room: OrderedDict[Slot[None], Letter] | None = None
         self.closed: Answer | None = None
 
     @property
@@ -113,21 +123,61 @@ class Mailbox:
     # Posting
 
     def post_control(self, letter: Letter) -> Letter:
-        """Post what must be handled before anything else; an equal letter that waits already serves for both.
+        """Post what must be handled before anything else, and return the letter that serves for it.
 
-        A letter with a command id of its own is kept apart: its answer has to be found by that id.
+        One abort that waits serves for all, and does what the strongest of them does; one stop serves for all. A letter
+        with a command id is kept apart, as its answer has to be found by that id; those, and what is about the actor,
+        are refused with `MailboxFull` when `MAX_MESSAGES` letters wait.
         """
-        for waiting in () if self.closed is not None else self._control:
-            if waiting.given == letter.given and letter.command in (None, waiting.command):
-                waiting.slots += letter.slots
-                self._number += 1
-                waiting.number = self._number
-                return waiting
+        if self.closed is None:
+            serving = self._serving(letter)
+            if serving is not None:
+                serving.slots += letter.slots
+                return serving
+            if len(self._control) >= MAX_MESSAGES and (letter.command is not None or isinstance(letter.given, WATCHED)):
+                raise MailboxFull(self._session, len(self._control), sum(waiting.size for waiting in self._control))
         self._post(self._control, letter)
         return letter
 
+    def _serving(self, letter: Letter) -> Letter | None:
+        """Return the letter that waits already and serves for *letter* too."""
+        given = letter.given
+        if isinstance(given, AbortSent):
+            return self._serving_abort(letter, given)
+        for waiting in reversed(self._control):
+            if isinstance(given, StopSent) and letter.command is None and isinstance(waiting.given, StopSent):
+                return waiting
+            if waiting.given == given and waiting.command == letter.command:
+                return waiting
+            if isinstance(given, WATCHED):
+                return None  # only the last letter serves: what lies between may undo an earlier one
+        return None
+
+    def _serving_abort(self, letter: Letter, abort: AbortSent) -> Letter | None:
+        for waiting in self._control:
+            known = waiting.given
+            if not isinstance(known, AbortSent):
+                continue
+            same = letter.command is not None and waiting.command == letter.command and known == abort
+            own = letter.command is None and waiting.command is None
+            if own:
+                waiting.given = known.joined(abort)
+            if same or own or (letter.command is None and known.covers(abort)):
+                if abort.clear_queue:  # what came between the two is dropped too
+                    self._number += 1
+                    waiting.number = self._number
+                return waiting
+        return None
+
     def post_result(self, letter: Letter) -> None:
-        """Post a result of the session's own work, or an answer that it waits for."""
+        """Post a result of the session's own work."""
+        self._post(self._results, letter)
+
+    def post_said(self, letter: Letter) -> None:
+        """Post what a caller says to the work that goes on, beside its results; raise `MailboxFull` if much waits."""
+        said = [waiting.size for waiting in self._results if waiting.slots]
+        if self.closed is None and said and not _have_room(len(said), sum(said), letter.size):
+            raise MailboxFull(self._session, len(said), sum(said))
         self._post(self._results, letter)
 
     def post_user_nowait(self, letter: Letter) -> None:
@@ -145,13 +195,14 @@ class Mailbox:
             self.post_user_nowait(letter)
             return
         slot: Slot[None] = Slot()
-        place = (letter, slot)
-        self._waiting_for_room.append(place)
+        if self._waiting_for_room is None:
+            self._waiting_for_room = OrderedDict()
+        self._waiting_for_room[slot] = letter
         try:
             await slot.wait()
         except trio.Cancelled:
-            if place in self._waiting_for_room:  # else it was let in, or refused, before this task ran again
-                self._waiting_for_room.remove(place)
+            if self._waiting_for_room and slot in self._waiting_for_room:  # else it was let in, or refused
+                del self._waiting_for_room[slot]
                 self._make_room()
             raise
 
@@ -166,16 +217,19 @@ class Mailbox:
             self._ring(self.alarm)
 
     def _has_room(self, size: int) -> bool:
-        if not self._user:
-            return True
-        return len(self._user) < MAX_MESSAGES and self._bytes + size <= MAX_BYTES
+        return not self._user or _have_room(len(self._user), self._bytes, size)
 
     def _make_room(self) -> None:
         """Let in those who wait, as far as there is room for the first of them."""
-        while self._waiting_for_room and self._has_room(self._waiting_for_room[0][0].size):
-            letter, slot = self._waiting_for_room.pop(0)
+        waiting = self._waiting_for_room
+        while waiting:
+            slot, letter = next(iter(waiting.items()))
+            if not self._has_room(letter.size):
+                return
+            del waiting[slot]
             self._put(letter)
             slot.settle(None)
+        self._waiting_for_room = None
 
     def _post(self, lane: list[Letter], letter: Letter) -> None:
         if self.closed is not None:
@@ -309,7 +363,12 @@ class Mailbox:
         self._bytes = 0
         for letter in left:
             letter.settle(answer)
-        waiting, self._waiting_for_room = self._waiting_for_room, []
-        for letter, slot in waiting:
+        waiting, self._waiting_for_room = self._waiting_for_room, None
+        for slot, letter in () if waiting is None else waiting.items():
             letter.settle(answer)
             slot.settle(None)
+
+
+def _have_room(messages: int, bytes_: int, size: int) -> bool:
+    """Whether a message of *size* fits beside so many others."""
+    return messages < MAX_MESSAGES and bytes_ + size <= MAX_BYTES

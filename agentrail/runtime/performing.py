@@ -58,6 +58,7 @@ class Performer:
         "_outfit",
         "_post",
         "_session_id",
+        "_stall_waits",
         "_stream",
         "_ties",
         "closed",
@@ -82,6 +83,7 @@ class Performer:
         self._post = post
         self._ties = ties
         self._stream: Stream | None = None
+        self._stall_waits = False
         self._calls: dict[str, RunningCall] = {}
         self._asks: dict[str, RunningAsk] = {}
         self._jobs: BackgroundJobs | None = None
@@ -198,9 +200,15 @@ class Performer:
         if stream.waiting:
             stream.last = now
         elif now >= stream.last + stream.stall_timeout:
-            self._post(stream.stalled(now))
+            if not self._stall_waits:
+                self._post(stream.stalled(now))
+                self._stall_waits = True
             stream.last = now
         self._watch(stream)
+
+    def stall_taken(self) -> None:
+        """Take note that the stall that was posted is handled: until then, no other one is posted."""
+        self._stall_waits = False
 
     def release(self, request_id: str) -> None:
         """Forget a stream whose end the machine has heard of."""

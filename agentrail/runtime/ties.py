@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agentrail.core.inputs import AnyInput, SubagentEnded, SubagentReported
+from agentrail.core.inputs import AnyInput, ElsewhereUsed, SubagentEnded, SubagentReported
 from agentrail.core.state import State
 from agentrail.core.step import Step
 from agentrail.errors import AgentrailError
@@ -30,6 +30,10 @@ class Ties:
     def gathered(self, report: SubagentReported) -> SubagentReported:
         """Return *report* with all that has gathered for it."""
         return report if self.subagents is None else self.subagents.gathered(report)
+
+    def latest(self, used: ElsewhereUsed) -> ElsewhereUsed:
+        """Return *used* as it is by now."""
+        return used if self.above is None else self.above.latest()
 
     def resume(self, children: tuple[str, ...], state: State, post: Callable[[AnyInput], None]) -> None:
         """Begin to bring sub-agents back; those that the session may not start any more have ended."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from random import Random
 from typing import Final
 
@@ -15,7 +16,7 @@ from agentrail.core.calls import CallStatus
 from agentrail.core.effects import StartRequest
 from agentrail.core.forking import branch
 from agentrail.core.inputs import Arrival, SessionBranched, TimerFired
-from agentrail.core.sent import AbortSent, PromptSent
+from agentrail.core.sent import KILLS, AbortSent, PromptSent
 from agentrail.core.state import Phase, State, drafted
 from agentrail.core.step import step
 from agentrail.core.work import Work
@@ -26,6 +27,7 @@ from agentrail.ports.model import EmitChunk
 from agentrail.runtime.gate import Gate
 from agentrail.runtime.limits import Limits
 from agentrail.runtime.mailbox import MAX_MESSAGES, PATIENCE, Letter, Mailbox
+from agentrail.runtime.slot import Slot
 from agentrail.runtime.timers import Timers
 from agentrail.testing import Cue, Trace, call, prompt, say, simulate
 from agentrail.testing.choose import Choose
@@ -54,6 +56,46 @@ class Lanes:
         self.urgent = 0
         self.last = 0
 
+    @property
+    def bounded(self) -> tuple[list[Letter], list[Letter], list[Letter]]:
+        """What callers have put into each lane."""
+        return self.lanes[0], [letter for letter in self.lanes[1] if letter.slots], self.lanes[2]
+
+    def aborts(self, mailbox: Mailbox, choose: Choose, name: str) -> bool:
+        """Post an abort, and return whether what serves for it does all that it does."""
+        abort = AbortSent(name, choose.pick(KILLS), choose.percent(30))
+        letter = Letter(abort, command=name if choose.percent(80) else None)
+        try:
+            serving = mailbox.post_control(letter)
+        except MailboxFull:
+            return letter.command is not None
+        if serving is letter:
+            self.lanes[0].append(letter)
+            return True
+        serves = letter.command is None and serving in self.lanes[0]
+        return serves and isinstance(serving.given, AbortSent) and serving.given.covers(abort)
+
+    def results(self, mailbox: Mailbox, choose: Choose, name: str) -> None:
+        """Post a result, or what a caller says to the work that goes on."""
+        letter = Letter(TimerFired(name), slot=Slot() if choose.percent(50) else None)
+        with suppress(MailboxFull):
+            (mailbox.post_said if letter.slots else mailbox.post_result)(letter)
+            self.lanes[1].append(letter)
+
+    def prompts(self, mailbox: Mailbox, choose: Choose, name: str) -> None:
+        """Post a prompt, if there is room."""
+        letter = Letter(PromptSent((Text(name),)), size=choose.pick((10, 10, 30_000)))
+        with suppress(MailboxFull):
+            mailbox.post_user_nowait(letter)
+            self.lanes[2].append(letter)
+
+    def take_back(self, mailbox: Mailbox, before: int) -> bool:
+        """Take prompts back that came before a number, and return whether those are the right ones."""
+        back = [letter for letter in self.lanes[2] if letter.number < before]
+        taken = mailbox.take_back(before, PromptSent)
+        self.lanes[2][:] = [letter for letter in self.lanes[2] if letter not in back]
+        return taken == back
+
     def take(self) -> Letter:
         """Return what is to be received next."""
         control, results, user = self.lanes
@@ -75,32 +117,23 @@ def broken_mailbox(number: int) -> str | None:
         for place in range(choose.number(1, 400)):
             match choose.below(12):
                 case 0 | 1:
-                    lanes.lanes[0].append(mailbox.post_control(Letter(AbortSent(f"{place}"))))
+                    if not lanes.aborts(mailbox, choose, f"{place}"):
+                        return "served"
                 case 2 | 3:
-                    lanes.lanes[1].append(letter := Letter(TimerFired(f"{place}")))
-                    mailbox.post_result(letter)
+                    lanes.results(mailbox, choose, f"{place}")
                 case 4 if received is not None:
                     mailbox.put_back(received)
                     lanes.lanes[lanes.last].insert(0, received)
                     received = None
-                case 5 if choose.percent(10):
-                    before = place - choose.below(20)
-                    back = [letter for letter in lanes.lanes[2] if letter.number < before]
-                    if mailbox.take_back(before, PromptSent) != back:
-                        return "taken_back"
-                    lanes.lanes[2][:] = [letter for letter in lanes.lanes[2] if letter not in back]
+                case 5 if choose.percent(10) and not lanes.take_back(mailbox, place - choose.below(20)):
+                    return "taken_back"
                 case 6 | 7 if any(lanes.lanes):
                     received = await mailbox.receive()
                     if received is not lanes.take():
                         return "lanes"
                 case _:
-                    letter = Letter(PromptSent((Text(f"{place}"),)), size=choose.pick((10, 10, 30_000)))
-                    try:
-                        mailbox.post_user_nowait(letter)
-                    except MailboxFull:
-                        continue
-                    lanes.lanes[2].append(letter)
-            if len(lanes.lanes[2]) > MAX_MESSAGES + 1:  # one may have been put back
+                    lanes.prompts(mailbox, choose, f"{place}")
+            if max(map(len, lanes.bounded)) > MAX_MESSAGES + 2:  # one that was put back, and an abort without an id
                 return "bound"
         return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.core import supervising
-from agentrail.runtime import rebuilding
+from agentrail.runtime import mailbox, rebuilding
 from agentrail.runtime.answers import Answers
 from agentrail.runtime.bus import Subscription
 from agentrail.runtime.family import Family
@@ -129,8 +129,8 @@ CHANGES: Final = (
     Change(
         "mailbox_without_a_bound",
         "any number of messages may wait",
-        Mailbox._has_room,
-        "return len(self._user) < MAX_MESSAGES and",
+        mailbox._have_room,
+        "return messages < MAX_MESSAGES and",
         "return",
         "mailbox",
     ),

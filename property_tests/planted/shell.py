@@ -10,6 +10,7 @@ from agentrail.core import recovering, supervising
 from agentrail.core.answers import Answer
 from agentrail.core.effects import AnyEffect, CancelCalls, SetTimer, StartRequest
 from agentrail.core.inputs import Arrival, SessionReturned
+from agentrail.core.sent import AbortSent
 from agentrail.core.step import Step
 from agentrail.core.supervising import Policy, Ward
 from agentrail.core.work import Work
@@ -343,6 +344,11 @@ def timers_not_set_at_return(p: Planting) -> None:
 @bug("a call that must not run twice is run again when the process has ended under it")
 def unsafe_call_run_again_at_return(p: Planting) -> None:
     p.put(recovering, "CAN_RUN_AGAIN", frozenset(EffectClass))
+
+
+@bug("an abort that waits serves for a stronger one, and stays as weak as it is", "mailbox")
+def weak_abort_serves(p: Planting) -> None:
+    p.put(AbortSent, "joined", lambda first, _second: first)
 
 
 # Rest

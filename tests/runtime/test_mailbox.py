@@ -6,7 +6,7 @@ import trio.testing
 
 from agentrail.core.answers import DONE, Answer, Refused
 from agentrail.core.inputs import AnyInput, TimerFired
-from agentrail.core.sent import AbortSent, PromptSent, StopSent, WithdrawSent
+from agentrail.core.sent import AbortSent, PromptSent, ResumeSent, SteerSent, StopSent, SuspendSent, WithdrawSent
 from agentrail.errors import MailboxFull, SessionNotAlive
 from agentrail.runtime.gate import Gate
 from agentrail.runtime.mailbox import MAX_BYTES, MAX_MESSAGES, PATIENCE, Letter, Mailbox
@@ -317,3 +317,90 @@ async def test_a_letter_is_not_lost_behind_one_that_was_served_while_it_waited_a
         await trio.testing.wait_all_tasks_blocked()
         assert got == [PromptSent((Text("second"),))]
         nursery.cancel_scope.cancel()
+
+
+# Lanes are bounded
+
+
+async def answers(slots: list[Slot[Answer]]) -> list[Answer]:
+    with trio.fail_after(1):
+        return [await slot.wait() for slot in slots]
+
+
+async def test_three_thousand_aborts_with_reasons_of_their_own_are_one_that_answers_all(mailbox: Mailbox) -> None:
+    slots: list[Slot[Answer]] = [Slot() for _ in range(3000)]
+    for number, slot in enumerate(slots):
+        kill = ("none", "killable", "all")[number % 3]
+        mailbox.post_control(Letter(AbortSent(f"{number}", kill, clear_queue=number == 7), slot=slot))
+    assert mailbox.lengths[0] == 1
+    letter = await mailbox.receive()
+    assert letter.given == AbortSent("0", "all", clear_queue=True)
+    letter.settle(DONE)
+    assert await answers(slots) == [DONE] * 3000
+
+
+async def test_what_is_dropped_came_before_the_last_abort_that_clears_the_queue(mailbox: Mailbox) -> None:
+    mailbox.post_control(Letter(AbortSent(clear_queue=True)))
+    mailbox.post_user_nowait(prompt("between"))
+    abort = mailbox.post_control(Letter(AbortSent("another")))
+    assert mailbox.take_back(abort.number, PromptSent) == []
+    abort = mailbox.post_control(Letter(AbortSent("a third", clear_queue=True)))
+    assert [letter.given for letter in mailbox.take_back(abort.number, PromptSent)] == [PromptSent((Text("between"),))]
+
+
+async def test_an_abort_with_an_id_is_left_as_it_is_and_serves_for_weaker_ones(mailbox: Mailbox) -> None:
+    own = mailbox.post_control(Letter(AbortSent("own", "killable"), command="a"))
+    assert mailbox.post_control(Letter(AbortSent("weak", "none"))) is own
+    strong = mailbox.post_control(Letter(AbortSent("strong", "all")))
+    assert strong is not own
+    assert mailbox.post_control(Letter(AbortSent("also", "all"), command="a")) not in {own, strong}  # a conflict
+    assert await take(mailbox, 3) == [
+        AbortSent("own", "killable"),
+        AbortSent("strong", "all"),
+        AbortSent("also", "all"),
+    ]
+
+
+async def test_any_stop_serves_for_all(mailbox: Mailbox) -> None:
+    first = mailbox.post_control(Letter(StopSent("first"), command="a"))
+    for reason in ("second", "third"):
+        assert mailbox.post_control(Letter(StopSent(reason))) is first
+    assert mailbox.lengths[0] == 1
+
+
+async def test_control_with_ids_is_bounded_and_an_abort_without_one_is_always_taken(mailbox: Mailbox) -> None:
+    for number in range(MAX_MESSAGES):
+        mailbox.post_control(Letter(AbortSent(), command=f"{number}"))
+    for letter in (Letter(AbortSent(), command="more"), Letter(SuspendSent())):
+        with pytest.raises(MailboxFull, match=f"{MAX_MESSAGES} messages"):
+            mailbox.post_control(letter)
+    for number in range(100):
+        mailbox.post_control(Letter(AbortSent(f"{number}", "all")))
+        mailbox.post_control(Letter(StopSent(f"{number}")))
+    assert mailbox.lengths[0] == MAX_MESSAGES + 2
+
+
+async def test_who_suspends_behind_a_resume_is_not_served_by_an_earlier_suspend(mailbox: Mailbox) -> None:
+    for given in (SuspendSent(), SuspendSent(), ResumeSent(), SuspendSent()):
+        mailbox.post_control(Letter(given))
+    assert await take(mailbox, 3) == [SuspendSent(), ResumeSent(), SuspendSent()]
+
+
+async def test_what_callers_say_beside_the_results_is_bounded_and_results_are_not(mailbox: Mailbox) -> None:
+    for number in range(2 * MAX_MESSAGES):
+        mailbox.post_result(result(f"{number}"))
+    for _ in range(MAX_MESSAGES):
+        mailbox.post_said(Letter(SteerSent("left"), slot=Slot()))
+    with pytest.raises(MailboxFull) as refused:
+        mailbox.post_said(Letter(SteerSent("left"), slot=Slot()))
+    assert refused.value.args == ("s", MAX_MESSAGES, 0)
+    mailbox.post_result(result("the last one"))
+    assert mailbox.lengths[1] == 3 * MAX_MESSAGES + 1
+
+
+async def test_what_callers_say_beside_the_results_is_bounded_in_bytes_too(mailbox: Mailbox) -> None:
+    mailbox.post_said(Letter(SteerSent("long"), slot=Slot(), size=2 * MAX_BYTES))
+    with pytest.raises(MailboxFull):
+        mailbox.post_said(Letter(SteerSent("short"), slot=Slot(), size=1))
+    await mailbox.receive()
+    mailbox.post_said(Letter(SteerSent("short"), slot=Slot(), size=1))

@@ -60,7 +60,7 @@ class Book:
         self.out = Outstanding()
         self.accepted: set[str] = set()
         self.decided: set[str] = set()
-        self.aborts: set[str | None] = set()
+        self.aborts = 0
         self.commands: dict[str, tuple[AnyInput, Answer | None]] = {}
         self.requests: set[str] = set()
         self.starts: dict[str, list[StartCall]] = {}
@@ -187,7 +187,7 @@ class Auditor:
         elif isinstance(given, RespondSent):
             book.decided.add(given.ref)
         elif isinstance(given, AbortSent):
-            book.aborts.add(given.reason)
+            book.aborts += 1
         elif isinstance(given, StopSent):
             book.stopping = True
         for envelope in done.events:

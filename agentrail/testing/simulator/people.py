@@ -161,8 +161,10 @@ async def _aborts(caller: Caller, handle: SessionHandle) -> None:
     choose = caller.choose
     reason = caller.text() if choose.percent(70) else None
     kill = choose.pick(("killable", "all", "none"))
+    book = caller.book(handle)
+    before = book.aborts  # one that waits serves for all: for whose reason is not said
     await handle.abort(reason, kill_tools=kill, clear_queue=choose.percent(30), command=caller.command())
-    caller.told(reason in caller.book(handle).aborts, handle, f"the abort {reason!r}")
+    caller.told(book.aborts > before, handle, f"the abort {reason!r}")
 
 
 async def _decides(caller: Caller, handle: SessionHandle) -> None:
