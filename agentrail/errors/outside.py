@@ -159,6 +159,18 @@ class JournalInUse(JournalError):
         super().__init__(path, owner)
 
 
+class JournalLinked(JournalInUse):
+    """A journal has more than one name: what is written under one would be lost under the other."""
+
+    wording = (
+        "the journal `{0}` has another name{1}, and SQLite keeps a log beside each; "
+        "use one name for it, remove the other, and copy it instead of linking it"
+    )
+
+    def __init__(self, path: str, name: str) -> None:
+        super().__init__(path, name)
+
+
 class JournalUnusable(JournalError):
     """A journal cannot be opened, or is damaged as a whole."""
 

@@ -43,7 +43,7 @@ class SqliteJournal:
     ) -> None:
         if synchronous not in SYNCHRONOUS:
             raise BadChoice.among("synchronous", synchronous, SYNCHRONOUS)
-        self.path = (home() / NAME if path is None else Path(path)).absolute()
+        self.path = Path(os.path.realpath(home() / NAME if path is None else path))  # links lead to one file
         writer = Writer(self.path, connect, synchronous=synchronous, take_over=take_over)
         self._writing = Worker("agentrail journal writer", writer, MOST_TOGETHER)
         self._reading = Worker("agentrail journal reader", Reader(self.path, connect), 1)

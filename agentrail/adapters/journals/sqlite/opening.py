@@ -12,6 +12,7 @@ from typing import Final, cast
 from urllib.parse import quote
 
 from agentrail.adapters.journals.sqlite.failures import RAISED, not_opened
+from agentrail.adapters.journals.sqlite.files import FileUse
 from agentrail.adapters.journals.sqlite.log import check_log
 from agentrail.adapters.journals.sqlite.ownership import Ownership
 from agentrail.adapters.journals.sqlite.places import make_file
@@ -37,11 +38,12 @@ SETTINGS: Final = ("cell_size_check = ON", "trusted_schema = OFF", "fullfsync = 
 WRITER_SETTINGS: Final = ("wal_autocheckpoint = 0",)
 
 
-def open_for_reading(path: Path, connect: Connect) -> sqlite3.Connection | None:
-    """Return a connection that only reads; `None`: there is no journal yet."""
+def open_for_reading(path: Path, connect: Connect, file: FileUse) -> sqlite3.Connection | None:
+    """Return a connection that only reads, and is one use of the *file*; `None`: there is no journal yet."""
     try:
         if not path.exists():
             return None
+        file.begin()
         _check_size(path)
         check_log(path)
         return _reading(path, connect)
@@ -95,12 +97,14 @@ def open_for_writing(
     """Return a connection that writes, the generation of its right to, and the last slot; raise why there is none."""
     try:
         make_file(path)
+        ownership.enter(over=take_over)
         _check_size(path)
         check_log(path)
         connection = connect(str(path), timeout=WAIT, isolation_level=None)
         reach(Failpoint.FILE_OPENED)
-    except (OSError, *RAISED) as error:
-        raise not_opened(error, path) from error
+    except (OSError, *RAISED, JournalError) as error:
+        ownership.release()
+        raise (error if isinstance(error, JournalError) else not_opened(error, path)) from error
     try:
         _set(connection, SETTINGS)
         if not is_ours(connection) and pragma(connection, "schema_version") != 0:
@@ -112,8 +116,8 @@ def open_for_writing(
         generation, slot = _become_owner(connection, path, ownership, take_over=take_over)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except (OSError, *RAISED, JournalError) as error:
-        ownership.release()
         connection.close()
+        ownership.release()
         raise (error if isinstance(error, JournalError) else not_opened(error, path)) from error
     return connection, generation, slot
 

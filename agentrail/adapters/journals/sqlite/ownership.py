@@ -1,8 +1,11 @@
 """Who writes a journal: one process, as long as it lives, or until another takes over.
 
-The lock is the kernel's, on a file beside the journal: it goes with the process that holds it, however that ends.
-Whoever takes over puts a new file in its place, so the old holder's lock says nothing any more. All this happens inside
-a write transaction, so no two do it at a time.
+There are two locks, both the kernel's, which go with the process that holds them, however that ends.
+
+The one on a file beside the journal says who the owner is, and can be taken over: a new file is put in its place, so
+the old holder's lock says nothing any more. That happens inside a write transaction, so no two do it at a time. The one
+on the journal itself finds whoever has it open under another name; after a take-over, the new owner gets it when the
+old one is gone. Both are taken before SQLite opens anything: opened under two names, the journal has two logs.
 """
 
 from __future__ import annotations
@@ -10,46 +13,82 @@ from __future__ import annotations
 import fcntl
 import os
 from pathlib import Path
+from typing import Final
 
+from agentrail.adapters.journals.sqlite.files import FileUse, held, release
 from agentrail.adapters.journals.sqlite.places import ONLY_ITS_OWNERS_FILE
-from agentrail.errors import JournalInUse
+from agentrail.errors import JournalInUse, JournalLinked
 
-LONGEST_NAME = 200
+LONGEST_NAME: Final = 200
+NAMELESS: Final = "its owner has not said who it is"
 
 
 class Ownership:
-    """The lock of one journal, held or not."""
+    """The locks of one journal, held or not."""
 
     def __init__(self, path: Path) -> None:
         self._journal = path
         self._path = path.with_name(f"{path.name}.lock")
+        self._file = FileUse(path)
         self._held: int | None = None
 
+    def enter(self, *, over: bool) -> None:
+        """Lock the journal before it is opened; raise `JournalInUse` if it is written, unless it is to be taken *over*.
+
+        The lock beside it comes first: whoever has the one on the journal has that too, if the name is the same.
+        """
+        self._file.begin()
+        beside = self._locked(over=over)
+        if beside is not None:
+            self._held = beside
+        if not self._file.lock() and beside is not None:
+            raise JournalLinked(str(self._journal), ", under which another process has it open")
+
     def take(self, *, over: bool) -> None:
-        """Become the owner; raise `JournalInUse` if there is one, unless it is to be taken *over*."""
-        held = os.open(self._path, os.O_RDWR | os.O_CREAT, ONLY_ITS_OWNERS_FILE)
+        """Become the owner, inside a write transaction; raise as `enter` does."""
+        if self._held is not None and not self._is_in_place(self._held):  # it was taken over meanwhile
+            release(self._held)
+            self._held = None
+        if self._held is None:
+            self._held = self._locked(over=over) or self._replace()
+        os.truncate(self._held, 0)
+        os.write(self._held, f"process {os.getpid()}".encode())
+
+    def check(self) -> None:
+        """Raise `JournalUnusable` if the journal is not there any more under its name."""
+        self._file.check()
+
+    def release(self) -> None:
+        """Let others in; the connection is closed."""
+        beside, self._held = self._held, None
+        if beside is not None:
+            release(beside)
+        self._file.end()
+
+    def _locked(self, *, over: bool) -> int | None:
+        """Return the file beside the journal, locked; `None` if it is another's and may be replaced."""
+        beside = held(os.open(self._path, os.O_RDWR | os.O_CREAT, ONLY_ITS_OWNERS_FILE))
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(beside, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            owner = os.read(held, LONGEST_NAME).decode(errors="replace")
-            os.close(held)
+            owner = os.read(beside, LONGEST_NAME).decode(errors="replace")
+            release(beside)
             if not over:
-                raise JournalInUse(str(self._journal), owner or "its owner has not said who it is") from None
-            held = self._replace()
-        self._held = held
-        os.truncate(held, 0)
-        os.write(held, f"process {os.getpid()}".encode())
+                raise JournalInUse(str(self._journal), owner or NAMELESS) from None
+            return None
+        return beside
+
+    def _is_in_place(self, beside: int) -> bool:
+        """Whether the file that is locked is still the one beside the journal."""
+        try:
+            return os.path.samestat(self._path.stat(), os.fstat(beside))
+        except FileNotFoundError:
+            return False
 
     def _replace(self) -> int:
         """Put a new file in the place of the one that is locked, and lock it."""
         new = self._path.with_name(f"{self._path.name}.{os.getpid()}")
-        held = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC, ONLY_ITS_OWNERS_FILE)
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        beside = held(os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC, ONLY_ITS_OWNERS_FILE))
+        fcntl.flock(beside, fcntl.LOCK_EX | fcntl.LOCK_NB)
         new.replace(self._path)
-        return held
-
-    def release(self) -> None:
-        """Let others in."""
-        held, self._held = self._held, None
-        if held is not None:
-            os.close(held)
+        return beside

@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 
 from agentrail.adapters.journals.packing import NO_CHECK, Packed, UnpackError, check_of, unpack
 from agentrail.adapters.journals.sqlite.failures import RAISED, is_passing, rolled_back
+from agentrail.adapters.journals.sqlite.files import FileUse
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_reading
 from agentrail.adapters.journals.sqlite.tables import (
     COLUMNS,
@@ -99,6 +100,7 @@ class Reader:
         self._path = path
         self._connect = connect
         self._connection: sqlite3.Connection | None = None
+        self._file = FileUse(path)
 
     # For the worker
 
@@ -121,6 +123,7 @@ class Reader:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+        self._file.end()
 
     # The jobs
 
@@ -151,7 +154,7 @@ class Reader:
     def _within(self, read: Callable[[sqlite3.Connection], T]) -> T | None:
         """Return what *read* returns, all of it from one moment; `None`: there is no journal yet."""
         if self._connection is None:
-            self._connection = open_for_reading(self._path, self._connect)
+            self._connection = open_for_reading(self._path, self._connect, self._file)
         db = self._connection
         if db is None:
             return None

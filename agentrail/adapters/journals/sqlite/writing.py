@@ -114,7 +114,9 @@ class Writer:
     def _begin(self) -> None:
         if self._lost is not None:
             raise self._lost
-        self._db.execute("BEGIN IMMEDIATE")
+        db = self._db
+        self._ownership.check()
+        db.execute("BEGIN IMMEDIATE")
         reach(Failpoint.BEGUN)
         (self._found,) = self._db.execute("SELECT generation FROM journal").fetchone()
 
