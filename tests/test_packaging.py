@@ -18,7 +18,6 @@ def test_the_core_needs_only_what_was_agreed() -> None:
         "cattrs",
         "h11",
         "httpx",
-        "jsonschema",
         "trio",
         "trio-websocket",
         "typing-extensions",

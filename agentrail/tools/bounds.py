@@ -7,11 +7,12 @@ about some types only and holds for a value of any other, so `Annotated[int | No
 from __future__ import annotations
 
 import math
-import re
 from typing import Final, TypeAlias
 
 import attrs
 
+from agentrail.tools.meter import CHECK_STEPS, Meter
+from agentrail.tools.regex import flaw_of, regex
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.value import Value, value
 
@@ -94,15 +95,11 @@ class Pattern(Value):
     """What a text looks like; searched for anywhere in it, so anchor it with `^` and `$`."""
 
     regex: str
-    """A regular expression."""
+    """A regular expression as `re` reads it, without groups that it refers back to and without atomic ones."""
 
     def flaw(self) -> str | None:
         """Say what is wrong with the bound itself."""
-        try:
-            re.compile(self.regex)
-        except re.error as why:
-            return f"is no regular expression: {why}"
-        return None
+        return flaw_of(self.regex)
 
     def keywords(self, kind: str) -> JsonObject:
         """Return what it says about the JSON type *kind*."""
@@ -110,7 +107,7 @@ class Pattern(Value):
 
     def holds(self, found: object) -> bool:
         """Whether *found* matches."""
-        return not isinstance(found, str) or re.search(self.regex, found) is not None
+        return not isinstance(found, str) or regex(self.regex).found_in(found, Meter(CHECK_STEPS))
 
 
 Bound: TypeAlias = Range | Length | Pattern

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
+from agentrail.tools.nodes import Fault, Path
 from agentrail.values.json import Json
-
-if TYPE_CHECKING:
-    from jsonschema import ValidationError
 
 MAX_FAULTS: Final = 5
 MAX_CHARS: Final = 500
 _LOOKED_AT: Final = 200
 """So many faults are put in order, at most."""
 _FEW: Final = 3
+_CLIPPED: Final = 120
+"""Characters that are shown of one name, or of what is wanted."""
+_LEVELS: Final = 3
+"""Schemas inside each other that what is wanted is read from."""
 
 _Step: TypeAlias = str | int
-_Fault: TypeAlias = tuple[tuple[tuple[bool, int, str], ...], str]
+_Told: TypeAlias = tuple[tuple[tuple[bool, int, str], ...], str]
 """A sort key, and the sentence."""
 
 _TYPES: Final = {
@@ -58,18 +59,19 @@ _WANTED: Final[Mapping[str, Callable[[Json], str]]] = {
     "pattern": lambda said: f"text that matches `{said}`",
     "uniqueItems": lambda _: "no item twice",
     "items": lambda _: "fewer items",
-    "anyOf": lambda said: _either(_wanted_of(one) for one in _several(said)),
-    "oneOf": lambda said: f"only one of {_either(_wanted_of(one) for one in _several(said))}",
+    "false": lambda _: "nothing",
     "$ref": lambda said: f"`{str(said).rpartition('/')[2]}`",
 }
 """What a keyword wants, by what it says."""
+_BRANCHING: Final = {"anyOf": "", "oneOf": "only one of "}
+"""The keywords that want what one of several schemas wants, and what is said before those."""
 _TELLING: Final = ("enum", "const", "$ref", "anyOf", "oneOf", "type")
 """The keywords that describe a schema in short, best first."""
 
 
-def explain(errors: Iterable[ValidationError]) -> str | None:
-    """Return what is wrong, in a fixed order and on one line, or `None` if there are no *errors*."""
-    faults = set(islice((fault for error in errors for fault in _faults_of(error)), _LOOKED_AT))
+def explain(found: Iterable[Fault]) -> str | None:
+    """Return what is wrong, in a fixed order and on one line, or `None` if nothing is *found*."""
+    faults = set(islice((told for fault in found for told in _told(fault)), _LOOKED_AT))
     if not faults:
         return None
     told: list[str] = []
@@ -88,48 +90,49 @@ def clipped(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _faults_of(error: ValidationError) -> Iterator[_Fault]:
-    path = tuple(error.absolute_path)
-    found, said = cast("Json", error.instance), cast("Json", error.validator_value)
-    schema = cast("Mapping[str, Json]", error.schema if isinstance(error.schema, Mapping) else {})
-    known = cast("Mapping[str, Json]", schema.get("properties", {}))
-    near = _nearest_branch(error)
+def _told(fault: Fault) -> Iterator[_Told]:
+    path = _steps(fault.path)
+    known = cast("Mapping[str, Json]", fault.schema.get("properties", {}))
+    near = _nearest_branch(fault)
     if near:
         for inner in near:
-            yield from _faults_of(inner)
-    elif error.validator == "required":
-        for name in _missing(found, said):
-            yield _fault((*path, name), f" is missing, wanted {_wanted_of(known.get(name, True))}")
-    elif error.validator == "additionalProperties" and isinstance(found, Mapping):
-        patterns = cast("Mapping[str, Json]", schema.get("patternProperties", {}))
-        for name in found:
-            if name not in known and not any(re.search(pattern, name) for pattern in patterns):
-                yield _fault((*path, name), f" is unknown, known: {clipped(_quoted(known), 120)}")
-    elif error.validator == "type":
-        yield _fault(path, f": found {_shown(found)}, wanted {_wanted_of(schema)}")
+            yield from _told(inner)
+    elif fault.keyword == "required":
+        for name in _missing(fault.found, fault.said):
+            yield _sentence((*path, name), f" is missing, wanted {_wanted_of(known.get(name, True))}")
+    elif fault.keyword == "additionalProperties":
+        for name in fault.names:
+            yield _sentence((*path, name), f" is unknown, known: {clipped(_quoted(known), _CLIPPED)}")
+    elif fault.keyword == "type":
+        yield _sentence(path, f": found {_shown(fault.found)}, wanted {_wanted_of(fault.schema)}")
     else:
-        wanted = clipped(_wanted(str(error.validator), said), 120)
-        yield _fault(path, f": found {_found(found, str(error.validator))}, wanted {wanted}")
+        wanted = clipped(_wanted(fault.keyword, fault.said), _CLIPPED)
+        yield _sentence(path, f": found {_found(fault.found, fault.keyword)}, wanted {wanted}")
 
 
-def _fault(path: tuple[_Step, ...], said: str) -> _Fault:
+def _steps(path: Path) -> tuple[_Step, ...]:
+    steps: list[_Step] = []
+    while path is not None:
+        path, step = path
+        steps.append(step)
+    return tuple(reversed(steps))
+
+
+def _sentence(path: tuple[_Step, ...], said: str) -> _Told:
     order = tuple((isinstance(step, str), 0 if isinstance(step, str) else step, str(step)) for step in path)
     return order, f"{_where(path)}{said}"
 
 
-def _nearest_branch(error: ValidationError) -> list[ValidationError]:
+def _nearest_branch(fault: Fault) -> Sequence[Fault]:
     """Return what is wrong with the one branch of an `anyOf` that was meant, if it is plain which."""
-    branches: dict[_Step, list[ValidationError]] = {}
-    for inner in error.context or ():
-        branches.setdefault(inner.relative_schema_path[0], []).append(inner)
-    meant = [inners for inners in branches.values() if not any(map(_is_of_another_kind, inners))]
+    meant = [branch for branch in fault.branches if not any(_is_of_another_kind(inner, fault) for inner in branch)]
     fewest = min(map(len, meant), default=0)
-    nearest = [inners for inners in meant if len(inners) == fewest]
-    return nearest[0] if len(nearest) == 1 else []
+    nearest = [branch for branch in meant if len(branch) == fewest]
+    return nearest[0] if len(nearest) == 1 else ()
 
 
-def _is_of_another_kind(inner: ValidationError) -> bool:
-    return not inner.relative_path and inner.validator in {"type", "enum", "const", None}
+def _is_of_another_kind(inner: Fault, fault: Fault) -> bool:
+    return inner.path is fault.path and inner.keyword in {"type", "enum", "const", "false"}
 
 
 def _missing(found: Json, required: Json) -> Iterator[str]:
@@ -140,7 +143,8 @@ def _missing(found: Json, required: Json) -> Iterator[str]:
 def _where(path: tuple[_Step, ...]) -> str:
     """Write *path* as a program would."""
     written = ""
-    for step in path:
+    for whole in path:
+        step = whole if isinstance(whole, int) else whole[:_CLIPPED]
         if isinstance(step, int):
             written += f"[{step}]"
         elif step.isidentifier():
@@ -167,17 +171,19 @@ def _shown(found: Json) -> str:
     return clipped(json.dumps(found), 60)
 
 
-def _wanted(keyword: str, said: Json) -> str:
+def _wanted(keyword: str, said: Json, level: int = 0) -> str:
+    if keyword in _BRANCHING:
+        return _BRANCHING[keyword] + _either(_wanted_of(one, level + 1) for one in _several(said))
     wording = _WANTED.get(keyword)
     return f"what `{keyword}` in the schema says" if wording is None else wording(said)
 
 
-def _wanted_of(schema: Json) -> str:
+def _wanted_of(schema: Json, level: int = 0) -> str:
     """Say in short what *schema* wants."""
-    if isinstance(schema, Mapping):
+    if isinstance(schema, Mapping) and level < _LEVELS:
         for keyword in _TELLING:
             if keyword in schema:
-                return clipped(_wanted(keyword, schema[keyword]), 120)
+                return clipped(_wanted(keyword, schema[keyword], level), _CLIPPED)
     return "a value"
 
 
@@ -186,9 +192,20 @@ def _several(said: Json) -> Sequence[Json]:
 
 
 def _either(said: Iterable[str]) -> str:
-    *others, last = said
+    """Join *said*, as far as it will be shown."""
+    *others, last = [*_short(said)] or ["nothing"]
     return f"{', '.join(others)} or {last}" if others else last
 
 
 def _quoted(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names) or "none"
+    return ", ".join(_short(f"`{name[:_CLIPPED]}`" for name in names)) or "none"
+
+
+def _short(said: Iterable[str]) -> Iterator[str]:
+    """Yield what is *said* until it is more than is shown."""
+    room = _CLIPPED
+    for one in said:
+        yield one
+        room -= len(one) + 2
+        if room < 0:
+            return

@@ -1,6 +1,6 @@
 """The quick check: an object of plain properties, which is what most tools take.
 
-It says yes or no as jsonschema does; jsonschema is still asked for the reasons of a no.
+It says yes or no as the whole engine does, in one look at each property; the engine is asked for the reasons of a no.
 """
 
 from __future__ import annotations

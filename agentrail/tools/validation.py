@@ -1,43 +1,84 @@
-"""Whether arguments fit a schema, and if not, why."""
+"""Whether arguments fit a schema, and if not, why; what takes too many steps to say is refused."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from agentrail.tools.dialect import MAX_SCHEMAS, engine_for, loose_ends, meta_engine
+from agentrail.tools.dialect import READY_STEPS, FlawError, meta_node, node_of
 from agentrail.tools.explaining import clipped, explain
 from agentrail.tools.flat import flat_check
-from agentrail.values.json import JsonObject, canonical
+from agentrail.tools.meter import CHECK_STEPS, Meter, TooManyStepsError
+from agentrail.tools.nodes import MAX_NESTED, Check, Fault, Node
+from agentrail.values.json import Json, JsonObject, canonical
 from agentrail.values.tools import ToolSpec
 
 Validator: TypeAlias = Callable[[JsonObject], str | None]
 
+MAX_SCHEMAS: Final = 1_024
+
+_TOO_MUCH: Final = (
+    f"they cannot be checked (that takes more than {CHECK_STEPS} steps, or {MAX_NESTED} schemas inside each other);"
+    " send less, or simpler ones"
+)
+_TOO_LARGE: Final = f"making it ready takes more than {READY_STEPS} steps; make it smaller"
+
 
 def validator_for(spec: ToolSpec) -> Validator:
-    """Return what says why arguments do not fit the schema of *spec*, or `None` if they do; it never raises."""
+    """Return the validator of *spec*: a function from arguments to why they do not fit, or `None` if they fit.
+
+    It never raises. What `flat_check` does not cover is checked in at most `CHECK_STEPS` steps, or refused.
+    """
     return _validator(canonical(spec.parameters))
 
 
 def schema_problem(parameters: JsonObject) -> str | None:
     """Say why *parameters* are no schema that the arguments of a call could be checked with."""
-    schema = json.loads(canonical(parameters))
-    problem = explain(meta_engine().iter_errors(schema))
-    return min(loose_ends(schema), default=None) if problem is None else problem
+    made = _ready(canonical(parameters))
+    return made if isinstance(made, str) else None
 
 
 @lru_cache(maxsize=MAX_SCHEMAS)
 def _validator(schema: str) -> Validator:
-    fits = flat_check(json.loads(schema))
+    read: JsonObject = json.loads(schema)
+    fits = flat_check(read)
 
     def check(args: JsonObject) -> str | None:
         if fits is not None and fits(args):
             return None
+        made = _ready(schema)
+        if isinstance(made, str):
+            return f"they cannot be checked ({made})"
         try:
-            return explain(engine_for(schema).iter_errors(args))
+            return explain(_faults(made, args, Meter(CHECK_STEPS)))
+        except (TooManyStepsError, RecursionError):
+            return _TOO_MUCH
         except Exception as why:  # noqa: BLE001 - nothing that a schema or a value does may stop a session
             return f"they cannot be checked ({clipped(f'{type(why).__name__}: {why}', 200)})"
 
     return check
+
+
+@lru_cache(maxsize=MAX_SCHEMAS)
+def _ready(schema: str) -> Node | str:
+    """Return *schema*, the canonical text of one, made ready, or why it cannot be used."""
+    read = json.loads(schema)
+    try:
+        return explain(_faults(meta_node(), read, Meter(READY_STEPS))) or node_of(read, Meter(READY_STEPS))
+    except FlawError as why:
+        return str(why)
+    except (TooManyStepsError, RecursionError):
+        return _TOO_LARGE
+
+
+def _faults(node: Node, found: Json, meter: Meter) -> list[Fault]:
+    """Return what is wrong; if that takes too many steps, what was found until then, if anything."""
+    faults: list[Fault] = []
+    try:
+        Check(meter).apply(node, found, None, faults)
+    except (TooManyStepsError, RecursionError):
+        if not faults:
+            raise
+    return faults

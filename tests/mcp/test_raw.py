@@ -11,6 +11,7 @@ from agentrail.adapters.mcp import McpServer
 from agentrail.adapters.mcp.patterns import told
 from agentrail.errors import BadMcpServer, BadSpec
 from agentrail.tools import make_spec
+from agentrail.tools.meter import Meter
 from agentrail.tools.validation import validator_for
 from agentrail.values.content import Data, Image, Text
 from agentrail.values.events.tools import ToolsUpdated
@@ -21,6 +22,7 @@ from tests.runtime.tools import quick
 from tests.runtime.world import World
 
 connection = pytest.importorskip("agentrail.adapters.mcp.connection", reason=NO_EXTRA)
+adopting = pytest.importorskip("agentrail.adapters.mcp.adopting", reason=NO_EXTRA)
 results = pytest.importorskip("agentrail.adapters.mcp.results", reason=NO_EXTRA)
 types = pytest.importorskip("mcp.types", reason=NO_EXTRA)
 
@@ -70,14 +72,14 @@ PARTS = [
 ]
 
 
-def test_a_pattern_that_may_take_for_ever_is_told_and_not_tried() -> None:
-    plain: Json = {"type": "string", "pattern": "^[A-Z]{3}$"}
-    word: Json = {"type": "string", "pattern": "^(a+)+$", "description": "A word."}
-    keys: Json = {"type": "object", "patternProperties": {"^(a|a)*$": plain}, "additionalProperties": False}
-    inside: dict[str, Json] = {"plain": plain, "pattern": word, "keys": keys, "const": {"const": {"pattern": "a*"}}}
+def test_a_pattern_that_cannot_be_searched_for_is_told_and_not_tried() -> None:
+    plain: Json = {"type": "string", "pattern": "^(a+)+$"}
+    word: Json = {"type": "string", "pattern": r"^\p{L}+$", "description": "A word."}
+    keys: Json = {"type": "object", "patternProperties": {r"^(a)\1$": plain}, "additionalProperties": False}
+    inside: dict[str, Json] = {"plain": plain, "pattern": word, "keys": keys, "const": {"const": {"pattern": r"\p"}}}
     schema: dict[str, Json] = {"type": "object", "properties": inside, "$defs": {"words": {"items": {"anyOf": [word]}}}}
-    said = {"type": "string", "description": "A word. Must match `^(a+)+$`."}
-    read = told(freeze_object(schema))
+    said = {"type": "string", "description": r"A word. Must match `^\p{L}+$`."}
+    read = told(freeze_object(schema), Meter(10_000))
     assert freeze_object(read) == freeze_object(
         {
             "type": "object",
@@ -89,6 +91,19 @@ def test_a_pattern_that_may_take_for_ever_is_told_and_not_tried() -> None:
     long = "a" * 200 + "b"
     assert check(freeze_object({"pattern": long, "keys": {long: 1}})) is None
     assert check(freeze_object({"plain": long})) is not None
+
+
+def test_a_server_whose_schemas_cost_too_much_loses_the_tools_behind_them() -> None:
+    costly: dict[str, Json] = {f"(?i)^[\\x80-\\uffff]{number}$": {} for number in range(500)}
+    listed = [
+        types.Tool(name="good", input_schema={"type": "object"}),
+        types.Tool(name="costly", input_schema={"type": "object", "patternProperties": costly}),
+        types.Tool(name="late", input_schema={"type": "object", "properties": {"a": {"pattern": "^a$"}}}),
+        types.Tool(name="plain", input_schema={"type": "object", "properties": {"a": {"type": "string"}}}),
+    ]
+    found, problems = adopting.adopt(McpServer(name="raw", url="http://127.0.0.1:1"), listed, None)
+    assert [one.spec.name for one in found] == ["raw__good", "raw__plain"]
+    assert ["patterns that take too long to read" in one for one in problems] == [True, True]
 
 
 def test_parts_that_are_too_long_or_of_no_use_are_left_out_with_a_note() -> None:

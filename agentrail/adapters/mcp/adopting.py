@@ -15,6 +15,7 @@ from agentrail.adapters.mcp.server import McpServer
 from agentrail.errors import BadTool, NotJson
 from agentrail.ports.tool import ToolContext
 from agentrail.tools import EffectClass, ToolResult, ToolSpec, make_spec
+from agentrail.tools.meter import Meter, TooManyStepsError
 from agentrail.values.json import JsonObject, freeze_object, weight
 
 MAX_TOOLS: Final = 1_000
@@ -22,6 +23,12 @@ MAX_TOOLS: Final = 1_000
 
 MAX_SCHEMA: Final = 64 * 1024
 """Bytes of the schema of one tool."""
+
+MAX_SCHEMAS: Final = 2 * 1024 * 1024
+"""Bytes of the schemas of all tools of one server."""
+
+PATTERN_STEPS: Final = 500_000
+"""Steps for looking at the patterns in the schemas of one server: about half a second of a thread."""
 
 MAX_DESCRIPTION: Final = 10_000
 """Characters of the description of one tool."""
@@ -64,10 +71,12 @@ def adopt(server: McpServer, listed: Iterable[Listed], call: Calls) -> tuple[lis
     """Return the tools of *server* that can be used, and why others are left out."""
     found: dict[str, McpTool] = {}
     problems: list[str] = []
+    room, meter = Meter(MAX_SCHEMAS), Meter(PATTERN_STEPS)
     for theirs in listed:
         name = f"{server.name}__{theirs.name}"
         try:
-            spec = _spec(server, name, theirs)
+            schema = _schema(name, theirs, room, meter)
+            spec = _spec(server, name, theirs, schema)
         except (BadTool, NotJson) as error:
             problems.append(f"`{name[:100]}` is left out: {error}"[:500])
             continue
@@ -78,10 +87,22 @@ def adopt(server: McpServer, listed: Iterable[Listed], call: Calls) -> tuple[lis
     return list(found.values()), problems
 
 
-def _spec(server: McpServer, name: str, theirs: Listed) -> ToolSpec:
-    schema = freeze_object(told(freeze_object(theirs.input_schema)))
-    if weight(schema) > MAX_SCHEMA:
+def _schema(name: str, theirs: Listed, room: Meter, meter: Meter) -> JsonObject:
+    schema = freeze_object(theirs.input_schema)
+    size = weight(schema)
+    if size > MAX_SCHEMA:
         raise BadTool(name, f"its schema has more than {MAX_SCHEMA} bytes")
+    try:
+        room.spend(size)
+        return freeze_object(told(schema, meter))
+    except TooManyStepsError:
+        problem = (
+            f"the schemas of its server have more than {MAX_SCHEMAS} bytes, or patterns that take too long to read"
+        )
+        raise BadTool(name, problem) from None
+
+
+def _spec(server: McpServer, name: str, theirs: Listed, schema: JsonObject) -> ToolSpec:
     said = (theirs.description or "").strip() or (theirs.title or "").strip() or f"The tool `{theirs.name}`."
     return make_spec(
         name,

@@ -1,0 +1,210 @@
+"""Reads regular expressions into parts, with the parser of `re` itself: what is read here is what `re` would search."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from importlib import import_module
+from typing import Final, Protocol, TypeAlias, cast
+
+from agentrail.values.value import Value, value
+
+MAX_PATTERN: Final = 4_096
+"""Characters of an expression."""
+
+MAX_GROUPS: Final = 50
+"""Groups of an expression inside each other."""
+
+MAX_CASELESS: Final = 200_000
+"""Characters in all classes of an expression that ignores case: `re` looks at each when it compiles one."""
+
+_Node: TypeAlias = tuple[object, object]
+
+
+class _State(Protocol):
+    flags: int
+
+
+class _Tree(Protocol):
+    """An expression as the parser of `re` returns it."""
+
+    state: _State
+
+    def __iter__(self) -> Iterator[_Node]: ...
+
+    def getwidth(self) -> tuple[int, int]: ...
+
+
+_PARSER: Final = import_module("re._parser")
+"""The parser of `re`. It has no public name, and no other parser reads exactly what `re` reads."""
+_parse: Final = cast("Callable[[str, int], _Tree]", _PARSER.parse)
+_ANY_NUMBER: Final = cast("int", _PARSER.MAXREPEAT)
+
+_CATEGORIES: Final = {
+    "CATEGORY_DIGIT": r"\d",
+    "CATEGORY_NOT_DIGIT": r"\D",
+    "CATEGORY_SPACE": r"\s",
+    "CATEGORY_NOT_SPACE": r"\S",
+    "CATEGORY_WORD": r"\w",
+    "CATEGORY_NOT_WORD": r"\W",
+}
+_PLACES: Final = {
+    "AT_BEGINNING": "^",
+    "AT_BEGINNING_STRING": r"\A",
+    "AT_END": "$",
+    "AT_END_STRING": r"\Z",
+    "AT_BOUNDARY": r"\b",
+    "AT_NON_BOUNDARY": r"\B",
+}
+_STARTS: Final = ("AT_BEGINNING", "AT_BEGINNING_STRING")
+_ONE: Final = ("LITERAL", "NOT_LITERAL", "IN", "ANY")
+
+
+class UnusableError(ValueError):
+    """An expression cannot be searched for in counted steps; the text says why, as in "it …"."""
+
+
+@value
+class Atom(Value):
+    """One character, or a place between two."""
+
+    fits: Callable[[str, int], re.Match[str] | None]
+    """The `match` of an expression for this atom alone."""
+    at_start: bool = False
+    """Whether it fits at the start of the text only."""
+
+
+@value
+class Branch(Value):
+    """One of several sequences."""
+
+    ways: tuple[Parts, ...]
+    """The sequences."""
+
+
+@value
+class Repeat(Value):
+    """A sequence, repeated; whether more or fewer times are tried first changes no verdict."""
+
+    inner: Parts
+    """The sequence."""
+    least: int
+    """At least so many times."""
+    most: int | None
+    """At most so many times; `None` if any number will do."""
+
+
+@value
+class Look(Value):
+    """A sequence that is looked for ahead or behind, without going there."""
+
+    inner: Parts
+    """The sequence."""
+    back: int
+    """Characters to go back first."""
+    wanted: bool
+    """Whether it must match; otherwise it must not."""
+
+
+Part: TypeAlias = Atom | Branch | Repeat | Look
+Parts: TypeAlias = tuple[Part, ...]
+
+
+def read(pattern: str) -> tuple[Parts, int]:
+    """Return the parts of *pattern*, and the characters in its classes without case.
+
+    Raise `UnusableError` if it is no expression, or one that cannot be searched for in counted steps.
+    """
+    if len(pattern) > MAX_PATTERN:
+        raise UnusableError(f"has more than {MAX_PATTERN} characters; make it shorter")  # noqa: EM102, TRY003 - see the class
+    try:
+        tree = _parse(pattern, 0)
+        reader = _Reader()
+        return reader.read(tree, tree.state.flags, 0), reader.caseless
+    except (re.error, OverflowError) as why:
+        raise UnusableError(f"is no regular expression: {why}") from why  # noqa: EM102, TRY003
+    except RecursionError as why:
+        raise UnusableError(f"has more than {MAX_GROUPS} groups inside each other") from why  # noqa: EM102, TRY003
+
+
+class _Reader:
+    """Turns the tree of the parser into parts."""
+
+    __slots__ = ("caseless",)
+
+    def __init__(self) -> None:
+        self.caseless = 0
+
+    def read(self, tree: object, flags: int, depth: int) -> Parts:
+        """Return the parts of *tree*, which stands in *depth* groups."""
+        if depth > MAX_GROUPS:
+            raise RecursionError
+        return tuple(part for op, said in cast("_Tree", tree) for part in self._parts(str(op), said, flags, depth + 1))
+
+    def _parts(self, op: str, said: object, flags: int, depth: int) -> Parts:
+        if op in _ONE:
+            return (Atom(_matcher(self._written(op, said, flags), flags)),)
+        match op:
+            case "SUBPATTERN":
+                _, added, taken, inner = cast("tuple[object, int, int, object]", said)
+                return self.read(inner, (flags | added) & ~taken, depth)
+            case "BRANCH":
+                ways = cast("tuple[object, list[object]]", said)[1]
+                return (Branch(tuple(self.read(way, flags, depth) for way in ways)),)
+            case "MAX_REPEAT" | "MIN_REPEAT":
+                least, most, inner = cast("tuple[int, int, object]", said)
+                return (Repeat(self.read(inner, flags, depth), least, None if most == _ANY_NUMBER else most),)
+            case "ASSERT" | "ASSERT_NOT":
+                direction, tree = cast("tuple[int, _Tree]", said)
+                return (
+                    Look(self.read(tree, flags, depth), tree.getwidth()[0] if direction < 0 else 0, op == "ASSERT"),
+                )
+            case "AT":
+                at_start = str(said) in _STARTS and not flags & re.MULTILINE
+                return (Atom(_matcher(_PLACES[str(said)], flags), at_start),)
+            case "FAILURE":
+                return (Branch(()),)
+            case _:
+                raise UnusableError("refers back to a group, or does not go back into one; write it without")  # noqa: EM101, TRY003 - see above
+
+    def _written(self, op: str, said: object, flags: int) -> str:
+        """Write one character or class again, as an expression of its own."""
+        if op == "ANY":
+            return "."
+        if op == "LITERAL":
+            return _escaped(said)
+        if op == "NOT_LITERAL":
+            return f"[^{_escaped(said)}]"
+        written = ""
+        for inner_op, inner in cast("list[_Node]", said):
+            match str(inner_op):
+                case "NEGATE":
+                    written += "^"
+                case "RANGE":
+                    low, high = cast("tuple[int, int]", inner)
+                    self._count(high - low, flags)
+                    written += f"{_escaped(low)}-{_escaped(high)}"
+                case "CATEGORY":
+                    written += _CATEGORIES[str(inner)]
+                case _:
+                    written += _escaped(inner)
+        return f"[{written}]"
+
+    def _count(self, characters: int, flags: int) -> None:
+        self.caseless += min(characters, 0x10000) if flags & re.IGNORECASE else 0
+        if self.caseless > MAX_CASELESS:
+            raise UnusableError("ignores the case of too many characters; make its classes smaller")  # noqa: EM101, TRY003
+
+
+def _escaped(character: object) -> str:
+    return f"\\U{cast('int', character):08x}"
+
+
+def _matcher(source: str, flags: int) -> Callable[[str, int], re.Match[str] | None]:
+    return _compiled(source, flags & (re.IGNORECASE | re.ASCII | re.MULTILINE | re.DOTALL)).match
+
+
+@lru_cache(maxsize=1_024)
+def _compiled(source: str, flags: int) -> re.Pattern[str]:
+    return re.compile(source, flags)

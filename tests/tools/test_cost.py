@@ -1,0 +1,122 @@
+"""No schema, and no argument, takes long: the steps are counted, and what takes too many is refused with the reason."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentrail.errors import BadTool
+from agentrail.tools import make_spec, validator_for
+from agentrail.tools.dialect import READY_STEPS
+from agentrail.tools.meter import CHECK_STEPS
+from agentrail.values.json import Json, JsonObject, freeze_object
+from agentrail.values.tools import ToolSpec
+from tests.tools import hostile
+
+ROOT: Final = Path(__file__).parents[2]
+SECONDS: Final = 0.5
+"""Ten times what a check may take: these run beside other work, on machines of any speed."""
+MOST: Final = 60
+"""Seconds of CPU after which the kernel ends the program that makes all the checks."""
+
+
+def said_of(schema: JsonObject, args: dict[str, object]) -> str | None:
+    return validator_for(ToolSpec("probe", "Look.", schema))(freeze_object(args))
+
+
+def test_no_case_takes_long() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.tools.hostile"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (MOST, MOST)),
+    )
+    taken = dict(line.split("\t") for line in ran.stdout.splitlines())
+    assert taken.keys() == hostile.CASES.keys()
+    assert {name: times for name, times in taken.items() if max(map(float, times.split())) > SECONDS} == {}
+
+
+REFUSED: Final = [
+    "towers of allOf",
+    "towers of anyOf",
+    "towers of oneOf",
+    "towers that are evaluated",
+    "towers inside of not",
+    "a pattern that takes too long",
+    "many keys of one form",
+    "many items, none twice",
+    "its own reference",
+    "references in a ring",
+]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_takes_too_many_steps_is_refused_with_the_reason(name: str) -> None:
+    schema, args = hostile.CASES[name]()
+    said = said_of(schema, dict(args))
+    assert said is not None
+    assert said.startswith(f"they cannot be checked (that takes more than {CHECK_STEPS} steps")
+    assert "send less" in said
+
+
+def test_a_pattern_that_backtracks_is_answered() -> None:
+    schema, args = hostile.CASES["a pattern that backtracks"]()
+    assert (said_of(schema, dict(args)) or "").startswith('`x`: found "aaaa')
+    assert said_of(schema, {"x": "a b c"}) is None
+
+
+@pytest.mark.parametrize("name", ["many schemas", "many patterns", "patterns that repeat", "patterns without case"])
+def test_a_schema_that_takes_too_many_steps_makes_no_tool(name: str) -> None:
+    schema, _ = hostile.CASES[name]()
+    with pytest.raises(BadTool, match=f"making it ready takes more than {READY_STEPS} steps; make it smaller"):
+        make_spec("probe", "Look.", schema)
+
+
+def test_what_was_found_before_the_steps_were_used_up_is_told() -> None:
+    schema: JsonObject = {"type": "object", "properties": {"x": {"type": "string"}}, "additionalProperties": hostile.D0}
+    schema = {**schema, "$defs": hostile.towers("allOf", {"type": "object"})}
+    assert said_of(schema, {"x": 1, "y": {}}) == "`x`: found 1, wanted text"
+
+
+def test_much_that_is_plain_is_checked() -> None:
+    edit: Json = {
+        "type": "object",
+        "properties": {
+            "old": {"type": "string", "minLength": 1},
+            "new": {"type": "string"},
+            "line": {"type": "integer"},
+        },
+        "required": ["old", "new"],
+        "additionalProperties": False,
+    }
+    schema = hostile.with_x({"type": "array", "items": edit})
+    edits: list[object] = [{"old": "a", "new": "b", "line": n} for n in range(3_000)]
+    assert said_of(schema, {"x": edits}) is None
+    assert said_of(schema, {"x": [*edits, {"old": ""}]}) == (
+        "`x[3000].new` is missing, wanted text; `x[3000].old`: found 0 characters, wanted at least 1"
+    )
+
+
+@given(
+    height=st.integers(1, 12),
+    width=st.integers(1, 10),
+    keyword=st.sampled_from(["allOf", "anyOf", "oneOf"]),
+    fits=st.booleans(),
+)
+def test_towers_of_any_height_are_answered_or_refused(height: int, width: int, keyword: str, *, fits: bool) -> None:
+    tower: dict[str, Json] = {f"d{n}": {keyword: [{"$ref": f"#/$defs/d{n + 1}"}] * width} for n in range(height)}
+    defs: dict[str, Json] = {**tower, f"d{height}": {"type": "string" if fits else "integer"}}
+    said = said_of(hostile.with_x(hostile.D0, **{"$defs": defs}), {"x": "a"})
+    if said is None:
+        assert fits
+    else:
+        assert not fits or keyword == "oneOf" or "steps" in said
