@@ -46,6 +46,7 @@ def cut_request(w: Work, partial: Partial) -> None:
         return
     w.ask(CancelRequest(s.request.request_id))
     s.request = None
+    w.partial = NOTHING_YET  # a request that this step still makes has had none
     keep_partial(w, partial)
 
 

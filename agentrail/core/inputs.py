@@ -356,3 +356,5 @@ class Arrival(Value):
     """When, in milliseconds since 1970."""
     random: float = 0.5
     """A number between 0 and 1."""
+    partial: Partial = NOTHING_YET
+    """What had come of the response that is out: only if the input does not say it, and a critical plugin listens."""

@@ -16,7 +16,6 @@ from agentrail.values.content import Text
 from agentrail.values.events.context import Intervention
 from agentrail.values.events.life import AgentResumed, SteeringApplied, SteeringReceived
 from agentrail.values.messages import Origin, UserMessage
-from agentrail.values.stream import NOTHING_YET
 
 
 def on_steer(w: Work, sent: SteerSent) -> None:
@@ -79,7 +78,6 @@ def _cut_for_steering(w: Work) -> None:
         w.clear_timer(RETRY_TIMER)
     else:
         return
-    w.partial = NOTHING_YET
     s.phase = Phase.RUNNING
     w.emit(AgentResumed("steering"))
     w.next("next_round")

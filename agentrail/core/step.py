@@ -128,7 +128,7 @@ def step(state: State, arrival: Arrival, judge: Judge) -> Step:
         raise IllegalInput(state.phase.value, type(given).__name__, rule.why)
     if state.phase is Phase.ENDED:
         return Step(state)
-    w = Work(drafted(state), judge, arrival.at, arrival.random)
+    w = Work(drafted(state), judge, arrival.at, arrival.random, arrival.partial)
     HANDLERS[type(given)](w, given)
     drain(w)
     _audit(state.phase, type(given), w.s.phase, w.effects)

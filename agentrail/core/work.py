@@ -15,7 +15,7 @@ from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.response import ModelSwitched
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import AssistantMessage, Message
-from agentrail.values.stream import NOTHING_YET
+from agentrail.values.stream import NOTHING_YET, Partial
 from agentrail.values.usage import NOTHING_USED, Usage
 
 
@@ -43,7 +43,7 @@ class Work:
         "steered",
     )
 
-    def __init__(self, draft: Draft, judge: Judge, at: int, random: float) -> None:
+    def __init__(self, draft: Draft, judge: Judge, at: int, random: float, partial: Partial = NOTHING_YET) -> None:
         self.s = draft
         self.judge = judge
         self.at = at
@@ -54,7 +54,7 @@ class Work:
         self.answer: Answer | None = None
         self.steered: Steering | None = None
         self.steer_now = False
-        self.partial = NOTHING_YET
+        self.partial = partial
         self.response: AssistantMessage | None = None
 
     # Saying and asking

@@ -5,8 +5,21 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.core.ending import TURN_TIMER
-from agentrail.core.inputs import AnyInput, ElsewhereUsed, HooksWereSlow, StreamStalled, SubagentReported, TimerFired
+from agentrail.core.inputs import (
+    AnyInput,
+    Arrival,
+    ElsewhereUsed,
+    HooksWereSlow,
+    StreamBegan,
+    StreamCut,
+    StreamEnded,
+    StreamStalled,
+    SubagentReported,
+    TimerFired,
+)
 from agentrail.core.sent import AbortSent, SteerSent, StopSent
+from agentrail.core.state import State
+from agentrail.hooks.plugin import ON_EVENT
 from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.performing import Performer
 from agentrail.runtime.slowness import SlowHooks
@@ -16,6 +29,9 @@ COMPLETED: Final = frozenset(
     {AbortSent, ElsewhereUsed, HooksWereSlow, SteerSent, StopSent, StreamStalled, SubagentReported, TimerFired}
 )
 """Inputs that miss something which only the shell knows, or into which another was merged while they waited."""
+
+SAYS_PARTIAL: Final = frozenset({AbortSent, SteerSent, StopSent, StreamBegan, StreamCut, StreamEnded, StreamStalled})
+"""Inputs that say themselves what has come of the response that is out, or come before or after all of it."""
 
 
 def completed(letter: Letter, performer: Performer, mailbox: Mailbox, ties: Ties, slow: SlowHooks) -> AnyInput:
@@ -39,3 +55,14 @@ def completed(letter: Letter, performer: Performer, mailbox: Mailbox, ties: Ties
         given = given.but(dropped=mailbox.drop_prompts(letter.number))
     partial = performer.partial_response()
     return given if partial is None else given.but(partial=partial)
+
+
+def with_partial(arrival: Arrival, state: State, performer: Performer) -> Arrival:
+    """Return *arrival* with what has come of the response that is out, if a listener may end its turn at any event."""
+    given = arrival.input
+    if isinstance(given, TimerFired) and given.timer == TURN_TIMER:
+        return arrival
+    if not any(seat.critical and ON_EVENT in seat.hooks for seat in state.seats):
+        return arrival
+    partial = performer.partial_response()
+    return arrival if partial is None else arrival.but(partial=partial)

@@ -27,7 +27,7 @@ from agentrail.errors import IllegalInput, SessionAsleep
 from agentrail.ports.journal import Claim
 from agentrail.runtime.answers import Answers
 from agentrail.runtime.bus import Bus
-from agentrail.runtime.completing import COMPLETED, completed
+from agentrail.runtime.completing import COMPLETED, SAYS_PARTIAL, completed, with_partial
 from agentrail.runtime.leaving import Gone, why_gone
 from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.parts import Equip, House, Outfit
@@ -209,6 +209,8 @@ class Session:
         if letter.prepare is not None:
             letter.prepare()
         arrival = Arrival(given, self._touched, self.house.random.random())
+        if self.state.request is not None and type(given) not in SAYS_PARTIAL:
+            arrival = with_partial(arrival, self.state, self.performer)
         began = time.perf_counter()
         crumb = self.house.watchdog.begin(self.session_id, type(given).__name__, began)
         try:

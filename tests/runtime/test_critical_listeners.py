@@ -1,0 +1,138 @@
+"""A critical plugin whose `on_event` breaks while a response is out: what had come of that is kept, and counted."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+import trio
+from attrs import frozen
+
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
+from agentrail.ports.model import EmitChunk
+from agentrail.runtime.handle import SessionHandle
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.values.content import Text
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.life import AgentAbort
+from agentrail.values.messages import AssistantMessage
+from agentrail.values.stream import ModelRequest, Response, TextChunk, UsageChunk
+from agentrail.values.usage import Usage
+from tests.runtime.families import agent
+from tests.runtime.families import task as task_call
+from tests.runtime.journals import TestJournal
+from tests.runtime.tools import quick, slow
+from tests.runtime.world import World, open_world, settle, until
+
+SAID = "what had come "
+USED = Usage(input_tokens=100, output_tokens=7)
+
+
+class Speaking:
+    """Answers with *first*; then begins to speak, says what it has used, and does not end; then answers at once."""
+
+    name = "speaking"
+
+    def __init__(self, first: ScriptedModel | None = None) -> None:
+        self.first = first
+        self.spoke = False
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        if self.first is not None:
+            first, self.first = self.first, None
+            return await first.stream(request, emit)
+        if self.spoke:
+            return Response((Text("whole"),))
+        self.spoke = True
+        emit(TextChunk(SAID))
+        emit(UsageChunk(USED))
+        await trio.sleep(3600)
+        return Response((Text("too late"),))
+
+
+@frozen
+class Breaking(Plugin[None]):
+    """Breaks at one kind of event."""
+
+    at: str
+
+    critical = True
+
+    def on_event(self, event: Envelope, state: None, ctx: Context) -> None:
+        if type(event.event).__name__ == self.at:
+            raise ValueError(self.at)
+
+
+async def _withdraws(session: SessionHandle) -> None:
+    ref = (await session.prompt("queued")).ref
+    await session.withdraw(ref)
+
+
+async def _waits(_: SessionHandle) -> None:
+    await trio.sleep(40)
+
+
+CALLS: dict[str, Callable[[SessionHandle], Awaitable[object]]] = {
+    "PromptQueued": lambda session: session.prompt("another"),
+    "PromptWithdrawn": _withdraws,
+    "SteeringReceived": lambda session: session.steer("by the way"),
+    "ModelSwitched": lambda session: session.switch_model("demo"),
+    "ToolAttached": lambda session: session.attach_tools(quick("other")),
+    "StreamStalled": _waits,
+}
+
+
+async def check(world: World, session: SessionHandle) -> None:
+    await until(lambda: session.status().phase == "idle")
+    await settle()
+    (kept,) = [m for m in session.messages() if isinstance(m, AssistantMessage) and m.interrupted]
+    assert (kept.text, kept.usage) == (SAID, USED)
+    used = session.inspect().usage
+    assert (used.input_tokens, used.output_tokens) >= (USED.input_tokens, USED.output_tokens)
+    assert world.heard(session).said == SAID
+    assert [abort.reason for abort in world.heard(session).of(AgentAbort)][-1] == "critical"
+
+
+@pytest.mark.parametrize("commit", [None, 0.5])
+@pytest.mark.parametrize("at", CALLS)
+async def test_what_a_caller_or_a_timer_causes_ends_the_turn_with_what_had_come(at: str, commit: float | None) -> None:
+    async with open_world(TestJournal(commit=commit)) as world:
+        session = await world.spawn(Speaking(), plugins=[Breaking(at)])
+        await session.prompt("go")
+        await until(lambda: world.heard(session).said == SAID)
+        await CALLS[at](session)
+        await check(world, session)
+
+
+async def test_a_call_that_outlived_its_turn_ends_the_next_one_with_what_had_come(world: World) -> None:
+    first = ScriptedModel([say(calls=[call("slow")])])
+    session = await world.spawn(Speaking(first), tools=[slow("slow", 5.0)], plugins=[Breaking("ToolExecutionEnd")])
+    await session.prompt("go")
+    await until(lambda: session.status().phase == "executing_tools")
+    await settle()
+    await session.abort(kill_tools="none")
+    await session.prompt("again")
+    await until(lambda: world.heard(session).said == SAID)
+    await check(world, session)
+
+
+async def test_a_sub_agent_in_the_background_ends_the_turn_with_what_had_come(world: World) -> None:
+    first = ScriptedModel([task_call(background=True)])
+    agents = {"finder": agent([say("found", delay=2.0)])}
+    session = await world.spawn(Speaking(first), agents=agents, plugins=[Breaking("SubagentEnd")])
+    await session.prompt("go")
+    await until(lambda: world.heard(session).said == SAID)
+    await until(lambda: not session.status().turn_open)
+    await check(world, session)
+
+
+async def test_an_actor_that_is_started_again_ends_the_turn_with_what_had_come() -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn(Speaking(), plugins=[Breaking("SessionRestarted")])
+        await session.prompt("go")
+        await until(lambda: world.heard(session).said == SAID)
+        broken = [OSError("once")]
+        journal.failing = lambda _record: broken.pop() if broken else None
+        with trio.move_on_after(1):
+            await session.switch_model("demo")
+        await check(world, session)
