@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 import agentrail.errors
-from agentrail.codec.hints import AnyJson, parameters_of
+from agentrail.codec.hints import parameters_of
 from agentrail.errors import AgentrailError
+from agentrail.values.json import Json
 
 ERRORS: Final[Mapping[str, type[AgentrailError]]] = {
     name: found
@@ -21,4 +22,4 @@ def facts_of(cls: type[AgentrailError]) -> tuple[object, ...] | None:
     """Return the hints of the facts that *cls* takes; `None`: it takes any number of them."""
     if cls.__init__ is AgentrailError.__init__:
         return None
-    return tuple(AnyJson if hint is object else hint for hint in parameters_of(cls))
+    return tuple(Json if hint is object else hint for hint in parameters_of(cls))

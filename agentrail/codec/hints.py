@@ -1,8 +1,7 @@
 """What a class says of its fields, with every name resolved.
 
-Two aliases of ours, `Json` and `JsonObject`, are recursive and therefore text at run time: where an annotation names
-them, a stand-in takes their place. An annotation is resolved alone, in the module of the class that made it, so that a
-name which only a type checker sees does no harm elsewhere.
+An annotation is resolved alone, in the module of the class that made it, so that a name which only a type checker sees
+does no harm elsewhere.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import dataclasses
 import inspect
 import sys
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Final, NamedTuple, cast, get_type_hints
 
 import attrs
@@ -23,14 +21,6 @@ from agentrail.hooks.records import BeforeCompact, BeforeRequest
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.messages import History
-
-
-class AnyJson:
-    """Stands for `Json` in a resolved hint."""
-
-
-class AnyJsonObject:
-    """Stands for `JsonObject` in a resolved hint."""
 
 
 class PluginState:
@@ -68,7 +58,8 @@ LEFT_OUT: Final[Mapping[type[object], str]] = {Step: "effects"}
 _PLAIN: Final[Mapping[str, type[object]]] = {"bool": bool, "float": float, "int": int, "str": str}
 """What most annotations say, which need not be resolved: nobody gives these names to anything else."""
 
-_ALIASES: Final = ((Json, AnyJson), (JsonObject, AnyJsonObject))
+OURS: Final[Mapping[str, object]] = {"Json": Json, "JsonObject": JsonObject, "Mapping": Mapping, "Sequence": Sequence}
+"""Names that a class may use without importing them at run time."""
 
 
 def is_class(kind: object) -> bool:
@@ -90,14 +81,6 @@ def parameters_of(cls: type[object]) -> tuple[object, ...]:
     """Return the resolved hints of what `cls` is made with."""
     made = cls.__init__
     return tuple(hint for name, hint in _hints(made.__annotations__, made.__module__, cls).items() if name != "return")
-
-
-def stand_in(hint: object) -> object:
-    """Return the stand-in of an alias that is text at run time, or *hint* itself."""
-    for alias, instead in _ALIASES:
-        if hint is alias:
-            return instead
-    return hint
 
 
 def _declared(cls: type[object]) -> list[tuple[str, str, object]]:
@@ -134,25 +117,16 @@ def _resolved(cls: type[object], name: str) -> object:
     raise MisfitError(at, f"of `{cls.__qualname__}` has no type hint")
 
 
-@cache
-def _aliases(module: str) -> Mapping[str, object]:
-    """Return the stand-ins of our aliases by the names that they have in a *module*, which has been imported by now."""
-    known = vars(sys.modules[module]) if module in sys.modules else {}
-    return {name: stand_in(found) for name, found in known.items() if stand_in(found) is not found}
-
-
 def _hints(said: Mapping[str, object], module: str, owner: type[object]) -> dict[str, object]:
-    """Resolve what is *said* in a *module*, with the stand-ins of our aliases under whatever name they have there."""
+    """Resolve what is *said* in a *module*."""
 
     def holder() -> None:
         """Nothing, but for its annotations."""
 
-    holder.__annotations__ = {name: stand_in(hint) for name, hint in said.items()}
+    holder.__annotations__ = dict(said)
     known = vars(sys.modules[module]) if module in sys.modules else {}
-    aliases = _aliases(module)
-    own = {"Json": AnyJson, "JsonObject": AnyJsonObject, "Mapping": Mapping, "Sequence": Sequence}
     try:
-        return get_type_hints(holder, {**own, **known}, {owner.__name__: owner, **aliases})
+        return get_type_hints(holder, {**OURS, **known}, {owner.__name__: owner})
     except (NameError, AttributeError, TypeError, SyntaxError) as why:
         at = "".join(f".{name}" for name in said)
         problem = f"of `{owner.__qualname__}` has a type hint that cannot be resolved ({why}); import it at run time"

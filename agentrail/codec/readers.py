@@ -16,7 +16,7 @@ from typing import Final, cast
 from agentrail.codec.classes import Given, read_by
 from agentrail.codec.envelopes import foreseen, row_reader
 from agentrail.codec.faults import ERRORS, facts_of
-from agentrail.codec.hints import AnyJson, Field, fields_of
+from agentrail.codec.hints import Field, fields_of
 from agentrail.codec.leaves import LEAVES, Rule, wrong
 from agentrail.codec.lines import read_in_line
 from agentrail.codec.misfit import TAG, MisfitError, shortened
@@ -197,7 +197,7 @@ def _read_state(found: Mapping[str, object]) -> object:
         return data
     name = cast("str", _name(found["class"]))
     if name == FROZENSET:
-        return reader_for(frozenset[AnyJson], ".data")(data)
+        return reader_for(frozenset[Json], ".data")(data)
     wanted = STATE_CLASSES.get({}).get(name)
     return Stored(name, data) if wanted is None else reader_for(wanted, ".data")(data)
 
@@ -222,7 +222,7 @@ def _error(at: str) -> Rule:
 def _make_facts(cls: type[AgentrailError]) -> Rule:
     """Make what reads the facts of *cls*, and keep it."""
     hints = facts_of(cls)
-    shape = Items(tuple, AnyJson) if hints is None else Row(hints)
+    shape = Items(tuple, Json) if hints is None else Row(hints)
     _facts[cls] = rule = _for_shape(shape, ".facts")
     return rule
 

@@ -8,13 +8,14 @@ from enum import Enum, Flag
 from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Final, Literal, NamedTuple, NewType, TypeAlias, TypeVar, Union, cast, get_args, get_origin
 
-from agentrail.codec.hints import AnyJson, AnyJsonObject, PluginState, is_class, stand_in
+from agentrail.codec.hints import PluginState, is_class
 from agentrail.codec.misfit import MisfitError, one
 from agentrail.codec.states import SCALARS
 from agentrail.errors import AgentrailError
 from agentrail.hooks.records import HOOKS, Hook
 from agentrail.values.events import EVENTS
 from agentrail.values.events.envelope import Event
+from agentrail.values.json import Json, JsonObject
 from agentrail.values.messages import History, Message
 
 
@@ -97,16 +98,11 @@ _LEAVES: Final[Mapping[object, Leaf]] = {
     int: Leaf.INT,
     float: Leaf.FLOAT,
     str: Leaf.TEXT,
-    AnyJson: Leaf.JSON,
-    AnyJsonObject: Leaf.OBJECT,
+    Json: Leaf.JSON,
+    JsonObject: Leaf.OBJECT,
     PluginState: Leaf.STATE,
     AgentrailError: Leaf.ERROR,
 }
-
-_ALL_OF_JSON: Final = frozenset(
-    {Leaf.OBJECT, Items(tuple, AnyJson), Leaf.TEXT, Leaf.INT, Leaf.FLOAT, Leaf.BOOL, Leaf.NOTHING}
-)
-"""What `Json` is when an annotation was evaluated before we could put a stand-in in its place."""
 
 _ARRAYS: Final[Mapping[object, type[object]]] = {
     tuple: tuple,
@@ -122,8 +118,8 @@ _CHANGING: Final[Mapping[object, str]] = {list: "tuple", set: "frozenset", dict:
 
 def shape_of(hint: object) -> Shape:
     """Return the shape of *hint*, which is resolved; raise `MisfitError` if no value of it could be read back."""
-    hint = _unwrapped(stand_in(hint))
-    leaf = _LEAVES.get(hint) if isinstance(hint, type | None) else None
+    hint = _unwrapped(hint)
+    leaf = _LEAVES.get(hint) if isinstance(hint, type | NewType | None) else None
     if leaf is not None:
         return leaf
     origin = cast("object", get_origin(hint)) or hint
@@ -164,12 +160,12 @@ def _unwrapped(hint: object) -> object:
     while True:
         if get_origin(hint) is Annotated:
             hint = cast("object", getattr(hint, "__origin__", object))
-        elif isinstance(hint, NewType):
+        elif isinstance(hint, NewType) and hint not in _LEAVES:
             hint = cast("object", hint.__supertype__)
         elif isinstance(hint, TypeVar):
             hint = cast("object", hint.__bound__) or object
         elif type(hint).__name__ == "TypeAliasType":  # of `typing` or of `typing_extensions`
-            hint = stand_in(cast("object", getattr(hint, "__value__", object)))
+            hint = cast("object", getattr(hint, "__value__", object))
         else:
             return hint
 
@@ -182,8 +178,6 @@ def _choice(members: Iterable[Shape]) -> Shape:
             flat.extend([Leaf.NOTHING] if member.optional else [])
         else:
             flat.append(member)
-    if _ALL_OF_JSON.issubset(flat):
-        flat = [Leaf.JSON, *(shape for shape in flat if shape not in _ALL_OF_JSON)]
     shapes = tuple(dict.fromkeys(shape for shape in flat if shape is not Leaf.NOTHING))
     if shapes == (Leaf.JSON,):
         return Leaf.JSON

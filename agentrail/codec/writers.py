@@ -16,7 +16,7 @@ from typing import Final, cast
 from agentrail.codec.classes import Alone, ByType, Part, Written, written_by
 from agentrail.codec.envelopes import row_writer
 from agentrail.codec.faults import ERRORS, facts_of
-from agentrail.codec.hints import MISSING, AnyJson, Field, fields_of, is_class
+from agentrail.codec.hints import MISSING, Field, fields_of, is_class
 from agentrail.codec.leaves import LEAVES, wrong
 from agentrail.codec.lines import IN_LINE, Writer, in_line, leaf_writer
 from agentrail.codec.misfit import TAG, MisfitError, one, shortened
@@ -144,7 +144,7 @@ def _error(at: str) -> Writer:
 def _make_facts(cls: type[AgentrailError]) -> Writer:
     """Make what writes the facts of *cls*, and keep it."""
     hints = facts_of(cls)
-    shape = Items(tuple, AnyJson) if hints is None else Row(hints)
+    shape = Items(tuple, Json) if hints is None else Row(hints)
     _facts[cls] = rule = _for_shape(shape, ".facts")
     return rule
 

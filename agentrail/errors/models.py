@@ -80,6 +80,15 @@ class ModelMissing(PermanentModelError):
     wording = "the provider does not have this model or address: {0}; check the name of the model and `base_url`"
 
 
+class ServerMissing(PermanentModelError):
+    """Nothing listens at the address of the provider."""
+
+    wording = (
+        "the connection to the provider is refused: {0}; start the server, or correct `base_url` or the proxy that the "
+        "environment names"
+    )
+
+
 class WrongEndpoint(PermanentModelError):
     """What answers at the address is not the API that was asked for."""
 

@@ -16,6 +16,7 @@ from agentrail.errors import (
     ModelMissing,
     PermanentModelError,
     QuotaSpent,
+    ServerMissing,
     TransientModelError,
 )
 from agentrail.ports.failpoints import Failpoint, reach
@@ -54,7 +55,7 @@ KINDS: tuple[tuple[type[ModelError], FailureKind], ...] = (
 
 CANCELLED = Failure(FailureKind.TRANSIENT, "Cancelled", "the request was cancelled")
 
-HERE_ALONE: tuple[type[ModelError], ...] = (ModelMissing, QuotaSpent)
+HERE_ALONE: tuple[type[ModelError], ...] = (ModelMissing, QuotaSpent, ServerMissing)
 """Permanent errors for which the next model of a chain is asked; any other would only hide a mistake."""
 
 

@@ -7,7 +7,19 @@ from types import NoneType
 from typing import Final, assert_never, cast
 
 from agentrail.tools.fields import MISSING, Field, fields_of, summary_of
-from agentrail.tools.shapes import Bounded, Choice, DictOf, ListOf, OneOf, Place, Record, Scalar, Shape, TupleOf
+from agentrail.tools.shapes import (
+    AnyJson,
+    Bounded,
+    Choice,
+    DictOf,
+    ListOf,
+    OneOf,
+    Place,
+    Record,
+    Scalar,
+    Shape,
+    TupleOf,
+)
 from agentrail.values.json import Json, JsonObject, freeze_object
 
 _TYPES: Final = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
@@ -52,6 +64,8 @@ class _Writer:
         match shape:
             case Scalar(kind):
                 return {"type": _TYPES[kind]}
+            case AnyJson(is_object):
+                return {"type": "object"} if is_object else {}
             case Choice(pairs):
                 return {
                     "type": _joined(_TYPES[type(sent)] for sent, _ in pairs),
@@ -108,6 +122,8 @@ class _Writer:
 
 def _any_of(schemas: list[dict[str, Json]]) -> dict[str, Json]:
     """Join *schemas*; types that say nothing else become a list of types."""
+    if {} in schemas:
+        return {}
     bare = [schema["type"] for schema in schemas if schema.keys() == {"type"}]
     if len(bare) == len(schemas):
         return {"type": _joined(str(kind) for kind in bare)}

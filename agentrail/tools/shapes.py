@@ -1,4 +1,4 @@
-"""What an annotation says, as one of eight shapes; the schema and the reading of arguments both come from them.
+"""What an annotation says, as one of nine shapes; the schema and the reading of arguments both come from them.
 
 A shape is something that JSON Schema can say and that can be told apart strictly. An annotation that is neither is
 refused here, when the tool is defined, with the place and what to write instead.
@@ -17,6 +17,7 @@ from typing_extensions import is_typeddict
 
 from agentrail.errors import BadTool
 from agentrail.tools.bounds import Bound, Length, Pattern, Range
+from agentrail.values.json import Json, JsonObject
 from agentrail.values.value import Value, value
 
 Choosable: TypeAlias = str | int | bool | None
@@ -46,6 +47,14 @@ class Scalar(Value):
 
     kind: type
     """`str`, `int`, `float`, `bool` or `NoneType`."""
+
+
+@value
+class AnyJson(Value):
+    """Whatever JSON can hold."""
+
+    is_object: bool
+    """Whether it must be an object."""
 
 
 @value
@@ -110,13 +119,13 @@ class Record(Value):
     """The class."""
 
 
-Shape: TypeAlias = Scalar | Choice | ListOf | TupleOf | DictOf | OneOf | Bounded | Record
+Shape: TypeAlias = Scalar | AnyJson | Choice | ListOf | TupleOf | DictOf | OneOf | Bounded | Record
 
 NOTHING: Final = Scalar(NoneType)
 _SCALARS: Final = (str, int, float, bool, NoneType)
 _ADVICE: Final = {
-    "Any": "say what it is",
-    "object": "say what it is",
+    "Any": "say what it is, or `Json`",
+    "object": "say what it is, or `Json`",
     "list": "say of what, as in `list[str]`",
     "tuple": "say of what, as in `tuple[int, str]` or `tuple[str, ...]`",
     "dict": "say of what, as in `dict[str, int]`",
@@ -124,7 +133,7 @@ _ADVICE: Final = {
     "frozenset": "use `list[...]`",
     "Sequence": "use `list[...]`",
     "Iterable": "use `list[...]`",
-    "Mapping": "use `dict[str, ...]`",
+    "Mapping": "use `dict[str, ...]`, or `JsonObject`",
     "bytes": "use `str`, in base64",
     "Callable": "a model cannot send code",
     "Path": "use `str`",
@@ -133,8 +142,8 @@ _ADVICE: Final = {
     "date": "use `str`, in ISO 8601",
 }
 _ELSE: Final = (
-    "use str, int, float, bool, None, Literal, Enum, list, tuple, dict[str, ...], unions of them, a TypedDict, an attrs"
-    " class or a dataclass; or write a class with `spec` and `execute`"
+    "use str, int, float, bool, None, Literal, Enum, list, tuple, dict[str, ...], unions of them, Json, a TypedDict, an"
+    " attrs class or a dataclass; or write a class with `spec` and `execute`"
 )
 
 
@@ -151,6 +160,8 @@ def shape_of(annotation: object, at: Place) -> Shape:
         return _union([shape_of(one, at) for one in args])
     if args and origin in {list, tuple, dict}:
         return _container(origin, args, annotation, at)
+    if annotation is Json or annotation is JsonObject:
+        return AnyJson(annotation is JsonObject)
     if isinstance(annotation, NewType):
         return shape_of(annotation.__supertype__, at)
     if isinstance(annotation, type) and origin is None:

@@ -14,6 +14,7 @@ from typing_extensions import is_typeddict
 
 from agentrail.tools.fields import Field, fields_of
 from agentrail.tools.shapes import (
+    AnyJson,
     Bounded,
     Choice,
     DictOf,
@@ -25,6 +26,7 @@ from agentrail.tools.shapes import (
     Shape,
     TupleOf,
 )
+from agentrail.values.json import Json, thaw
 
 Reader: TypeAlias = Callable[[object], object]
 Arguments: TypeAlias = Callable[[object], dict[str, object]]
@@ -55,6 +57,8 @@ def reader_of(shape: Shape) -> Reader:
     match shape:
         case Scalar(kind):
             return _number if kind is float else _exactly(kind)
+        case AnyJson(is_object):
+            return _json_object if is_object else _json
         case Choice(pairs):
             return _choice({(type(sent), sent): meant for sent, meant in pairs})
         case ListOf(item, into):
@@ -113,6 +117,14 @@ def _items(found: object) -> tuple[object, ...] | list[object]:
 
 def _misfit(found: object) -> MisfitError:
     return MisfitError(f"a `{type(found).__name__}` does not fit")
+
+
+def _json(found: object) -> object:
+    return thaw(cast("Json", found))
+
+
+def _json_object(found: object) -> object:
+    return thaw(cast("Json", _object(found)))
 
 
 def _exactly(kind: type) -> Reader:

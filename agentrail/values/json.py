@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final, NoReturn, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, NewType, NoReturn, TypeAlias, cast
 
 from agentrail.errors import NotJson
 
-Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | int | float | bool | None"
-JsonObject: TypeAlias = "Mapping[str, Json]"
+if TYPE_CHECKING:
+    Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | int | float | bool | None"
+    JsonObject: TypeAlias = "Mapping[str, Json]"
+else:  # as text, which recursion needs, they could not be found in an annotation that somebody reads at run time
+    Json = NewType("Json", object)
+    JsonObject = NewType("JsonObject", dict)
 
 MAX_DEPTH = 64
 INT_MIN = -(2**63)

@@ -25,6 +25,7 @@ from agentrail.errors import (
     QuotaSpent,
     RateLimited,
     RequestRefused,
+    ServerMissing,
     StreamEndedEarly,
     StreamGarbled,
     TransientModelError,
@@ -168,6 +169,7 @@ async def test_a_budget_of_money_wants_the_price_of_every_model_of_the_chain(wor
 ONCE = {
     ModelMissing: "at once",
     QuotaSpent: "at once",
+    ServerMissing: "at once",
     TransientModelError: "after two",
     RateLimited: "after two",
     Overloaded: "after two",

@@ -16,7 +16,7 @@ from tests.tools.kinds import Point, tool_of
 
 T = TypeVar("T")
 DO = (
-    "use str, int, float, bool, None, Literal, Enum, list, tuple, dict[str, ...], unions of them, a TypedDict, an attrs"
+    "use str, int, float, bool, None, Literal, Enum, list, tuple, dict[str, ...], unions of them, Json, a TypedDict"
 )
 
 

@@ -4,7 +4,7 @@ import attrs
 import pytest
 
 from agentrail.tools import Length, Pattern, Range, ToolContext, tool
-from agentrail.values.json import Json, freeze_object, thaw
+from agentrail.values.json import Json, JsonObject, freeze_object, thaw
 from tests.tools.kinds import Color, Level, Options, Point, Query, Size, Span, Tree, tool_of
 
 UserId = NewType("UserId", str)
@@ -78,6 +78,12 @@ ROWS: list[tuple[object, dict[str, object]]] = [
         {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "items": False, "minItems": 2},
     ),
     (dict[str, float], {"type": "object", "additionalProperties": {"type": "number"}}),
+    (Json, {}),
+    (JsonObject, {"type": "object"}),
+    (dict[str, Json], {"type": "object", "additionalProperties": {}}),
+    (list[Json] | None, {"anyOf": [{"type": "array", "items": {}}, {"type": "null"}]}),
+    (Json | None, {}),
+    (Annotated[Json, "Whatever."], {"description": "Whatever."}),
     (Optional[str], {"type": ["string", "null"]}),  # noqa: UP045 - the old way of writing it is read too
     (float | int | None, {"type": ["number", "integer", "null"]}),
     (Color | None, {"type": ["string", "null"], "enum": ["red", "blue", None]}),

@@ -1,13 +1,14 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal, cast
 
+import attrs
 import pytest
 
 from agentrail.tools import Length, Pattern, Range, ToolContext, tool
 from agentrail.tools.fields import Field
 from agentrail.tools.shapes import Place, shape_of
-from agentrail.tools.structuring import MisfitError, NotTakenError, object_reader
-from agentrail.values.json import freeze
+from agentrail.tools.structuring import MisfitError, NotTakenError, object_reader, reader_of
+from agentrail.values.json import Json, JsonObject, freeze
 from agentrail.values.tools import err
 from tests.tools.kinds import UNLUCKY, Color, Level, Point, Query, Size, Span, Tree
 
@@ -149,3 +150,24 @@ async def ask(text: str, span: Span | None = None, *, limit: Annotated[int, Rang
 )
 async def test_arguments_that_do_not_fit_are_an_error_result(args: Mapping[str, int], answer: str) -> None:
     assert await ask.execute(args, ToolContext()) == err(f"these arguments do not fit `ask`: {answer}")
+
+
+@attrs.frozen
+class Holding:
+    found: Json
+    fields: JsonObject
+
+
+def test_json_comes_new_and_may_be_changed() -> None:
+    sent = freeze({"found": [1, {"a": None}], "fields": {"b": [True]}})
+    read = reader_of(shape_of(Holding, HERE))(sent)
+    assert read == Holding([1, {"a": None}], {"b": [True]})
+    assert isinstance(read, Holding)
+    assert isinstance(read.found, list)
+    read.found.append(2)
+    assert sent == {"found": (1, {"a": None}), "fields": {"b": (True,)}}
+
+
+def test_an_object_of_json_is_an_object() -> None:
+    with pytest.raises(MisfitError, match="`fields`: a `tuple` does not fit"):
+        reader_of(shape_of(Holding, HERE))(freeze({"found": 1, "fields": []}))

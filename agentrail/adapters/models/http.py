@@ -14,7 +14,7 @@ import logging
 import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Protocol, cast, runtime_checkable
 
 import httpx  # noqa: ASYNC127 - the client that pyproject.toml names
 import trio
@@ -27,6 +27,7 @@ from agentrail.errors import (
     NoFirstByte,
     NoNextByte,
     PermanentModelError,
+    ServerMissing,
     StreamEndedEarly,
     StreamGarbled,
     WrongEndpoint,
@@ -314,6 +315,8 @@ class Exchange:
         said = _said(error)
         what = f"{type(error).__name__}: {said}" if said else type(error).__name__
         match error:
+            case httpx.ConnectError() if _is_refused(error):
+                return ServerMissing(f"nothing listens on the way to {self._post.url}")
             case httpx.ConnectError() | httpx.ConnectTimeout():
                 return ConnectionFailed(f"{what}; it was on the way to {self._post.url}")
             case httpx.UnsupportedProtocol() | httpx.LocalProtocolError():
@@ -322,6 +325,14 @@ class Exchange:
                 return StreamEndedEarly(what)
             case _:
                 return ConnectionFailed(what)
+
+
+def _is_refused(error: BaseException) -> bool:
+    """Whether every address of the host has refused the connection."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(_is_refused, cast("BaseExceptionGroup[BaseException]", error).exceptions))
+    behind = error.__cause__ or error.__context__
+    return isinstance(error, ConnectionRefusedError) or (behind is not None and _is_refused(behind))
 
 
 def _said(error: BaseException) -> str:

@@ -22,6 +22,7 @@ from agentrail.errors import (
     NoFirstByte,
     NoNextByte,
     PermanentModelError,
+    ServerMissing,
     StreamEndedEarly,
     StreamGarbled,
     WrongEndpoint,
@@ -247,7 +248,7 @@ async def test_nobody_there() -> None:
     async with serving(streaming(b"end")) as server:
         pass
     async with client() as http:
-        with pytest.raises(ConnectionFailed):
+        with pytest.raises(ServerMissing, match=f"nothing listens on the way to {server.url}/v1/x; start the server"):
             await asked(http, server)
 
 

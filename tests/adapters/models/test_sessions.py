@@ -17,7 +17,14 @@ from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.content import Text, Thinking, ToolCall
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.life import AgentAbort, AgentEnd
-from agentrail.values.events.response import MessageDelta, Retry, StreamError, StreamStalled, ThinkingDelta
+from agentrail.values.events.response import (
+    MessageDelta,
+    RequestStart,
+    Retry,
+    StreamError,
+    StreamStalled,
+    ThinkingDelta,
+)
 from agentrail.values.json import Json, freeze_object
 from agentrail.values.messages import AssistantMessage, StopReason
 from agentrail.values.secrets import Secret
@@ -347,3 +354,17 @@ async def test_a_provider_that_is_unknown_is_told_which_there_are() -> None:
         for name in ("nobody:x", "anthropic", "anthropic:"):
             with pytest.raises(UnknownModel, match=r"`anthropic:…`.*`demo`"):
                 await supervisor.spawn(SessionSpec(model=name))
+
+
+async def test_a_server_that_is_not_there_is_told_at_once() -> None:
+    async with serving(streaming(anthropic.saying("hello"))) as server:
+        pass
+    async with opened() as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=MODEL, model_options={"base_url": server.url}))
+        async with session.subscribe() as events:
+            with pytest.raises(TurnAborted, match=f"nothing listens on the way to {server.url}/v1/messages; start the"):
+                await session.ask("hello")
+            await session.stop()
+            kinds = [type(envelope.event) async for envelope in events]
+    assert kinds.count(RequestStart) == 1
+    assert Retry not in kinds
