@@ -9,9 +9,16 @@ from typing import Final
 from agentrail.catalog.fields import summary
 from agentrail.catalog.markdown import code, joined, section, table
 from agentrail.catalog.source import Source
-from agentrail.errors import AgentrailError, BrokenContractError, OutsideError, RefusedError, UsageError
+from agentrail.errors import (
+    AgentrailError,
+    BrokenContractError,
+    InfrastructureError,
+    OutsideError,
+    RefusedError,
+    UsageError,
+)
 
-BRANCHES: Final = (UsageError, RefusedError, OutsideError, BrokenContractError)
+BRANCHES: Final = (UsageError, RefusedError, OutsideError, InfrastructureError, BrokenContractError)
 
 _FACT: Final = re.compile(r"\{(\d+)(?:![rsa])?\}")
 

@@ -3,17 +3,32 @@
 from agentrail.errors.branches import (
     AgentrailError,
     BrokenContractError,
+    InfrastructureError,
     OutsideError,
     RefusedError,
     UsageError,
 )
 from agentrail.errors.broken import (
+    BrokenJournal,
     BrokenPlugin,
     LeftItsRow,
     ReplayDiffers,
     StateNotStorable,
 )
 from agentrail.errors.children import BadSupervisor, ChildExists, UnknownChild, UnknownTask
+from agentrail.errors.infrastructure import (
+    BadArchive,
+    BadRecord,
+    CommitUnknown,
+    Fenced,
+    JournalError,
+    JournalFailed,
+    JournalFull,
+    JournalInUse,
+    JournalLinked,
+    JournalUnavailable,
+    JournalUnusable,
+)
 from agentrail.errors.models import (
     AccessDenied,
     BadModelOptions,
@@ -39,18 +54,9 @@ from agentrail.errors.models import (
     WrongEndpoint,
 )
 from agentrail.errors.outside import (
-    BadArchive,
-    BadRecord,
     CommandFailed,
-    CommitUnknown,
-    Fenced,
     FileFailed,
     FileMissing,
-    JournalError,
-    JournalFull,
-    JournalInUse,
-    JournalLinked,
-    JournalUnusable,
     McpFailed,
     NotReadable,
     SearchTooSlow,
@@ -147,6 +153,7 @@ __all__ = [
     "BadTool",
     "BadValue",
     "BrokenContractError",
+    "BrokenJournal",
     "BrokenPlugin",
     "Busy",
     "ChildExists",
@@ -161,10 +168,13 @@ __all__ = [
     "FileFailed",
     "FileMissing",
     "IllegalInput",
+    "InfrastructureError",
     "JournalError",
+    "JournalFailed",
     "JournalFull",
     "JournalInUse",
     "JournalLinked",
+    "JournalUnavailable",
     "JournalUnusable",
     "KeyMissing",
     "KeyRefused",

@@ -1,4 +1,4 @@
-"""What all errors have in common, and the four branches: who must act?
+"""What all errors have in common, and the five branches: who must act?
 
 A leaf takes facts and owns its wording: what was attempted, what was found, what to do. Errors are values: two of the
 same class with the same facts are equal, so an answer that refuses can be stored and compared.
@@ -42,7 +42,11 @@ class RefusedError(AgentrailError):
 
 
 class OutsideError(AgentrailError):
-    """Something outside failed: a model, a tool, a disk, a process."""
+    """Something outside failed: a model, a tool, a process."""
+
+
+class InfrastructureError(AgentrailError):
+    """Whoever runs this can fix it: the journal failed, or the disk or the server under it."""
 
 
 class BrokenContractError(AgentrailError):

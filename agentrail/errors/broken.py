@@ -41,3 +41,15 @@ class ReplayDiffers(BrokenContractError):
 
     def __init__(self, session: str, number: int, what: str) -> None:
         super().__init__(session, number, what)
+
+
+class BrokenJournal(BrokenContractError):
+    """A journal raised what says that its code is wrong, not that its disk or its server failed."""
+
+    wording = (
+        "the journal was to {0} and raised {1}; where it cannot be used just now a journal raises a "
+        "`JournalFailed`, or what its disk or its connection raised; report this to whoever wrote it"
+    )
+
+    def __init__(self, attempt: str, problem: str) -> None:
+        super().__init__(attempt, problem)

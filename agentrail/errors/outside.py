@@ -1,4 +1,4 @@
-"""Something outside failed: a tool, a disk, a process."""
+"""Something outside failed: a tool, a file, a process."""
 
 from __future__ import annotations
 
@@ -108,82 +108,3 @@ class SubscriberTooSlow(OutsideError):
 
     def __init__(self, seq: int, n: int) -> None:
         super().__init__(seq, n)
-
-
-class JournalError(OutsideError):
-    """The journal could not do it."""
-
-
-class JournalFull(JournalError):
-    """Nothing was written; it can be tried again when there is space."""
-
-    wording = "the journal cannot write ({0}); nothing was accepted; free some space"
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
-
-
-class Fenced(JournalError):
-    """Somebody else owns the session now."""
-
-    wording = "session `{0}` was claimed by another owner (epoch {1}); this one must stop writing"
-
-    def __init__(self, session: str, epoch: int) -> None:
-        super().__init__(session, epoch)
-
-
-class CommitUnknown(JournalError):
-    """Whether the records were written is not known; the process must not go on."""
-
-    wording = "the outcome of a commit is unknown ({0}); restart from the journal"
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
-
-
-class BadRecord(JournalError):
-    """A record cannot be read."""
-
-    wording = "record {1} of session `{0}` cannot be read: {2}"
-
-    def __init__(self, session: str, number: int, problem: str) -> None:
-        super().__init__(session, number, problem)
-
-
-class JournalInUse(JournalError):
-    """Another process writes this journal."""
-
-    wording = "the journal `{0}` is in use ({1}); stop whoever uses it, or take it over with `take_over=True`"
-
-    def __init__(self, path: str, owner: str) -> None:
-        super().__init__(path, owner)
-
-
-class JournalLinked(JournalInUse):
-    """A journal has more than one name: what is written under one would be lost under the other."""
-
-    wording = (
-        "the journal `{0}` has another name{1}, and SQLite keeps a log beside each; "
-        "use one name for it, remove the other, and copy it instead of linking it"
-    )
-
-    def __init__(self, path: str, name: str) -> None:
-        super().__init__(path, name)
-
-
-class JournalUnusable(JournalError):
-    """A journal cannot be opened, or is damaged as a whole."""
-
-    wording = "the journal `{0}` cannot be used: {1}"
-
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(path, problem)
-
-
-class BadArchive(JournalError):
-    """A file is not a whole session."""
-
-    wording = "cannot import `{0}`, line {1}: {2}"
-
-    def __init__(self, path: str, line: int, problem: str) -> None:
-        super().__init__(path, line, problem)

@@ -12,6 +12,7 @@ import trio
 from agentrail.core.answers import Answer
 from agentrail.core.sent import StopSent
 from agentrail.core.supervising import Ward
+from agentrail.errors import JournalUnavailable
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.mailbox import Letter
@@ -241,3 +242,10 @@ def session_of(child: Child | None) -> Session | None:
     """Return the session that *child* is, if it is one."""
     body = None if child is None else child.body
     return body.session if isinstance(body, SessionBody) else None
+
+
+def not_started(child: Child, error: BaseException | None) -> bool:
+    """Whether *child* has never been ready: then whoever starts it is told, and the rules are not asked."""
+    if isinstance(child.body, SessionBody):  # which waits for its journal as soon as it has started or returned
+        return child.body.session.state.opening or isinstance(error, JournalUnavailable)
+    return child.restarts == 0 and not child.ready.settled

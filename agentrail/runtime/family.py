@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import Final
 
 import trio
@@ -24,6 +25,7 @@ from agentrail.runtime.ids import MAX_ID
 from agentrail.runtime.link import Link
 from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.node import Node
+from agentrail.runtime.outages import patiently
 from agentrail.runtime.parts import Recipe
 from agentrail.runtime.recovery import opening_of
 from agentrail.runtime.reports import ChildView
@@ -270,7 +272,7 @@ class Family:
         session = None if run.comes_back else await self._begun(run)
         asked, outcome = await self._past(run) if run.comes_back else (0, None)
         if session is None and outcome is None:
-            session = await self._resume(self._node, self._parent, run.link)
+            session = await patiently(partial(self._resume, self._node, self._parent, run.link))
         if session is not None:
             outcome = await (
                 run.link.outcome() if asked else self._ask(session, run.link, run.recipe.asked(run.prompt))
@@ -286,11 +288,11 @@ class Family:
     async def _begun(self, run: Run) -> Session | None:
         """Start the session; `None`: the process before this one had, and its parent had not heard of it."""
         try:
-            return await self._start(self._node, self._parent, run.link)
+            return await patiently(partial(self._start, self._node, self._parent, run.link))
         except SessionStored as error:
             stored = error
         task, parent = run.task, self._parent.state
-        opening = await opening_of(self._parent.house, task.child)
+        opening = await patiently(partial(opening_of, self._parent.house, task.child))
         if opening.setup.path != (*parent.setup.path, parent.session_id, task.call_id):
             raise stored
         run.comes_back = True
@@ -302,7 +304,7 @@ class Family:
         house, child = self._parent.house, run.task.child
         number, asked, ended = 0, 0, False
         outcome: Outcome | None = None
-        while records := await house.journal.read(child, number, PAGE):
+        while records := await patiently(partial(house.journal.read, child, number, PAGE)):
             number = records[-1].number
             for envelope in (envelope for record in records for envelope in record.events):
                 end = told(envelope.event)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from agentrail.core.state import Phase, State
-from agentrail.errors import AgentrailError, SessionCrashed, SessionNotAlive, SessionParked
+from agentrail.errors import AgentrailError, JournalUnavailable, SessionCrashed, SessionNotAlive, SessionParked
 
 PARKED: Final = "parked: it can come back from its journal"
 """Why a session is gone that has not ended."""
@@ -28,7 +28,8 @@ def why_gone(state: State, error: BaseException | None, *, parked: bool) -> Gone
     ended = state.phase is Phase.ENDED
     if error is not None:
         cause = f"{type(error).__name__}: {error}"
-        return Gone(f"crashed: {cause}", SessionCrashed(session_id, cause), ended)
+        meant = error if isinstance(error, JournalUnavailable) else SessionCrashed(session_id, cause)
+        return Gone(f"crashed: {cause}", meant, ended)
     if parked and not ended:
         return Gone(PARKED, SessionParked(session_id), ended)
     reason = state.stopping or "stopped" if ended else "cancelled: it did not stop in time"

@@ -11,9 +11,16 @@ from typing import Final, cast
 import trio
 
 from agentrail.core.supervising import Decision, Ending, Policy, Ward, decide
-from agentrail.errors import ChildExists, CommitUnknown, Fenced, StartTooSlow, SupervisorClosed, SupervisorFailed
+from agentrail.errors import (
+    ChildExists,
+    CommitUnknown,
+    Fenced,
+    StartTooSlow,
+    SupervisorClosed,
+    SupervisorFailed,
+)
 from agentrail.runtime.border import described, traced
-from agentrail.runtime.children import Child, SessionBody
+from agentrail.runtime.children import Child, SessionBody, not_started
 from agentrail.runtime.reports import ChildView, CrashReport, reason_of
 from agentrail.runtime.slot import Slot
 from agentrail.runtime.tree import Tree
@@ -169,7 +176,7 @@ class Node:
             halted = stuck and self._children.get(child.key) is child  # one that was stopped for good is not there
             if halted and not self._stopping and not self.tree.closing:
                 self._begin_again(child, "it has ended at last", 0.0)
-        elif _not_started(child):
+        elif not_started(child, error):
             child.ready.settle(error)
             if isinstance(child.body, SessionBody):
                 self._forget(child, error)
@@ -359,13 +366,6 @@ class _Alarm:
 
     def __call__(self) -> None:
         self._node.rouse(self._child)
-
-
-def _not_started(child: Child) -> bool:
-    """Whether *child* has never been ready: then whoever starts it is told, and the rules are not asked."""
-    if isinstance(child.body, SessionBody):
-        return child.body.session.state.opening
-    return child.restarts == 0 and not child.ready.settled
 
 
 def _ends_the_process(error: BaseException) -> bool:

@@ -27,6 +27,7 @@ from agentrail.runtime.clock import Clock
 from agentrail.runtime.gate import Gate
 from agentrail.runtime.limits import Limits
 from agentrail.runtime.mailbox import Letter, Mailbox
+from agentrail.runtime.outages import SteadyJournal
 from agentrail.runtime.reports import ChildView
 from agentrail.runtime.threads import Threads
 from agentrail.runtime.timers import Timers
@@ -77,7 +78,7 @@ class House:
         forget: Callable[[str], None] | None = None,
     ) -> None:
         self.nursery = nursery
-        self.journal = journal
+        self.journal: Journal = SteadyJournal(journal)
         self.forget = forget
         self.model = model
         self.compactor = compactor

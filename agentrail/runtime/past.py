@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final, Protocol
 
 from agentrail.ports.journal import Record
+from agentrail.runtime.outages import patiently
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.plugins import Gap
 
@@ -59,8 +61,8 @@ class Past:
     async def _read_on(self) -> None:
         """Read the next durable events from the journal, with the buffered deltas in their places."""
         if self._record is None:
-            self._record = await self._records.place(self._read_to.seq)
-        records = await self._records.read(self._record, PAGE)
+            self._record = await patiently(partial(self._records.place, self._read_to.seq))
+        records = await patiently(partial(self._records.read, self._record, PAGE))
         if not records and self._read_to.seq < self._to.seq:  # a journal that forgets has forgotten the session
             self._found.append(gap_between(self._session_id, self._read_to, self._to))
         for record in records:

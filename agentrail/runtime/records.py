@@ -1,26 +1,29 @@
-"""The records of one session: written in order, each before anybody hears of it, and again while there is no room."""
+"""The records of one session: written in order, each before anybody hears of it, and again until the journal can."""
 
 from __future__ import annotations
 
 import logging
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
 
 import trio
 
 from agentrail.core.inputs import Arrival
 from agentrail.core.state import State
 from agentrail.core.step import Step
-from agentrail.errors import CommitUnknown, Fenced, JournalFull
+from agentrail.errors import CommitUnknown, Fenced, JournalFull, JournalUnavailable
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Claim, Record, Snapshot
 from agentrail.runtime.border import traced
+from agentrail.runtime.outages import patiently
 from agentrail.runtime.parts import House
-from agentrail.runtime.slot import Slot
 
 log = logging.getLogger("agentrail.session")
 
-FULL_PAUSE: Final = 1.0
-"""Seconds between attempts to write a record that the journal had no space for."""
+T = TypeVar("T")
+
+ATTEMPTS: Final = 2
+"""How often the first record of a session, or the first since it came back, is tried: its caller is still there."""
 
 SNAPSHOT_EVERY: Final = 200
 """Records after which the state is kept, so that coming back is quick."""
@@ -29,7 +32,19 @@ SNAPSHOT_EVERY: Final = 200
 class Records:
     """What a session writes; *opening* is what it is spawned as, of which the first record tells."""
 
-    __slots__ = ("_claim", "_house", "_kept", "_opening", "began", "forgotten", "head", "stuck", "unwritten")
+    __slots__ = (
+        "_claim",
+        "_doubtful",
+        "_house",
+        "_kept",
+        "_opening",
+        "began",
+        "forgotten",
+        "head",
+        "stuck",
+        "unwritten",
+        "wrote",
+    )
 
     def __init__(self, claim: Claim, house: House, opening: State | None) -> None:
         self._claim = claim
@@ -39,8 +54,10 @@ class Records:
         self.head: int = claim.head
         self.unwritten: tuple[Record, ...] = ()
         self.began: str | None = None
-        self.stuck: JournalFull | None = None
+        self.stuck: JournalUnavailable | None = None
         self.forgotten = False
+        self._doubtful = False
+        self.wrote = False  # nothing yet since it was made: whoever starts it still waits
 
     @property
     def fenced(self) -> Fenced:
@@ -78,27 +95,43 @@ class Records:
         )
         self.began = self._opening = None
         self.unwritten = (*self.unwritten, record)
-        while not outcome.state.opening:
-            try:
-                reach(Failpoint.APPEND)
-                self.head = await self._house.journal.append(self._claim, self.head, self.unwritten)
-                reach(Failpoint.APPENDED)
-            except JournalFull as full:
-                self._wait_for_space(full)
-                await self._pause()
-            else:
-                self.unwritten = ()
-                self.stuck = None
-                if self.head >= self._kept + SNAPSHOT_EVERY:
-                    self._kept = self.head
-                    self._house.nursery.start_soon(self.keep, outcome.state, self.head)
-                return
+        if outcome.state.opening:
+            return
+        self.head = await self.through(self._append, None if self.wrote else ATTEMPTS)
+        self.unwritten = ()
+        self.wrote = True
+        if self.head >= self._kept + SNAPSHOT_EVERY:
+            self._kept = self.head
+            self._house.nursery.start_soon(self.keep, outcome.state, self.head)
+
+    async def through(self, call: Callable[[], Awaitable[T]], attempts: int | None = None) -> T:
+        """Return what *call* returns, as soon as the journal can do it; who calls the session meanwhile is refused."""
+        try:
+            return await patiently(call, waits=self._wait, attempts=attempts)
+        finally:
+            self.stuck = None
+
+    async def _append(self) -> int:
+        """Append what is not written yet, unless the attempt before has done so, and return the new head."""
+        if self._doubtful:
+            found = await self._house.journal.read(self._claim.session_id, self.head, len(self.unwritten))
+            self._doubtful = False
+            if len(found) == len(self.unwritten) and all(map(_is_same, found, self.unwritten)):
+                return found[-1].number
+        reach(Failpoint.APPEND)
+        try:
+            head = await self._house.journal.append(self._claim, self.head, self.unwritten)
+        except JournalUnavailable as error:
+            self._doubtful = not isinstance(error, JournalFull)  # of a full one it is known that nothing was written
+            raise
+        reach(Failpoint.APPENDED)
+        return head
 
     def come_back(self, head: int) -> str | None:
         """Go on behind record *head*; return the request whose first chunk came behind it."""
         if head == self.head and self.unwritten:
             self.began = self.unwritten[0].began
-        self.head, self.unwritten = head, ()
+        self.head, self.unwritten, self._doubtful = head, (), False
         return self.began
 
     async def keep(self, state: State, number: int) -> None:
@@ -106,7 +139,7 @@ class Records:
         session_id = self._claim.session_id
         try:
             await self._house.journal.keep(self._claim, Snapshot(session_id, number, state))
-        except (JournalFull, Fenced):
+        except (JournalUnavailable, Fenced):
             return
         except CommitUnknown:
             raise
@@ -115,14 +148,12 @@ class Records:
             return
         reach(Failpoint.SNAPSHOT_KEPT)
 
-    def _wait_for_space(self, full: JournalFull) -> None:
-        if self.stuck is None:
-            log.error("session %s: %s", self._claim.session_id, full)
-        self.stuck = full
+    def _wait(self, error: JournalUnavailable) -> None:
+        self.stuck = error
         reach(Failpoint.NO_ROOM)
 
-    async def _pause(self) -> None:
-        slot: Slot[None] = Slot()
-        key = (self._claim.session_id, "journal")
-        self._house.timers.set(key, self._house.clock.after(FULL_PAUSE), lambda: slot.settle(None))
-        await slot.wait()
+
+def _is_same(found: Record, written: Record) -> bool:
+    """Whether *found* is the record that was *written*: no other has its number, time and chance."""
+    one, other = found.arrival, written.arrival
+    return (found.number, one.at, one.random) == (written.number, other.at, other.random)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from functools import partial
 
 import trio
 
@@ -111,7 +112,7 @@ class Session:
         self._in_hand: Letter | None = None
         self._in_doubt: Step | None = None
         self._left: tuple[Step, Letter, bool] | None = None
-        self._answers = Answers(state.session_id, house.journal)
+        self._answers = Answers(state.session_id, house.journal, new=not returned)
 
     @property
     def outfit(self) -> Outfit:
@@ -176,14 +177,14 @@ class Session:
 
     async def _stored(self) -> State:
         """Return the state that its records tell, which nobody else may have gone on with."""
-        state, head = await rebuilt(self.house.journal, self.session_id)
+        state, head = await self.records.through(partial(rebuilt, self.house.journal, self.session_id))
         if head != self.records.head:
             raise self.records.fenced
         return state
 
     async def _come_back(self, told: ActorRestarted | CrashedTooOften) -> None:
         """Take the state from the records, finish or put back what was in hand, and tell the session."""
-        state, head = await rebuilt(self.house.journal, self.state.session_id)
+        state, head = await self.records.through(partial(rebuilt, self.house.journal, self.session_id))
         letter, doubtful, records = self._in_hand, self._in_doubt, self.records
         if doubtful is not None and letter is not None and head == records.head + len(records.unwritten):
             self.state, self._left = doubtful.state, (doubtful, letter, True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 
 import trio
 
@@ -15,6 +16,7 @@ from agentrail.core.supervising import Ward
 from agentrail.errors import (
     AgentrailError,
     BadId,
+    JournalUnavailable,
     SessionExists,
     SessionForgotten,
     SessionNotAlive,
@@ -31,6 +33,7 @@ from agentrail.runtime.ids import follows_grammar
 from agentrail.runtime.link import Link
 from agentrail.runtime.mailbox import Letter
 from agentrail.runtime.node import Node
+from agentrail.runtime.outages import patiently
 from agentrail.runtime.parts import Equip, Found, Outfit
 from agentrail.runtime.recovery import brought_back, forked, opening_of
 from agentrail.runtime.session import Session
@@ -190,13 +193,13 @@ class Sessions:
     async def bring_back(self, equip: Equip) -> None:
         """Bring back the sessions that had something under way, each as far as its code is known; others when due."""
         after = ""
-        while page := await self.stored(after, PAGE):
+        while page := await patiently(partial(self.stored, after, PAGE)):
             after = page[-1].session_id
             for stored in page:
                 if stored.ended or stored.problem:
                     continue
                 if stored.at_work:
-                    await self._bring_back(stored.session_id, equip)
+                    await self._bring_back(stored.session_id, equip, attempts=1)
                 elif stored.due is not None:
                     self._bring_back_when_due(stored.session_id, stored.due, equip)
 
@@ -206,16 +209,25 @@ class Sessions:
 
         self.house.timers.set((session_id, "due"), self.house.clock.trio_time(due), is_due)
 
-    async def _bring_back(self, session_id: str, equip: Equip) -> None:
-        """Bring one back; whatever stands in the way is told in the log, and hinders no other."""
+    async def _bring_back(self, session_id: str, equip: Equip, attempts: int | None = None) -> None:
+        """Bring one back; whatever stands in the way is told in the log, and hinders no other.
+
+        If the journal cannot be used after so many *attempts*, go on beside the others.
+        """
 
         def told(error: BaseException) -> None:
+            if isinstance(error, JournalUnavailable):
+                self.house.nursery.start_soon(self._bring_back, session_id, equip)
+                return
             said = error if isinstance(error, AgentrailError) else traced(error)
             log.error("session %s cannot be brought back: %s", session_id, said)
 
         with Contained(told):  # specifications are built by code of users
-            if not (await opening_of(self.house, session_id)).setup.path:  # a sub-agent is its parent's affair
-                await self.resume(self.root, session_id, equip, "transient")
+            await patiently(partial(self._bring_back_once, session_id, equip), attempts=attempts)
+
+    async def _bring_back_once(self, session_id: str, equip: Equip) -> None:
+        if not (await opening_of(self.house, session_id)).setup.path:  # a sub-agent is its parent's affair
+            await self.resume(self.root, session_id, equip, "transient")
 
     async def _start_child(self, node: Node, parent: Session, link: Link) -> Session:
         """Start a sub-agent of *parent*; what it inherits is taken from the parent as it is now."""
@@ -266,10 +278,17 @@ class Sessions:
             for child in tuple(self.tree.sessions.values()):  # sub-agents whose parents did not wait for them
                 await child.wait_ended()
             await self._see_off_calls()
-            await self.house.journal.close()
+            await self._close_journal()
         finally:
             self.house.watchdog.close()
             self.house.nursery.cancel_scope.cancel()
+
+    async def _close_journal(self) -> None:
+        """Give back the journal; if it cannot be used now, that is in the log, and nothing is lost by it."""
+        try:
+            await self.house.journal.close()
+        except JournalUnavailable:
+            return
 
     async def _see_off_calls(self) -> None:
         """Wait a moment for cancelled tools; name those that outlive it."""

@@ -7,6 +7,7 @@ from typing import TypeVar
 import trio
 
 from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.errors import BrokenJournal
 from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
 
 T = TypeVar("T")
@@ -18,6 +19,11 @@ def in_memory() -> Journal:
 
 INNER: ContextVar[Callable[[], Journal]] = ContextVar("INNER", default=in_memory)
 """What makes the journals that records really go to."""
+
+BROKEN = BrokenJournal("write a record", "KeyError: 0")
+"""What crashes an actor: not an outage, for which it waits, but a mistake in the journal's code."""
+
+BROKEN_CAUSE = f"BrokenJournal: {BROKEN}"
 
 Failure = Callable[[Record], Exception | None]
 

@@ -18,7 +18,7 @@ from agentrail.hooks.records import BeforePrompt, BeforeTool
 from agentrail.testing import ScriptedModel, call, permanent, say, stall
 from agentrail.values.messages import StopReason
 from agentrail.values.tools import AskPerson, Effect
-from tests.runtime.journals import TestJournal
+from tests.runtime.journals import BROKEN, BROKEN_CAUSE, TestJournal
 from tests.runtime.tools import quick, slow, wanting
 from tests.runtime.world import World, open_world, settle, until
 
@@ -164,11 +164,11 @@ async def test_a_session_that_crashes_is_raised_to_everybody_who_waits() -> None
             nursery.start_soon(ask, "second")
             await until(lambda: len(session.queued()) == 1)
             journal.commit = 1.0
-            journal.failing = lambda _: OSError("the disk is gone")
+            journal.failing = lambda _: BROKEN
             nursery.start_soon(ask, "third, in the hand of the loop")
             nursery.start_soon(ask, "fourth, in the mailbox")
     assert len(crashed) == 4
-    assert {str(error) for error in crashed} == {f"session `{session.id}` crashed: OSError: the disk is gone"}
+    assert {str(error) for error in crashed} == {f"session `{session.id}` crashed: {BROKEN_CAUSE}"}
 
 
 async def test_a_time_out_of_the_caller_aborts_nothing_and_harms_nobody(world: World) -> None:

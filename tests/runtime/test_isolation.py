@@ -15,7 +15,7 @@ from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import call, fail, say, stall
 from agentrail.tools import tool
 from agentrail.values.events.envelope import Envelope
-from tests.runtime.journals import TestJournal
+from tests.runtime.journals import BROKEN, TestJournal
 from tests.runtime.world import open_world
 
 SESSIONS, ROUNDS = (200, 5) if os.environ.get("AGENTRAIL_PROFILE") == "campaign" else (48, 2)
@@ -124,7 +124,7 @@ async def campaign(*, faulty: bool) -> tuple[dict[str, list[tuple[object, ...]]]
             if place not in places:
                 return None
             places.remove(place)
-            return OSError("disk")
+            return BROKEN
 
         return failing
 

@@ -26,7 +26,7 @@ from agentrail.values.events.response import (
 )
 from agentrail.values.messages import AssistantMessage
 from agentrail.values.stream import ModelRequest, Response, TextChunk
-from tests.runtime.journals import TestJournal
+from tests.runtime.journals import BROKEN, TestJournal
 from tests.runtime.tools import quick
 from tests.runtime.world import Heard, World, listen, open_world, settle, spec_of, until
 
@@ -103,7 +103,7 @@ async def test_a_session_with_a_full_journal_can_be_shut_down() -> None:
     assert trio.current_time() - start == pytest.approx(2.0, abs=0.1)
 
 
-@pytest.mark.parametrize("error", [Fenced("s", 2), OSError("gone")])
+@pytest.mark.parametrize("error", [Fenced("s", 2), BROKEN])
 async def test_a_journal_that_cannot_go_on_ends_the_session_with_a_report(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -161,7 +161,7 @@ async def test_a_crash_ends_what_the_session_had_going_on() -> None:
         session = await world.spawn([say("word " * 1000, delay=0.01)])
         await session.prompt("go")
         await trio.sleep(1)
-        journal.failing = lambda _: OSError("gone")
+        journal.failing = lambda _: BROKEN
         with pytest.raises(SessionCrashed):
             await session.prompt("more")
         said = len(world.heard(session).of(MessageDelta))

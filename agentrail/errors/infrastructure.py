@@ -1,0 +1,100 @@
+"""The journal failed, or the disk or the server under it."""
+
+from __future__ import annotations
+
+from agentrail.errors.branches import InfrastructureError
+
+
+class JournalError(InfrastructureError):
+    """The journal could not do it."""
+
+
+class JournalUnavailable(JournalError):
+    """The journal cannot be used now: sessions wait for it, and who calls them meanwhile is refused."""
+
+
+class JournalFailed(JournalUnavailable):
+    """The journal could not do one thing; the next time it may."""
+
+    wording = (
+        "the journal could not {0} ({1}); see that its disk or server can be reached, and try again: "
+        "a call with a `command` id is never carried out twice"
+    )
+
+    def __init__(self, attempt: str, problem: str) -> None:
+        super().__init__(attempt, problem)
+
+
+class JournalFull(JournalUnavailable):
+    """Nothing was written; it can be tried again when there is space."""
+
+    wording = "the journal cannot write ({0}); nothing was accepted; free some space"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+
+
+class Fenced(JournalError):
+    """Somebody else owns the session now."""
+
+    wording = "session `{0}` was claimed by another owner (epoch {1}); this one must stop writing"
+
+    def __init__(self, session: str, epoch: int) -> None:
+        super().__init__(session, epoch)
+
+
+class CommitUnknown(JournalError):
+    """Whether the records were written is not known; the process must not go on."""
+
+    wording = "the outcome of a commit is unknown ({0}); restart from the journal"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+
+
+class BadRecord(JournalError):
+    """A record cannot be read."""
+
+    wording = "record {1} of session `{0}` cannot be read: {2}"
+
+    def __init__(self, session: str, number: int, problem: str) -> None:
+        super().__init__(session, number, problem)
+
+
+class JournalInUse(JournalUnavailable):
+    """Another process writes this journal."""
+
+    wording = "the journal `{0}` is in use ({1}); stop whoever uses it, or take it over with `take_over=True`"
+
+    def __init__(self, path: str, owner: str) -> None:
+        super().__init__(path, owner)
+
+
+class JournalUnusable(JournalUnavailable):
+    """A journal cannot be opened, or is damaged as a whole."""
+
+    wording = "the journal `{0}` cannot be used: {1}"
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(path, problem)
+
+
+class BadArchive(JournalError):
+    """A file is not a whole session."""
+
+    wording = "cannot import `{0}`, line {1}: {2}"
+
+    def __init__(self, path: str, line: int, problem: str) -> None:
+        super().__init__(path, line, problem)
+
+
+class JournalLinked(JournalInUse):
+    """A journal has more than one name: what is written under one would be lost under the other."""
+
+    wording = (
+        "the journal `{0}` has another name{1}, and SQLite keeps a log beside each; "
+        "use one name for it, remove the other, and copy it instead of linking it"
+    )
+
+    def __init__(self, path: str, name: str) -> None:
+        super().__init__(path, name)

@@ -1,0 +1,191 @@
+"""The journal as the shell calls it: what its errors mean, and how a call is tried again until the journal is back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Final, TypeVar, cast
+
+import trio
+
+from agentrail.errors import (
+    AgentrailError,
+    BadRecord,
+    BrokenJournal,
+    CommitUnknown,
+    Fenced,
+    JournalFailed,
+    JournalUnavailable,
+)
+from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.runtime.border import described
+
+log = logging.getLogger("agentrail.journal")
+
+T = TypeVar("T")
+
+FIRST_PAUSE: Final = 0.1
+"""Seconds before a call is tried again; twice as long before each attempt that follows."""
+
+LONGEST_PAUSE: Final = 5.0
+"""The most seconds between two attempts."""
+
+LOG_EVERY: Final = 60.0
+"""Seconds within which a supervisor logs no more than one failure of its journal."""
+
+FINAL: Final = (CommitUnknown, Fenced, BadRecord)
+"""Errors of a journal that keep their meaning, also in a group with others: the first one that is there counts."""
+
+FROM_OUTSIDE: Final = (OSError, EOFError, MemoryError)
+"""Python's own errors that tell of the machine; its others tell that the journal's code is wrong."""
+
+
+def meaning(error: Exception, attempt: str) -> Exception:
+    """Return what *error* of a journal means, which was to do *attempt*: one of our errors, whatever it was.
+
+    A class that is not Python's own comes from a driver or a client, and is taken for an outage like `OSError`.
+    Python's own classes (`KeyError`, `TypeError`, …) and those derived from them tell of a mistake in the code.
+    """
+    leaves = tuple(_leaves(error))
+    for kind in FINAL:
+        for leaf in leaves:
+            if isinstance(leaf, kind):
+                return leaf
+    ours = next((leaf for leaf in leaves if isinstance(leaf, AgentrailError)), None)
+    if ours is not None and all(isinstance(leaf, JournalUnavailable) or _is_outage(leaf) for leaf in leaves):
+        return ours
+    if isinstance(error, AgentrailError):
+        return error
+    if all(map(_is_outage, leaves)):
+        return JournalFailed(attempt, described(error))
+    return BrokenJournal(attempt, described(error))
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for part in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from _leaves(part)
+    else:
+        yield error
+
+
+def _is_outage(error: BaseException) -> bool:
+    """Whether *error*, which is none of ours, tells of the machine and not of the code."""
+    if isinstance(error, AgentrailError):
+        return False
+    pythons_own = next(kind for kind in type(error).__mro__ if kind.__module__ == "builtins")
+    return pythons_own is Exception or issubclass(pythons_own, FROM_OUTSIDE)
+
+
+async def patiently(
+    call: Callable[[], Awaitable[T]],
+    *,
+    waits: Callable[[JournalUnavailable], None] | None = None,
+    attempts: int | None = None,
+) -> T:
+    """Return what *call* returns, as soon as the journal can do it; before each pause, *waits* hears why there is one.
+
+    With *attempts*, raise `JournalUnavailable` after so many.
+    """
+    pause = FIRST_PAUSE
+    made = 0
+    while True:
+        try:
+            return await call()
+        except JournalUnavailable as error:
+            made += 1
+            if made == attempts:
+                raise
+            if waits is not None:
+                waits(error)
+        await trio.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+
+
+class SteadyJournal:
+    """Passes calls on to a journal; whatever that raises is raised as one of our errors, and an outage is logged."""
+
+    __slots__ = ("_journal", "_logged_at", "_unlogged")
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._logged_at: float | None = None
+        self._unlogged = 0
+
+    async def claim(self, session_id: str, owner: str) -> Claim:
+        """Become the only writer of a session."""
+        with _Call(self, "claim session `{}`", session_id):
+            return await self._journal.claim(session_id, owner)
+
+    async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
+        """Write *records* behind record *expected* and return the new head."""
+        with _Call(self, "write a record of session `{}`", claim.session_id):
+            return await self._journal.append(claim, expected, records)
+
+    async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
+        """Return up to *limit* records behind number *after*."""
+        with _Call(self, "read records of session `{}`", session_id):
+            return await self._journal.read(session_id, after, limit)
+
+    async def place(self, session_id: str, seq: int) -> int:
+        """Return the number of the record behind which the events after durable event *seq* are to be read."""
+        with _Call(self, "find an event of session `{}`", session_id):
+            return await self._journal.place(session_id, seq)
+
+    async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
+        """Return what was answered to a command id, if it is known."""
+        with _Call(self, "look up a command id of session `{}`", session_id):
+            return await self._journal.answer(session_id, command)
+
+    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
+        """Return up to *limit* stored sessions behind the id *after*, in the order of their ids."""
+        with _Call(self, "list its sessions"):
+            return await self._journal.sessions(after, limit)
+
+    async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
+        """Keep a snapshot instead of the one before."""
+        with _Call(self, "keep a snapshot of session `{}`", claim.session_id):
+            await self._journal.keep(claim, snapshot)
+
+    async def snapshot(self, session_id: str) -> Snapshot | None:
+        """Return the snapshot of a session, if there is one that can be used."""
+        with _Call(self, "read the snapshot of session `{}`", session_id):
+            return await self._journal.snapshot(session_id)
+
+    async def close(self) -> None:
+        """Give back what the journal holds."""
+        with _Call(self, "be closed"):
+            await self._journal.close()
+
+    def failed(self, error: JournalUnavailable) -> None:
+        """Log an outage: its first failure, and then no more than one line a minute."""
+        now = trio.current_time()
+        if self._logged_at is not None and now < self._logged_at + LOG_EVERY:
+            self._unlogged += 1
+            return
+        more = f" ({self._unlogged} more failures since the line before)" if self._unlogged else ""
+        log.error("%s%s; sessions wait for the journal, and go on by themselves when it is back", error, more)
+        self._logged_at, self._unlogged = now, 0
+
+
+class _Call:
+    """One call of a journal: what it raises leaves as what that means."""
+
+    __slots__ = ("_about", "_attempt", "_journal")
+
+    def __init__(self, journal: SteadyJournal, attempt: str, about: str = "") -> None:
+        self._journal = journal
+        self._attempt = attempt
+        self._about = about
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, Exception):
+            return
+        meant = meaning(error, self._attempt.format(self._about))
+        if isinstance(meant, JournalUnavailable):
+            self._journal.failed(meant)
+        if meant is not error:
+            raise meant from error

@@ -1,0 +1,293 @@
+"""Every place where the shell awaits a port, as data: who waits or is refused there while the journal is away.
+
+`places_in_the_code` finds these places by reading the code, and a test holds them against the tables.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Final, NamedTuple, TypeVar
+
+import trio
+
+import agentrail
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
+
+T = TypeVar("T")
+
+COURSES: Final = ("once", "second", "never")
+"""How long an outage lasts: one call, a second, or until the end."""
+
+MEETS: Final = {
+    "session": ("done", "done", "waits"),  # it is tried again until it works
+    "starter": ("done", "refused", "refused"),  # it is tried twice, and then whoever starts the session is told
+    "caller": ("refused", "refused", "refused"),  # whoever calls is told, and may try again
+    "nobody": ("done", "done", "done"),  # it is no loss
+}
+"""What a call meets in each course, by whose affair the place is."""
+
+
+class Place(NamedTuple):
+    """One place where the shell awaits the journal."""
+
+    leaf: str
+    """The function that awaits it."""
+    call: str
+    """What it awaits."""
+    on: str
+    """For whom: a function that calls it, however far up; the same one if nobody else does."""
+    whose: str
+    """Whose affair an outage is there."""
+    story: str
+    """What leads to it: a function of `test_outages`."""
+
+
+APPEND = "records.Records._append"
+READS = "records.Records.read"
+OPENING = "recovery.opening_of"
+REBUILT = "rebuilding.rebuilt"
+BACK = "recovery.brought_back"
+CLAIM = "supervisor.Sessions._claim"
+PAST = "past.Past._read_on"
+ANSWERS = "answers.Answers.known"
+HANDLE_PAST = "handle.SessionHandle._past"
+RESUMED = "supervisor.Sessions.resume"
+FORKED = "recovery.forked"
+STORED = "supervisor.Sessions.stored"
+PAGES = "supervisor.Sessions.bring_back"
+ONE_BACK = "supervisor.Sessions._bring_back_once"
+BEGUN = "family.Family._begun"
+WORK = "family.Family._work"
+
+PLACES: Final = (
+    Place(APPEND, "append", APPEND, "session", "prompt"),
+    Place(APPEND, "append", APPEND, "starter", "spawn"),
+    Place(APPEND, "append", APPEND, "starter", "resume"),
+    Place(APPEND, "append", APPEND, "session", "task"),
+    Place(APPEND, "read", APPEND, "session", "prompt_in_doubt"),
+    Place("records.Records.keep", "keep", "records.Records.keep", "nobody", "sleep"),
+    Place("records.Records.place", "place", PAST, "session", "subscribe"),
+    Place(READS, "read", PAST, "session", "subscribe"),
+    Place(READS, "read", HANDLE_PAST, "caller", "ask_again"),
+    Place(ANSWERS, "answer", "session.Session._handle", "caller", "command"),
+    Place(ANSWERS, "answer", "family.Family.answered", "caller", "decide"),
+    Place(OPENING, "read", RESUMED, "caller", "resume"),
+    Place(BACK, "claim", RESUMED, "caller", "resume"),
+    Place(REBUILT, "snapshot", RESUMED, "caller", "resume"),
+    Place(REBUILT, "read", RESUMED, "caller", "resume"),
+    Place(REBUILT, "snapshot", "session.Session._stored", "session", "wake"),
+    Place(REBUILT, "read", "session.Session._stored", "session", "wake"),
+    Place(REBUILT, "snapshot", "session.Session._come_back", "session", "restart"),
+    Place(REBUILT, "read", "session.Session._come_back", "session", "restart"),
+    Place(REBUILT, "read", "session.Session.set_aside", "nobody", "set_aside"),
+    Place(OPENING, "read", FORKED, "caller", "fork"),
+    Place(REBUILT, "snapshot", FORKED, "caller", "fork"),
+    Place(REBUILT, "read", FORKED, "caller", "fork"),
+    Place("recovery._left_behind", "read", FORKED, "caller", "fork"),
+    Place(CLAIM, "read", CLAIM, "caller", "spawn"),
+    Place(CLAIM, "claim", CLAIM, "caller", "spawn"),
+    Place(STORED, "sessions", STORED, "caller", "look"),
+    Place(STORED, "sessions", PAGES, "session", "come_back"),
+    Place(OPENING, "read", ONE_BACK, "session", "come_back"),
+    Place(BACK, "claim", ONE_BACK, "session", "come_back"),
+    Place(REBUILT, "read", ONE_BACK, "session", "come_back"),
+    Place(CLAIM, "read", BEGUN, "session", "task"),
+    Place(CLAIM, "claim", BEGUN, "session", "task"),
+    Place(OPENING, "read", BEGUN, "session", "task_in_doubt"),
+    Place("family.Family._past", "read", "family.Family._past", "session", "task_comes_back"),
+    Place(BACK, "claim", WORK, "session", "task_comes_back"),
+    Place(REBUILT, "read", WORK, "session", "task_comes_back"),
+    Place("supervisor.Sessions._close_journal", "close", "supervisor.Sessions._close_journal", "nobody", "leave"),
+)
+
+
+class OtherPlace(NamedTuple):
+    """One place where the shell awaits another port: whatever that raises is an answer, and ends no session."""
+
+    leaf: str
+    call: str
+    becomes: str
+    """What an error becomes."""
+    test: str
+    """Which test shows it."""
+
+
+ISOLATED = "tests/runtime/test_isolation.py::test_failures_stay_in_their_sessions"
+
+OTHERS: Final = (
+    OtherPlace("limits.Limits._in_turn", "model.stream", "the request is tried again, or ends the turn", ISOLATED),
+    OtherPlace("calls.execute", "tool.execute", "an error result of the call", ISOLATED),
+    OtherPlace("calls.probe", "tool.probe", "the call counts as unknown", ISOLATED),
+    OtherPlace("asks._text_of_file", "sandbox.read", "the plugin hears that its question failed", ISOLATED),
+    OtherPlace("asks._answer", "service", "the plugin hears that its question failed", ISOLATED),
+    OtherPlace("compacting.RunningCompaction.run", "compactor", "the context stays as it is", ISOLATED),
+    OtherPlace("jobs.BackgroundJob.run", "self.process.run", "the job has failed", ISOLATED),
+    OtherPlace("sources.RunningSource._once", "self._source.supply", "it is started again after a pause", ISOLATED),
+    OtherPlace("children.ServiceBody.run", "self._service", "a child of the supervisor has crashed", ISOLATED),
+)
+
+
+# What the code says
+
+METHODS: Final = frozenset(name for name in vars(Journal) if not name.startswith("_"))
+HELD_BY: Final = re.compile(r"(^|\.)_?(model|tool|sandbox|web|source|process|compactor|service)(\.\w+)?$")
+
+
+class Function(NamedTuple):
+    """A function of the shell, as its text says."""
+
+    name: str
+    node: ast.AsyncFunctionDef
+
+
+def functions() -> Iterator[Function]:
+    """Yield the async functions of the shell by what they are called here: module, class, name."""
+    root = Path(agentrail.__file__).parent
+    for folder in ("runtime", "app"):
+        for path in sorted((root / folder).glob("*.py")):
+            if path.name != "outages.py":  # which passes calls on
+                yield from _inside(path.stem, ast.parse(path.read_text()))
+
+
+def _inside(prefix: str, tree: ast.AST) -> Iterator[Function]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            yield from _inside(f"{prefix}.{node.name}", node)
+        elif isinstance(node, ast.AsyncFunctionDef):
+            yield Function(f"{prefix}.{node.name}", node)
+            yield from _inside(f"{prefix}.{node.name}", node)
+
+
+def journal_calls(function: ast.AsyncFunctionDef) -> set[str]:
+    """Return the methods of a journal that a function names: called, or given to `patiently`."""
+    return {
+        node.attr
+        for node in ast.walk(function)
+        if isinstance(node, ast.Attribute)
+        and node.attr in METHODS
+        and ast.unparse(node.value).rpartition(".")[2].lstrip("_") == "journal"
+    }
+
+
+def other_calls(function: ast.AsyncFunctionDef) -> set[str]:
+    """Return what a function awaits of ports that are no journal."""
+    awaited = (node.value for node in ast.walk(function) if isinstance(node, ast.Await))
+    targets = (ast.unparse(_called(each)) for each in awaited)
+    return {target for target in targets if HELD_BY.search(target)}
+
+
+def _called(awaited: ast.expr) -> ast.expr:
+    """Return what is called; a call around another one, such as a check of what it returns, is looked into."""
+    while isinstance(awaited, ast.Call):
+        awaited = awaited.func
+    return awaited
+
+
+def names_in(function: ast.AsyncFunctionDef) -> set[str]:
+    """Return the names of functions that a function mentions."""
+    walked = list(ast.walk(function))
+    return {node.id for node in walked if isinstance(node, ast.Name)} | {
+        node.attr for node in walked if isinstance(node, ast.Attribute)
+    }
+
+
+# A journal that is away at one place
+
+
+class Outage:
+    """Where a journal is away, from when it is armed on, and for how long."""
+
+    def __init__(self, place: Place | None, course: str) -> None:
+        self.place = place
+        self.course = course
+        self.armed = False
+        self.tries = 0
+        self.since: float | None = None
+        self.first: list[tuple[str, str, str, bool]] = []
+        """Calls that fail once before: which function's, what, of which session, and whether behind its work."""
+        self.about = ""
+        """The session whose calls alone fail."""
+        self.breaks: Exception | None = None
+        """What the next record is answered with."""
+
+    def fails(self, call: str, session_id: str) -> bool:
+        """Whether *call*, made where we are called from, fails."""
+        place = self.place
+        if not self.armed or place is None or call != place.call or self.about not in ("", session_id):
+            return False
+        if not is_under(place.leaf, place.on):
+            return False
+        self.tries += 1
+        now = trio.current_time()
+        self.since = now if self.since is None else self.since
+        return {"once": self.tries == 1, "second": now < self.since + 1, "never": True}[self.course]
+
+    def fails_first(self, call: str, session_id: str, *, behind: bool) -> bool:
+        """Whether *call* is one of those that fail before."""
+        for each in self.first:
+            leaf, name, about, late = each
+            if (name, about, late) == (call, session_id, behind) and is_under(leaf):
+                self.first.remove(each)
+                return True
+        return False
+
+
+def is_under(*wanted: str) -> bool:
+    """Whether all these functions of the shell are among those that have called us."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - who calls is what a place is
+    names: set[str] = set()
+    while frame is not None:
+        names.add(f"{Path(frame.f_code.co_filename).stem}.{frame.f_code.co_qualname}")
+        frame = frame.f_back
+    return names.issuperset(wanted)
+
+
+class OutageJournal:
+    """A journal that raises `OSError` where and as long as its outage says, before or behind what it does."""
+
+    def __init__(self, outage: Outage) -> None:
+        self.inner: Journal = MemoryJournal(encode=True)
+        self.outage = outage
+
+    async def _do(self, call: str, session_id: str, doing: Callable[[], Awaitable[T]]) -> T:
+        await trio.lowlevel.checkpoint()
+        if self.outage.fails(call, session_id) or self.outage.fails_first(call, session_id, behind=False):
+            raise OSError(5, "the disk is away")
+        result = await doing()
+        if self.outage.fails_first(call, session_id, behind=True):
+            raise OSError(5, "the answer is lost")
+        return result
+
+    async def claim(self, session_id: str, owner: str) -> Claim:
+        return await self._do("claim", session_id, lambda: self.inner.claim(session_id, owner))
+
+    async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
+        breaks, self.outage.breaks = self.outage.breaks, None
+        if breaks is not None:
+            raise breaks
+        return await self._do("append", claim.session_id, lambda: self.inner.append(claim, expected, records))
+
+    async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
+        return await self._do("read", session_id, lambda: self.inner.read(session_id, after, limit))
+
+    async def place(self, session_id: str, seq: int) -> int:
+        return await self._do("place", session_id, lambda: self.inner.place(session_id, seq))
+
+    async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
+        return await self._do("answer", session_id, lambda: self.inner.answer(session_id, command))
+
+    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
+        return await self._do("sessions", "", lambda: self.inner.sessions(after, limit))
+
+    async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
+        await self._do("keep", claim.session_id, lambda: self.inner.keep(claim, snapshot))
+
+    async def snapshot(self, session_id: str) -> Snapshot | None:
+        return await self._do("snapshot", session_id, lambda: self.inner.snapshot(session_id))
+
+    async def close(self) -> None:
+        await self._do("close", "", self.inner.close)

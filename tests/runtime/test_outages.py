@@ -1,0 +1,590 @@
+"""While the journal is away nobody crashes: sessions wait, callers are refused, and nothing is lost or doubled."""
+
+import logging
+import sqlite3
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+
+from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
+from agentrail.errors import (
+    AgentrailError,
+    BadRecord,
+    BrokenJournal,
+    CommitUnknown,
+    Fenced,
+    InfrastructureError,
+    JournalFailed,
+    JournalFull,
+    JournalUnavailable,
+    SessionCrashed,
+    UnknownApproval,
+)
+from agentrail.ports.journal import Claim, Record, Snapshot, StoredAnswer
+from agentrail.runtime.outages import LONGEST_PAUSE, meaning
+from agentrail.testing import ScriptedModel, say
+from agentrail.values.events.life import SessionStarted
+from agentrail.values.events.response import MessageDelta
+from agentrail.values.messages import UserMessage
+from tests.runtime.journals import BROKEN, TestJournal
+from tests.runtime.outages import (
+    APPEND,
+    COURSES,
+    MEETS,
+    OTHERS,
+    PLACES,
+    OtherPlace,
+    Outage,
+    OutageJournal,
+    Place,
+    functions,
+    journal_calls,
+    names_in,
+    other_calls,
+)
+from tests.runtime.test_subagents_back import Next
+from tests.runtime.test_subagents_back import spec as family_spec
+from tests.runtime.world import check_records, open_world, until
+
+LONG = 300.0
+"""Seconds of an outage that never ends."""
+
+WAITS = object()
+"""What comes of a call that still waits then."""
+
+SLEEPS_AFTER = 5.0
+
+CHILD = "s.c3"
+"""The sub-agent of `family_spec`."""
+
+
+def spec(**more: object) -> SessionSpec:
+    return SessionSpec(model=Next("m", say("fine", delay=0.01)), name="n", **more)  # type: ignore[arg-type]  # any field
+
+
+class Lab:
+    """A journal that is away at one place, and what comes of calls meanwhile."""
+
+    def __init__(self, place: Place | None, course: str) -> None:
+        self.outage = Outage(place, course)
+        self.journal = OutageJournal(self.outage)
+        self.meets = "" if place is None else MEETS[place.whose][COURSES.index(course)]
+        self.crashes = 0
+        self.parent = spec()
+
+    @asynccontextmanager
+    async def open(self, specs: dict[str, Callable[[], SessionSpec]] | None = None) -> AsyncGenerator[Supervisor]:
+        """Open a supervisor; leaving it takes no longer than its sessions have for that, whatever the journal does."""
+        left: list[float] = []
+        async with open_supervisor(journal=self.journal, seed=1, specs=specs) as supervisor:
+            try:
+                yield supervisor
+            finally:
+                assert [report.done for report in supervisor.crashes()] == ["restarted"] * self.crashes
+                left.append(trio.current_time())
+        assert trio.current_time() - left[0] < 15
+
+    async def during(self, call: Callable[[], Awaitable[object]]) -> object:
+        """Do *call* while the journal is away, and once more when it is back, if it was refused."""
+        self.outage.armed = True
+        got = await tried(call)
+        kind = "waits" if got is WAITS else "refused" if isinstance(got, JournalUnavailable) else "done"
+        assert (kind, self.outage.tries > 0) == (self.meets, True), got
+        assert self.outage.tries < 4 * LONG / LONGEST_PAUSE, "it is not tried again without a pause"
+        if self.outage.course != "never" and kind == "refused":
+            assert "try again" in str(got)
+            await trio.sleep(2)
+            got = await tried(call)
+            assert not isinstance(got, JournalUnavailable), got
+        return got
+
+    def is_back(self) -> None:
+        """The journal can be used again."""
+        self.outage.armed = False
+
+
+async def tried(call: Callable[[], Awaitable[object]]) -> object:
+    with trio.move_on_after(LONG):
+        try:
+            return await call()
+        except AgentrailError as error:
+            return error
+    return WAITS
+
+
+async def eventually(holds: Callable[[], bool]) -> None:
+    while not holds():  # noqa: ASYNC110 - nobody sets an event for it
+        await trio.sleep(0.1)
+
+
+async def asked(session: SessionHandle, text: str) -> str:
+    return (await session.ask(text)).text
+
+
+# What leads to each place
+
+
+async def prompt(lab: Lab) -> None:
+    async with lab.open() as supervisor:
+        session = await supervisor.spawn(spec(), "s")
+        await lab.during(lambda: session.ask("hi", command="c"))
+
+
+async def prompt_in_doubt(lab: Lab) -> None:
+    """The record was written, and its writer was told that it was not."""
+    lab.outage.first = [(APPEND, "append", "s", True)]
+    async with lab.open() as supervisor:
+        lab.outage.first = []
+        session = await supervisor.spawn(spec(), "s")
+        lab.outage.first = [(APPEND, "append", "s", True)]
+        await lab.during(lambda: session.ask("hi", command="c"))
+
+
+async def spawn(lab: Lab) -> None:
+    async with lab.open() as supervisor:
+        await lab.during(lambda: supervisor.spawn(spec(), "s"))
+
+
+async def sleep(lab: Lab) -> None:
+    async with lab.open() as supervisor:
+        session = await supervisor.spawn(spec(hibernate_after=SLEEPS_AFTER), "s")
+
+        async def fall_asleep() -> str:
+            await trio.sleep(4 * SLEEPS_AFTER)
+            assert supervisor.tree().children[0].state == "asleep"
+            return await asked(session, "hi")
+
+        assert await lab.during(fall_asleep) == "fine"
+
+
+async def wake(lab: Lab) -> None:
+    async with lab.open() as supervisor:
+        session = await supervisor.spawn(spec(hibernate_after=SLEEPS_AFTER), "s")
+        await asked(session, "hi")
+        await trio.sleep(4 * SLEEPS_AFTER)
+        assert supervisor.tree().children[0].state == "asleep"
+        await lab.during(lambda: session.ask("are you there?"))
+
+
+async def restart(lab: Lab) -> None:
+    lab.crashes = 1
+    async with lab.open() as supervisor:
+        session = await supervisor.spawn(spec(), "s")
+        await asked(session, "one")
+        lab.outage.breaks = BROKEN
+        await lab.during(lambda: session.ask("hi"))
+
+
+async def set_aside(lab: Lab) -> None:
+    async with open_supervisor(journal=lab.journal, max_restarts=0) as supervisor:
+        session = await supervisor.spawn(spec(), "s")
+        lab.outage.breaks = BROKEN
+        got = await lab.during(lambda: session.ask("hi"))
+        assert isinstance(got, SessionCrashed)
+        await trio.sleep(20)
+        assert [report.done for report in supervisor.crashes()] == ["set_aside"]
+        assert supervisor.tree().children[0].state == "quarantined"
+
+
+async def subscribe(lab: Lab) -> None:
+    async with lab.open() as supervisor:
+        session = await supervisor.spawn(spec(), "s")
+        await asked(session, "hi")
+
+        async def first() -> object:
+            async with session.subscribe(since=0, types=[SessionStarted]) as events:
+                return await anext(aiter(events))
+
+        await lab.during(first)
+
+
+async def ask_again(lab: Lab) -> None:
+    async with lab.open() as supervisor:
+        session = await supervisor.spawn(spec(), "s")
+        await session.ask("hi", command="c")
+        await asked(session, "another")
+        await lab.during(lambda: session.ask("hi", command="c"))
+
+
+async def command(lab: Lab) -> None:
+    async with lab.open() as supervisor:
+        session = await supervisor.spawn(spec(), "s")
+        await session.ask("hi", command="c")
+    async with lab.open() as supervisor:
+        session = await supervisor.resume("s", spec())
+        await lab.during(lambda: session.ask("hi", command="c"))
+        if lab.outage.course == "never":
+            with pytest.raises(JournalUnavailable):
+                await session.prompt("more", command="d")
+            assert await asked(session, "without an id") == "fine"
+            await session.abort()
+
+
+async def decide(lab: Lab) -> None:
+    async with lab.open() as supervisor:
+        session = await supervisor.spawn(
+            spec(agents={"a": SessionSpec(model=Next("a", say("x")), description="x")}), "s"
+        )
+        got = await lab.during(lambda: session.approve("s.c1:c1", command="z"))
+        assert isinstance(got, JournalUnavailable | UnknownApproval)
+
+
+async def resume(lab: Lab) -> None:
+    async with lab.open() as supervisor:
+        session = await supervisor.spawn(spec(), "s")
+        await asked(session, "hi")
+    async with lab.open() as supervisor:
+        await lab.during(lambda: supervisor.resume("s", spec()))
+
+
+async def fork(lab: Lab) -> None:
+    async with lab.open() as supervisor:
+        session = await supervisor.spawn(spec(), "s")
+        await asked(session, "hi")
+        await lab.during(lambda: supervisor.fork("s", spec(), at=2, id="f"))
+
+
+async def look(lab: Lab) -> None:
+    async with lab.open() as supervisor:
+        await lab.during(supervisor.stored)
+
+
+async def come_back(lab: Lab) -> None:
+    """A session with an open turn is brought back when the supervisor is opened."""
+
+    def slow() -> SessionSpec:
+        return SessionSpec(model=Next("m", say("fine", delay=1.0)), name="n")
+
+    async with lab.open() as supervisor:
+        session = await supervisor.spawn(slow(), "s")
+        await session.prompt("hi")
+        await until(lambda: session.status().turn_open)
+    lab.outage.armed = True
+    async with lab.open({"n": slow}) as supervisor:
+
+        async def is_back() -> None:
+            await eventually(lambda: bool(supervisor.sessions()))
+            await eventually(lambda: len(supervisor.session("s").messages()) == 2)
+
+        await lab.during(is_back)
+
+
+async def task(lab: Lab) -> None:
+    lab.parent = family_spec()
+    async with lab.open() as supervisor:
+        session = await supervisor.spawn(family_spec(), "s")
+        if lab.outage.place is not None and lab.outage.place.leaf == APPEND:
+            lab.outage.about = CHILD
+        await lab.during(lambda: session.ask("look"))
+
+
+async def task_in_doubt(lab: Lab) -> None:
+    """The sub-agent has a record, and its parent was told that it could not be started."""
+    lab.parent = family_spec()
+    async with lab.open() as supervisor:
+        session = await supervisor.spawn(family_spec(), "s")
+        lab.outage.first = [(APPEND, "append", CHILD, True), (APPEND, "read", CHILD, False)]
+        await lab.during(lambda: session.ask("look"))
+
+
+async def task_comes_back(lab: Lab) -> None:
+    lab.parent = family_spec()
+    async with lab.open() as supervisor:
+        session = await supervisor.spawn(family_spec(), "s")
+        await session.prompt("look")
+        await until(lambda: len(supervisor.sessions()) == 2)
+        await until(lambda: supervisor.session(CHILD).status().turn_open)
+    lab.outage.armed = True
+    async with lab.open() as supervisor:
+        session = await supervisor.resume("s", family_spec())
+
+        async def over() -> None:
+            await eventually(lambda: session.inspect().turn is None)
+
+        await lab.during(over)
+
+
+async def leave(lab: Lab) -> None:
+    async with lab.open() as supervisor:
+        session = await supervisor.spawn(spec(), "s")
+        await asked(session, "hi")
+
+    async def close() -> None:
+        async with lab.open() as supervisor:
+            await supervisor.stored()
+
+    await lab.during(close)
+
+
+STORIES = {
+    story.__name__: story
+    for story in (
+        *(prompt, prompt_in_doubt, spawn, sleep, wake, restart, set_aside, subscribe, ask_again, command, decide),
+        *(resume, fork, look, come_back, task, task_in_doubt, task_comes_back, leave),
+    )
+}
+
+
+@pytest.mark.parametrize("course", COURSES)
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: f"{place.call}-{place.on}-{place.story}")
+async def test_nothing_is_lost_or_doubled_while_the_journal_is_away(
+    place: Place, course: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    lab = Lab(place, course)
+    await STORIES[place.story](lab)
+    lines = [record for record in caplog.records if record.name == "agentrail.journal"]
+    assert 1 <= len(lines) <= 2 + LONG / 60
+    lab.is_back()
+    lab.crashes = 0
+    async with lab.open() as supervisor:
+        stored = await supervisor.stored()
+        if "s" not in [each.session_id for each in stored]:
+            return
+        try:
+            session = await supervisor.resume("s", lab.parent)
+        except SessionCrashed:
+            assert place.story == "set_aside"
+            return
+        await eventually(lambda: session.inspect().turn is None)
+        assert await asked(session, "afterwards")
+        said = [message.text for message in session.messages() if isinstance(message, UserMessage)]
+        assert len(said) == len(set(said)), "a prompt was taken twice"
+        await check_records(lab.journal.inner, session)
+
+
+# The tables
+
+
+def test_each_place_where_the_shell_awaits_a_port_is_in_the_tables() -> None:
+    """A new place must say whose affair an outage is there, and have a story that leads to it."""
+    found = {(function.name, call) for function in functions() for call in journal_calls(function.node)}
+    rows = {(place.leaf, place.call) for place in PLACES}
+    assert found <= rows, f"no row says whose affair an outage is in {sorted(found - rows)}"
+    assert rows <= found, f"there is no such place any more: {sorted(rows - found)}"
+    helpers = {leaf.rpartition(".")[2]: leaf for leaf, _ in rows if leaf.count(".") == 1}
+    callers = {
+        (helpers[name], function.name) for function in functions() for name in names_in(function.node) & helpers.keys()
+    }
+    known = {name for place in PLACES for name in (place.leaf, place.on)}
+    missing = {(leaf, caller) for leaf, caller in callers if caller not in known}
+    assert not missing, f"no row says what comes of an outage in {sorted(missing)}"
+    others = {(function.name, call) for function in functions() for call in other_calls(function.node)}
+    assert others == {(place.leaf, place.call) for place in OTHERS}
+
+
+@pytest.mark.parametrize("place", OTHERS, ids=lambda place: place.leaf)
+def test_each_other_port_has_a_test(place: OtherPlace) -> None:
+    path, _, name = place.test.partition("::")
+    assert f"def {name}(" in Path(path).read_text()
+
+
+# What a journal's errors mean
+
+
+class DriverError(Exception):
+    """What a client of a database raises."""
+
+
+OUTAGES = [
+    OSError(5, "I/O error"),
+    ConnectionResetError("reset"),
+    TimeoutError(),
+    sqlite3.OperationalError("disk I/O error"),
+    DriverError("the server is gone"),
+    trio.BrokenResourceError(),
+    MemoryError(),
+    ExceptionGroup("several", [OSError("one"), ExceptionGroup("inside", [DriverError("two")])]),
+]
+MISTAKES = [
+    KeyError("no"),
+    TypeError("no"),
+    AssertionError(),
+    ValueError("no"),
+    RuntimeError("no"),
+    NotImplementedError(),
+]
+
+
+@pytest.mark.parametrize("error", OUTAGES, ids=repr)
+def test_what_tells_of_the_machine_is_an_outage(error: Exception) -> None:
+    meant = meaning(error, "write a record")
+    assert type(meant) is JournalFailed
+    assert "could not write a record" in str(meant)
+    assert isinstance(meant, InfrastructureError)
+
+
+@pytest.mark.parametrize("error", [*MISTAKES, ExceptionGroup("both", [OSError(), KeyError("no")])], ids=repr)
+def test_what_tells_of_the_code_is_a_broken_contract(error: Exception) -> None:
+    meant = meaning(error, "write a record")
+    assert type(meant) is BrokenJournal
+    assert "report this" in str(meant)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [CommitUnknown("x"), Fenced("s", 2), BadRecord("s", 1, "x"), JournalFull("x"), JournalFailed("x", "y")],
+    ids=repr,
+)
+def test_our_own_errors_keep_their_meaning_alone_and_in_a_group(error: AgentrailError) -> None:
+    assert meaning(error, "write") is error
+    assert meaning(ExceptionGroup("several", [OSError(), error]), "write") is error
+
+
+# What was seen
+
+
+class Away(TestJournal):
+    """A journal of which whole kinds of calls fail, as long as they are *away*."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.away: frozenset[str] = frozenset()
+        self.error: Exception = OSError(5, "the disk is away")
+        self.calls: Counter[str] = Counter()
+
+    def _check(self, call: str) -> None:
+        self.calls[call] += 1
+        if call in self.away:
+            raise self.error
+
+    async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
+        self._check("append")
+        return await super().append(claim, expected, records)
+
+    async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
+        self._check("read")
+        return await super().read(session_id, after, limit)
+
+    async def snapshot(self, session_id: str) -> Snapshot | None:
+        self._check("read")
+        return await super().snapshot(session_id)
+
+    async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
+        self._check("answer")
+        return await super().answer(session_id, command)
+
+
+ALL = frozenset({"append", "read", "answer"})
+
+
+async def test_sleepers_that_are_woken_while_the_journal_cannot_be_read_go_on() -> None:
+    journal = Away()
+    async with open_supervisor(journal=journal) as supervisor:
+        sessions = [await supervisor.spawn(spec(hibernate_after=SLEEPS_AFTER), f"s{n}") for n in range(20)]
+        await trio.sleep(4 * SLEEPS_AFTER)
+        assert {child.state for child in supervisor.tree().children} == {"asleep"}
+        journal.away = ALL
+        answers: list[str] = []
+
+        async def ask(session: SessionHandle) -> None:
+            answers.append(await asked(session, "hi"))
+
+        async with trio.open_nursery() as nursery:
+            for session in sessions:
+                nursery.start_soon(ask, session)
+            await trio.sleep(0.5)
+            journal.away = frozenset()
+        assert answers == ["fine"] * 20
+        assert supervisor.crashes() == ()
+
+
+@pytest.mark.parametrize("error", [OSError(5, "away"), KeyError("no"), BadRecord("s", 3, "it has changed")], ids=repr)
+async def test_a_command_id_that_cannot_be_looked_up_is_refused_and_nothing_is_done(error: Exception) -> None:
+    journal = Away()
+    async with open_supervisor(journal=journal) as supervisor:
+        await (await supervisor.spawn(spec(), "s")).ask("hi", command="c")
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.resume("s", spec())
+        journal.away, journal.error = frozenset({"answer"}), error
+        for _ in range(5):
+            with pytest.raises((InfrastructureError, BrokenJournal)):
+                await session.prompt("hi", command="c")
+        assert (await asked(session, "more")) == "fine"
+        assert supervisor.crashes() == ()
+        journal.away = frozenset()
+        assert (await session.ask("hi", command="c")).ref == "p1"
+        assert [message.text for message in session.messages()] == ["hi", "fine", "more", "fine"]
+
+
+async def test_an_abort_whose_id_cannot_be_looked_up_stops_all_the_same_and_is_refused() -> None:
+    journal = Away()
+    slow = SessionSpec(model=Next("m", say("word " * 100, delay=0.1), say("fine")))
+    async with open_supervisor(journal=journal) as supervisor:
+        await supervisor.spawn(slow, "s")
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.resume("s", slow)
+        await session.prompt("hi")
+        await trio.sleep(0.5)
+        journal.away = frozenset({"answer"})
+        with pytest.raises(JournalFailed, match="try again"):
+            await session.abort(command="stop it")
+        journal.away = frozenset()
+        await session.abort(command="stop it")
+        with trio.fail_after(10):
+            await eventually(lambda: session.inspect().turn is None)
+        assert supervisor.crashes() == ()
+        assert await asked(session, "and now?")
+
+
+async def test_while_the_journal_is_away_an_abort_stops_and_leaving_works(caplog: pytest.LogCaptureFixture) -> None:
+    journal = Away()
+    model = ScriptedModel([say("word " * 5000, delay=0.05)])
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=model), "s")
+        async with session.subscribe(types=[MessageDelta], capacity=100_000) as events, trio.open_nursery() as nursery:
+            await session.prompt("go")
+            await trio.sleep(1)
+            journal.away = ALL
+            nursery.start_soon(tried, session.abort)
+            await trio.sleep(0.01)
+            heard = events.waiting
+            await trio.sleep(3600)
+            assert events.waiting == heard, "the model speaks on"
+            with pytest.raises(JournalFailed, match="try again"):
+                await session.prompt("and now?")
+            with pytest.raises(JournalFailed, match="try again"):
+                await supervisor.spawn(spec(), "another")
+            nursery.cancel_scope.cancel()
+        assert supervisor.crashes() == ()
+        assert journal.calls["append"] + journal.calls["read"] < 2 * 3600 / LONGEST_PAUSE
+        lines = [record for record in caplog.records if record.levelno >= logging.WARNING]
+        assert len(lines) <= 2 + 3600 / 60
+        left = trio.current_time()
+    assert trio.current_time() - left < 15
+
+
+@pytest.mark.parametrize("behind", [False, True])
+async def test_what_a_journal_did_not_say_is_looked_for_before_it_is_written_again(behind: bool) -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn(ScriptedModel(["one", "two"]), "s")
+        errors: list[Exception] = [OSError("once"), DriverError("twice")]
+
+        def failing(_: Record) -> Exception | None:
+            return errors.pop() if errors else None
+
+        if behind:
+            journal.fails_after = failing
+        else:
+            journal.failing = failing
+        assert await asked(session, "hi") == "one"
+        assert await asked(session, "and?") == "two"
+        assert world.supervisor.crashes() == ()
+
+
+async def test_a_journal_that_was_taken_over_meanwhile_fences_as_ever() -> None:
+    journal = TestJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec(), "s")
+        journal.failing = lambda _: OSError("away")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(tried, lambda: session.prompt("hi"))
+            await trio.sleep(1)
+            await journal.inner.claim("s", "thief")
+            journal.failing = None
+        assert [report.reason.kind for report in supervisor.crashes()] == ["Fenced"]
+        assert supervisor.sessions() == ()
