@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from types import FunctionType
 from typing import cast
 
@@ -17,12 +17,14 @@ from agentrail.core.work import Work
 from agentrail.errors import JournalFull
 from agentrail.hooks import live
 from agentrail.ports.journal import Claim, Journal, Record
-from agentrail.runtime import performing
+from agentrail.runtime import children, performing
 from agentrail.runtime.answers import Answers
 from agentrail.runtime.bus import Bus, Subscription
+from agentrail.runtime.children import Child, SessionBody
 from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.node import Node
 from agentrail.runtime.performing import Performer
+from agentrail.runtime.records import Records
 from agentrail.runtime.session import Session
 from agentrail.runtime.slowness import SlowHooks
 from agentrail.runtime.streams import Stream
@@ -161,6 +163,18 @@ def events_published_again(p: Planting) -> None:
         await come_back(self, told)  # type: ignore[arg-type]  # handed on
 
     p.put(Session, "_come_back", wrong)
+
+
+@bug("an outage of the journal counts as a crash of the session that meets it")
+def outage_counted_as_crash(p: Planting) -> None:
+    async def once(_: Records, call: Callable[[], Awaitable[object]], __: int | None = None) -> object:
+        return await call()
+
+    def not_started(child: Child, _: BaseException | None) -> bool:
+        return isinstance(child.body, SessionBody) and child.body.session.state.opening
+
+    p.put(Records, "through", once)
+    p.everywhere(children.not_started, not_started)
 
 
 # Commands

@@ -11,6 +11,7 @@ from agentrail.app.supervisor import Supervisor
 from agentrail.core.supervising import SAME_INPUT
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.reports import ChildView, CrashReport
+from agentrail.testing.simulator.outages import check_outages
 from agentrail.testing.simulator.people import DOINGS, Caller
 from agentrail.testing.simulator.stage import Stage
 
@@ -25,7 +26,7 @@ OVERDUE: Final = 5000
 
 ON_PURPOSE: Final[Mapping[str, tuple[str, ...]]] = {
     "BrokenOnPurposeError": ("actor_breaks", "actor_breaks_behind", "effect_breaks", "message_poisoned"),
-    "DiskError": ("journal_breaks", "journal_breaks_behind", "journal_unreadable"),
+    "BrokenJournal": ("journal_breaks", "journal_breaks_behind"),
     "CommitUnknown": ("commit_unknown", "commit_unknown_kept", "process_dies"),
     "Fenced": ("fenced",),
 }
@@ -46,6 +47,7 @@ class Intensity(Protocol):
 def check_reports(stage: Stage, policy: Intensity, supervisor: Supervisor) -> None:
     """Look at every crash: whose fault it was, and whether the session was started again as it should be."""
     crashes: dict[str, list[CrashReport]] = {}
+    check_outages(stage, supervisor)
     for report in supervisor.crashes():
         name = report.path[-1]
         kind = report.reason.kind

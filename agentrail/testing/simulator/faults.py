@@ -59,9 +59,18 @@ FAULTS: Final = (
     # the journal
     Fault("journal_slow", "a record takes its time", 300),
     Fault("journal_full", "there is no space for a record", 60),
-    Fault("journal_breaks", "writing a record raises, and nothing was written", 12),
-    Fault("journal_breaks_behind", "writing a record raises, and it was written", 12),
-    Fault("journal_unreadable", "reading raises", 20),
+    Fault(
+        "journal_breaks", "a mistake in the journal's code breaks the writing of a record, and nothing was written", 12
+    ),
+    Fault("journal_breaks_behind", "such a mistake comes up when the record was written", 12),
+    Fault("journal_away", "the journal cannot be used for up to three seconds", 8),
+    Fault("writing_fails", "a record cannot be written", 20),
+    Fault("writing_fails_behind", "a record cannot be written, says the journal, and it was", 20),
+    Fault("claiming_fails", "a session cannot be claimed", 150),
+    Fault("journal_unreadable", "records cannot be read", 40),
+    Fault("answer_unreadable", "a command id cannot be looked up", 150),
+    Fault("snapshot_fails", "a snapshot cannot be kept or read", 150),
+    Fault("listing_fails", "the journal cannot list its sessions", 400),
     Fault("commit_unknown", "nobody knows whether a record was written, and it was not", 4),
     Fault("commit_unknown_kept", "nobody knows whether a record was written, and it was", 4),
     Fault("fenced", "another owner claims a session", 6),

@@ -18,8 +18,16 @@ GONE: Final = "the process is gone"
 ON_PURPOSE: Final = "on purpose"
 
 
-class DiskError(Exception):
-    """The journal is broken on purpose."""
+LONGEST_AWAY: Final = 3000
+"""Milliseconds for which the journal may be away."""
+
+
+class DiskError(OSError):
+    """The disk under the journal fails on purpose."""
+
+
+class MistakeError(LookupError):
+    """The code of the journal breaks on purpose."""
 
 
 class FaultyJournal:
@@ -31,21 +39,26 @@ class FaultyJournal:
         self._auditor = auditor
         self._chance = choice(chaos.seed, "journal", life)
         self.dead = False
+        self._back_at = 0.0
 
-    def _alive(self) -> None:
-        """Raise if the process is gone: nothing of it reaches the disk any more."""
+    def _alive(self, fault: str | None = None) -> None:
+        """Raise if the process is gone: nothing of it reaches the disk any more; or if the journal is away now."""
         if self.dead:
             raise CommitUnknown(GONE)
+        if self._chaos.fires("journal_away"):
+            self._back_at = trio.current_time() + self._chance.number(1, LONGEST_AWAY) / 1000
+        if trio.current_time() < self._back_at or (fault is not None and self._chaos.fires(fault)):
+            raise DiskError(ON_PURPOSE)
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write *records*, or not."""
         fires = self._chaos.fires
         await self._wait()
-        self._alive()
+        self._alive("writing_fails")
         if fires("journal_full"):
             raise JournalFull(ON_PURPOSE)
         if fires("journal_breaks"):
-            raise DiskError(records[0].number)
+            raise MistakeError(records[0].number)
         if fires("commit_unknown"):
             self.dead = True
             raise CommitUnknown(ON_PURPOSE)
@@ -57,57 +70,55 @@ class FaultyJournal:
             self.dead = True
             raise CommitUnknown(ON_PURPOSE)
         if fires("journal_breaks_behind"):
-            raise DiskError(records[0].number)
+            raise MistakeError(records[0].number)
+        if fires("writing_fails_behind"):
+            raise DiskError(ON_PURPOSE)
         with trio.CancelScope(shield=True):  # what is written is answered
             await self._wait()
-        self._alive()
+        if self.dead:
+            raise CommitUnknown(GONE)
         return head
 
     async def _wait(self) -> None:
         if self._chaos.fires("journal_slow"):
             await trio.sleep(self._chance.number(1, 1500) / 1000)
 
-    def _reads(self) -> None:
-        self._alive()
-        if self._chaos.fires("journal_unreadable"):
-            raise DiskError
-
     async def claim(self, session_id: str, owner: str) -> Claim:
         """Become the only writer of a session."""
-        self._alive()
+        self._alive("claiming_fails")
         await self._wait()
         return await self._disk.claim(session_id, owner)
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
         """Return records."""
-        self._reads()
+        self._alive("journal_unreadable")
         return await self._disk.read(session_id, after, limit)
 
     async def place(self, session_id: str, seq: int) -> int:
         """Return where the events behind *seq* are."""
-        self._reads()
+        self._alive("journal_unreadable")
         return await self._disk.place(session_id, seq)
 
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
         """Return what was answered to a command."""
-        self._reads()
+        self._alive("answer_unreadable")
         return await self._disk.answer(session_id, command)
 
     async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
         """Return what is stored."""
-        self._reads()
+        self._alive("listing_fails")
         return await self._disk.sessions(after, limit)
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Keep a snapshot."""
-        self._alive()
+        self._alive("snapshot_fails")
         self._auditor.kept(snapshot)
         await self._wait()
         await self._disk.keep(claim, snapshot)
 
     async def snapshot(self, session_id: str) -> Snapshot | None:
         """Return the snapshot of a session."""
-        self._reads()
+        self._alive("snapshot_fails")
         return await self._disk.snapshot(session_id)
 
     async def close(self) -> None:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, cast
 
 import trio
 from trio.testing import MockClock
 
 from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import Supervisor, open_supervisor
-from agentrail.errors import AgentrailError, CommitUnknown, LeftItsRow, ReplayDiffers, SupervisorFailed
+from agentrail.errors import (
+    AgentrailError,
+    CommitUnknown,
+    JournalUnavailable,
+    LeftItsRow,
+    ReplayDiffers,
+    SupervisorFailed,
+)
 from agentrail.hooks.plugin import Attachable
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.rebuilding import rebuilt
 from agentrail.testing.choose import Choose
 from agentrail.testing.simulator.ending import begin_to_close, check_order, check_reports, comes_to_rest
 from agentrail.testing.simulator.faults import generator
-from agentrail.testing.simulator.journal import DiskError, FaultyJournal
+from agentrail.testing.simulator.journal import FaultyJournal
 from agentrail.testing.simulator.listeners import Listener
 from agentrail.testing.simulator.people import DOINGS, MEDDLING, Caller
 from agentrail.testing.simulator.specs import draw_spec
@@ -48,6 +57,7 @@ class Life:
         self.strategy = self._choose.pick(STRATEGIES)
         self.max_restarts = self._choose.below(4)
         self.period = self._choose.pick((5.0, 2.0))
+        self._by_name = stage.choice("by name", number).percent(50)
 
     async def run(self, clock: MockClock, *, seconds: float, last: bool, calm: bool) -> None:
         """Live for some *seconds*; in the *last* life the process does not die, and a *calm* one comes to rest."""
@@ -64,6 +74,7 @@ class Life:
                 strategy=self.strategy,
                 max_restarts=self.max_restarts,
                 period=self.period,
+                specs=self._specs() if self._by_name else None,
             ) as supervisor:
                 try:
                     await self._until(broken, doom, supervisor, clock, seconds, calm=calm)
@@ -76,6 +87,13 @@ class Life:
             self._ended_by(error)
         finally:
             stage.verdict.broken = stage.doom = None
+
+    def _specs(self) -> Mapping[str, Callable[[], SessionSpec]]:
+        """Return what builds the sessions of the lives before, by name: then the supervisor brings them back itself."""
+        return {name: partial(self._built, name) for name in self._stage.stored()}
+
+    def _built(self, session_id: str) -> SessionSpec:
+        return draw_spec(self._stage, session_id, self._plugins)[0]
 
     def _dies(self, doom: trio.Event) -> None:
         """Let the process be gone, if it is to be: nothing reaches the disk any more."""
@@ -90,7 +108,8 @@ class Life:
             fine = isinstance(leaf, ProcessGoneError | CommitUnknown) or (
                 isinstance(leaf, SupervisorFailed) and self.strategy != "one_for_one"
             )
-            self._stage.demand(fine, "crashes", f"the supervisor ended with {name}: {leaf}")
+            rule = "outages" if isinstance(leaf, JournalUnavailable) else "crashes"
+            self._stage.demand(fine, rule, f"the supervisor ended with {name}: {leaf}")
 
     async def _until(
         self,
@@ -149,7 +168,7 @@ class Life:
             handle = await supervisor.spawn(
                 spec, session_id, restart=choose.pick(("transient", "transient", "temporary"))
             )
-        except (AgentrailError, DiskError) as refused:
+        except AgentrailError as refused:
             stage.verdict.note("spawn", session_id, type(refused).__name__)
             return
         stage.demand(
@@ -167,7 +186,7 @@ class Life:
         recovery = choose.pick(("continue", "continue", "pause"))
         try:
             handle = await supervisor.resume(session_id, spec, recovery=recovery)
-        except (AgentrailError, DiskError) as refused:
+        except AgentrailError as refused:
             stage.demand(not isinstance(refused, LeftItsRow | ReplayDiffers), "kept", f"`{session_id}`: {refused}")
             stage.verdict.note("return", session_id, type(refused).__name__)
             return
@@ -210,10 +229,10 @@ class Life:
         """Demand that the sessions of the lives before are on the disk, whole."""
         for session_id in self._stage.stored():
             book = self._stage.auditor.book(session_id)
-            state, head = await rebuilt(self._disk, session_id)
-            same = book.state is not None and state.history == book.state.history
-            whole = head == book.records and state.seq == book.seq and same
-            self._stage.demand(whole, "kept", f"`{session_id}` has {head} records of {book.records}")
+            known, records, seq = book.state, book.records, book.seq  # it may be back already, and go on meanwhile
+            state, head = await rebuilt(self._disk, session_id, records)
+            whole = head == records and state.seq == seq and known is not None and state.history == known.history
+            self._stage.demand(whole, "kept", f"`{session_id}` has {head} records of {records}")
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

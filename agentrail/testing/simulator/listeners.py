@@ -10,7 +10,6 @@ from agentrail.core.state import Phase
 from agentrail.errors import SubscriberTooSlow
 from agentrail.runtime.bus import POLICIES
 from agentrail.runtime.handle import SessionHandle
-from agentrail.testing.simulator.journal import DiskError
 from agentrail.testing.simulator.stage import Stage
 from agentrail.values.events.envelope import Cursor, Envelope
 from agentrail.values.events.plugins import Gap
@@ -51,8 +50,6 @@ class Listener:
             except SubscriberTooSlow as slow:
                 at = Cursor(*slow.args)
                 self._demand(at == self._at or at.seq == self._at.seq, "complete", f"is told to go on at {at}")
-                over = False
-            except DiskError:
                 over = False
             await trio.sleep(0.01)
         self._ends()

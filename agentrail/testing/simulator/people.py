@@ -19,7 +19,6 @@ from agentrail.runtime.handle import SessionHandle
 from agentrail.testing.choose import Choose
 from agentrail.testing.plugins import ArgsReplacer, Listener
 from agentrail.testing.simulator.auditor import Book
-from agentrail.testing.simulator.journal import DiskError
 from agentrail.testing.simulator.players import Worker
 from agentrail.testing.simulator.specs import NAMES, fitted
 from agentrail.testing.simulator.stage import Stage
@@ -71,8 +70,6 @@ class Caller:
         except AgentrailError as error:
             outcome = type(error).__name__
             stage.demand(not isinstance(error, LeftItsRow | ReplayDiffers), "crashes", f"{doing.name}: {error}")
-        except DiskError:
-            outcome = "unreadable"
         stage.verdict.note(self.name, doing.name, handle.id, outcome)
 
     # What every text comes to

@@ -26,6 +26,7 @@ RULES: Final = {
     "restarts": "a session is started again as often as its supervisor allows, not less, and only by its owner",
     "order": "a supervisor ends its sessions from the youngest to the oldest",
     "crashes": "nothing breaks but what is broken on purpose",
+    "outages": "no outage of the journal ends or crashes a session: it waits, or who calls is refused",
     "visible": "what a handle shows is what the journal tells",
     "kept": "what was written before the process was gone is there afterwards",
     "rest": "when the faults stop, every session comes to rest, and every caller gets an answer",

@@ -18,6 +18,7 @@ from agentrail.errors import BadChoice
 from agentrail.hooks.plugin import Attachable
 from agentrail.testing.simulator.faults import BY_NAME, RUNS
 from agentrail.testing.simulator.life import Life
+from agentrail.testing.simulator.outages import outages_watched
 from agentrail.testing.simulator.people import DOINGS
 from agentrail.testing.simulator.rules import Problem
 from agentrail.testing.simulator.seams import breakable, watched
@@ -107,7 +108,7 @@ class Simulator:
         disk = MemoryJournal(encode=choose.percent(10))
         lives = choose.pick((1, 1, 2, 3))
         lived = 0
-        with breakable(stage), watched(stage):
+        with breakable(stage), watched(stage), outages_watched(stage):
             while lived < lives and stage.verdict.problem is None:
                 lived += 1
                 last = lived == lives

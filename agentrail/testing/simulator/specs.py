@@ -101,6 +101,7 @@ def draw_spec(stage: Stage, session_id: str, plugins: Sequence[Attachable]) -> t
     tools = [Worker(stage, session_id, fitted(spec)) for spec in TOOLS]
     spec = SessionSpec(
         **{name: getattr(options, name) for name in Options.__fields__},
+        name=session_id,
         model=[Provider(stage, session_id, name) for name in names],
         tools=choose.some(tools, 70),
         plugins=(*draw_row(stage, choose, budget), *draw_dawdler(stage, session_id), *plugins),

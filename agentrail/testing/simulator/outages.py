@@ -1,0 +1,47 @@
+"""What an outage of the journal must never do: end a session, count as its crash, or be written down as one."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final
+
+from agentrail import errors
+from agentrail.app.supervisor import Supervisor
+from agentrail.errors import JournalUnavailable
+from agentrail.runtime.session import Session
+from agentrail.testing.simulator.stage import Stage
+from agentrail.testing.simulator.virtual import swapped
+from agentrail.values.events.life import InputQuarantined, SessionQuarantined, SessionRestarted
+
+KINDS: Final = frozenset(
+    name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, JournalUnavailable)
+)
+"""The names of the errors that say that the journal cannot be used now."""
+
+
+def check_outages(stage: Stage, supervisor: Supervisor) -> None:
+    """Demand that no session has crashed of an outage, as its supervisor reports and as its records say."""
+    for report in supervisor.crashes():
+        text = f"`{report.path[-1]}` crashed: {report.reason.text}"
+        stage.demand(report.reason.kind not in KINDS, "outages", text)
+    for book in stage.auditor.books.values():
+        for envelope in book.events:
+            event = envelope.event
+            if isinstance(event, SessionRestarted | SessionQuarantined | InputQuarantined):
+                kind = event.cause.partition(":")[0]
+                stage.demand(kind not in KINDS, "outages", f"`{book.session_id}` says: {event}")
+
+
+@contextmanager
+def outages_watched(stage: Stage) -> Generator[None]:
+    """Demand of each session that is let go of that no outage is why, unless it has not even started here."""
+    finish = Session.finish
+
+    def noted_finish(ended: Session, error: BaseException | None) -> None:
+        lost = isinstance(error, JournalUnavailable) and ended.records.wrote
+        stage.demand(not lost, "outages", f"`{ended.session_id}` was let go of: {error}")
+        finish(ended, error)
+
+    with swapped(Session, "finish", noted_finish):
+        yield
