@@ -195,6 +195,7 @@ AT_LEAST: Mapping[str, float] = {
     "retry_cap": 0,
     "fallback_after": 1,
     "tool_max_retries": 0,
+    "max_calls_per_response": 1,
     "max_parallel_tools": 1,
     "tool_grace": 0,
     "repeat_pattern": 2,

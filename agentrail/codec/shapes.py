@@ -11,6 +11,7 @@ from typing import Annotated, Final, Literal, NamedTuple, NewType, TypeAlias, Ty
 from agentrail.codec.hints import PluginState, is_class
 from agentrail.codec.misfit import MisfitError, one
 from agentrail.codec.states import SCALARS
+from agentrail.core.calls import Call, CallList
 from agentrail.errors import AgentrailError
 from agentrail.hooks.records import HOOKS, Hook
 from agentrail.values.events import EVENTS
@@ -46,7 +47,7 @@ class Items(NamedTuple):
     """Any number of things of one kind, as an array."""
 
     container: type[object]
-    """What holds them: `tuple`, `frozenset` or `History`."""
+    """What holds them: `tuple`, `frozenset`, or a sequence of ours (`SEQUENCES`)."""
     item: object
     """The hint of each."""
 
@@ -87,6 +88,9 @@ class Choice(NamedTuple):
 
 
 Shape: TypeAlias = Leaf | Chosen | Items | Row | Table | Instance | Choice
+
+SEQUENCES: Final = (History, CallList)
+"""Sequences of ours, which are arrays in JSON."""
 
 FAMILIES: Final[Mapping[object, tuple[type[object], ...]]] = {Event: EVENTS, Hook: HOOKS}
 """Base classes that stand for the closed set of what is derived from them."""
@@ -129,6 +133,8 @@ def shape_of(hint: object) -> Shape:
         return _literals(get_args(hint))
     if hint is History:
         return Items(History, Message)
+    if hint is CallList:
+        return Items(CallList, Call)
     if hint in FAMILIES:
         return Choice(tuple(Instance(cls) for cls in FAMILIES[hint]), optional=False)
     if is_class(origin):

@@ -20,7 +20,7 @@ from agentrail.codec.hints import MISSING, Field, fields_of, is_class
 from agentrail.codec.leaves import LEAVES, wrong
 from agentrail.codec.lines import IN_LINE, Writer, in_line, leaf_writer
 from agentrail.codec.misfit import TAG, MisfitError, one, shortened
-from agentrail.codec.shapes import Choice, Chosen, Instance, Items, Leaf, Row, Shape, Table, named, shape_of
+from agentrail.codec.shapes import SEQUENCES, Choice, Chosen, Instance, Items, Leaf, Row, Shape, Table, named, shape_of
 from agentrail.codec.states import CONSTANTS, MAPPINGS, SCALARS, in_order, kept
 from agentrail.codec.text import from_text, to_text
 from agentrail.core.options import Options
@@ -80,7 +80,7 @@ def _for_type(kind: type[object]) -> Writer:
         return writer_for(kind)
     if is_class(kind):
         return _instance(kind, tagged=True)
-    if kind is tuple or kind is list or kind is History:
+    if kind is tuple or kind is list or kind in SEQUENCES:
         return _array(write, "", frozenset({kind}))
     if kind is frozenset:
         return _frozenset(write, "")
@@ -306,7 +306,7 @@ def _types_of(shape: Shape) -> tuple[type[object], ...]:
         case Chosen(options=options):
             return tuple({type(means) for _, means in options})
         case Items(container=container):
-            return (container, tuple) if container is History else (container,)
+            return (container, tuple) if container in SEQUENCES else (container,)
         case Row():
             return (tuple,)
         case Table():

@@ -43,7 +43,8 @@ def put(w: Work, call: Call) -> None:
 
 def find(w: Work, call_id: str) -> Call | None:
     """Return a call of the open batch."""
-    return None if w.s.batch is None else w.s.batch.find(call_id)
+    batch = w.s.batch
+    return None if batch is None else batch.calls.find(call_id)
 
 
 def limited(parts: tuple[Part, ...], most: int) -> tuple[Part, ...]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
-from typing import Final
+from itertools import chain
+from typing import Final, overload
 
 from agentrail.hooks.ruling import NOTHING_GATHERED, Gathered, Place
-from agentrail.values.content import ToolCall
+from agentrail.values.content import Text, ToolCall
 from agentrail.values.json import JsonObject, is_same
 from agentrail.values.messages import ToolMessage
 from agentrail.values.tools import EffectClass, Err, Ok, ToolSpec
@@ -116,36 +118,114 @@ class Call(Value):
 
 
 WAITS_FOR_PERSON = frozenset({CallStatus.HELD, CallStatus.ASKING})
-HAS_ROOM = frozenset({CallStatus.SETTLING, CallStatus.RUNNING})
-"""Calls that count towards what may run at once."""
 TO_START = frozenset({CallStatus.RULING, CallStatus.READY, CallStatus.FAILED})
+
+
+PAGE: Final = 64
+"""Calls of a batch that are copied when one of them changes."""
+
+_NEW: Final = object.__new__
+
+_CODES: Final = {status: code for code, status in enumerate(CallStatus)}
+"""The byte that stands for each status."""
+
+
+class CallList(Sequence[Call]):
+    """Calls in the order of the response: a frozen sequence that finds a call by its id or status.
+
+    A response may hold thousands of calls, and each changes several times. So the calls lie in pages: a list in which
+    one call has changed shares all pages but one with the list before. Their statuses are bytes, which are searched and
+    copied without a loop.
+    """
+
+    __slots__ = ("_pages", "_places", "_statuses")
+
+    def __init__(self, calls: Iterable[Call] = ()) -> None:
+        whole = tuple(calls)
+        self._places = {call.call_id: place for place, call in enumerate(whole)}
+        self._pages = tuple([whole[start : start + PAGE] for start in range(0, len(whole), PAGE)])
+        self._statuses = bytearray([_CODES[call.status] for call in whole])
+
+    def find(self, call_id: str) -> Call | None:
+        """Return the call with this id."""
+        place = self._places.get(call_id)
+        return None if place is None else self._pages[place // PAGE][place % PAGE]
+
+    def put(self, changed: Call) -> CallList:
+        """Return the list with *changed* in its place."""
+        place = self._places[changed.call_id]
+        number, pages = place // PAGE, self._pages
+        page = list(pages[number])
+        page[place % PAGE] = changed
+        made = _NEW(CallList)
+        made._places = self._places  # noqa: SLF001  # another list of the same calls
+        made._pages = (*pages[:number], tuple(page), *pages[number + 1 :]) if len(pages) > 1 else (tuple(page),)  # noqa: SLF001
+        made._statuses = statuses = self._statuses.copy()  # noqa: SLF001
+        statuses[place] = _CODES[changed.status]
+        return made
+
+    def count(self, status: CallStatus) -> int:
+        """Return how many calls have this *status*."""
+        return self._statuses.count(_CODES[status])
+
+    @property
+    def busy(self) -> int:
+        """How many calls count towards what may run at once."""
+        return self.count(CallStatus.RUNNING) + self.count(CallStatus.SETTLING)
+
+    @property
+    def waiting(self) -> int:
+        """How many calls wait for a person."""
+        return self.count(CallStatus.HELD) + self.count(CallStatus.ASKING)
+
+    def among(self, status: CallStatus) -> Iterator[Call]:
+        """Return the calls that have this *status*, in order."""
+        code, statuses, pages = _CODES[status], self._statuses, self._pages
+        place = statuses.find(code)
+        while place >= 0:
+            yield pages[place // PAGE][place % PAGE]
+            place = statuses.find(code, place + 1)
+
+    def __len__(self) -> int:
+        return len(self._statuses)
+
+    @overload
+    def __getitem__(self, index: int) -> Call: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Call, ...]: ...
+    def __getitem__(self, index: int | slice) -> Call | tuple[Call, ...]:
+        if isinstance(index, slice):
+            return tuple(self)[index]
+        place = range(len(self))[index]
+        return self._pages[place // PAGE][place % PAGE]
+
+    def __iter__(self) -> Iterator[Call]:
+        return chain.from_iterable(self._pages)
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == tuple(other) if isinstance(other, CallList) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._places))
+
+    def __repr__(self) -> str:
+        return f"CallList({list(self)!r})"
 
 
 @value
 class Batch(Value):
     """The calls of one response."""
 
-    calls: tuple[Call, ...]
+    calls: CallList
     """In the order of the response."""
     decisions: tuple[tuple[str, bool], ...] = ()
     """What people decided: the trigger, and whether the model goes on."""
     texts: tuple[tuple[str, str], ...] = ()
     """Interventions for when it is complete: hook and text."""
 
-    def find(self, call_id: str) -> Call | None:
-        """Return the call with this id."""
-        for call in self.calls:
-            if call.call_id == call_id:
-                return call
-        return None
-
     def put(self, changed: Call) -> Batch:
         """Return the batch with *changed* in its place."""
-        calls = list(self.calls)
-        for place, call in enumerate(calls):
-            if call.call_id == changed.call_id:
-                calls[place] = changed
-        return Batch(tuple(calls), self.decisions, self.texts)
+        return Batch(self.calls.put(changed), self.decisions, self.texts)
 
 
 ANY_TOOL: Final = ""
@@ -200,6 +280,24 @@ def can_be_probed(spec: ToolSpec | None) -> bool:
     return spec is not None and (spec.effect is EffectClass.CHECKABLE or "agents" in spec.requires)
 
 
-def first_call(call: ToolCall, refusal: str | None = None) -> Call:
+TOO_MANY = "it did not run: a response may make at most {limit} calls, and this one makes {found}; make fewer at once"
+"""What the result of a call says that is one too many."""
+
+
+def first_calls(calls: Sequence[ToolCall], limit: int) -> CallList:
+    """Return *calls* at the beginning of their way; those over *limit* are at its end, with a result that says so."""
+    if len(calls) <= limit:
+        return CallList(map(first_call, calls))
+    refused = (Text(TOO_MANY.format(limit=limit, found=len(calls))),)
+    over = (
+        first_call(call).but(
+            status=CallStatus.DONE, result=ToolMessage(call.call_id, call.name, refused, is_error=True)
+        )
+        for call in calls[limit:]
+    )
+    return CallList((*map(first_call, calls[:limit]), *over))
+
+
+def first_call(call: ToolCall) -> Call:
     """Return *call* at the beginning of its way."""
-    return Call(call.call_id, call.name, call.args, refusal=refusal)
+    return Call(call.call_id, call.name, call.args)

@@ -33,7 +33,8 @@ def on_change_tools(w: Work, sent: ChangeToolsSent) -> None:
         if name not in s.tools:
             w.refuse(UnknownTool.among(name, s.tools))
             return
-    left = {name: attached for name, attached in s.tools.items() if name not in sent.detach}
+    leaving = frozenset(sent.detach)
+    left = {name: attached for name, attached in s.tools.items() if name not in leaving}
     for spec in sent.attach:
         if spec.name in left and not sent.replace:
             w.refuse(ToolExists(spec.name))

@@ -103,7 +103,8 @@ def abort_turn(
     turn = s.turn
     s.due = ()
     over = turn is not None and turn.ended is not None
-    for suspension in s.suspended:
+    waiting, s.suspended = s.suspended, ()
+    for suspension in waiting:
         drop_suspension(w, suspension)
     if turn is None or over:
         cancel_compaction(w)

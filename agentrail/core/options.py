@@ -39,6 +39,8 @@ class Options(Value):
     """Whether `<status>` and `<title>` are cut out of what the model writes and reported as events."""
     tool_max_retries: int = 2
     """How often a `pure` or `idempotent` tool that raised is run again."""
+    max_calls_per_response: int = 64
+    """Calls that one response may make; each one more gets an error result that says so, and does not run."""
     max_parallel_tools: int = 8
     """Calls that may run at once."""
     tool_grace: float = 0.25

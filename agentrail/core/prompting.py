@@ -103,7 +103,8 @@ def _supersede(w: Work) -> None:
     for call in w.s.waiting_calls:
         release(w, call, "superseded", why)
     if w.s.paused:
-        for suspension in w.s.suspended:
+        waiting, w.s.suspended = w.s.suspended, ()
+        for suspension in waiting:
             drop_suspension(w, suspension)
         cancel_compaction(w)
         let_go_of_resting(w)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from agentrail.core.batch import find, give_error, hold_timer, put
 from agentrail.core.calls import Call, CallStatus, Hold
 from agentrail.core.doubts import HOLDER, REPEAT_HINT, REPEAT_TIMEOUT, is_in_doubt
@@ -15,6 +17,9 @@ from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.events.tools import LoopDetected, ToolBlocked, ToolCallUnknown
 from agentrail.values.json import JsonObject, is_same
 from agentrail.values.tools import ToolSpec
+
+NAMED_TOOLS = 100
+"""Tools that the result of a call to an unknown one names: each such call says it again."""
 
 
 def begin_before_tool(w: Work, call_id: str) -> Hook | None:
@@ -49,8 +54,7 @@ def _looked_up(w: Work, call: Call) -> Call | None:
         return None
     if attached is None:
         w.emit(ToolCallUnknown(call.call_id, call.name))
-        there = ", ".join(f"`{name}`" for name in s.tools) or "none"
-        give_error(w, call, f"there is no tool `{call.name}`; the tools are: {there}")
+        give_error(w, call, f"there is no tool `{call.name}`; the tools are: {_some_tools(w)}")
         return None
     if s.round >= s.setup.options.max_turns:
         give_error(w, call, "no more tools may be called in this turn: it has reached its limit; answer without them")
@@ -65,6 +69,14 @@ def _looked_up(w: Work, call: Call) -> Call | None:
         give_error(w, call, problem)
         return None
     return call
+
+
+def _some_tools(w: Work) -> str:
+    """Return the names of the first tools of the session, and how many more there are."""
+    names = w.s.tools
+    there = ", ".join(f"`{name}`" for name in islice(names, NAMED_TOOLS)) or "none"
+    left = len(names) - NAMED_TOOLS
+    return there if left <= 0 else f"{there} and {left} more"
 
 
 def unfit(w: Work, call: Call, args: JsonObject) -> str | None:
@@ -88,11 +100,9 @@ def _loops(w: Work, call: Call, spec: ToolSpec) -> tuple[str, ...] | None:
         w.emit(LoopDetected("repeat_pattern", call.name, repeats))
         notes.append(f"this is the same call {repeats} times in a row; try something else")
     subject = _subject(call, spec)
-    subjects = turn.subjects
     if subject is not None:
-        seen = dict(turn.subjects)
+        seen = w.subjects_of(turn)
         count = seen[subject] = seen.get(subject, 0) + 1
-        subjects = tuple(seen.items())
         if count >= options.file_loop_abort:
             w.emit(LoopDetected("file_loop_abort", call.name, count, subject))
             abort_turn(w, "loop", f"{count} calls on {subject} in one turn")
@@ -100,7 +110,7 @@ def _loops(w: Work, call: Call, spec: ToolSpec) -> tuple[str, ...] | None:
         if count >= options.file_loop_warn:
             w.emit(LoopDetected("file_loop_warn", call.name, count, subject))
             notes.append(f"this is call {count} on {subject} in this turn; are you going in circles?")
-    s.turn = turn.but(last_call=this, repeats=repeats, subjects=subjects)
+    s.turn = turn.but(last_call=this, repeats=repeats)
     return tuple(notes)
 
 

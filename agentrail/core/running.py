@@ -16,7 +16,14 @@ from agentrail.core.batch import (
     stray_of,
     tell_of,
 )
-from agentrail.core.calls import HAS_ROOM, WAITS_FOR_PERSON, Batch, Call, CallStatus, Question, touches_files
+from agentrail.core.calls import (
+    Batch,
+    Call,
+    CallList,
+    CallStatus,
+    Question,
+    touches_files,
+)
 from agentrail.core.clocks import start_clock, stop_clock
 from agentrail.core.doubts import clear_up, doubt_about, remember
 from agentrail.core.effects import ProbeCall, StartCall
@@ -66,15 +73,14 @@ def advance_batch(w: Work, _: str) -> None:
     batch = s.batch
     if batch is None or (s.turn is not None and s.turn.ended is not None):
         return
-    statuses = [call.status for call in batch.calls]
-    if CallStatus.NEW in statuses:
+    calls = batch.calls
+    if calls.count(CallStatus.NEW):
         return
     s.phase = Phase.EXECUTING_TOOLS
-    if CallStatus.READY in statuses:
-        _start_ready(w, batch)
-        statuses = [call.status for call in s.batch.calls] if s.batch is not None else []
-    left = [status for status in statuses if status is not CallStatus.DONE]
-    if left and all(status in WAITS_FOR_PERSON for status in left):
+    if calls.count(CallStatus.READY):
+        calls = _start_ready(w, batch)
+    left = len(calls) - calls.count(CallStatus.DONE)
+    if left and left == calls.waiting:
         rest(w)
     elif s.subagents and s.waits:
         stop_clock(w)
@@ -84,16 +90,21 @@ def advance_batch(w: Work, _: str) -> None:
         w.next("after_tool_batch")
 
 
-def _start_ready(w: Work, batch: Batch) -> None:
+def _start_ready(w: Work, batch: Batch) -> CallList:
+    """Start the calls for which there is room, in order; return all calls as they are then."""
     s = w.s
     running = s.running_calls()
-    alone = any(c.status in HAS_ROOM and c.spec is not None and not c.spec.parallel for c in batch.calls)
+    most = s.setup.options.max_parallel_tools
+    if running >= most:
+        return batch.calls
+    busy = batch.calls.among(CallStatus.RUNNING), batch.calls.among(CallStatus.SETTLING)
+    alone = running > 0 and any(c.spec is not None and not c.spec.parallel for calls in busy for c in calls)
     writers = any(stray.writes and not stray.reported for stray in s.quarantined)
-    for call in batch.calls:
-        if call.status is not CallStatus.READY or call.spec is None:
+    for call in batch.calls.among(CallStatus.READY):
+        if call.spec is None:
             continue
-        if alone or running >= s.setup.options.max_parallel_tools or (not call.spec.parallel and running):
-            return
+        if alone or running >= most or (not call.spec.parallel and running):
+            break
         if writers and touches_files(call.spec):
             continue
         attached = s.tools.get(call.name)
@@ -104,6 +115,7 @@ def _start_ready(w: Work, batch: Batch) -> None:
         _start(w, call)
         running += 1
         alone = not call.spec.parallel
+    return batch.calls if s.batch is None else s.batch.calls
 
 
 def _start(w: Work, call: Call) -> None:

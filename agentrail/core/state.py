@@ -7,7 +7,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, cast
 
-from agentrail.core.calls import HAS_ROOM, WAITS_FOR_PERSON, Batch, Call, CallStatus, Doubt, Stray
+from agentrail.core.calls import WAITS_FOR_PERSON, Batch, Call, CallStatus, Doubt, Stray
 from agentrail.core.options import Options
 from agentrail.hooks.judge import Row
 from agentrail.hooks.records import Hook
@@ -321,13 +321,14 @@ class State(Value):
         """Whether a turn is open and nothing of it goes on without a person, here or in a sub-agent."""
         if self.phase is not Phase.EXECUTING_TOOLS or self.batch is None:
             return self.resting
-        waits = False
-        for call in self.batch.calls:
-            if call.status in WAITS_FOR_PERSON or (call.status is CallStatus.RUNNING and self._rests_below(call)):
-                waits = True
-            elif call.status is not CallStatus.DONE:
-                return False
-        return waits
+        calls = self.batch.calls
+        running = calls.count(CallStatus.RUNNING)
+        if running and not self.subagents:
+            return False
+        held = calls.waiting
+        if held + running + calls.count(CallStatus.DONE) < len(calls):
+            return False
+        return all(map(self._rests_below, calls.among(CallStatus.RUNNING))) if running else held > 0
 
     def _rests_below(self, call: Call) -> bool:
         """Whether a call waits for a sub-agent that waits for a person."""
@@ -346,7 +347,7 @@ class State(Value):
 
     def running_calls(self) -> int:
         """How many calls run or are about to be probed, lingering ones included."""
-        running = 0 if self.batch is None else sum(c.status in HAS_ROOM for c in self.batch.calls)
+        running = 0 if self.batch is None else self.batch.calls.busy
         return running + len(self.lingering)
 
 

@@ -131,6 +131,8 @@ def step(state: State, arrival: Arrival, judge: Judge) -> Step:
     w = Work(drafted(state), judge, arrival.at, arrival.random, arrival.partial)
     HANDLERS[type(given)](w, given)
     drain(w)
+    if w.subjects is not None:
+        w.keep_subjects(w.subjects)
     _audit(state.phase, type(given), w.s.phase, w.effects)
     _learn(w)
     return Step(finished(w.s), tuple(w.effects), tuple(w.events), tuple(w.rulings), w.answer)

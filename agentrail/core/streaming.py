@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from agentrail.core.batch import find, put
-from agentrail.core.calls import Batch, first_call
+from agentrail.core.calls import Batch, first_calls
 from agentrail.core.effects import CancelRequest, OpenStream
 from agentrail.core.ending import RETRY_TIMER, abort_turn, end_turn, keep_partial
 from agentrail.core.inline import title_in, without_tags
 from agentrail.core.inputs import StreamBegan, StreamCut, StreamEnded, StreamStalled
 from agentrail.core.requesting import abort_by, next_round, want_compaction
-from agentrail.core.state import Phase, Turn
+from agentrail.core.state import Due, Phase, Turn
 from agentrail.core.work import Work
 from agentrail.hooks.records import AfterResponse, BeforeFinish, Hook
 from agentrail.hooks.ruling import Ruling, Verdict
@@ -69,7 +69,7 @@ def on_ended(w: Work, ended: StreamEnded) -> None:
     if stop != s.turn.stop:
         s.turn = s.turn.but(stop=stop)
     if message.calls:
-        s.batch = Batch(tuple(first_call(call) for call in message.calls))
+        s.batch = Batch(first_calls(message.calls, s.setup.options.max_calls_per_response))
         if response.stop is StopReason.LENGTH:
             _refuse_the_cut_call(w, message.calls[-1])
     w.next("after_response")
@@ -95,7 +95,7 @@ def _message(w: Work, turn: Turn, response: Response) -> AssistantMessage:
 
 def _refuse_the_cut_call(w: Work, cut: ToolCall) -> None:
     call = find(w, cut.call_id)
-    if call is not None:
+    if call is not None and not call.done:
         put(w, call.but(refusal="the response was cut off in the middle of this call; make it again, shorter"))
 
 
@@ -136,8 +136,11 @@ def finish_after_response(w: Work, _ref: str, hook: Hook, ruling: Ruling) -> Non
         s.batch = s.batch.but(texts=(*s.batch.texts, ("after_response", text)))
     s.phase = Phase.EXECUTING_TOOLS
     w.emit(ToolCalls(len(s.batch.calls)))
-    for call in reversed(s.batch.calls):
-        w.next("before_tool", call.call_id)
+    new = [Due("before_tool", call.call_id) for call in s.batch.calls if not call.done]
+    if new:
+        s.due = (*new, *s.due)
+    else:
+        w.next("advance_batch")
 
 
 # The final answer

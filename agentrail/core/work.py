@@ -6,7 +6,7 @@ from functools import cache
 
 from agentrail.core.answers import Answer, Refused
 from agentrail.core.effects import AnyEffect, ClearTimer, SetTimer
-from agentrail.core.state import Draft, Due, Spare, Steering
+from agentrail.core.state import Draft, Due, Spare, Steering, Turn
 from agentrail.errors import AgentrailError
 from agentrail.hooks.context import Context
 from agentrail.hooks.judge import Judge
@@ -41,6 +41,7 @@ class Work:
         "s",
         "steer_now",
         "steered",
+        "subjects",
     )
 
     def __init__(self, draft: Draft, judge: Judge, at: int, random: float, partial: Partial = NOTHING_YET) -> None:
@@ -56,6 +57,7 @@ class Work:
         self.steer_now = False
         self.partial = partial
         self.response: AssistantMessage | None = None
+        self.subjects: tuple[str, dict[str, int]] | None = None
 
     # Saying and asking
 
@@ -113,6 +115,23 @@ class Work:
             if other[0] == timer:
                 return place
         return None
+
+    # Loops
+
+    def subjects_of(self, turn: Turn) -> dict[str, int]:
+        """Return how often calls of *turn* were about the same thing; `keep_subjects` keeps what is added to it.
+
+        One step may rule on thousands of calls, and a turn may be about as many things.
+        """
+        if self.subjects is None or self.subjects[0] != turn.ref:
+            self.subjects = (turn.ref, dict(turn.subjects))
+        return self.subjects[1]
+
+    def keep_subjects(self, subjects: tuple[str, dict[str, int]]) -> None:
+        """Keep, at the end of the step, what the calls of a turn were about, if it is still open."""
+        turn = self.s.turn
+        if turn is not None and subjects[0] == turn.ref:
+            self.s.turn = turn.but(subjects=tuple(subjects[1].items()))
 
     # The conversation
 

@@ -26,7 +26,7 @@ class Seen:
     @property
     def calls(self) -> tuple[Call, ...]:
         """The calls that were open before."""
-        return () if self.before.batch is None else self.before.batch.calls
+        return () if self.before.batch is None else tuple(self.before.batch.calls)
 
     @property
     def running(self) -> tuple[Call, ...]:

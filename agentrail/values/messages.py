@@ -117,17 +117,17 @@ def why_unfit(messages: Iterable[Message], *, open_end: bool = False) -> str | N
     wanted: list[str] = []
     for message in messages:
         if isinstance(message, ToolMessage):
-            if not wanted or wanted[0] != message.call_id:
+            if not wanted or wanted[-1] != message.call_id:
                 return f"the result of {message.call_id} has no call before it"
-            del wanted[0]
+            wanted.pop()
         elif wanted:
-            return f"the call {wanted[0]} has no result behind it"
+            return f"the call {wanted[-1]} has no result behind it"
         elif isinstance(message, AssistantMessage):
             if not message.parts and not message.calls:
                 return "a message of the model has nothing in it"
-            wanted = [call.call_id for call in message.calls]
+            wanted = [call.call_id for call in reversed(message.calls)]  # the next one last
     if wanted and not open_end:
-        return f"the call {wanted[0]} has no result behind it"
+        return f"the call {wanted[-1]} has no result behind it"
     return None
 
 

@@ -13,7 +13,7 @@ from agentrail.core import (
 )
 from agentrail.core.answers import DONE
 from agentrail.core.batch import hold_timer, put, results_of
-from agentrail.core.calls import Batch, Call, CallStatus, Hold, Stray
+from agentrail.core.calls import Batch, Call, CallList, CallStatus, Hold, Stray
 from agentrail.core.inputs import ToolReturned
 from agentrail.core.sent import AbortSent, RespondSent
 from agentrail.core.state import Phase, State
@@ -251,7 +251,7 @@ def history_invalid_after_abort(p: Planting) -> None:
         original(w, kill_tools, why)
         if w.s.batch is not None:
             calls = tuple(call for call in w.s.batch.calls if call.call_id in done)
-            w.s.batch = w.s.batch.but(calls=calls)
+            w.s.batch = w.s.batch.but(calls=CallList(calls))
 
     p.everywhere(original, kill)
 

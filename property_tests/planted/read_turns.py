@@ -162,8 +162,8 @@ CHANGES: Final = (
         "starts_before_all_are_ruled",
         "a call starts before the others were ruled on",
         running.advance_batch,
-        "if CallStatus.NEW in statuses:",
-        "if CallStatus.NEW in statuses and CallStatus.READY not in statuses:",
+        "if calls.count(CallStatus.NEW):",
+        "if calls.count(CallStatus.NEW) and not calls.count(CallStatus.READY):",
         "world",
     ),
     Change(

@@ -139,10 +139,17 @@ async def listened_session(
     chunks: int = 20,
     plugins: Sequence[Attachable] = (),
     used: Tool = Note(),  # noqa: B008 - it has no state
+    most_calls: int = 64,
 ) -> AsyncGenerator[SessionHandle, None]:
     """Open a session with one subscriber."""
     async with open_supervisor() as supervisor, trio.open_nursery() as nursery:
-        spec = SessionSpec(model=InstantModel(calls, chunks), tools=[used], plugins=plugins, repeat_pattern=1_000_000)
+        spec = SessionSpec(
+            model=InstantModel(calls, chunks),
+            tools=[used],
+            plugins=plugins,
+            repeat_pattern=1_000_000,
+            max_calls_per_response=most_calls,
+        )
         session = await supervisor.spawn(spec, "listened")  # ids made up at random hash differently
         nursery.start_soon(listen, session)
         await trio.testing.wait_all_tasks_blocked()

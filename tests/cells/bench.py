@@ -224,7 +224,7 @@ class Bench:
 
     def call(self, call_id: str) -> Call:
         """A call of the open batch."""
-        found = self.state.batch.find(call_id) if self.state.batch is not None else None
+        found = self.state.batch.calls.find(call_id) if self.state.batch is not None else None
         assert found is not None
         return found
 

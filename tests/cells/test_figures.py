@@ -5,11 +5,11 @@ from agentrail.core.effects import ClearTimer, StartCall
 from agentrail.core.options import Options
 from agentrail.hooks.actions import Intervene
 from agentrail.values.events import AgentEnd, Intervention, RequestStart, ResponseComplete
-from agentrail.values.messages import Origin
+from agentrail.values.messages import Origin, ToolMessage
 from agentrail.values.usage import NOTHING_USED
 from tests.cells.bench import NOW, call, plug, ruled
 from tests.cells.registry import figure
-from tests.cells.scenes import executing, limit, path, ran, replied, result, run, said, start, streaming
+from tests.cells.scenes import executing, failed, limit, path, ran, replied, result, run, said, start, streaming
 
 
 @figure("max_interventions 5")
@@ -47,6 +47,21 @@ def test_interventions_elsewhere_do_not_count() -> None:
     assert bench.state.history[-1] == said("note", Origin.INTERVENTION)
     assert isinstance(bench.got[1].events[-1], RequestStart)
     assert bench.got[1].step.rulings[0] == ruled("before_prompt")[0]
+
+
+@figure("max_calls_per_response 64")
+def test_the_65th_call_of_a_response_gets_an_error_result_and_does_not_run() -> None:
+    bench = executing(*(call("store", key=str(number)) for number in range(66)))
+    last, over, cut = (bench.call(f"c{number}") for number in (66, 67, 68))
+    assert last.status is CallStatus.READY
+    why = "it did not run: a response may make at most 64 calls, and this one makes 66; make fewer at once"
+    assert [one.result for one in (over, cut)] == [failed("c67", "store", why), failed("c68", "store", why)]
+    assert sum(ruling.hook == "before_tool" for ruling in bench.got[-1].step.rulings) == 64
+    for number in range(3, 67):
+        bench.returns(f"c{number}")
+    results = [message.call_id for message in bench.state.history if isinstance(message, ToolMessage)]
+    assert results == [f"c{number}" for number in range(3, 69)]
+    assert isinstance(bench.got[-1].events[-1], RequestStart)
 
 
 @figure("max_parallel_tools 8")

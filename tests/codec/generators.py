@@ -11,6 +11,7 @@ from agentrail.codec import storable
 from agentrail.codec.faults import ERRORS, facts_of
 from agentrail.codec.hints import MISSING, Field, fields_of
 from agentrail.codec.shapes import Choice, Chosen, Instance, Items, Leaf, Row, Shape, Table, shape_of
+from agentrail.core.calls import Call, CallList
 from agentrail.errors import AgentrailError
 from agentrail.values.events.plugins import UnknownEvent
 from agentrail.values.json import INT_MAX, INT_MIN, freeze, freeze_object
@@ -75,6 +76,8 @@ def _shaped(shape: Shape) -> Values:
             items = st.lists(of(item), max_size=2)
             if container is History:
                 return items.map(lambda given: History(cast("list[Message]", given)))
+            if container is CallList:
+                return items.map(lambda given: CallList(cast("list[Call]", given)))
             return items.map(frozenset if container is frozenset else tuple)
         case Row(items=hints):
             return st.tuples(*(of(hint) for hint in hints))

@@ -17,6 +17,7 @@ from agentrail.codec.hints import fields_of, is_class
 from agentrail.codec.shapes import Choice, Chosen, Instance, Items, Leaf, Row, Shape, Table, shape_of
 from agentrail.codec.values import parts_of
 from agentrail.codec.writers import omitted
+from agentrail.core.calls import Call, CallList
 from agentrail.core.inputs import INPUTS, AnyInput, Arrival
 from agentrail.errors import Busy
 from agentrail.ports.journal import Record, Snapshot
@@ -51,6 +52,8 @@ def sample(cls: type[object]) -> object:
 def _gathered(container: type[object], items: list[object]) -> object:
     if container is History:
         return History(cast("list[Message]", items))
+    if container is CallList:
+        return CallList(cast("list[Call]", items))
     return frozenset(items) if container is frozenset else tuple(items)
 
 

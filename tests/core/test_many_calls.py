@@ -1,0 +1,49 @@
+"""The calls of a batch: found by id and status, and changed without touching the others."""
+
+from __future__ import annotations
+
+import random
+
+from agentrail.core.calls import PAGE, Call, CallList, CallStatus
+from agentrail.values.json import EMPTY
+
+STATUSES = list(CallStatus)
+
+
+def some_calls(number: int) -> list[Call]:
+    return [Call(f"c{place}", "look", EMPTY) for place in range(number)]
+
+
+def agrees(ours: CallList, plain: list[Call]) -> None:
+    assert len(ours) == len(plain)
+    assert list(ours) == plain
+    assert ours[-1] is plain[-1]
+    assert ours[1:3] == tuple(plain[1:3])
+    for status in STATUSES:
+        wanted = [call for call in plain if call.status is status]
+        assert list(ours.among(status)) == wanted
+        assert ours.count(status) == len(wanted)
+    assert ours == CallList(plain)
+
+
+def test_a_list_of_calls_is_what_a_plain_one_is_after_any_changes() -> None:
+    for number in (1, 8, PAGE, PAGE + 1, 3 * PAGE):
+        plain = some_calls(number)
+        ours = CallList(plain)
+        seeded = random.Random(number)
+        for _ in range(50):
+            place = seeded.randrange(number)
+            plain[place] = plain[place].but(status=seeded.choice(STATUSES), attempt=seeded.randrange(9))
+            before = list(ours)
+            after = ours.put(plain[place])
+            assert list(ours) == before, "a change reaches the list before it"
+            ours = after
+            assert ours.find(plain[place].call_id) is plain[place]
+            agrees(ours, plain)
+        assert ours.find("another") is None
+
+
+def test_a_list_of_no_calls_is_empty() -> None:
+    assert list(CallList()) == []
+    assert len(CallList()) == 0
+    assert CallList().find("c0") is None
