@@ -28,6 +28,7 @@ from agentrail.errors.infrastructure import (
     JournalLinked,
     JournalUnavailable,
     JournalUnusable,
+    NotWrittenYet,
 )
 from agentrail.errors.models import (
     AccessDenied,
@@ -193,6 +194,7 @@ __all__ = [
     "NotInItsRun",
     "NotJson",
     "NotReadable",
+    "NotWrittenYet",
     "OutsideError",
     "Overloaded",
     "PathRefused",

@@ -34,6 +34,18 @@ class JournalFull(JournalUnavailable):
         super().__init__(problem)
 
 
+class NotWrittenYet(JournalError):
+    """What `stop`, or an `abort` with a command id, was to stop has stopped; its record waits for the journal."""
+
+    wording = (
+        "what was going on in `{0}` has stopped, and that is not written yet: {1}; it is written as soon as it can be, "
+        "unless the process ends before: then the session comes back as it was, and has to be stopped again"
+    )
+
+    def __init__(self, session: str, problem: str) -> None:
+        super().__init__(session, problem)
+
+
 class Fenced(JournalError):
     """Somebody else owns the session now."""
 

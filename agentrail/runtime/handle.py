@@ -112,24 +112,28 @@ class SessionHandle:
         clear_queue: bool = False,
         command: str | None = None,
     ) -> None:
-        """Stop what is going on: what was cancelled is out of the turn at once."""
+        """Stop what is going on, at once; return when that is written, or at once while the journal cannot write."""
         if kill_tools not in commands.KILLS:
             raise BadChoice.among("kill_tools", kill_tools, commands.KILLS)
         letter, slot = self._letter(commands.AbortSent(reason, kill_tools, clear_queue), command)
         self._session.abort_now(kill_tools, command, slot)
         reach(Failpoint.STOPPED_AT_ONCE)
-        self._session.mailbox.post_control(letter)
-        commands.raised(await slot.wait())
+        await self._stopped(letter, slot)
 
     async def stop(self, reason: str = "stopped", *, command: str | None = None) -> None:
-        """End the session for good; return when it has ended, with everything under it."""
+        """End the session for good; return when all of it has, or raise `NotWrittenYet` if the journal cannot write."""
         letter, slot = self._letter(commands.StopSent(reason), command)
         self._session.abort_now("all", command, slot)
-        self._session.mailbox.post_control(letter)
-        commands.raised(await slot.wait())
+        await self._stopped(letter, slot)
         gone = await self._session.wait_down()
         if not gone.ended:
             raise commands.fresh(gone.error)
+
+    async def _stopped(self, letter: Letter, slot: Slot[Answer]) -> None:
+        """Return when it is written that something was stopped; or, if the journal cannot write, at once."""
+        self._session.mailbox.post_control(letter)
+        self._session.relieve()
+        commands.raised(await slot.wait())
 
     async def compact(self, reason: str | None = None, *, command: str | None = None) -> None:
         """Make the context shorter: now, or before the next request."""

@@ -120,6 +120,11 @@ class Mailbox:
         """How many letters wait: control, results, user."""
         return len(self._control), len(self._results), len(self._user)
 
+    @property
+    def control(self) -> tuple[Letter, ...]:
+        """The letters of control that wait."""
+        return tuple(self._control)
+
     # Posting
 
     def post_control(self, letter: Letter) -> Letter:

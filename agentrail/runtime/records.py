@@ -29,6 +29,10 @@ SNAPSHOT_EVERY: Final = 200
 """Records after which the state is kept, so that coming back is quick."""
 
 
+def _relieve_nobody() -> None:
+    """No-op: until a session says who waits, nobody does."""
+
+
 class Records:
     """What a session writes; *opening* is what it is spawned as, of which the first record tells."""
 
@@ -41,6 +45,7 @@ class Records:
         "began",
         "forgotten",
         "head",
+        "relieve",
         "stuck",
         "unwritten",
         "wrote",
@@ -55,6 +60,7 @@ class Records:
         self.unwritten: tuple[Record, ...] = ()
         self.began: str | None = None
         self.stuck: JournalUnavailable | None = None
+        self.relieve: Callable[[], None] = _relieve_nobody
         self.forgotten = False
         self._doubtful = False
         self.wrote = False  # nothing yet since it was made: whoever starts it still waits
@@ -150,6 +156,7 @@ class Records:
 
     def _wait(self, error: JournalUnavailable) -> None:
         self.stuck = error
+        self.relieve()
         reach(Failpoint.NO_ROOM)
 
 

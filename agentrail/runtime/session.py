@@ -35,6 +35,7 @@ from agentrail.runtime.parts import Equip, House, Outfit
 from agentrail.runtime.performing import Performer
 from agentrail.runtime.rebuilding import begun, rebuilt, with_plugins_of
 from agentrail.runtime.records import Records
+from agentrail.runtime.relief import relieve
 from agentrail.runtime.sleeping import Sleep, without_code
 from agentrail.runtime.slot import Slot
 from agentrail.runtime.slowness import SLOW_HOOKS, SlowHooks
@@ -103,6 +104,7 @@ class Session:
         self.waiters = Waiters()
         self.down: tuple[Slot[Gone], ...] = ()
         self.gone: Gone | None = None
+        self.records.relieve = self.relieve
         self.traces = Traces()
         self._aborting: Slot[Answer] | None = None
         self.broke: str | None = None
@@ -342,9 +344,16 @@ class Session:
             self._aborting = answer
             self.house.timers.set((self.state.session_id, "abort"), self.house.clock.after(LATE_COMMIT), self._announce)
 
+    def relieve(self) -> None:
+        """Answer those who wait for an abort or a stop, if the journal cannot write."""
+        stuck = self.records.stuck
+        if stuck is not None:
+            in_hand = () if self._in_hand is None else (self._in_hand,)
+            relieve(self.session_id, (*in_hand, *self.mailbox.control), stuck)
+
     def _announce(self) -> None:
         """Say that an abort is still being written, if it is."""
-        if self._aborting is not None and not self._aborting.settled:
+        if self._aborting is not None and (not self._aborting.settled or self.records.stuck is not None):
             self.bus.whisper(AbortPending(), self.house.clock.now_ms())
 
     # The end

@@ -6,7 +6,15 @@ import pytest
 import trio
 
 from agentrail.app.supervisor import open_supervisor
-from agentrail.errors import CommitUnknown, Fenced, JournalFull, SessionCrashed, SessionNotAlive, TurnAborted
+from agentrail.errors import (
+    CommitUnknown,
+    Fenced,
+    JournalFull,
+    NotWrittenYet,
+    SessionCrashed,
+    SessionNotAlive,
+    TurnAborted,
+)
 from agentrail.ports.model import EmitChunk
 from agentrail.runtime.status import SessionDown
 from agentrail.testing import ScriptedModel, call, fail, overflow, permanent, say, stall, transient
@@ -81,8 +89,120 @@ async def test_with_a_full_journal_cancelling_still_works() -> None:
             assert len(heard.of(AbortPending)) == 1
             assert heard.of(AgentAbort) == []
             journal.failing = None
-        await settle()
+        await trio.sleep(2)
         assert len(heard.of(AgentAbort)) == 1
+
+
+class Silent:
+    """A model that begins, and goes on for ever the first time."""
+
+    name = "silent"
+
+    def __init__(self) -> None:
+        self.out = self.asked = 0
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        self.out, self.asked = self.out + 1, self.asked + 1
+        try:
+            emit(TextChunk("two"))
+            if self.asked == 1:
+                await trio.sleep_forever()
+        finally:
+            self.out -= 1
+        return Response((Text("two"),))
+
+
+@pytest.mark.parametrize("full_before", [True, False])
+async def test_an_abort_returns_while_the_journal_is_full_and_its_record_follows(full_before: bool) -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn(model := Silent())
+        await session.prompt("go")
+        await settle()
+        journal.failing = lambda _: JournalFull("no space")
+        async with trio.open_nursery() as nursery:
+            if full_before:
+                nursery.start_soon(session.switch_model, "demo")
+                await settle()
+            with trio.fail_after(0.01):
+                await session.abort("first")
+                for number in range(20):
+                    await session.abort(f"{number}")
+            await settle()
+            assert model.out == 0
+            heard = world.heard(session)
+            assert heard.of(AgentAbort) == []
+            await trio.sleep(0.1)
+            assert heard.of(AbortPending)
+            with pytest.raises(JournalFull):
+                await session.prompt("two")
+            journal.failing = None
+        await trio.sleep(2)
+        assert 1 <= len(heard.of(AgentAbort)) <= 2
+        assert (await session.ask("again")).stop_reason == "end"
+
+
+@pytest.mark.parametrize("full_before", [True, False])
+async def test_an_abort_with_an_id_says_that_its_answer_is_not_written_yet(full_before: bool) -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn([stall(after=1)])
+        await session.prompt("go")
+        await settle()
+        journal.failing = lambda _: JournalFull("no space")
+        async with trio.open_nursery() as nursery:
+            if full_before:
+                nursery.start_soon(session.switch_model, "demo")
+                await settle()
+            for _ in range(2):
+                with trio.fail_after(0.01), pytest.raises(NotWrittenYet, match="no space"):
+                    await session.abort(command="a")
+            journal.failing = None
+        await trio.sleep(2)
+        records = len(await journal.read(session.id))
+        await session.abort(command="a")
+        assert len(await journal.read(session.id)) == records
+        assert len(world.heard(session).of(AgentAbort)) == 1
+
+
+@pytest.mark.parametrize("full_before", [True, False])
+async def test_a_stop_says_that_the_end_is_not_written_yet_and_the_session_ends_when_it_can_be(
+    full_before: bool,
+) -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn(model := Silent())
+        await session.prompt("go")
+        await settle()
+        journal.failing = lambda _: JournalFull("no space")
+        async with trio.open_nursery() as nursery:
+            if full_before:
+                nursery.start_soon(session.switch_model, "demo")
+                await settle()
+            for command in (None, "a", None, "b"):
+                with trio.fail_after(0.01), pytest.raises(NotWrittenYet, match="no space"):
+                    await session.stop(command=command)
+            await settle()
+            assert model.out == 0
+            journal.failing = None
+            async with session.monitor() as monitor:
+                with trio.fail_after(5):
+                    await monitor.wait()
+        assert session.status().phase == "ended"
+
+
+async def test_an_abort_that_wakes_a_session_returns_while_the_journal_is_full() -> None:
+    journal = TestJournal()
+    async with open_world(journal) as world:
+        session = await world.spawn(["one"], hibernate_after=1.0)
+        await trio.sleep(5)
+        assert session._session.sleep.is_deep  # noqa: SLF001
+        journal.failing = lambda _: JournalFull("no space")
+        with trio.fail_after(0.01):
+            await session.abort()
+        journal.failing = None
+        await trio.sleep(2)
+        await session.wake()
 
 
 async def test_a_session_with_a_full_journal_can_be_shut_down() -> None:

@@ -15,9 +15,7 @@ from agentrail.tools import Length, Pattern, Range, ToolContext, as_tool, tool
 from tests.tools.kinds import Point, tool_of
 
 T = TypeVar("T")
-DO = (
-    "use str, int, float, bool, None, Literal, Enum, list, tuple, dict[str, ...], unions of them, Json, a TypedDict"
-)
+DO = "use str, int, float, bool, None, Literal, Enum, list, tuple, dict[str, ...], unions of them, Json, a TypedDict"
 
 
 class Access(Flag):

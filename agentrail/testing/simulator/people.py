@@ -161,7 +161,8 @@ async def _aborts(caller: Caller, handle: SessionHandle) -> None:
     book = caller.book(handle)
     before = book.aborts  # one that waits serves for all: for whose reason is not said
     await handle.abort(reason, kill_tools=kill, clear_queue=choose.percent(30), command=caller.command())
-    caller.told(book.aborts > before, handle, f"the abort {reason!r}")
+    waits = caller.stage.actors[handle.id].records.stuck is not None  # the record follows when there is space
+    caller.told(book.aborts > before or waits, handle, f"the abort {reason!r}")
 
 
 async def _decides(caller: Caller, handle: SessionHandle) -> None:
