@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 import trio
 
+from agentrail.app.ending import check_time, ending, last_of
 from agentrail.app.spec import SessionSpec
-from agentrail.errors import BadChoice, NoTrioRun, SessionExists, SessionStored, SpecMissing, UnknownChild, WrongType
+from agentrail.errors import (
+    BadChoice,
+    NoTrioRun,
+    SessionExists,
+    SessionStored,
+    SpecMissing,
+    SupervisorStuck,
+    UnknownChild,
+    WrongType,
+)
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.ids import new_id
 from agentrail.runtime.lazy import LazyModule
@@ -19,16 +29,19 @@ if TYPE_CHECKING:
     from agentrail.app.models import Factory
     from agentrail.core.state import State
     from agentrail.ports.journal import Journal, StoredSession
+    from agentrail.runtime import roof as roofs
     from agentrail.runtime.children import Service
     from agentrail.runtime.node import Node
     from agentrail.runtime.parts import Found
     from agentrail.runtime.reports import ChildView, CrashReport
+    from agentrail.runtime.roof import Roof
     from agentrail.runtime.supervisor import Sessions
     from agentrail.values.limits import Limit
 else:  # importing this module costs little; opening a supervisor brings the rest
     wiring = LazyModule("agentrail.app.wiring")
     growing = LazyModule("agentrail.app.growing")
     returning = LazyModule("agentrail.app.returning")
+    roofs = LazyModule("agentrail.runtime.roof")
 
 
 Specs: TypeAlias = Mapping[str, Callable[[], SessionSpec]]
@@ -37,6 +50,7 @@ Specs: TypeAlias = Mapping[str, Callable[[], SessionSpec]]
 RESTARTS = ("permanent", "transient", "temporary")
 RECOVERIES = ("continue", "pause")
 SPEC_WANTED = "a `SessionSpec`"
+SEVERAL = "the code in a supervisor, and the end of it, went wrong"
 ID_WANTED = "text, or nothing: then one is made up"
 
 
@@ -237,6 +251,7 @@ async def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     gate_width: float | None = None,
     limits: Mapping[str, Limit] | None = None,
     specs: Specs | None = None,
+    stop_within: float | None = 10.0,
 ) -> AsyncGenerator[Supervisor, None]:
     """Open a supervisor; leaving the `async with` stops everything under it, the youngest first.
 
@@ -255,44 +270,41 @@ async def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     if not trio.lowlevel.in_trio_run():
         raise NoTrioRun
     policy = growing.policy(strategy, max_restarts, period)
+    check_time("stop_within", stop_within)
+    body = trio.CancelScope()
+    roof = roofs.Roof(body)
+    nursery = await roof.open()
+    sessions: Sessions | None = None
+    stuck: BaseException | None = None
+    problems: list[BaseException] = []
     try:
-        async with trio.open_nursery() as guard:  # noqa: TID251 - around the body, so that it ends if the roof comes down
-            roof: trio.Nursery = await guard.start(_roof, guard.cancel_scope)
+        with body:
             try:
-                sessions = wiring.wired(roof, policy, journal, models or {}, secrets, seed, gate_width, limits or {})
-                try:
-                    if specs:
-                        roof.start_soon(sessions.bring_back, _Code(sessions, specs, None))
-                    yield Supervisor(sessions, sessions.root, specs or {})
-                finally:
-                    with trio.CancelScope(shield=True):
-                        await sessions.close()
+                sessions = wiring.wired(nursery, policy, journal, models or {}, secrets, seed, gate_width, limits or {})
+                if specs:
+                    nursery.start_soon(sessions.bring_back, _Code(sessions, specs, None))
+                yield Supervisor(sessions, sessions.root, specs or {})
             finally:
-                roof.cancel_scope.cancel()
-    except BaseExceptionGroup as group:
-        alone = _alone(group)
-        raise alone from alone.__cause__
+                stuck = await _left(roof, sessions, stop_within)
+    except BaseException as error:  # noqa: BLE001 - it is raised below, with what else there is
+        problems.append(error)
+    problems += [error for error in (roof.error, stuck) if error is not None]
+    if len(problems) > 1 and isinstance(problems[0], trio.Cancelled):
+        del problems[0]  # what went wrong at the end says more
+    if len(problems) > 1:
+        raise BaseExceptionGroup(SEVERAL, problems)
+    if problems:
+        raise problems[0]
 
 
-async def _roof(body: trio.CancelScope, task_status: trio.TaskStatus[trio.Nursery]) -> None:
-    """Keep the nursery that everything hangs in.
-
-    It is shielded, so that a cancellation from outside reaches the body first: it stops the sessions in order, and each
-    of them has its time. If something in the nursery breaks, the body is ended.
-    """
-    try:
-        with trio.CancelScope(shield=True):
-            async with trio.open_nursery() as nursery:  # noqa: TID251 - the one nursery that everything hangs in
-                task_status.started(nursery)
-                try:
-                    await trio.sleep_forever()
-                finally:
-                    body.cancel()
-    except BaseExceptionGroup as group:
-        alone = _alone(group)
-        raise alone from alone.__cause__
-
-
-def _alone(group: BaseExceptionGroup) -> BaseException:
-    """Return the one exception that a nursery has wrapped, or the group if there are more."""
-    return group if len(group.exceptions) > 1 else next(iter(group.exceptions))
+async def _left(roof: Roof, sessions: Sessions | None, within: float | None) -> SupervisorStuck | None:
+    """End what is under *roof*, and wait for that; return what is stuck if it takes longer than it may."""
+    began = trio.current_time()
+    end, cut = (None, None) if sessions is None else (sessions.close, sessions.cut_short)
+    with ending().patience(within) as patience:
+        if await roof.leave(patience, last_of(within), end, cut):
+            return None
+    if sessions is None:
+        return SupervisorStuck(trio.current_time() - began, roof.left({}))
+    sessions.give_up()
+    return SupervisorStuck(trio.current_time() - began, roof.left(sessions.house.threads.working))

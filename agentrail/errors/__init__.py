@@ -65,6 +65,7 @@ from agentrail.errors.outside import (
     StartTooSlow,
     SubscriberTooSlow,
     SupervisorFailed,
+    SupervisorStuck,
     ToolError,
     WebFailed,
 )
@@ -231,6 +232,7 @@ __all__ = [
     "SubscriberTooSlow",
     "SupervisorClosed",
     "SupervisorFailed",
+    "SupervisorStuck",
     "ToolChanged",
     "ToolError",
     "ToolExists",

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from agentrail.errors.branches import OutsideError
+
+MAX_STUCK: Final = 20
+"""Tasks and threads that an error shows; it has all of them."""
 
 
 class ToolError(OutsideError):
@@ -90,6 +95,24 @@ class SupervisorFailed(OutsideError):
 
     def __init__(self, supervisor: str, cause: str) -> None:
         super().__init__(supervisor, cause)
+
+
+class SupervisorStuck(OutsideError):
+    """A supervisor was left although something under it had not ended; all of it is in `stuck`, with its place."""
+
+    wording = (
+        "the supervisor was left after {0} s, but some of its tasks and threads go on: {1}; what was durable stays so; "
+        "have them end when they are cancelled, give more `stop_within`, or end the process, as `agentrail.run` does"
+    )
+
+    def __init__(self, seconds: float, stuck: tuple[str, ...]) -> None:
+        super().__init__(seconds, stuck)
+        self.stuck = stuck
+
+    def __str__(self) -> str:
+        shown = "; ".join(self.stuck[:MAX_STUCK])
+        more = len(self.stuck) - MAX_STUCK
+        return self.wording.format(f"{self.args[0]:.3g}", f"{shown}; and {more} more" if more > 0 else shown)
 
 
 class StartTooSlow(OutsideError):

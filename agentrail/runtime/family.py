@@ -229,7 +229,7 @@ class Family:
         self._runs[run.task.child] = run
         for family in self._line():
             family.living += 1
-        self._parent.house.nursery.start_soon(self._live, run)
+        self._parent.house.nursery.start_soon(self._live, run, name=f"sub-agent {run.task.child}")
         return run
 
     def _problem(self) -> str | None:

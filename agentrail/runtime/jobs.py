@@ -88,7 +88,7 @@ class BackgroundJobs:
         ended = [old for old in self._jobs.values() if old.has_ended]
         for old in ended[: max(len(self._jobs) - MAX_KEPT, 0)]:
             del self._jobs[old.job_id]
-        self._nursery.start_soon(job.run)
+        self._nursery.start_soon(job.run, name=job.job_id)
         return job
 
     def all(self) -> tuple[BackgroundJob, ...]:

@@ -121,7 +121,7 @@ class Node:
         """Let *child* live under this supervisor."""
         self._children[child.key] = child
         self._wards[child.key] = child.ward
-        self.tree.house.nursery.start_soon(self._live, child, 0.0)
+        self._begin(child, 0.0)
 
     async def start(self, child: Child) -> None:
         """Start *child*, and return when it is ready; if it does not get so far, nothing is left of it."""
@@ -136,6 +136,11 @@ class Node:
         if error is not None:
             self._forget(child, error)
             raise error
+
+    def _begin(self, child: Child, pause: float) -> None:
+        """Let *child* live once, after a *pause*, in a task that has its name."""
+        name = f"{child.body.kind} {'/'.join((*self.path, child.key))}"
+        self.tree.house.nursery.start_soon(self._live, child, pause, name=name)
 
     async def _live(self, child: Child, pause: float) -> None:
         """Live one life of *child*; nothing of it reaches the nursery but what ends the process."""
@@ -225,14 +230,14 @@ class Node:
         child.begin()
         child.restarts += 1
         child.body.broke(cause)
-        self.tree.house.nursery.start_soon(self._live, child, pause)
+        self._begin(child, pause)
 
     def rouse(self, child: Child) -> None:
         """Let a session live again that was asleep: there is something for it."""
         if isinstance(child.body, SessionBody):
             child.body.session.mailbox.alarm = None  # what comes from now on finds it up
         child.begin()
-        self.tree.house.nursery.start_soon(self._live, child, 0.0)
+        self._begin(child, 0.0)
 
     async def _again(self, child: Child, cause: str) -> bool:
         """Start *child* again; return whether it got ready."""

@@ -176,7 +176,8 @@ class Performer:
             failure = Failure(FailureKind.PERMANENT, type(error).__name__, str(error))
             self._post(StreamCut(request_id, NOTHING_YET, failure))
             return
-        self._house.nursery.start_soon(stream.run, model, self._session_id, self._house.limits)
+        name = f"model {request.model} ({self._session_id})"
+        self._house.nursery.start_soon(stream.run, model, self._session_id, self._house.limits, name=name)
         self._watch(stream)
 
     async def _ask_model(self, request: ModelRequest, meter: Meter) -> Response:
@@ -239,7 +240,8 @@ class Performer:
         call = RunningCall(effect, tool, self._house.threads, self._whisper, self._call_ended)
         self._calls[effect.call_id] = call
         self._house.calls.add(call)
-        self._house.nursery.start_soon(call.run, self._context(effect.call_id, effect.key, call.report, call.threads))
+        ctx = self._context(effect.call_id, effect.key, call.report, call.threads)
+        self._house.nursery.start_soon(call.run, ctx, name=f"tool {effect.name} ({effect.key})")
 
     def _call_ended(self, call: RunningCall, closing: AnyInput) -> None:
         self._house.calls.remove(call)
@@ -335,7 +337,8 @@ class Performer:
             self._asks.pop(ask.ask_id, None)
             self._post(given)
 
-        self._house.nursery.start_soon(ask.run, effect.request, effect.model, world, ctx, post)
+        name = f"question {effect.ask_id} ({self._session_id})"
+        self._house.nursery.start_soon(ask.run, effect.request, effect.model, world, ctx, post, name=name)
 
     def cancel_ask(self, effect: effects.CancelAsk) -> None:
         """Give up a plugin's question."""
@@ -346,7 +349,7 @@ class Performer:
     def start_compaction(self, effect: effects.StartCompaction) -> None:
         """Make the context shorter in a task of its own."""
         compaction = self._compaction = RunningCompaction(effect, self._post)
-        self._house.nursery.start_soon(compaction.run, self._house.compactor)
+        self._house.nursery.start_soon(compaction.run, self._house.compactor, name=f"compaction ({self._session_id})")
 
     def cancel_compaction(self, _: effects.CancelCompaction) -> None:
         """Give up the compaction."""

@@ -108,7 +108,8 @@ class Records:
         self.wrote = True
         if self.head >= self._kept + SNAPSHOT_EVERY:
             self._kept = self.head
-            self._house.nursery.start_soon(self.keep, outcome.state, self.head)
+            name = f"snapshot ({self._claim.session_id})"
+            self._house.nursery.start_soon(self.keep, outcome.state, self.head, name=name)
 
     async def through(self, call: Callable[[], Awaitable[T]], attempts: int | None = None) -> T:
         """Return what *call* returns, as soon as the journal can do it; who calls the session meanwhile is refused."""

@@ -51,6 +51,11 @@ class RunningSource:
         self.scope = trio.CancelScope()
         self.tried = trio.Event()
 
+    @property
+    def name(self) -> str:
+        """Source and session."""
+        return f"source {self._source.name} ({self._look().session_id})"
+
     async def run(self) -> None:
         """Keep the source running until its session is gone."""
         try:
@@ -142,7 +147,7 @@ class Sources:
         self._opened = True
         self._running = tuple(running)
         for source in self._running:
-            nursery.start_soon(source.run)
+            nursery.start_soon(source.run, name=source.name)
         for source in self._running:
             await source.tried.wait()
 

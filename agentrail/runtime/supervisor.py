@@ -38,6 +38,7 @@ from agentrail.runtime.parts import Equip, Found, Outfit
 from agentrail.runtime.recovery import brought_back, forked, opening_of
 from agentrail.runtime.session import Session
 from agentrail.runtime.slot import Slot
+from agentrail.runtime.standing import threads_among
 from agentrail.runtime.tree import Tree
 
 log = logging.getLogger("agentrail.supervisor")
@@ -278,10 +279,20 @@ class Sessions:
             for child in tuple(self.tree.sessions.values()):  # sub-agents whose parents did not wait for them
                 await child.wait_ended()
             await self._see_off_calls()
-            await self._close_journal()
         finally:
+            with trio.CancelScope(shield=True):  # also if the time is over: it is quick unless the disk hangs
+                await self._close_journal()
             self.house.watchdog.close()
-            self.house.nursery.cancel_scope.cancel()
+
+    def cut_short(self) -> None:
+        """Cancel everything: the time to end in order is over."""
+        self.tree.closing = True
+        _cancel(self.root)
+
+    def give_up(self) -> None:
+        """Tell everybody who waits for a session that does not end that it is gone."""
+        self.house.watchdog.close()
+        self.root.gone(None)
 
     async def _close_journal(self) -> None:
         """Give back the journal; if it cannot be used now, that is in the log, and nothing is lost by it."""
@@ -297,7 +308,16 @@ class Sessions:
             await calls.wait_empty()
         left = self.house.threads.names()
         if left:
-            log.warning("threads of tools that do not end are left behind: %s", ", ".join(left))
+            places = ", ".join(f"{name} at {place}" for name, place in threads_among((), self.house.threads.working))
+            log.warning("threads of tools that do not end are left behind: %s", places or ", ".join(left))
         stubborn = calls.names(left)
         if stubborn:
             log.warning("tools that ignore their cancellation are waited for: %s", ", ".join(stubborn))
+
+
+def _cancel(node: Node) -> None:
+    for child in node.children.values():
+        child.expected = True
+        child.scope.cancel()
+        if isinstance(child.body, Node):
+            _cancel(child.body)

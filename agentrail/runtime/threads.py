@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable
 from typing import Final, TypeVar, cast
@@ -22,11 +23,13 @@ MAX_LEFT: Final = 64
 class Threads:
     """The worker threads of all sessions."""
 
-    __slots__ = ("_running", "places")
+    __slots__ = ("_running", "places", "working")
 
     def __init__(self) -> None:
         self.places = trio.CapacityLimiter(MAX_WORKING)
         self._running: Counter[str] = Counter()
+        self.working: dict[int, str] = {}
+        """The tools that work now, by the idents of their threads."""
 
     def names(self) -> tuple[str, ...]:
         """Return the tools whose threads have not ended."""
@@ -61,8 +64,16 @@ class CallThreads:
         """Return what *work* returns in a worker thread; whoever is cancelled does not wait for it."""
         self._all.check()
         async with self._all.places:
+
+            def noted() -> T:
+                self._all.working[threading.get_ident()] = self._name
+                try:
+                    return work()
+                finally:
+                    del self._all.working[threading.get_ident()]
+
             counted = cast("trio.CapacityLimiter", self)  # Trio takes whatever has these two methods
-            return await trio.to_thread.run_sync(work, thread_name=self._name, abandon_on_cancel=True, limiter=counted)
+            return await trio.to_thread.run_sync(noted, thread_name=self._name, abandon_on_cancel=True, limiter=counted)
 
     async def acquire_on_behalf_of(self, _: object) -> None:
         """Count a thread that is about to start."""

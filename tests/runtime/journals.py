@@ -135,6 +135,15 @@ class AwakeJournal:
         await self._awake(self.inner.close())
 
 
+class Dozing(AwakeJournal):
+    """A journal that the virtual clock does not wait for while it is *dozing*."""
+
+    dozing = False
+
+    async def _awake(self, doing: Awaitable[T]) -> T:
+        return await (doing if self.dozing else super()._awake(doing))
+
+
 async def _stay_awake() -> None:
     while True:
         await trio.lowlevel.checkpoint()

@@ -189,7 +189,7 @@ async def test_whoever_does_not_end_in_time_is_named(caplog: pytest.LogCaptureFi
             await trio.sleep(20)
 
     said: list[str] = []
-    async with open_supervisor() as supervisor:
+    async with open_supervisor(stop_within=None) as supervisor:
         await three(supervisor, said)
         await supervisor.start_service(stubborn, "stubborn", shutdown=2)
         await settle()

@@ -106,12 +106,16 @@ def stop_at_the_end(supervisor: Supervisor) -> None:
 
 @asynccontextmanager
 async def open_world(
-    journal: Journal | None = None, *, gate_width: float = 8, parks: bool = False
+    journal: Journal | None = None,
+    *,
+    gate_width: float = 8,
+    parks: bool = False,
+    stop_within: float | None = None,
 ) -> AsyncIterator[World]:
     """Open a supervisor; at the end, every session is held against its records."""
     used = TestJournal() if journal is None else journal
     async with trio.open_nursery() as nursery:
-        async with open_supervisor(journal=used, seed=1, gate_width=gate_width) as supervisor:
+        async with open_supervisor(journal=used, seed=1, gate_width=gate_width, stop_within=stop_within) as supervisor:
             if not parks:
                 stop_at_the_end(supervisor)
             world = World(supervisor, used, nursery)

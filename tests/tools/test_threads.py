@@ -211,9 +211,8 @@ async def test_a_supervisor_leaves_without_its_threads_and_names_them(
             session = await supervisor.spawn(spec_of(ScriptedModel([say(calls=[call("stuck")])]), tools=[stuck.tool]))
             await session.prompt("go")
             await stuck.has_begun()
-    assert [record.getMessage() for record in caplog.records] == [
-        "threads of tools that do not end are left behind: stuck"
-    ]
+    (line,) = (record.getMessage() for record in caplog.records)
+    assert line.startswith("threads of tools that do not end are left behind: stuck at ")
     assert not stuck.go.is_set()
 
 

@@ -75,6 +75,7 @@ class Life:
                 max_restarts=self.max_restarts,
                 period=self.period,
                 specs=self._specs() if self._by_name else None,
+                stop_within=None,  # tools that are slow to end are looked at until they have
             ) as supervisor:
                 try:
                     await self._until(broken, doom, supervisor, clock, seconds, calm=calm)

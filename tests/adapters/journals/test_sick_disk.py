@@ -6,7 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -22,7 +22,7 @@ from agentrail.values.events.life import AbortPending, AgentAbort, AgentEnd
 from agentrail.values.events.response import MessageDelta
 from tests.adapters.journals.sick import Connection, Failing, connecting, sqlite_error
 from tests.runtime.conftest import run_in_virtual_time
-from tests.runtime.journals import AwakeJournal
+from tests.runtime.journals import AwakeJournal, Dozing
 from tests.runtime.world import Heard, listen, spec_of, until
 from tests.sandboxes.kinds import needs_bubblewrap
 
@@ -46,15 +46,6 @@ class Limited(Connection):
         if sql == "BEGIN IMMEDIATE":
             super().execute(f"PRAGMA max_page_count = {self.pages}")
         return super().execute(sql, parameters)
-
-
-class Dozing(AwakeJournal):
-    """A journal that the virtual clock does not wait for while it is *dozing*."""
-
-    dozing = False
-
-    async def _awake(self, doing: Awaitable[T]) -> T:
-        return await (doing if self.dozing else super()._awake(doing))
 
 
 @pytest.fixture

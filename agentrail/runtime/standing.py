@@ -1,0 +1,127 @@
+"""Where threads and tasks stand: the places in the source that a log or an error names.
+
+No thread may touch a frame that another thread is running. A frame object for it lies in memory that its thread gives
+up at its next return: CPython 3.11 has crashed there (python/cpython#111363), and `sys._current_frames` can lock up
+(#106883). `faulthandler` reads names and line numbers where they are. It makes no object, takes no reference, and keeps
+the interpreter's lock until it is done, so no thread moves meanwhile.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import linecache
+import os
+import re
+import threading
+from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
+from typing import BinaryIO, Final
+
+import trio
+
+ROOF: Final = "roof"
+"""The name of the task that holds the nursery of everything under a supervisor."""
+
+OURS: Final = "agentrail"
+"""What the names of threads begin with that are started here."""
+
+NOWHERE: Final[Mapping[int, tuple[str, ...]]] = MappingProxyType({})
+
+UNKNOWN: Final = "an unknown place"
+
+TRIO: Final = os.path.join(os.path.dirname(trio.__file__), "")  # noqa: PTH118, PTH120 - compared with names of files
+
+_THREAD: Final = re.compile(r"(?:Current thread|Thread) 0x([0-9a-f]+)")
+_FRAME: Final = re.compile(r'  File "(.*)", line (\d+) in (.*)')
+
+
+def called(task: trio.lowlevel.Task) -> str:
+    """Return the name of *task*, under a supervisor after the names of the tasks that it is part of."""
+    names = [task.name]
+    above = task.parent_nursery
+    while above is not None:
+        if above.parent_task.name == ROOF:
+            return " / ".join(reversed(names))
+        names.append(above.parent_task.name)
+        above = above.parent_task.parent_nursery
+    return task.name
+
+
+def place_of(task: trio.lowlevel.Task) -> str:
+    """Return where *task*, which does not run now, waits: the innermost place that is not Trio's own."""
+    frames = [(frame.f_code, line) for frame, line in task.iter_await_frames()]
+    own = [found for found in frames if not found[0].co_filename.startswith(TRIO)]
+    for code, line in (own or frames)[-1:]:
+        return f"{code.co_filename}:{line} in {code.co_name}"
+    return UNKNOWN
+
+
+def tasks_in(nursery: trio.Nursery) -> Iterator[trio.lowlevel.Task]:
+    """Return the tasks in *nursery*, and in the nurseries that they have opened, by their names."""
+    for task in sorted(nursery.child_tasks, key=lambda task: task.name):
+        yield task
+        for inner in task.child_nurseries:
+            yield from tasks_in(inner)
+
+
+def threads_among(tasks: Collection[str], known: Mapping[int, str]) -> Iterator[tuple[str, str]]:
+    """Return the name and the place of each thread that is *known*, works for one of some *tasks*, or is our own.
+
+    One of our own that only waits for work is left out: it has called nothing beyond its own file.
+    """
+    try:
+        found = stacks()
+    except OSError:  # no file can be opened: their names are worth saying
+        found = NOWHERE
+    for thread in threading.enumerate():
+        frames = [each for line in found.get(thread.ident or 0, ()) if (each := _FRAME.match(line))]
+        files = [frame[1] for frame in frames if not frame[1].endswith("threading.py")]
+        ours = tasks and thread.name.startswith(OURS) and files[:1] != files[-1:]
+        if thread.ident in known or ours or thread.name.rpartition(" from ")[2] in tasks:
+            place = f"{frames[0][1]}:{frames[0][2]} in {frames[0][3]}" if frames else UNKNOWN
+            yield known.get(thread.ident or 0, thread.name), place
+
+
+def stacks() -> Mapping[int, tuple[str, ...]]:
+    """Return the frames of up to 100 threads, the youngest first, by thread; each says file, line and function.
+
+    Of a thread it shows 100 frames at most, the innermost first. A build without the interpreter's lock shows its own
+    thread alone.
+    """
+    with _scratch() as file:
+        faulthandler.dump_traceback(file)
+        file.seek(0)
+        lines = file.read().decode("ascii", "backslashreplace").splitlines()
+    found: dict[int, tuple[str, ...]] = {}
+    frames: tuple[str, ...] = ()
+    for line in reversed(lines):  # the header of a thread comes before its frames
+        thread = _THREAD.match(line)
+        if thread is not None:
+            found[int(thread[1], 16)], frames = frames[::-1], ()
+        elif _FRAME.match(line):
+            frames = (*frames, line)
+    return found
+
+
+def stack_of(thread: int) -> str:
+    """Return the stack of a thread with its lines of source, the innermost last; empty text if none can be had."""
+    try:
+        frames = stacks().get(thread, ())
+    except OSError:  # no file can be opened, or the disk is full: the rest is worth saying
+        return ""
+    return "".join(f"{frame}\n{_source(frame)}" for frame in reversed(frames))
+
+
+def _source(frame: str) -> str:
+    found = _FRAME.match(frame)
+    line = "" if found is None else linecache.getline(found[1], int(found[2])).strip()
+    return line and f"    {line}\n"
+
+
+def _scratch() -> BinaryIO:
+    """Return a file of which no name is left; a pipe would be full too soon, while the lock is held."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("agentrail-stacks"), "w+b")
+    import tempfile  # noqa: PLC0415 - brings much, and only systems without `memfd_create` need it
+
+    return tempfile.TemporaryFile()

@@ -1,0 +1,384 @@
+"""A supervisor is left within its time, whatever under it does not end; and what does not is named, with its place."""
+
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+import trio
+
+from agentrail import open_supervisor
+from agentrail.adapters.journals.sqlite import SqliteJournal
+from agentrail.app.ending import ending
+from agentrail.app.supervisor import Supervisor
+from agentrail.errors import SessionParked, SupervisorStuck, WrongType
+from agentrail.hooks.actions import Ask, Continue
+from agentrail.hooks.asks import CallService
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
+from agentrail.hooks.records import BeforePrompt
+from agentrail.ports.failpoints import Failpoint, watching
+from agentrail.ports.journal import Claim, Record
+from agentrail.ports.model import EmitChunk
+from agentrail.ports.source import Offer
+from agentrail.ports.tool import ToolContext
+from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.standing import ROOF, tasks_in
+from agentrail.runtime.supervisor import STRAGGLER_AFTER
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.values.json import Json, JsonObject
+from agentrail.values.stream import ModelRequest, Response
+from agentrail.values.tools import ToolResult, ok
+from tests.patience import PATIENCE
+from tests.runtime.journals import AwakeJournal, Dozing, TestJournal
+from tests.runtime.tools import fake
+from tests.runtime.world import settle, spec_of, stop_at_the_end
+
+WITHIN = 5.0
+HERE = f"{__file__}:"
+
+
+async def deaf() -> None:
+    """Hide from any cancellation, for longer than anybody waits."""
+    with trio.CancelScope(shield=True):
+        await trio.sleep(1000)
+
+
+async def left_and_gone(supervised: Callable[[], Awaitable[None]]) -> tuple[str, ...]:
+    """Return what is stuck when a supervisor is left; when that has ended, nothing is there that was not before."""
+    await settle()
+    before = trio.lowlevel.current_statistics().tasks_living
+    with pytest.raises(SupervisorStuck) as stuck:
+        await supervised()
+    await trio.sleep(2000)
+    await settle()
+    assert trio.lowlevel.current_statistics().tasks_living == before
+    return stuck.value.stuck
+
+
+class DeafModel:
+    name = "deaf"
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        await deaf()
+        return await trio.sleep_forever()
+
+
+class DeafSource:
+    name = "far"
+
+    def check(self) -> None:
+        pass
+
+    async def supply(self, working_dir: str, offer: Offer) -> None:
+        await offer(())
+        await deaf()
+
+
+class Curious(Plugin):
+    def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Ask[None] | Continue[None]:
+        return Ask(CallService("deaf"), None, deadline=1000.0)
+
+
+async def deaf_service(payload: Json) -> Json:
+    await deaf()
+    return payload
+
+
+async def deaf_tool(supervisor: Supervisor) -> None:
+    async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
+        await deaf()
+        return ok("late")
+
+    model = ScriptedModel([say(calls=[call("deaf")])])
+    await (await supervisor.spawn(spec_of(model, tools=[fake("deaf", body)]), "mine")).prompt("go")
+
+
+async def deaf_part_of_a_tool(supervisor: Supervisor) -> None:
+    async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(deaf)
+        return ok("late")
+
+    model = ScriptedModel([say(calls=[call("deaf")])])
+    await (await supervisor.spawn(spec_of(model, tools=[fake("deaf", body)]), "mine")).prompt("go")
+
+
+async def deaf_model(supervisor: Supervisor) -> None:
+    await (await supervisor.spawn(spec_of(DeafModel()), "mine")).prompt("go")
+
+
+async def deaf_answer(supervisor: Supervisor) -> None:
+    spec = spec_of(ScriptedModel(["fine"]), plugins=[Curious()], services={"deaf": deaf_service})
+    await (await supervisor.spawn(spec, "mine")).prompt("go")
+
+
+async def deaf_source(supervisor: Supervisor) -> None:
+    await supervisor.spawn(spec_of(ScriptedModel([]), tools=[DeafSource()]), "mine")
+
+
+async def deaf_child(supervisor: Supervisor) -> None:
+    await supervisor.start_service(deaf, "poller", shutdown=1000.0)
+
+
+async def deaf_grandchild(supervisor: Supervisor) -> None:
+    await (await supervisor.start_supervisor("team")).start_service(deaf, "poller", shutdown=1000.0)
+
+
+Deaf = Callable[[Supervisor], Awaitable[None]]
+ALL: dict[Deaf, tuple[str, ...]] = {
+    deaf_tool: ("task `tool deaf (mine/c3)`",),
+    deaf_part_of_a_tool: ("task `tool deaf (mine/c3)`", f"task `tool deaf (mine/c3) / {__name__}.deaf`"),
+    deaf_model: ("task `model deaf (mine)`",),
+    deaf_answer: ("task `question ask2 (mine)`",),
+    deaf_source: ("task `source far (mine)`",),
+    deaf_child: ("task `service poller`",),
+    deaf_grandchild: ("task `service team/poller`",),
+}
+
+
+@pytest.mark.parametrize("begin", ALL, ids=lambda begin: begin.__name__)
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_whatever_does_not_heed_its_cancellation_is_left_and_named(begin: Deaf, *, cancelled: bool) -> None:
+    async def supervised() -> None:
+        with trio.move_on_after(3.0 if cancelled else 1000.0) as scope:
+            try:
+                async with open_supervisor(stop_within=WITHIN) as supervisor:
+                    await begin(supervisor)
+                    await trio.sleep_until(began + (1000.0 if cancelled else 3.0))
+            finally:
+                assert trio.current_time() - began == pytest.approx(3.0 + WITHIN, abs=0.01)
+                assert scope.cancel_called == cancelled
+
+    began = trio.current_time()
+    stuck = await left_and_gone(supervised)
+    assert tuple(found.partition(" at ")[0] for found in stuck) == ALL[begin]
+    assert all(f" at {HERE}" in found for found in stuck)
+
+
+async def test_without_a_limit_it_is_waited_for() -> None:
+    async with open_supervisor(stop_within=None) as supervisor:
+        await deaf_tool(supervisor)
+        await settle()
+        began = trio.current_time()
+    assert trio.current_time() - began == pytest.approx(1000, abs=0.01)
+
+
+async def test_what_needs_longer_than_there_is_but_heeds_its_cancellation_is_no_error() -> None:
+    journal = TestJournal()
+    async with open_supervisor(stop_within=WITHIN, journal=journal) as supervisor:
+        stop_at_the_end(supervisor)
+        session = await supervisor.spawn(spec_of(ScriptedModel([]), shutdown=1000.0))
+        journal.commit = 1000.0
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await session.prompt("go")
+        began = trio.current_time()
+    assert trio.current_time() - began == pytest.approx(WITHIN * 0.9, abs=0.01)
+
+
+async def test_what_went_wrong_before_comes_out_beside_it() -> None:
+    async def supervised() -> None:
+        try:
+            async with open_supervisor(stop_within=0) as supervisor:
+                await deaf_child(supervisor)
+                raise LookupError  # noqa: TRY301 - what the body raises
+        except* LookupError:
+            seen.append(True)
+
+    seen: list[bool] = []
+    with pytest.RaisesGroup(SupervisorStuck):
+        await supervised()
+    assert seen == [True]
+    await trio.sleep(2000)
+
+
+async def test_who_waits_for_a_session_that_is_left_behind_is_told() -> None:
+    class Hanging(TestJournal):
+        """A disk that hangs in a commit."""
+
+        hangs = False
+
+        async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
+            if self.hangs:
+                await deaf()
+            return await super().append(claim, expected, records)
+
+    journal, durable = Hanging(), list[Record]()
+    sessions: list[SessionHandle] = []
+    began, told = 0.0, list[float]()
+
+    async def prompt() -> None:
+        with pytest.raises(SessionParked):
+            await sessions[0].prompt("again")
+        told.append(trio.current_time() - began)
+
+    async def supervised() -> None:
+        nonlocal began
+        async with open_supervisor(stop_within=WITHIN, journal=journal) as supervisor:
+            sessions.append(await supervisor.spawn(spec_of(ScriptedModel(["fine"])), "mine"))
+            await sessions[0].ask("go")
+            await settle()
+            durable.extend(await journal.read("mine"))
+            journal.hangs = True
+            nursery.start_soon(prompt)
+            await settle()
+            began = trio.current_time()
+
+    async with trio.open_nursery() as nursery:
+        (stuck,) = await left_and_gone(supervised)
+    assert stuck.startswith(f"task `session mine` at {HERE}")
+    assert told == [pytest.approx(WITHIN, abs=0.01)]
+    assert (await journal.read("mine"))[: len(durable)] == tuple(durable)
+
+
+class Hung:
+    """A thread that hangs until it is let go."""
+
+    def __init__(self) -> None:
+        self._here, self._over = threading.Event(), threading.Event()
+
+    def hang(self) -> None:
+        self._here.set()
+        self._over.wait(PATIENCE)
+
+    async def is_here(self) -> None:
+        """Return when the thread hangs; virtual time stands still until then."""
+        while not self._here.is_set():
+            await trio.lowlevel.checkpoint()
+
+    def let_go(self) -> None:
+        self._over.set()
+
+
+@pytest.fixture
+def hung() -> Iterator[Hung]:
+    found = Hung()
+    yield found
+    found.let_go()
+
+
+async def ended(names: Sequence[str]) -> None:
+    """Return when no task has one of these names."""
+    root = trio.lowlevel.current_root_task()
+    assert root is not None
+    while any(name in task.name for nursery in root.child_nurseries for task in tasks_in(nursery) for name in names):
+        await trio.lowlevel.checkpoint()
+
+
+async def test_a_task_that_waits_for_a_thread_is_named_with_that(hung: Hung) -> None:
+    async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
+        await trio.to_thread.run_sync(hung.hang)
+        return ok("late")
+
+    async def supervised() -> None:
+        async with open_supervisor(stop_within=WITHIN) as supervisor:
+            model = ScriptedModel([say(calls=[call("hangs")])])
+            session = await supervisor.spawn(spec_of(model, tools=[fake("hangs", body)]), "mine")
+            await session.prompt("go")
+            await hung.is_here()
+
+    with pytest.raises(SupervisorStuck) as stuck:
+        await supervised()
+    hung.let_go()
+    task, thread = stuck.value.stuck
+    assert task.startswith(f"task `tool hangs (mine/c3)` at {HERE}")
+    assert task.endswith(" in body")
+    assert thread.startswith("thread `hang from tool hangs (mine/c3)` at ")
+    await ended(["tool hangs"])
+
+
+async def test_a_thread_of_a_tool_is_left_behind_and_named(hung: Hung, caplog: pytest.LogCaptureFixture) -> None:
+    async def body(_args: JsonObject, ctx: ToolContext) -> ToolResult:
+        assert ctx.threads is not None
+        await ctx.threads.run(hung.hang)
+        return ok("late")
+
+    async with open_supervisor(stop_within=WITHIN) as supervisor:
+        model = ScriptedModel([say(calls=[call("hangs")])])
+        session = await supervisor.spawn(spec_of(model, tools=[fake("hangs", body)]), "mine")
+        await session.prompt("go")
+        await hung.is_here()
+        began = trio.current_time()
+    assert trio.current_time() - began == pytest.approx(STRAGGLER_AFTER, abs=0.01)
+    (line,) = (record.getMessage() for record in caplog.records if "left behind" in record.getMessage())
+    assert line.startswith("threads of tools that do not end are left behind: hangs at ")
+    assert ".py:" in line
+
+
+async def test_a_disk_that_hangs_in_a_commit_holds_nobody(hung: Hung, tmp_path: Path) -> None:
+    path = tmp_path / "agentrail.db"
+    journal = Dozing(SqliteJournal(path))
+    sessions: list[SessionHandle] = []
+
+    def hang(point: Failpoint) -> None:
+        if point is Failpoint.COMMIT and journal.dozing:
+            hung.hang()
+
+    async def prompt() -> None:
+        with pytest.raises(SessionParked):
+            await sessions[0].prompt("again")
+
+    async def supervised() -> None:
+        async with open_supervisor(stop_within=WITHIN, journal=journal) as supervisor:
+            sessions.append(await supervisor.spawn(spec_of(ScriptedModel(["fine"])), "mine"))
+            await sessions[0].ask("go")
+            journal.dozing = True
+            nursery.start_soon(prompt)
+            await hung.is_here()
+
+    with watching(hang):
+        async with trio.open_nursery() as nursery:
+            with pytest.raises(SupervisorStuck) as stuck:
+                await supervised()
+        hung.let_go()
+        await ended(["session mine", ROOF])
+    found = {each.partition(" at ")[0]: each for each in stuck.value.stuck}
+    assert found.keys() == {"task `session mine`", "the end of the supervisor", "thread `agentrail journal writer`"}
+    assert "in wait" in found["thread `agentrail journal writer`"]
+    again = AwakeJournal(SqliteJournal(path))
+    records = await again.read("mine")
+    await again.close()
+    assert [type(record.arrival.input).__name__ for record in records][:2] == ["SessionOpened", "PromptSent"]
+
+
+@pytest.mark.parametrize("within", [-1, float("nan"), "10"])
+async def test_a_time_that_is_none_is_refused(within: float) -> None:
+    with pytest.raises(WrongType, match="stop_within"):
+        async with open_supervisor(stop_within=within):
+            pytest.fail("it cannot be entered")
+
+
+async def test_the_end_of_the_program_hurries_a_supervisor_that_is_being_left() -> None:
+    async def told() -> None:
+        await trio.sleep(2)
+        ending().begin(10.0)
+
+    async def supervised() -> None:
+        async with open_supervisor(stop_within=None) as supervisor:
+            await deaf_tool(supervisor)
+            await settle()
+
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(told)
+        with pytest.raises(SupervisorStuck):
+            await supervised()
+        assert trio.current_time() - began == pytest.approx(2 + 10 - 1, abs=0.01)
+    await trio.sleep(2000)
+
+
+async def test_a_supervisor_that_is_left_later_has_no_more_than_the_program() -> None:
+    ending().begin(10.0)
+    await trio.sleep(5)
+    began = trio.current_time()
+
+    async def supervised() -> None:
+        async with open_supervisor(stop_within=100.0) as supervisor:
+            await deaf_tool(supervisor)
+            await settle()
+
+    with pytest.raises(SupervisorStuck):
+        await supervised()
+    assert trio.current_time() - began == pytest.approx(10 - 1 - 5, abs=0.01)
+    await trio.sleep(2000)
