@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 BENCHMARKS := tests.benchmarks tests.benchmarks.kit tests.benchmarks.journal tests.benchmarks.recovery
 # Tests whose figures are smaller in CI than in the campaign.
-FULL_SIZE := tests/adapters/journals tests/recovery tests/runtime tests/sandboxes tests/tools/builtin
+FULL_SIZE := tests/adapters/journals tests/cli/test_many_runs.py tests/recovery tests/runtime tests/sandboxes tests/tools/builtin
 NPM_MODELS := @copilotkit/aimock@1.43.0 openai-mock-api@0.4.0
 NPM_SERVERS := @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31
 

@@ -5,7 +5,6 @@ import logging
 import threading
 import time
 from contextlib import suppress
-from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -20,12 +19,14 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.records import BeforePrompt
 from agentrail.runtime import alarms, watchdog
+from agentrail.runtime import session as session_loop
 from agentrail.runtime.alarms import Alarm, KernelAlarm
 from agentrail.runtime.tracing import TracedStep
 from agentrail.runtime.watchdog import Crumb, Watchdog
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.content import Text
 from agentrail.values.events.plugins import PluginSlow
+from tests.patience import PATIENCE
 from tests.runtime.tools import slow
 from tests.runtime.world import World, settle
 
@@ -102,37 +103,77 @@ async def test_a_reader_who_is_too_slow_misses_steps_and_is_told_how_many(world:
         aiter(session.trace())
 
 
+class Hand:
+    """A clock that goes on only when it is told to, and then waits until the watchdog has looked at it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1000.0
+        self._looks = threading.Semaphore(0)
+        look = Watchdog._look  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+        def told(dog: Watchdog) -> float | None:
+            again = look(dog)
+            self._looks.release()
+            return again
+
+        monkeypatch.setattr(Watchdog, "_look", told)
+        for module in (watchdog, session_loop):  # others have their own time
+            monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=self.time))
+
+    def time(self) -> float:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+        while self._looks.acquire(blocking=False):
+            pass
+        for _ in range(2):  # the first may have begun before
+            assert self._looks.acquire(timeout=PATIENCE)
+
+
+@pytest.fixture
+def hand(monkeypatch: pytest.MonkeyPatch) -> Hand:
+    return Hand(monkeypatch)
+
+
 class Sleeper(Plugin):
-    """Sleeps where it must not."""
+    """Takes as many seconds as the prompt says, one part after the other."""
+
+    def __init__(self, hand: Hand) -> None:
+        self._hand = hand
 
     def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Continue[None]:
-        time.sleep(float(hook.text))
+        for seconds in map(float, hook.text.split()):
+            self._hand.advance(seconds)
         return Continue()
 
 
 @pytest.mark.usefixtures("alarm_kind")
 async def test_the_step_that_holds_up_the_loop_is_named(
-    world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    hand: Hand, world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(watchdog, "SLOW", 0.3)  # a busy machine may make any step a little slow
-    session = await world.spawn(["fine"] * 2, "mine", plugins=[Sleeper()])
-    await session.ask("0")
+    session = await world.spawn(["fine"] * 2, "mine", plugins=[Sleeper(hand)])
+    await session.ask("0 0.046875")
     assert [record for record in caplog.records if record.name == "agentrail.watchdog"] == []
-    await session.ask("1.2")
+    await session.ask("0.25 0.875 5")
     found = [record for record in caplog.records if record.name == "agentrail.watchdog"]
     assert [record.levelno for record in found] == [logging.WARNING, logging.ERROR]
-    for record in found:
-        assert "session mine: `PromptSent` has held up the loop for" in record.getMessage()
-        assert "time.sleep(float(hook.text))" in record.getMessage()
+    for record, taken in zip(found, (250, 1125), strict=True):
+        assert f"session mine: `PromptSent` has held up the loop for {taken} ms\n" in record.getMessage()
+        assert "in before_prompt\n    self._hand.advance(seconds)\n" in record.getMessage()
     await settle()
-    assert world.heard(session).only(PluginSlow).elapsed_ms >= 1200
+    assert world.heard(session).only(PluginSlow).elapsed_ms == 6125
 
 
 class Litter(Plugin):
-    """Has the garbage collector come where it holds up a step, and sleeps behind it; as the prompt says."""
+    """Has the garbage collector come where it holds up a step, and takes time after it; as the prompt says."""
+
+    def __init__(self, hand: Hand) -> None:
+        self._hand = hand
 
     def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Continue[None]:
-        *collecting, sleeping = map(float, hook.text.split())
+        *collecting, after = map(float, hook.text.split())
+        hand = self._hand
 
         class Ring:
             def __init__(self, seconds: float) -> None:
@@ -140,46 +181,45 @@ class Litter(Plugin):
                 self.seconds = seconds
 
             def __del__(self) -> None:
-                time.sleep(self.seconds)
+                hand.advance(self.seconds)
 
         for seconds in collecting:
             Ring(seconds)
             gc.collect()
-        time.sleep(sleeping)
+        hand.advance(after)
         return Continue()
 
 
 @pytest.mark.usefixtures("alarm_kind")
 @pytest.mark.parametrize(
-    ("prompts", "of_the_collector", "of_the_step"),
+    ("prompts", "of_the_collector", "of_the_step", "taken"),
     [
-        (("0.6 1.2 0",), [logging.WARNING, logging.ERROR], []),
-        (("0.6 0.6",), [logging.WARNING], [logging.WARNING]),
-        (("0.6 0", "0.6"), [logging.WARNING], [logging.WARNING]),
-        (("1.2 1.5",), [logging.WARNING, logging.ERROR], [logging.WARNING, logging.ERROR]),
+        (("0.625 1.25 0",), [logging.WARNING, logging.ERROR], [], []),
+        (("0.625 0.625",), [logging.WARNING], [logging.WARNING], [625]),
+        (("0.625 0", "0.625"), [logging.WARNING], [logging.WARNING], [625]),
+        (("1.25 1.5",), [logging.ERROR], [logging.ERROR], [1500]),
     ],
 )
 async def test_what_the_garbage_collector_takes_is_named_by_itself_and_no_plugin_is_blamed_for_it(
     prompts: tuple[str, ...],
     of_the_collector: list[int],
     of_the_step: list[int],
+    taken: list[int],
+    hand: Hand,
     world: World,
     caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(watchdog, "SLOW", 0.4)
-    session = await world.spawn(["fine"] * 2, "mine", plugins=[Litter()])
+    session = await world.spawn(["fine"] * 2, "mine", plugins=[Litter(hand)])
     for prompt in prompts:
         await session.ask(prompt)
     await settle()
     found = [record for record in caplog.records if record.name == "agentrail.watchdog"]
     collector = [r for r in found if "while session mine handled `PromptSent`" in r.getMessage()]
-    step = [r for r in found if "time.sleep(sleeping)" in r.getMessage()]
+    step = [r for r in found if "hand.advance(after)" in r.getMessage()]
     assert [record.levelno for record in collector] == of_the_collector
     assert [record.levelno for record in step] == of_the_step
     assert len(found) == len(collector) + len(step)
-    slow = world.heard(session).of(PluginSlow)
-    assert [event.elapsed_ms // 600 for event in slow] == [len(of_the_step)] * bool(of_the_step)
+    assert [event.elapsed_ms for event in world.heard(session).of(PluginSlow)] == taken
 
 
 async def test_an_interrupt_during_a_collection_is_not_lost_in_what_listens_to_it(
@@ -220,12 +260,20 @@ async def test_whoever_else_empties_the_list_of_those_who_listen_breaks_no_super
     gc.callbacks.pop()
 
 
+@pytest.fixture
+def all_steps_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no pause of a busy machine be long enough for an alarm."""
+    monkeypatch.setattr(watchdog, "SLOW", 3600.0)
+
+
+@pytest.mark.usefixtures("all_steps_are_short")
 async def test_steps_that_are_not_slow_wake_no_thread(
     alarm_kind: type[Alarm], world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begins: list[float] = []
+    put_off: list[float] = []
     looks: list[object] = []
-    begin, look = Watchdog.begin, Watchdog._look  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    begin, look, later = Watchdog.begin, Watchdog._look, alarm_kind.put_off  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
     def noted(self: Watchdog, session_id: str, kind: str, now: float) -> Crumb:
         begins.append(now)
@@ -235,12 +283,20 @@ async def test_steps_that_are_not_slow_wake_no_thread(
         looks.append(self)
         return look(self)
 
+    def heard(self: Alarm) -> None:
+        put_off.append(begins[-1])
+        later(self)
+
     monkeypatch.setattr(Watchdog, "begin", noted)
     monkeypatch.setattr(Watchdog, "_look", counted)
+    monkeypatch.setattr(alarm_kind, "put_off", heard)
     session = await world.spawn(ScriptedModel(["fine"], repeat_last=True))
     for _ in range(200):
         await session.ask("go on")
-    pauses = sum(after - before > watchdog.SLOW - watchdog.PUT_OFF for before, after in pairwise(begins))
-    allowed = pauses if alarm_kind is KernelAlarm else (begins[-1] - begins[0]) / alarms.PACE + 1
+    due = [begins[0]]
+    for began in begins:
+        if began - due[-1] > watchdog.PUT_OFF:
+            due.append(began)
     assert len(begins) > 600
-    assert len(looks) <= allowed
+    assert put_off == due
+    assert len(looks) <= (0 if alarm_kind is KernelAlarm else (begins[-1] - begins[0]) / alarms.PACE + 1)

@@ -6,10 +6,21 @@ import time
 from collections.abc import Iterator
 
 import pytest
+import trio
+import trio.testing
 
+from agentrail import open_supervisor
+from agentrail.app.supervisor import Supervisor
+from agentrail.ports.tool import ToolContext
 from agentrail.runtime import watchdog
 from agentrail.runtime.alarms import Alarm
+from agentrail.runtime.rounds import Rounds
 from agentrail.runtime.watchdog import Watchdog
+from agentrail.testing import ScriptedModel, call, say
+from agentrail.values.json import JsonObject
+from agentrail.values.tools import ToolResult, ok
+from tests.runtime.tools import fake
+from tests.runtime.world import spec_of
 
 LONG = 30.0
 """Seconds that nothing here takes unless something is broken."""
@@ -110,3 +121,144 @@ def test_one_whose_thread_cannot_start_holds_nothing(kind: type[Alarm], monkeypa
 def _no_more(_: threading.Thread) -> None:
     message = "can't start new thread"
     raise RuntimeError(message)
+
+
+BLOCKS = "test_a_tool_that_blocks_the_loop_is_named.<locals>.main.<locals>.blocks"
+
+
+class Said(logging.Handler):
+    """Hears what the watchdog says, and lets another thread wait for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._heard = threading.Condition()
+        self._said: list[tuple[int, str]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with self._heard:
+            self._said.append((record.levelno, record.getMessage()))
+            self._heard.notify_all()
+
+    def about(self, name: str) -> dict[int, str]:
+        """What was said of a task, by level; a busy machine may have had others be slow too."""
+        return {level: text for level, text in self._said if name in text.partition(" has held up")[0]}
+
+    def wait(self, name: str) -> None:
+        with self._heard:
+            assert self._heard.wait_for(lambda: logging.ERROR in self.about(name), LONG)
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[Said]:
+    """Hear the watchdog, which finds soon that the loop is blocked."""
+    monkeypatch.setattr(watchdog, "BLOCKED", 0.1)
+    monkeypatch.setattr(watchdog, "AWAKE", 0.01)
+    handler = Said()
+    log = logging.getLogger("agentrail.watchdog")
+    log.addHandler(handler)
+    yield handler
+    log.removeHandler(handler)
+
+
+def rounds_of(supervisor: Supervisor) -> Rounds:
+    found = supervisor._sessions.house.watchdog._rounds  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    assert found is not None
+    return found
+
+
+@pytest.mark.usefixtures("alarm_kind")
+@pytest.mark.parametrize("rested", [False, True])
+def test_a_tool_that_blocks_the_loop_is_named(said: Said, *, rested: bool) -> None:
+    """Without a step that runs: at once when it is called, or when the loop has long had nothing to do."""
+
+    async def main() -> None:
+        async with open_supervisor() as supervisor:
+
+            async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(blocks)
+                return ok("done")
+
+            async def blocks() -> None:
+                if rested:
+                    await trio.to_thread.run_sync(until_it_rests, rounds_of(supervisor))
+                said.wait(BLOCKS)  # the line that blocks
+
+            model = ScriptedModel([say(calls=[call("block")]), "done"])
+            session = await supervisor.spawn(spec_of(model, tools=[fake("block", body)]), "mine")
+            await session.ask("go")
+
+    trio.run(main)
+    for text in said.about(BLOCKS).values():
+        assert text.startswith("the task `tool block (mine/")
+        assert "in blocks\n    said.wait(BLOCKS)  # the line that blocks\n" in text
+
+
+def until_it_rests(rounds: Rounds) -> None:
+    end = time.monotonic() + LONG
+    while not rounds.rests and time.monotonic() < end:
+        threading.Event().wait(0.001)
+
+
+def test_the_body_of_a_supervisor_that_blocks_the_loop_is_named(said: Said) -> None:
+    async def main() -> None:
+        async with open_supervisor():
+            said.wait(main.__qualname__)
+
+    trio.run(main)
+
+
+def test_a_loop_is_asked_to_come_round_once_until_it_is_woken() -> None:
+    woken: list[bool] = []
+
+    async def main() -> None:
+        rounds = Rounds(lambda: woken.append(True))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)  # nothing wakes the loop
+            running = await trio.to_thread.run_sync(rounds.running)
+            assert running is None or not running.coro.cr_running
+            assert rounds.running() is trio.lowlevel.current_task()
+            rounds.ask()
+            assert (rounds.asked, rounds.rests) == (True, False)
+            while not woken:  # the first pass answers, the next one wakes
+                await trio.lowlevel.checkpoint()
+            assert (rounds.asked, rounds.rests) == (False, False)
+            for _ in range(10):
+                await trio.lowlevel.checkpoint()
+            assert woken == [True]
+            rounds.ask()
+            rounds.close()
+            await trio.testing.wait_all_tasks_blocked()
+            assert woken == [True]
+            nursery.cancel_scope.cancel()
+
+    trio.run(main)
+
+
+def test_only_a_run_in_real_time_is_asked() -> None:
+    async def asked() -> bool:
+        async with open_supervisor() as supervisor:
+            return supervisor._sessions.house.watchdog._rounds is not None  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+    assert trio.run(asked)
+    assert not trio.run(asked, clock=trio.testing.MockClock(autojump_threshold=0))
+    assert not trio.run(asked, clock=trio.testing.MockClock(rate=0.5))
+
+
+def test_whoever_leaves_does_not_wait_for_a_thread_that_cannot_write(
+    kind: type[Alarm], written: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watchdog, "CLOSING", 0.01)
+    closed: list[Alarm] = []
+    monkeypatch.setattr(kind, "close", closed.append)
+    dog = Watchdog()
+    dog.start()
+    dog.begin("mine", "PromptSent", time.perf_counter())
+    assert written.writing.acquire(timeout=LONG)
+    thread = next(thread for thread in threading.enumerate() if thread.name == "agentrail-watchdog")
+    dog.close()
+    assert thread.is_alive()
+    assert closed == []  # it is the thread's still
+    written.may_write.set()
+    thread.join(LONG)
+    assert not thread.is_alive()

@@ -1,0 +1,60 @@
+"""Where threads stand: it is read while they run, and nothing of them is touched."""
+
+import os
+import threading
+
+import pytest
+
+from agentrail.runtime.standing import stack_of, stacks
+from tests.patience import PATIENCE
+
+
+def stand(here: threading.Event, over: threading.Event) -> None:
+    here.set()
+    over.wait(PATIENCE)  # the line where it stands
+
+
+def test_a_thread_that_waits_is_shown_with_its_lines() -> None:
+    here, over = threading.Event(), threading.Event()
+    thread = threading.Thread(target=stand, args=(here, over))
+    thread.start()
+    assert here.wait(PATIENCE)
+    assert thread.ident is not None
+    shown = stack_of(thread.ident)
+    frames = stacks()
+    over.set()
+    thread.join()
+    assert f'File "{__file__}", line ' in shown
+    assert "in stand\n    over.wait(PATIENCE)  # the line where it stands\n" in shown
+    assert shown.index("in stand\n") < shown.index("in wait\n")
+    assert {thread.ident, threading.get_ident()} <= frames.keys()
+    assert stack_of(0) == ""
+
+
+def test_no_stack_is_no_trouble_when_no_file_can_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_name: str) -> int:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(os, "memfd_create", full, raising=False)
+    assert stack_of(threading.get_ident()) == ""
+
+
+def test_a_thread_is_looked_at_while_it_imports() -> None:
+    """A thread that reads where another stands, all the time, while that makes and drops frames as fast as it can."""
+    over = threading.Event()
+    seen: list[int] = []
+
+    def look() -> None:
+        while not over.is_set():
+            seen.append(len(stacks()))
+
+    def nested(depth: int) -> int:
+        return depth and nested(depth - 1) + sum(x for x in (1,))
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    while len(seen) < 200:
+        nested(40)
+    over.set()
+    looking.join(PATIENCE)
+    assert min(seen) >= 2
