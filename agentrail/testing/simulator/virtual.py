@@ -98,7 +98,12 @@ def run(seed: int, watch: Watch, main: Callable[[MockClock], Awaitable[None]]) -
         logging.disable()  # what breaks on purpose is no news
         swaps.enter_context(swapped(virtual, "_autojump", jump_or_end))
         scheduler._r.seed(seed)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-        trio.run(bounded, virtual, clock=virtual)
+        try:
+            trio.run(bounded, virtual, clock=virtual)
+        except Exception as error:
+            if everything.cancel_called:  # what had broken before could not be told while something was waited for
+                raise NothingMovesError from error
+            raise
     watch.day += virtual.current_time()
     if everything.cancel_called:
         raise NothingMovesError
