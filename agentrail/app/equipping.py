@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Final
 
@@ -15,7 +15,7 @@ from agentrail.core.state import Spare
 from agentrail.errors import AgentrailError, BadSpec, ModelExists, ToolExists, WrongType
 from agentrail.hooks.live import Live, Validator
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.hooks.seats import refuse_twins, unkeyed
+from agentrail.hooks.seats import refuse_twins, refuse_unknown_tools, unkeyed
 from agentrail.ports.model import Model, ModelChain
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.source import ToolSource
@@ -72,6 +72,33 @@ def tools_of(spec: SessionSpec) -> dict[str, Tool]:
             raise ToolExists(tool.spec.name)
         tools[tool.spec.name] = tool
     return tools
+
+
+def refuse_misnamed(spec: SessionSpec, also: Iterable[str] = ()) -> None:
+    """Raise `BadOptions` if a plugin of *spec* or of its agents names a tool that nobody there has; *also*: has too.
+
+    A plugin may bind sub-agents, so it may name their tools; those of a source, such as an MCP server, come later.
+    """
+    _refuse_misnamed(spec, also, spec.max_agent_depth)
+
+
+def _refuse_misnamed(spec: SessionSpec, also: Iterable[str], depth: int) -> None:
+    naming = [(key, plugin) for key, plugin in attachments(spec) if plugin.tools_named]
+    if naming:
+        specs = tuple(_family(spec, depth))
+        tools = dict.fromkeys((*(name for one in specs for name in tools_of(one)), *also))
+        more = any(sources_of(one) for one in specs)
+        for key, plugin in naming:
+            refuse_unknown_tools(key, plugin, tools, more=more)
+    for agent in spec.agents.values() if depth else ():
+        _refuse_misnamed(agent, (), depth - 1)
+
+
+def _family(spec: SessionSpec, depth: int) -> Iterator[SessionSpec]:
+    """Yield *spec* and those of its agents, as deep as they may be nested."""
+    yield spec
+    for agent in spec.agents.values() if depth else ():
+        yield from _family(agent, depth - 1)
 
 
 def sources_of(spec: SessionSpec) -> tuple[ToolSource, ...]:

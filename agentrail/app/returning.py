@@ -11,6 +11,7 @@ from agentrail.app.equipping import (
     attachments,
     judge_for,
     own_model,
+    refuse_misnamed,
     sources_of,
     surroundings,
     tools_of,
@@ -53,6 +54,8 @@ def reunited(
     judge = judge_for(own, known, prices)
     revision = 1 + _last_revision(stored)
     plugins = dict(attachments(spec))
+    if not stored.setup.path:
+        refuse_misnamed(spec, (*stored.tools, *stored.gone_tools))
     row = [_seated(stored, seat, plugins, judge) for seat in stored.seats]
     row += _joining(stored, plugins, judge, revision)
     seats = tuple(sorted((seat for seat, _ in row), key=lambda seat: seat.priority))

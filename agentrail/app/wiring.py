@@ -9,7 +9,16 @@ import trio
 
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.app.agents import recipes
-from agentrail.app.equipping import LateValidator, attachments, chosen, judge_for, sources_of, surroundings, tools_of
+from agentrail.app.equipping import (
+    LateValidator,
+    attachments,
+    chosen,
+    judge_for,
+    refuse_misnamed,
+    sources_of,
+    surroundings,
+    tools_of,
+)
 from agentrail.app.models import Factory, Models
 from agentrail.app.pricing import PriceList
 from agentrail.app.spec import SessionSpec
@@ -104,6 +113,8 @@ def outfitted(
     prices = PriceList(spec.prices)
     judge = judge_for(own, known, prices)
     keyed = attachments(spec)
+    if not path:  # the plugins of a sub-agent are those of its parent too, which were looked at with it
+        refuse_misnamed(spec)
     seats = tuple(seat_for(key, plugin) for key, plugin in keyed)
     order = in_order(seats)
     for seat, (key, plugin) in zip(seats, keyed, strict=True):

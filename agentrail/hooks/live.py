@@ -9,7 +9,16 @@ from agentrail.errors import BrokenPlugin, PluginRefused
 from agentrail.hooks.actions import Action
 from agentrail.hooks.context import Context
 from agentrail.hooks.judge import NO_CONSENT, Consent, Row
-from agentrail.hooks.pipeline import Entry, Method, ModelCheck, Pipeline, PriceCheck, Storable
+from agentrail.hooks.pipeline import (
+    Complain,
+    Entry,
+    Method,
+    ModelCheck,
+    Pipeline,
+    PriceCheck,
+    Storable,
+    nobody_listens,
+)
 from agentrail.hooks.plugin import ON_EVENT, AnyPlugin, Log, Plugin
 from agentrail.hooks.records import Hook
 from agentrail.hooks.ruling import (
@@ -60,7 +69,17 @@ def as_it_is(state: object) -> Json:
 class Live:
     """Asks plugins and validators; keeps their code by key and revision, and nothing that a session would miss."""
 
-    __slots__ = ("_data", "_for", "_has_price", "_plugins", "_row", "_storable", "_validators", "_why_no_model")
+    __slots__ = (
+        "_data",
+        "_for",
+        "_has_price",
+        "_plugins",
+        "_row",
+        "_storable",
+        "_validators",
+        "_why_no_model",
+        "complain",
+    )
 
     def __init__(
         self,
@@ -77,6 +96,7 @@ class Live:
         self._has_price = has_price
         self._for: tuple[Seat, ...] = ()
         self._row: _Row = {}
+        self.complain: Complain = nobody_listens
 
     def seat(self, key: str, revision: int, plugin: AnyPlugin) -> None:
         """Take *plugin*'s code, for when a row names it."""
@@ -121,8 +141,16 @@ class Live:
         if row.among is not None:
             entries = tuple(entry for entry in entries if entry.seat.key in row.among)
         pipeline = Pipeline(
-            hook, row.states, context(), gathered, consent, self._storable, self._why_no_model, self._has_price
+            hook,
+            row.states,
+            context(),
+            gathered,
+            consent,
+            self._storable,
+            self._why_no_model,
+            self._has_price,
         )
+        pipeline.complain = self.complain
         return pipeline.run(entries, place)
 
     def learn(
@@ -146,7 +174,9 @@ class Live:
                 try:
                     state = self._heard(listener, envelope, state, ctx, logs)
                 except Exception as error:  # noqa: BLE001 - a plugin may raise anything; it is reported
-                    errors.append(PluginError(entry.seat.key, ON_EVENT, f"{type(error).__name__}: {error}"))
+                    problem = f"{type(error).__name__}: {error}"
+                    self.complain(entry.seat, ON_EVENT, problem, error)
+                    errors.append(PluginError(entry.seat.key, ON_EVENT, problem))
                     failed += 1
                     broke_critical = entry.seat.key if entry.seat.critical else broke_critical
             if state is not before:
@@ -204,7 +234,9 @@ class Live:
         except PluginRefused as refusal:
             return Ruling(hook, Verdict.ABORT, seat.key, str(refusal.args[0]))
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything; it is reported
-            return Ruling(hook, Verdict.ABORT, seat.key, f"{type(error).__name__}: {error}", critical=True)
+            described = f"{type(error).__name__}: {error}"
+            self.complain(seat, hook, described, error)
+            return Ruling(hook, Verdict.ABORT, seat.key, described, critical=True)
         problem = self._storable(state)
         if problem is not None:
             return Ruling(hook, Verdict.ABORT, seat.key, f"its state cannot be stored: {problem}", critical=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Final, cast
 
@@ -67,6 +68,14 @@ PriceCheck = Callable[[str, JsonObject], bool]
 """Says whether the price of a model of this name is known."""
 
 
+Complain = Callable[[Seat, str, str, Exception | None], None]
+"""Tells people of a plugin that broke: which, at which hook, what is wrong, and what was raised."""
+
+
+def nobody_listens(_seat: Seat, _hook: str, _problem: str, _error: Exception | None) -> None:
+    """Tell nobody: what broke is in the ruling, too."""
+
+
 @value
 class Entry(Value):
     """One plugin in the row of one hook."""
@@ -99,6 +108,7 @@ class Pipeline:
         self.storable = storable
         self.why_no_model = why_no_model
         self.has_price = has_price
+        self.complain: Complain = nobody_listens
         self.states = list(states)
         self.changed: dict[int, object] = {}
         self.errors: list[Event] = []
@@ -134,7 +144,7 @@ class Pipeline:
             try:
                 answer: object = entry.method(hook, before, self.ctx)
             except Exception as error:  # noqa: BLE001 - a plugin may raise anything; it is reported, never hidden
-                stopped = self._broken(entry, _described(error))
+                stopped = self._broken(entry, _described(error), error)
             else:
                 if type(answer) is Continue:
                     went_on = cast("Continue[object]", answer)
@@ -157,6 +167,8 @@ class Pipeline:
 
     def _take(self, entry: Entry, answer: object) -> Ruling | None:
         if type(answer) not in MATRIX[self.hook.moment]:
+            if inspect.iscoroutine(answer):
+                answer.close()
             return self._broken(entry, f"it answered {_named(answer)}, which `{self.hook.moment}` does not accept")
         return self._carry_out(entry, cast("Action[object]", answer))
 
@@ -174,9 +186,9 @@ class Pipeline:
             effect = None if self.final and type(answer) not in _COUNT_AT_LAST else _APPLY[type(answer)]
             stopped = effect(self, entry, answer) if effect is not None else None
         except (NotJson, BrokenPlugin) as error:
-            return self._broken(entry, str(error))
+            return self._broken(entry, str(error), error)
         except Exception as error:  # noqa: BLE001 - what a plugin hands over may raise when it is read
-            return self._broken(entry, _described(error))
+            return self._broken(entry, _described(error), error)
         if new is not UNCHANGED and new is not self.states[entry.place]:
             self.states[entry.place] = self.changed[entry.place] = new
         if emits:
@@ -196,9 +208,10 @@ class Pipeline:
             for emission in given
         )
 
-    def _broken(self, entry: Entry, problem: str) -> Ruling | None:
+    def _broken(self, entry: Entry, problem: str, error: Exception | None = None) -> Ruling | None:
         """Report a plugin that broke; if it is critical, the door stays shut."""
         moment = self.hook.moment
+        self.complain(entry.seat, moment, problem, error)
         self.errors.append(PluginError(entry.seat.key, moment, problem))
         verdict = WHEN_CRITICAL_BREAKS[moment] if entry.seat.critical else Verdict.PASS
         if verdict is Verdict.PASS:
@@ -356,4 +369,6 @@ def _described(error: Exception) -> str:
 
 
 def _named(answer: object) -> str:
+    if answer is None:
+        return "nothing (is a `return` missing?)"
     return f"`{answer.kind}`" if isinstance(answer, Action) else f"a `{type(answer).__name__}`"

@@ -28,6 +28,7 @@ from agentrail.hooks.actions import (
     SwitchModel,
 )
 from agentrail.hooks.context import Context
+from agentrail.hooks.contract import FROZEN, check_class, check_frozen
 from agentrail.hooks.money import MoneyLimit
 from agentrail.hooks.records import (
     HOOK_NAMES,
@@ -53,8 +54,6 @@ from agentrail.values.value import Value, value
 S = TypeVar("S", default=None)
 
 ON_EVENT: Final = "on_event"
-_HOOK_LIKE: Final = ("before_", "after_", "on_", "session_")
-_NOT_HOOKS: Final = frozenset({ON_EVENT, "on_options"})
 
 
 class Priority(IntEnum):
@@ -91,13 +90,14 @@ class AnyPlugin:
     version: ClassVar[int] = 1
 
     def __init_subclass__(cls, **options: object) -> None:
-        """Refuse a class that misspells a hook: it would never be called."""
+        """Refuse a class with a hook that would never be called, or whose answer would be none: it guards nothing."""
         super().__init_subclass__(**options)
-        for name in vars(cls):
-            if name.startswith(_HOOK_LIKE) and name not in HOOK_NAMES and name not in _NOT_HOOKS:
-                raise BadPlugin(
-                    cls.__name__, f"there is no hook `{name}`; the hooks are {', '.join(sorted(HOOK_NAMES))}"
-                )
+        if cls.__module__ != __name__:
+            check_class(cls, HOOK_NAMES, __name__)
+
+    def __setattr__(self, name: str, new: object) -> None:
+        """Refuse any change: a plugin is shared by sessions, and what it did could not be replayed."""
+        raise BadPlugin(type(self).__name__, f"its `{name}` cannot be set; {FROZEN}")
 
     @property
     def key(self) -> str:
@@ -108,6 +108,11 @@ class AnyPlugin:
     def money_limit(self) -> MoneyLimit | None:
         """The limit that it keeps on what the session costs, if it keeps one: what is left is `ctx.budget_left`."""
         return None
+
+    @property
+    def tools_named(self) -> tuple[str, ...]:
+        """The names of tools in its options: a session that has no such tool refuses the plugin."""
+        return ()
 
     def describe(self) -> str | JsonObject:
         """Say what this plugin does, in text or as a mapping (name, version, description, events)."""
@@ -246,6 +251,12 @@ class Keyed(Value):
 
 
 Attachable: TypeAlias = AnyPlugin | Keyed
+
+
+def check_plugin(plugin: AnyPlugin) -> None:
+    """Raise `BadPlugin` if *plugin* can change, or if a hook is set on the object, where nothing looks for it."""
+    check_frozen(plugin, HOOK_NAMES)
+
 
 UNKNOWN: Final = object()
 """The state type of a plugin that does not say it."""

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Collection
+from difflib import get_close_matches
+from typing import Final, cast
 
 import attrs
 
-from agentrail.errors import BadPlugin, NotJson, PluginExists
+from agentrail.errors import BadOptions, BadPlugin, NotJson, PluginExists
 from agentrail.hooks.money import MoneyLimit
-from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed, implemented
+from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed, check_plugin, implemented
 from agentrail.values.json import EMPTY, JsonObject, freeze
 from agentrail.values.value import Value, value
+
+LIKE: Final = 0.7
+"""How like two names are, from 0 to 1, of which one is taken for the other misspelt."""
+UNLIKE: Final = 0.4
+"""How like they are at least if one is offered instead of the other."""
 
 
 @value
@@ -47,7 +54,8 @@ def unkeyed(given: Attachable) -> tuple[str, AnyPlugin]:
 
 
 def seat_for(key: str, plugin: AnyPlugin, revision: int = 0) -> Seat:
-    """Return the seat of *plugin*."""
+    """Return the seat of *plugin*; raise `BadPlugin` if it can change."""
+    check_plugin(plugin)
     cls = type(plugin)
     return Seat(
         key,
@@ -87,6 +95,21 @@ def _plain(found: object) -> tuple[object] | None:
 def in_order(seats: tuple[Seat, ...]) -> tuple[int, ...]:
     """Return the places of *seats* as they are asked: by priority, then by registration."""
     return tuple(sorted(range(len(seats)), key=lambda place: seats[place].priority))
+
+
+def refuse_unknown_tools(key: str, plugin: AnyPlugin, tools: Collection[str], *, more: bool) -> None:
+    """Raise `BadOptions` if *plugin* names a tool that is not among *tools*, with the nearest one.
+
+    With *more*, others may come by themselves: then only a name that is like one of *tools* is taken for a mistake.
+    """
+    for name in plugin.tools_named:
+        if name in tools:
+            continue
+        near = get_close_matches(name, tools, 1, LIKE if more else UNLIKE)
+        if near or not more:
+            meant = f"did you mean `{near[0]}`?" if near else f"its tools are {', '.join(tools) or 'none'}"
+            later = "For a tool that is attached later, write a pattern such as"
+            raise BadOptions(key, f"they name the tool `{name}`, and the session has none; {meant} {later} `{name}*`")
 
 
 def refuse_twins(keys: list[str]) -> None:

@@ -14,7 +14,7 @@ from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin, Priority
 from agentrail.hooks.records import BeforeTool
-from agentrail.plugins.arguments import COMMAND_ARGS, as_set, as_tuple, command_lines, plain, shown
+from agentrail.plugins.arguments import COMMAND_ARGS, as_plain_set, as_tuple, command_lines, plain, shown
 from agentrail.plugins.commands import QUIET_WRAPPERS, Commands, writes_file
 from agentrail.plugins.places import meets
 from agentrail.plugins.rules import unsure
@@ -79,6 +79,9 @@ SAFE_COMMANDS: Final = (
 )
 """Commands that only read."""
 
+TOOLS: Final = ("shell", "write_file", "edit_file")
+"""The tools that are held if nothing else is said, as far as they are there."""
+
 _UNSAFE: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = MappingProxyType(
     {
         "[": ("", ("-v", "-R")),
@@ -131,17 +134,22 @@ class HumanApproval(Plugin[None]):
     or assigned. What "always" covers is the family of the commands, or all calls of a tool that runs none.
     """
 
-    tools: tuple[str, ...] = attrs.field(default=("shell", "write_file", "edit_file"), converter=as_tuple)
-    """Names of tools, where `*` is any text and `?` any character."""
+    tools: tuple[str, ...] = attrs.field(default=TOOLS, converter=as_tuple)
+    """Names of tools, where `*` is any text and `?` any character; one of your own without these must be there."""
     safe_commands: tuple[str, ...] = attrs.field(default=SAFE_COMMANDS, converter=as_tuple)
     """How commands that pass begin: a program, or a program and words that follow it."""
     timeout: float | None = 120.0
     """Seconds that a call waits; `None`: for ever."""
-    command_args: frozenset[str] = attrs.field(default=COMMAND_ARGS, converter=as_set)
-    """Names of arguments that are commands, in small letters, without `_` and `-`."""
+    command_args: frozenset[str] = attrs.field(default=frozenset(), converter=as_plain_set)
+    """More names of arguments that are commands, beside `COMMAND_ARGS`; case, `_` and `-` in them do not matter."""
 
     priority = Priority.SECURITY + 20
     critical = True
+
+    @property
+    def tools_named(self) -> tuple[str, ...]:
+        """The tools that it holds, which must be there."""
+        return tuple(name for name in self.tools if name not in TOOLS and not {"*", "?", "["} & set(name))
 
     def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | HoldTool[None]:
         """A call is about to run: hold it if a person should decide."""
@@ -153,14 +161,15 @@ class HumanApproval(Plugin[None]):
         return HoldTool(judged.what, timeout=self.timeout, family=judged.family)
 
     def _judge(self, tool: str, args: Mapping[str, Json]) -> Judgement:
-        lines = tuple(command_lines(args, self.command_args))
+        command_args = COMMAND_ARGS | self.command_args
+        lines = tuple(command_lines(args, command_args))
         if not lines:
             return Judgement(f"`{tool}` wants to run with {shown(str(thaw(args)))}", tool)
         what = f"`{tool}` wants to run " + " and ".join(f"`{shown(text)}`" for text, _ in lines)
         for _, line in lines:
             if isinstance(line, Unlexable):
                 return Judgement(f"{what}; it cannot be read because of {line.reason}", None)
-        others = {key: item for key, item in args.items() if plain(key) not in self.command_args | _INERT}
+        others = {key: item for key, item in args.items() if plain(key) not in command_args | _INERT}
         if others:
             return Judgement(f"{what} with {shown(str(thaw(others)))}", None)
         found = [line for _, line in lines if isinstance(line, Commands)]

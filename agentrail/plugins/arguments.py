@@ -30,6 +30,11 @@ def as_tuple(found: Iterable[str]) -> tuple[str, ...]:
     return (found,) if isinstance(found, str) else tuple(found)
 
 
+def as_plain_set(found: Iterable[str]) -> frozenset[str]:
+    """Return *found*, an option that lists names of arguments, as a set of plain names."""
+    return frozenset(map(plain, as_tuple(found)))
+
+
 def as_set(found: Iterable[str]) -> frozenset[str]:
     """Return *found*, an option that lists texts, as a set; a lone text is a list of one."""
     return frozenset(as_tuple(found))

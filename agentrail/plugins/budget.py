@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+import attrs
 from attrs import evolve, frozen
 
-from agentrail.errors import PluginRefused
+from agentrail.errors import BadOptions, PluginRefused
 from agentrail.hooks.actions import Abort, BlockTool, Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.money import MoneyLimit
@@ -14,6 +17,8 @@ from agentrail.values.json import freeze
 from agentrail.values.messages import total_size
 from agentrail.values.stream import CHARS_PER_TOKEN
 from agentrail.values.usage import Usage
+
+UNKNOWN_PRICE: Final = ("refuse", "allow")
 
 
 @frozen
@@ -30,6 +35,12 @@ class Spent:
     """The calls of the open turn."""
     warned: frozenset[str] = frozenset()
     """The limits that were warned of; each once."""
+
+
+def _is_choice(_: BudgetGuard, __: attrs.Attribute[str], found: str) -> None:
+    if found not in UNKNOWN_PRICE:
+        problem = f"unknown_price={found!r} is neither `refuse` nor `allow`"
+        raise BadOptions("BudgetGuard", problem)
 
 
 @frozen
@@ -58,7 +69,7 @@ class BudgetGuard(Plugin[Spent]):
     """Part of a limit at which it warns."""
     shared: bool = False
     """Whether what others use counts too: of a sub-agent, whose limits are what remained of its parent's."""
-    unknown_price: str = "refuse"
+    unknown_price: str = attrs.field(default="refuse", validator=_is_choice)
     """What to do about `max_usd` and a model of unknown price: `refuse`, or `allow` and count nothing."""
 
     priority = Priority.CORE + 20

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from typing import cast
 
-from attrs import field, frozen
+from attrs import Attribute, field, frozen
 
 from agentrail.errors import BadOptions
 from agentrail.hooks.context import Context
@@ -23,6 +23,10 @@ HOW_GRAVE = {
     "loop_detected": "warning",
 }
 """Events that are more than information."""
+
+
+LEVELS = ("debug", "info", "warning", "error")
+"""How grave a line may be."""
 
 
 def snake_case(name: str) -> str:
@@ -45,6 +49,11 @@ def _names(given: Collection[str]) -> frozenset[str]:
     return frozenset(given)
 
 
+def _is_level(_: EventLogger, __: Attribute[str], found: str) -> None:
+    if found not in LEVELS:
+        raise BadOptions("EventLogger", f"there is no level {found!r}; the levels are {', '.join(LEVELS)}")
+
+
 @frozen
 class EventLogger(Plugin[None]):
     """Write one structured line per durable event with the standard `logging`, as `agentrail.plugin`.
@@ -52,7 +61,7 @@ class EventLogger(Plugin[None]):
     Texts are cut to *texts* characters; with 0 no text of the conversation reaches the log.
     """
 
-    level: str = "info"
+    level: str = field(default="info", validator=_is_level)
     """How grave events are that are not grave by themselves."""
     only: frozenset[str] = field(default=frozenset(), converter=_names)
     """Names of events to write, in any collection; empty: all."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import attrs
 from attrs import frozen
 
-from agentrail.errors import BadPlugin
+from agentrail.errors import BadOptions, BadPlugin
 from agentrail.hooks.actions import BlockTool, Continue, HoldTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin, Priority
@@ -18,6 +18,7 @@ from agentrail.plugins.arguments import (
     COMMAND_ARGS,
     DIRECTORY_ARGS,
     PATH_ARGS,
+    as_plain_set,
     as_set,
     as_tuple,
     command_lines,
@@ -26,7 +27,7 @@ from agentrail.plugins.arguments import (
     texts,
 )
 from agentrail.plugins.commands import Commands
-from agentrail.plugins.places import Place, directory, fence, resolve
+from agentrail.plugins.places import Fence, Place, directory, fence, resolve
 from agentrail.plugins.programs import READ_BY_RULES
 from agentrail.plugins.rules import ALL_RULES, RULES, told
 from agentrail.plugins.scenes import MAYBE, NO, YES, Certainty, Scene, assigned
@@ -160,6 +161,23 @@ class Finding(Value):
     """What it is."""
 
 
+def _are_paths(_: SecurityGuard, field: attrs.Attribute[tuple[str, ...]], found: tuple[str, ...]) -> None:
+    for path in found:
+        if not path.strip("/~ ") and path not in {"/", "~"}:
+            raise BadOptions("SecurityGuard", f"`{field.name}` has {path!r}, which names no path")
+        if ".." in path.split("/") or "\0" in path:
+            raise BadOptions(
+                "SecurityGuard", f"`{field.name}` has {path!r}; write where it leads, without `..` and NUL"
+            )
+
+
+def _are_commands(_: SecurityGuard, __: attrs.Attribute[tuple[str, ...]], found: tuple[str, ...]) -> None:
+    for line in found:
+        if not re.fullmatch(r"[^\s|&;<>()$`'\"\\]+(?: [^\s|&;<>()$`'\"\\]+)*", line):
+            problem = f"`blocked_commands` has {line!r}; write a program and words, with single blanks and no quotes"
+            raise BadOptions("SecurityGuard", problem)
+
+
 def _are_rules(_: SecurityGuard, __: attrs.Attribute[frozenset[str]], found: frozenset[str]) -> None:
     if unknown := sorted(found - ALL_RULES):
         known = ", ".join(sorted(ALL_RULES))
@@ -178,25 +196,38 @@ class SecurityGuard(Plugin[None]):
     passes. A block cannot be approved.
     """
 
-    blocked_paths: tuple[str, ...] = attrs.field(default=BLOCKED_PATHS, converter=as_tuple)
-    """`/from/the/root`, `~/from/a/home`, or `a/b` anywhere; with all beneath; `*` within a name."""
-    protected_paths: tuple[str, ...] = attrs.field(default=PROTECTED_PATHS, converter=as_tuple)
-    """The same, for writing."""
-    allowed_paths: tuple[str, ...] = attrs.field(default=ALLOWED_PATHS, converter=as_tuple)
-    """Exceptions from both."""
+    blocked_paths: tuple[str, ...] = attrs.field(default=(), converter=as_tuple, validator=_are_paths)
+    """More paths: `/from/the/root`, `~/from/a/home`, or `a/b` anywhere; with all beneath; `*` within a name."""
+    protected_paths: tuple[str, ...] = attrs.field(default=(), converter=as_tuple, validator=_are_paths)
+    """More paths that are blocked for writing, in the same form."""
+    allowed_paths: tuple[str, ...] = attrs.field(default=(), converter=as_tuple, validator=_are_paths)
+    """More exceptions from both."""
+    blocked_commands: tuple[str, ...] = attrs.field(default=(), converter=as_tuple, validator=_are_commands)
+    """Commands that are blocked: a program, or a program and words among its arguments, in this order."""
+    default_blocked_paths: bool = True
+    """Whether `BLOCKED_PATHS` are blocked too."""
+    default_protected_paths: bool = True
+    """Whether `PROTECTED_PATHS` are protected too."""
+    default_allowed_paths: bool = True
+    """Whether `ALLOWED_PATHS` are allowed too."""
     rules: frozenset[str] = attrs.field(default=ALL_RULES, converter=as_set, validator=_are_rules)
     """The names of the rules for commands that are on."""
-    path_args: frozenset[str] = attrs.field(default=PATH_ARGS, converter=as_set)
-    """Names of arguments that are paths, in small letters, without `_` and `-`."""
-    command_args: frozenset[str] = attrs.field(default=COMMAND_ARGS, converter=as_set)
-    """Names of arguments that are commands, in the same form."""
-    writers: frozenset[str] = attrs.field(default=frozenset(WRITERS), converter=as_set)
-    """Tools that write what their paths name."""
+    path_args: frozenset[str] = attrs.field(default=frozenset(), converter=as_plain_set)
+    """More names of arguments that are paths, beside `PATH_ARGS`; case, `_` and `-` in them do not matter."""
+    command_args: frozenset[str] = attrs.field(default=frozenset(), converter=as_plain_set)
+    """More names of arguments that are commands, beside `COMMAND_ARGS`."""
+    writers: frozenset[str] = attrs.field(default=frozenset(), converter=as_set)
+    """More tools that write what their paths name, beside `WRITERS`."""
     timeout: float | None = 120.0
     """Seconds that a held call waits; `None`: for ever."""
 
     priority = Priority.SECURITY + 10
     critical = True
+
+    @property
+    def tools_named(self) -> tuple[str, ...]:
+        """The tools that write, which must be there."""
+        return tuple(sorted(self.writers))
 
     def before_tool(
         self, hook: BeforeTool, state: None, ctx: Context
@@ -220,10 +251,10 @@ class SecurityGuard(Plugin[None]):
         bases = [working]
         for _, found, _ in named(args, DIRECTORY_ARGS):
             bases += (place for text in texts(found) for place in resolve(text, (working,)))
-        for _, found, _ in named(args, self.path_args):
+        for _, found, _ in named(args, PATH_ARGS | self.path_args):
             for text in texts(found):
-                yield from self._path(text, tuple(bases), working, writes=tool in self.writers)
-        for text, line in command_lines(args, self.command_args):
+                yield from self._path(text, tuple(bases), working, writes=tool in WRITERS or tool in self.writers)
+        for text, line in command_lines(args, COMMAND_ARGS | self.command_args):
             if isinstance(line, Unlexable):
                 yield Finding(MAYBE, f"{line.reason}, in `{shown(text)}`")
             else:
@@ -232,22 +263,33 @@ class SecurityGuard(Plugin[None]):
     def _path(self, text: str, bases: tuple[Place, ...], working: Place, *, writes: bool) -> Iterator[Finding]:
         if "\0" in text or ("\n" not in text and ("\\" in text or _ENCODED.search(text))):
             yield Finding(YES, f"the path `{shown(text)}` has a NUL, a backslash or an encoded separator")
-        fences = [fence(self.blocked_paths), *((fence(self.protected_paths),) if writes else ())]
+        blocked, protected, allowed = self._fences()
         for place in resolve(text, bases):
-            if fence(self.allowed_paths).find(place) is not None:
+            if allowed.find(place) is not None:
                 continue
-            for around in fences:
+            for around in (blocked, protected) if writes else (blocked,):
                 if (pattern := around.find(place, within=working)) is not None:
                     yield Finding(YES, f"the path `{shown(text)}` is under `{pattern}`")
 
+    def _fences(self) -> tuple[Fence, Fence, Fence]:
+        """Return the fences around what is blocked, what is protected, and what is allowed."""
+        return (
+            fence((*(BLOCKED_PATHS if self.default_blocked_paths else ()), *self.blocked_paths)),
+            fence((*(PROTECTED_PATHS if self.default_protected_paths else ()), *self.protected_paths)),
+            fence((*(ALLOWED_PATHS if self.default_allowed_paths else ()), *self.allowed_paths)),
+        )
+
     def _line(self, text: str, line: Commands, bases: tuple[Place, ...], working: Place) -> Iterator[Finding]:
-        blocked, protected, allowed = map(fence, (self.blocked_paths, self.protected_paths, self.allowed_paths))
+        blocked, protected, allowed = self._fences()
         scene = Scene(line, bases, working, blocked, protected, allowed, assigned(line))
         for command in line:
             there = scene.within(command)
             for rule in RULES:
                 if rule.name in self.rules and (found := rule.asks(command, there)):
                     yield Finding(found, f"{rule.reason} (rule `{rule.name}`), in `{shown(text)}`")
+            for listed in self.blocked_commands:
+                if _runs(command, listed.split()):
+                    yield Finding(YES, f"`{listed}` is a blocked command, in `{shown(text)}`")
             for word in _paths(command):
                 found, pattern = there.fenced(word, blocked)
                 if not found and command.program not in READ_BY_RULES:
@@ -255,6 +297,15 @@ class SecurityGuard(Plugin[None]):
                 if found:
                     yield Finding(found, f"`{shown(word.text)}` is under `{pattern}`, in `{shown(text)}`")
             scene = scene.after(command)
+
+
+def _runs(command: Command, listed: Sequence[str]) -> bool:
+    """Whether *command* runs the first of *listed*, with the others among its arguments, in this order."""
+    program, *wanted = listed
+    if command.program != program.lower():
+        return False
+    texts = iter(word.text for word in command.args)
+    return all(word in texts for word in wanted)
 
 
 def _paths(command: Command) -> Iterator[Word]:

@@ -31,6 +31,7 @@ from agentrail.errors import AgentrailError, BadChoice, BrokenContractError, Not
 from agentrail.errors import SessionAsleep as SessionAsleep
 from agentrail.errors import SessionForgotten as SessionForgotten
 from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.seats import refuse_unknown_tools as refuse_unknown_tools
 from agentrail.hooks.seats import seat_for as seat_for
 from agentrail.hooks.seats import unkeyed as unkeyed
 from agentrail.runtime.border import described as described

@@ -242,6 +242,9 @@ class SessionHandle:
             await self.wake()
 
     def _seat(self, key: str, plugin: AnyPlugin) -> Seat:
+        outfit = self._session.outfit
+        more = bool(outfit.sources or outfit.agents)
+        commands.refuse_unknown_tools(key, plugin, self._session.state.tools, more=more)
         return commands.seat_for(key, plugin, self._session.outfit.next_revision())
 
     def _attached(self, key: str) -> AnyPlugin:

@@ -24,6 +24,7 @@ from agentrail.ports.tool import Service, Tool
 from agentrail.ports.web import Web
 from agentrail.runtime.calls import Calls
 from agentrail.runtime.clock import Clock
+from agentrail.runtime.complaints import Complaints
 from agentrail.runtime.gate import Gate
 from agentrail.runtime.limits import Limits
 from agentrail.runtime.mailbox import Letter, Mailbox
@@ -52,6 +53,7 @@ class House:
         "calls",
         "clock",
         "compactor",
+        "complaints",
         "forget",
         "fork",
         "gate",
@@ -82,6 +84,7 @@ class House:
         self.forget = forget
         self.model = model
         self.compactor = compactor
+        self.complaints = Complaints()
         self.gate = gate
         self.random = random_
         self.fork: Callable[[str, int | None, str], Awaitable[object]] = _no_fork

@@ -79,6 +79,7 @@ class Performer:
         self._session_id = session_id
         self._house = house
         self._outfit = outfit
+        outfit.judge.complain = house.complaints.tell
         self._bus = bus
         self._post = post
         self._ties = ties

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 from agentrail.hooks.actions import (
     Abort,
@@ -125,11 +125,19 @@ for _name in HOOK_NAMES:
     setattr(Answering, _name, _answers)
 
 
+def _script(found: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+    return MappingProxyType(dict(found))
+
+
+def _args(found: Mapping[str, str | int]) -> Mapping[str, str | int]:
+    return MappingProxyType(dict(found))
+
+
 @frozen
 class Scripted(Answering):
     """Gives, at each hook, the kinds of answers that its script names, over and over."""
 
-    script: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    script: Mapping[str, tuple[str, ...]] = field(default=MappingProxyType({}), converter=_script)
 
     def answer(self, hook: Hook, state: int) -> object:
         """Give the next answer of the script."""
@@ -190,7 +198,7 @@ class Holder(Plugin[None]):
 class ArgsReplacer(Plugin[None]):
     """Gives every call other arguments."""
 
-    args: Mapping[str, str | int] = MappingProxyType({"path": "replaced"})
+    args: Mapping[str, str | int] = field(default=MappingProxyType({"path": "replaced"}), converter=_args)
 
     def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> ReplaceToolArgs[None]:  # noqa: ARG002
         """Replace them."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.errors import BadPlugin
+from agentrail.errors import BadOptions, BadPlugin
 from agentrail.hooks.actions import BlockTool, Continue, HoldTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.records import BeforeTool
@@ -521,7 +521,8 @@ def test_rules_and_lists_can_be_switched() -> None:
         ("a/secret/x", "path"),
         ("a/secret/open", "pass"),
         ("secret", "pass"),
-        ("/etc/shadow", "pass"),
+        ("/etc/shadow", "path"),
+        ("/dev/null", "pass"),
     ):
         assert decision(ruled({"path": path}, guard=own)) == expected, path
     assert (
@@ -537,6 +538,70 @@ def test_rules_and_lists_can_be_switched() -> None:
     held = ruled({"command": "$X"}, guard=SecurityGuard(timeout=None))
     assert isinstance(held, HoldTool)
     assert held.timeout is None
+
+
+def test_the_built_in_lists_are_replaced_by_name_only() -> None:
+    own = SecurityGuard(blocked_paths=("secret/plans",), default_blocked_paths=False)
+    assert decision(ruled({"path": "/etc/shadow"}, guard=own)) == "pass"
+    assert decision(ruled({"path": "secret/plans/x"}, guard=own)) == "path"
+    free = SecurityGuard(protected_paths=("/srv",), default_protected_paths=False)
+    for path, expected in (("/srv/x", "path"), ("/etc/hosts", "pass"), ("/etc/shadow", "path")):
+        assert decision(ruled({"path": path}, "write_file", guard=free)) == expected, path
+    strict = SecurityGuard(allowed_paths=(), default_allowed_paths=False)
+    assert decision(ruled({"path": "/dev/null"}, guard=strict)) == "path"
+
+
+@pytest.mark.parametrize(
+    ("args", "tool", "guard"),
+    [
+        ({"path": ".env"}, "read_file", SecurityGuard(path_args=("where",))),
+        ({"where": ".env"}, "read_file", SecurityGuard(path_args=("Where",))),
+        ({"command": "rm -rf /"}, "shell", SecurityGuard(command_args=("run",))),
+        ({"run": "rm -rf /"}, "shell", SecurityGuard(command_args=("run",))),
+        ({"path": "/etc/hosts"}, "write_file", SecurityGuard(writers=("put",))),
+        ({"path": "/etc/hosts"}, "put", SecurityGuard(writers=("put",))),
+    ],
+)
+def test_every_list_of_ones_own_is_added_to_the_built_in_one(
+    args: Mapping[str, Json], tool: str, guard: SecurityGuard
+) -> None:
+    assert isinstance(ruled(args, tool, guard), BlockTool)
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("git push --force", "path"),
+        ("git -C x push origin --force", "path"),
+        ("/usr/bin/git push --force origin", "path"),
+        ("sh -c 'git push --force'", "path"),
+        ("git push", "pass"),
+        ("terraform apply", "path"),
+        ("TERRAFORM plan", "path"),
+        ("echo terraform", "pass"),
+    ],
+)
+def test_commands_of_ones_own_are_blocked(command: str, expected: str) -> None:
+    guard = SecurityGuard(blocked_commands=("git push --force", "terraform"))
+    assert decision(ruled({"command": command}, guard=guard)) == expected
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"blocked_paths": ("",)},
+        {"blocked_paths": ("../x",)},
+        {"protected_paths": ("a\0b",)},
+        {"allowed_paths": ("  ",)},
+        {"blocked_commands": ("",)},
+        {"blocked_commands": ("curl x | sh",)},
+        {"blocked_commands": ("rm  x",)},
+    ],
+)
+def test_what_would_block_nothing_or_everything_is_refused(options: dict[str, tuple[str, ...]]) -> None:
+    (name,) = options
+    with pytest.raises(BadOptions, match=name):
+        SecurityGuard(**options)  # type: ignore[arg-type]  # any of them
 
 
 def test_a_rule_that_does_not_exist_is_refused() -> None:

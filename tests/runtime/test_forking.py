@@ -136,7 +136,7 @@ async def test_a_fork_of_a_time_before_the_code_changed_has_the_code_of_now() ->
         head = (await supervisor.stored())[0].head
     script: list[Element] = [say(calls=[call("look")]), "two"]
     tools = [fake("look", looks, timeout=7.0)]
-    guard = HumanApproval(tools=frozenset({"write"}))
+    guard = HumanApproval(tools=frozenset({"write*"}))
     spec = SessionSpec(model=ScriptedModel(script), tools=tools, plugins=[NewerTurns(), guard])
     async with open_supervisor(journal=journal) as supervisor:
         origin = await supervisor.resume("s", spec)

@@ -1,9 +1,11 @@
 """A session that nobody speaks to comes to rest, whatever its listeners do; and a busy one lets the others run."""
 
+from collections import UserList
 from types import SimpleNamespace
 
 import pytest
 import trio
+from attrs import field, frozen
 
 from agentrail.core.inputs import TimerFired
 from agentrail.hooks.context import Context
@@ -37,12 +39,12 @@ def worked(monkeypatch: pytest.MonkeyPatch) -> Worked:
     return made
 
 
+@frozen(eq=False)
 class Slow(Plugin[None]):
-    """Takes 60 ms over each event."""
+    """Takes 60 ms over each event, and tells the test what it heard."""
 
-    def __init__(self, worked: Worked) -> None:
-        self.worked = worked
-        self.heard: list[str] = []
+    worked: Worked
+    heard: UserList[str] = field(factory=UserList)
 
     def on_event(self, event: Envelope, state: None, ctx: Context) -> None:
         self.heard.append(type(event.event).__name__)
@@ -50,11 +52,12 @@ class Slow(Plugin[None]):
             self.worked.seconds += 0.06
 
 
+@frozen(eq=False)
 class Broken(Slow):
     """The same, and it breaks."""
 
     def on_event(self, event: Envelope, state: None, ctx: Context) -> None:
-        super().on_event(event, state, ctx)
+        Slow.on_event(self, event, state, ctx)
         raise ValueError(event.seq)
 
 

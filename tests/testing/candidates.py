@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections import UserList
 
-from attrs import frozen
+from attrs import field, frozen
 
 from agentrail import BlockTool, Continue, Plugin
 from agentrail.hooks.actions import Intervene, ReplaceToolArgs, ReplaceToolResult, SetSection
@@ -138,11 +139,11 @@ class Careless(Plugin[None]):
         return Continue()
 
 
+@frozen
 class Memory(Plugin[None]):
-    """Remembers in itself."""
+    """Remembers in itself: in an option that can change, which only a list of its own makes hard to see."""
 
-    def __init__(self) -> None:
-        self.seen: list[str] = []
+    seen: UserList[str] = field(factory=UserList, converter=UserList)
 
     def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Continue[None]:
         self.seen.append(hook.text)

@@ -1,0 +1,152 @@
+"""What a plugin class must be: its hooks are plain methods of the right form, and nothing of it can change."""
+
+from __future__ import annotations
+
+import inspect
+from collections import deque
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from functools import partial, partialmethod
+from types import MappingProxyType
+from typing import Final, cast
+
+from agentrail.errors import BadPlugin
+from agentrail.values.json import FrozenObject
+
+HOOK_LIKE: Final = ("before_", "after_", "on_", "session_")
+_HOOK: Final = ("hook", "state", "ctx")
+OTHERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "init": ("ctx",),
+        "on_options": ("new", "state"),
+        "upgrade": ("old",),
+        "inherited": ("state", "ctx"),
+        "on_event": ("event", "state", "ctx"),
+        "describe": (),
+    }
+)
+"""The methods of a plugin that are no hooks, and what each is given."""
+PROPERTIES: Final = ("key", "money_limit", "tools_named")
+CONSTANTS: Final = ("priority", "critical", "version")
+LIKE: Final = 0.85
+"""How like a name is to one of the contract's that is taken for it misspelt, from 0 to 1."""
+_MUTABLE: Final[tuple[tuple[type, str], ...]] = (
+    (list, "a tuple"),
+    (deque, "a tuple"),
+    (dict, "a mapping that is frozen, such as a `MappingProxyType`"),
+    (set, "a frozenset"),
+    (bytearray, "bytes"),
+)
+FROZEN: Final = "decorate the class with `@attrs.frozen`, and keep what it remembers in its state"
+
+
+def check_class(cls: type, hooks: frozenset[str], home: str) -> None:
+    """Raise `BadPlugin` if a member of *cls* is misspelt, or is no method that can be called as the contract calls it.
+
+    What classes of the module *home*, of the contract itself, define is not looked at.
+    """
+    methods: dict[str, tuple[str, ...]] = {**dict.fromkeys(hooks, _HOOK), **OTHERS}
+    for owner in cls.__mro__:
+        if owner.__module__ in {home, "builtins", "typing"}:
+            continue
+        annotated = cast("Mapping[str, object]", vars(owner).get("__annotations__", {}))
+        for name, member in vars(owner).items():
+            if name in methods:
+                _check_method(cls, name, member, methods[name])
+            elif not name.startswith("_") and name not in PROPERTIES and name not in CONSTANTS:
+                _check_name(cls, name, member, methods, is_field=name in annotated)
+
+
+def _check_name(cls: type, name: str, member: object, methods: Mapping[str, object], *, is_field: bool) -> None:
+    if name.startswith(HOOK_LIKE) and not is_field:
+        hooks = sorted(hook for hook in methods if hook.startswith(HOOK_LIKE))
+        raise BadPlugin(cls.__name__, f"there is no hook `{name}`; the hooks are {', '.join(hooks)}")
+    known = (*methods, *PROPERTIES) if callable(member) or isinstance(member, property) else CONSTANTS
+    near = [] if is_field else get_close_matches(name, known, 1, LIKE)
+    if near:
+        problem = f"it has no `{name}`; if you mean `{near[0]}`, write that, else begin the name with `_`"
+        raise BadPlugin(cls.__name__, problem)
+
+
+def _check_method(cls: type, name: str, member: object, wanted: tuple[str, ...]) -> None:
+    """Raise `BadPlugin` if *member* cannot be the method *name*."""
+    bound: tuple[object, ...] = wanted
+    named = type(member).__name__
+    function: object = member
+    if isinstance(member, staticmethod | classmethod):
+        function = cast("staticmethod[..., object]", member).__func__
+        bound = (cls, *wanted) if isinstance(member, classmethod) else wanted
+    elif isinstance(member, partialmethod) or inspect.isfunction(member):
+        bound = (cls, *wanted)
+    if isinstance(member, partialmethod):
+        given = cast("partialmethod[object]", member)
+        function = partial(given.func, None, *given.args, **given.keywords)
+        bound = wanted
+    if not callable(function):
+        kind = "a property" if isinstance(member, property) else f"a `{named}`"
+        raise BadPlugin(cls.__name__, f"its `{name}` is {kind}; write `def {name}(self, {', '.join(wanted)})`")
+    kind = _unfit(function)
+    if kind:
+        told = "it must answer at once: write a plain `def`, and return `Ask(…)` for what takes time"
+        raise BadPlugin(cls.__name__, f"its `{name}` is {kind}; {told}")
+    _check_arguments(cls, name, function, bound, wanted)
+
+
+def _check_arguments(
+    cls: type, name: str, function: Callable[..., object], bound: tuple[object, ...], wanted: tuple[str, ...]
+) -> None:
+    try:
+        signature = inspect.signature(function, follow_wrapped=False)
+    except (TypeError, ValueError):  # a callable of C says nothing of its arguments
+        return
+    try:
+        signature.bind(*bound)
+    except TypeError as error:
+        right = f"def {name}({', '.join(('self', *wanted))})"
+        raise BadPlugin(cls.__name__, f"its `{name}` does not take its arguments: {error}; write `{right}`") from error
+
+
+def _unfit(function: object) -> str:
+    """Say what *function* is if calling it gives no answer but something to be waited for or gone through."""
+    while True:
+        if isinstance(function, partial):
+            function = cast("object", function.func)
+            continue
+        if not inspect.isroutine(function) and not isinstance(function, type):
+            call: object = getattr(type(function), "__call__", None)  # noqa: B004 - what a call of it would run
+            function = call if inspect.isfunction(call) else function
+        if inspect.iscoroutinefunction(function):
+            return "async"
+        if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+            return "a generator"
+        wrapped: object = getattr(function, "__wrapped__", None)
+        if wrapped is None:
+            return ""
+        function = wrapped
+
+
+def check_frozen(plugin: object, names: frozenset[str]) -> None:
+    """Raise `BadPlugin` if an option of *plugin* can change, or if one of *names*, its hooks, is set on the object."""
+    cls = type(plugin)
+    own = cast("Mapping[str, object]", getattr(plugin, "__dict__", {}))
+    fields = tuple(field.name for field in getattr(cls, "__attrs_attrs__", ()))
+    for name in own:
+        if name in names or name in OTHERS:
+            raise BadPlugin(cls.__name__, f"its `{name}` is set on the object; define it in the class")
+    for name in dict.fromkeys((*fields, *own)):
+        found: object = getattr(plugin, name)
+        for kind, better in _MUTABLE:
+            if isinstance(found, kind) and not isinstance(found, FrozenObject):
+                problem = f"its option `{name}` is a `{kind.__name__}`, which can change; use {better}"
+                raise BadPlugin(cls.__name__, problem)
+        if _can_set(plugin, name, found):
+            raise BadPlugin(cls.__name__, f"its `{name}` can be set; {FROZEN}")
+
+
+def _can_set(plugin: object, name: str, found: object) -> bool:
+    """Whether the attribute *name* of *plugin* may be set: it is set to what it is, and stays what it was."""
+    try:
+        setattr(plugin, name, found)
+    except Exception:  # noqa: BLE001 - each kind of frozen class has an error of its own
+        return False
+    return True

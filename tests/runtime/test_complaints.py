@@ -1,0 +1,128 @@
+"""A plugin that breaks is told of in the log, with its traceback, and seldom enough to be read."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from attrs import frozen
+
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
+from agentrail.hooks.records import BeforeTool
+from agentrail.hooks.seats import Seat, seat_for
+from agentrail.runtime.complaints import MAX_KEPT, PERIOD, Complaints
+from agentrail.testing import call, say
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.plugins import PluginError
+from agentrail.values.events.tools import ToolBlocked
+from tests.runtime.tools import quick
+from tests.runtime.world import World, settle
+
+
+@frozen
+class Raises(Plugin):
+    """A guard with a bug."""
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> None:  # type: ignore[override]  # the fault
+        raise KeyError("limit")
+
+
+class Forgets(Plugin):
+    """A guard without its `return`."""
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> None:  # type: ignore[override]  # the fault
+        hook.args.get("path")
+
+
+class Promises(Plugin):
+    """A guard that hands over what should be awaited, in a way that no look at its class finds."""
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> object:  # type: ignore[override]  # the fault
+        async def answer() -> None:  # noqa: ASYNC124 - nobody waits for it
+            return None
+
+        return answer()
+
+
+class Deaf(Plugin):
+    """It cannot listen."""
+
+    def on_event(self, event: Envelope, state: None, ctx: Context) -> None:
+        raise KeyError("ear")
+
+
+class CriticalRaises(Raises):
+    critical = True
+
+
+def complaints(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    return [record for record in caplog.records if record.name == "agentrail.plugin"]
+
+
+@pytest.mark.parametrize(
+    ("plugin", "said", "blocked"),
+    [
+        (Raises(), "KeyError: 'limit'; the session goes on", False),
+        (CriticalRaises(), "KeyError: 'limit'; the door stays shut", True),
+        (Forgets(), "it answered nothing (is a `return` missing?)", False),
+        (Promises(), "it answered a `coroutine`", False),
+    ],
+    ids=["raises", "critical", "forgets", "promises"],
+)
+async def test_a_hook_that_breaks_is_logged_once_with_its_traceback(
+    plugin: Plugin, said: str, blocked: bool, world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls = [call("quick"), call("quick"), call("quick")]
+    session = await world.spawn([say(calls=calls), "done"], tools=[quick()], plugins=[plugin])
+    await session.ask("go")
+    await settle()
+    (record,) = complaints(caplog)
+    assert said in record.getMessage()
+    assert record.levelno == logging.ERROR
+    if "KeyError" in said:
+        assert record.exc_info is not None
+        assert record.exc_info[0] is KeyError
+        assert record.exc_info[2] is not None
+    heard = world.heard(session)
+    assert len(heard.of(PluginError)) == 3
+    assert len(heard.of(ToolBlocked)) == (3 if blocked else 0)
+
+
+async def test_a_listener_that_breaks_is_logged(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    session = await world.spawn(["done"], plugins=[Deaf()])
+    await session.ask("go")
+    await settle()
+    (record,) = complaints(caplog)
+    assert "`on_event` of the plugin `Deaf` broke: KeyError: 'ear'" in record.getMessage()
+
+
+async def test_sessions_of_one_supervisor_do_not_say_it_twice(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(5):
+        session = await world.spawn([say(calls=[call("quick")]), "done"], tools=[quick()], plugins=[Raises()])
+        await session.ask("go")
+    await settle()
+    assert len(complaints(caplog)) == 1
+
+
+def said_at(seconds: list[float], caplog: pytest.LogCaptureFixture, seats: list[Seat], hook: str = "h") -> list[str]:
+    now = 0.0
+    complaints_ = Complaints(lambda: now)
+    for now, seat in zip(seconds, seats, strict=True):
+        complaints_.tell(seat, hook, f"at {now}", None)
+    return [record.getMessage() for record in complaints(caplog)]
+
+
+def test_it_is_said_again_after_a_minute_with_how_often(caplog: pytest.LogCaptureFixture) -> None:
+    seconds = [0.0, 1.0, PERIOD - 0.001, PERIOD, PERIOD + 1, 2 * PERIOD]
+    lines = said_at(seconds, caplog, [seat_for("p", Raises())] * len(seconds))
+    assert [line.partition("at ")[2].partition(";")[0] for line in lines] == ["0.0", "60.0", "120.0"]
+    assert ["2 times more" in lines[1], "1 times more" in lines[2], "times" in lines[0]] == [True, True, False]
+
+
+@pytest.mark.parametrize(("others", "again"), [(MAX_KEPT - 1, 1), (MAX_KEPT, 2), (MAX_KEPT + 1, 2)])
+def test_what_is_remembered_is_bounded(others: int, again: int, caplog: pytest.LogCaptureFixture) -> None:
+    first = seat_for("p", Raises())
+    seats = [first, *(first.but(plugin=f"m:{number}") for number in range(others)), first]
+    lines = said_at([0.0] * len(seats), caplog, seats)
+    assert len(lines) == others + again
