@@ -55,10 +55,10 @@ class CommandFailed(OutsideError):
 class SearchTooSlow(OutsideError):
     """A search was stopped because it took too long."""
 
-    wording = "the search for {0!r} was stopped after {1} seconds; use a simpler pattern or a smaller folder"
+    wording = "the search for {0!r} was stopped after {1}; use a simpler pattern or a smaller folder"
 
-    def __init__(self, pattern: str, seconds: float) -> None:
-        super().__init__(pattern, seconds)
+    def __init__(self, pattern: str, spent: str) -> None:
+        super().__init__(pattern, spent)
 
 
 class WebFailed(OutsideError):
