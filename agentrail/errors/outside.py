@@ -131,3 +131,12 @@ class SubscriberTooSlow(OutsideError):
 
     def __init__(self, seq: int, n: int) -> None:
         super().__init__(seq, n)
+
+
+class SourceFailed(OutsideError):
+    """A source of tools did not start, so nothing of it was attached."""
+
+    wording = "cannot attach the tools of `{0}`: {1}; nothing was attached, so it can be tried again"
+
+    def __init__(self, source: str, problem: str) -> None:
+        super().__init__(source, problem)
