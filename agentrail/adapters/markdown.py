@@ -26,7 +26,7 @@ MARKS: Final = {"strong": "**", "b": "**", "em": "*", "i": "*", "del": "~~", "s"
 
 _SPACES: Final = re.compile(r"[ \t\r\n\f\v\xa0]+")
 _BLANKS: Final = re.compile(r"\n{3,}")
-_TRAILING: Final = re.compile(r"[ \t]+\n")
+_TRAILING: Final = re.compile(r"(?<![ \t])[ \t]+\n")
 _LINKED: Final = ("http://", "https://")
 
 

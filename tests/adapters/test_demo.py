@@ -523,3 +523,8 @@ def test_it_is_a_model_called_demo() -> None:
 def test_chunks_keep_every_space() -> None:
     response = Response((Text("  one\n\n two  "), Text("")))
     assert list(chunks_of(response)) == [TextChunk("  one\n\n "), TextChunk("two  ")]
+
+
+def test_a_long_run_of_spaces_takes_no_time() -> None:
+    (step,) = steps_of("read" + "\t" * 5_000 + "x")
+    assert step.text.startswith("read")

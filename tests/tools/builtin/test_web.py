@@ -8,6 +8,7 @@ import httpx  # noqa: ASYNC127 - the client that pyproject.toml names
 import pytest
 import trio
 
+from agentrail.adapters.markdown import to_markdown
 from agentrail.adapters.web import HttpxWeb, resolve
 from agentrail.ports.web import MAX_PAGE
 from agentrail.values.json import freeze_object
@@ -199,3 +200,7 @@ async def test_a_page_that_always_sends_on_is_given_up(serve: Serve) -> None:
     port = await serve(page(b"", "Location: /round", status="302 Found"))
     answer = await call("web_fetch", web=HttpxWeb(allowed=(HOST,)), url=f"http://{HOST}:{port}/")
     assert answer.endswith("it was moved more than 5 times")
+
+
+def test_a_long_run_of_spaces_takes_no_time() -> None:
+    assert to_markdown(f"<pre>a{' ' * 300_000}b \t \nc</pre>", "http://a.example").count(" ") >= 300_000
