@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agentrail import errors
 from agentrail.core.answers import DONE, Accepted
 from agentrail.core.batch import drop_suspension, kill, release
 from agentrail.core.effects import ReportStart
@@ -17,6 +18,7 @@ from agentrail.values.content import Part, Text
 from agentrail.values.events.context import Intervention
 from agentrail.values.events.life import (
     AgentStart,
+    PromptDropped,
     PromptQueued,
     PromptReceived,
     PromptRejected,
@@ -73,7 +75,12 @@ def finish_session_start(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> Non
 
 
 def on_prompt(w: Work, sent: PromptSent) -> None:
-    """Take a prompt, or queue it, or let it supersede what waits for a person."""
+    """Take a prompt, or queue it, or let it supersede what waits for a person; drop one that an abort has cleared."""
+    if sent.cleared:
+        prompt = Prompt(w.make_id("p"), sent.parts)
+        w.emit(PromptDropped(prompt.ref, prompt.text))
+        w.refuse(errors.PromptDropped(prompt.ref, "the queue was cleared by an abort"))
+        return
     accept(w, sent.parts)
 
 

@@ -19,6 +19,8 @@ class PromptSent(Value):
 
     parts: tuple[Part, ...]
     """What was said."""
+    cleared: bool = False
+    """Whether an abort has cleared the queue while it was still in the mailbox: it is dropped."""
 
 
 @value
@@ -48,7 +50,7 @@ class AbortSent(Value):
     clear_queue: bool = False
     """Whether queued prompts go too."""
     dropped: tuple[str, ...] = ()
-    """Texts of prompts that were still in the mailbox and go too."""
+    """Texts of prompts that were still in the mailbox and go too; only in older records, now each has its own."""
     partial: Partial = NOTHING_YET
     """What had come of the stream."""
 
@@ -132,8 +134,6 @@ class ChangeToolsSent(Value):
     """Which source has other tools now; empty: it was called."""
     problems: tuple[str, ...] = ()
     """Why the source has no tools, or not all of them."""
-    closed: tuple[str, ...] = ()
-    """Sources that go, with all their tools."""
 
 
 @value

@@ -167,7 +167,10 @@ class Journal(Protocol):
         ...
 
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
-        """Return what was answered to a command id, if it is known."""
+        """Return what was answered to a command id; `None` if it was never used.
+
+        It is kept as long as the records of the session: an old id that is taken for a new one is carried out twice.
+        """
         ...
 
     async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import attrs
 import trio
@@ -27,24 +27,13 @@ from agentrail.core.sent import SwitchModelSent as SwitchModelSent
 from agentrail.core.sent import TraceSent as TraceSent
 from agentrail.core.sent import UpdatePluginSent as UpdatePluginSent
 from agentrail.core.sent import WithdrawSent as WithdrawSent
-from agentrail.errors import (
-    AgentrailError,
-    BadChoice,
-    BrokenContractError,
-    NotInItsRun,
-    SourceAlone,
-    SourceExists,
-    UnknownTask,
-    UnknownTool,
-    WrongType,
-)
+from agentrail.errors import AgentrailError, BadChoice, BrokenContractError, NotInItsRun, UnknownTask
 from agentrail.errors import SessionAsleep as SessionAsleep
 from agentrail.errors import SessionForgotten as SessionForgotten
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.seats import refuse_unknown_tools as refuse_unknown_tools
 from agentrail.hooks.seats import seat_for as seat_for
 from agentrail.hooks.seats import unkeyed as unkeyed
-from agentrail.ports.source import ToolSource
 from agentrail.runtime.border import described as described
 from agentrail.runtime.border import kept_parts as kept_parts
 from agentrail.runtime.border import kept_text
@@ -60,7 +49,7 @@ from agentrail.runtime.tracing import Trace as Trace
 from agentrail.runtime.waiting import outcome_of as outcome_of
 from agentrail.values.content import Data, Image, Part, Text
 from agentrail.values.events.envelope import Cursor, Event
-from agentrail.values.json import EMPTY, JsonObject, freeze_object, weight
+from agentrail.values.json import weight
 
 STOPPING = (AbortSent, StopSent)
 """What is taken also while the journal has no space."""
@@ -89,8 +78,6 @@ FLAGS: Mapping[type[object], tuple[str, ...]] = {
 }
 """The fields that a caller gives as a boolean."""
 
-PLUGIN_WANTED = "its class, or the key that it was given"
-
 OVERHEAD = 64
 """Bytes that any message is taken for, beside its content."""
 
@@ -113,30 +100,6 @@ def letter(given: AnyInput, command: str | None, slot: Slot[Answer]) -> Letter:
         size += weight(given.args)
     digest = b"" if command is None else digest_of(given)
     return Letter(given, command=command, digest=digest, slot=slot, size=size)
-
-
-def source_of(given: tuple[object, ...], there: Collection[str], *, replace: bool) -> ToolSource | None:
-    """Return the source of tools that was *given*, `None` if there is none; raise why it cannot be attached."""
-    source = next((one for one in given if isinstance(one, ToolSource)), None)
-    if source is None:
-        return None
-    if len(given) > 1:
-        raise SourceAlone(source.name)
-    if source.name in there and not replace:
-        raise SourceExists(source.name)
-    source.check()
-    return source
-
-
-def told_apart(
-    names: tuple[str, ...], tools: Collection[str], sources: Collection[str]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return which of *names* are of tools, and which of sources; raise `UnknownTool` for what is neither."""
-    for name in names:
-        if name not in tools and name not in sources:
-            raise UnknownTool.among(name, (*tools, *sources))
-    of_tools = tuple(name for name in names if name in tools)
-    return of_tools, tuple(name for name in names if name not in tools)
 
 
 def check_run(session: str, home: trio.lowlevel.TrioToken) -> None:
@@ -199,20 +162,3 @@ def subscription(
         policy=policy,
         capacity=CAPACITY if capacity is None else max(1, capacity),
     )
-
-
-def key_of(plugin: object) -> str:
-    """Return what a plugin is called in the session; raise `WrongType` for what names none."""
-    if isinstance(plugin, str):
-        return plugin
-    if isinstance(plugin, type):
-        return plugin.__name__
-    raise WrongType.of("plugin", plugin, PLUGIN_WANTED)
-
-
-def plain_options(options: Mapping[str, object]) -> JsonObject:
-    """Return *options* as JSON for the event that tells of them, or nothing where JSON cannot hold them."""
-    try:
-        return freeze_object(options)
-    except AgentrailError:
-        return EMPTY

@@ -35,7 +35,7 @@ SAYS_PARTIAL: Final = frozenset({AbortSent, SteerSent, StopSent, StreamBegan, St
 
 
 def completed(letter: Letter, performer: Performer, mailbox: Mailbox, ties: Ties, slow: SlowHooks) -> AnyInput:
-    """Return the input with what only the shell knows: what had come of the stream, and what else is dropped."""
+    """Return the input with what only the shell knows, such as what had come of the stream."""
     given = letter.given
     if isinstance(given, SubagentReported):
         letter.given = ties.gathered(given)
@@ -51,8 +51,6 @@ def completed(letter: Letter, performer: Performer, mailbox: Mailbox, ties: Ties
         return given
     if isinstance(given, StopSent):
         mailbox.resume()  # what a session waits for before it ends comes as results
-    if isinstance(given, AbortSent) and given.clear_queue:
-        given = given.but(dropped=mailbox.drop_prompts(letter.number))
     partial = performer.partial_response()
     return given if partial is None else given.but(partial=partial)
 

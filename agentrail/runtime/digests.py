@@ -5,7 +5,15 @@ from __future__ import annotations
 from hashlib import blake2b
 
 from agentrail.core.inputs import AnyInput
-from agentrail.core.sent import AbortSent, AttachPluginSent, ChangeToolsSent, SteerSent, StopSent, UpdatePluginSent
+from agentrail.core.sent import (
+    AbortSent,
+    AttachPluginSent,
+    ChangeToolsSent,
+    PromptSent,
+    SteerSent,
+    StopSent,
+    UpdatePluginSent,
+)
 from agentrail.values.json import canonical
 from agentrail.values.stream import NOTHING_YET
 
@@ -21,13 +29,13 @@ def digest_of(given: AnyInput) -> bytes:
 
 
 def _bare(given: AnyInput) -> AnyInput:
+    if isinstance(given, PromptSent):
+        return given.but(cleared=False)
     if isinstance(given, AbortSent):
         return given.but(partial=NOTHING_YET, dropped=())
     if isinstance(given, SteerSent | StopSent):
         return given.but(partial=NOTHING_YET)
     if isinstance(given, ChangeToolsSent):
-        if given.source:  # one that is attached: which tools it has is not the caller's to say
-            return ChangeToolsSent(source=given.source)
         return given.but(revision=0)
     if isinstance(given, AttachPluginSent | UpdatePluginSent):
         return given.but(seat=given.seat.but(revision=0))

@@ -10,14 +10,13 @@ from collections.abc import Callable
 
 import trio
 
-from agentrail.core.answers import Answer, Refused
+from agentrail.core.answers import Answer
 from agentrail.core.inputs import AnyInput
 from agentrail.core.sent import AbortSent, PromptSent, ResumeSent, StopSent, SuspendSent, TraceSent
-from agentrail.errors import MailboxFull, PromptDropped
+from agentrail.errors import MailboxFull
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.runtime.gate import Gate
 from agentrail.runtime.slot import Slot
-from agentrail.values.content import text_of
 
 MAX_MESSAGES = 64
 """Messages of callers that may wait in a lane."""
@@ -272,6 +271,9 @@ class Mailbox:
             await trio.lowlevel.wait_task_rescheduled(self._leave)
 
     def _take(self) -> Letter | None:
+        cleared = self._cleared(self._control[0]) if self._control else None
+        if cleared is not None:
+            return cleared
         if self._suspended:
             self._lane = self._control
             return self._control.pop(0) if self._control else None
@@ -285,11 +287,29 @@ class Mailbox:
         if self._user and (self._admitted or user_is_due):
             self._admitted = False
             self._urgent = 0
-            letter = self._user.pop(0)
-            self._lane = self._user
-            self._bytes -= letter.size
-            self._make_room()
-            return letter
+            return self._take_user(0)
+        return None
+
+    def _take_user(self, place: int) -> Letter:
+        letter = self._user.pop(place)
+        self._lane = self._user
+        self._bytes -= letter.size
+        self._make_room()
+        return letter
+
+    def _cleared(self, abort: Letter) -> Letter | None:
+        """Take a prompt that was sent before *abort*, the next letter, if that clears the queue; `None`: there is none.
+
+        Each is handled like any letter, as one that is dropped: its command id is looked up, and its answer is written
+        down before its sender hears it. The abort waits for that in its lane, so a crash between the two loses neither.
+        """
+        if not isinstance(abort.given, AbortSent) or not abort.given.clear_queue:
+            return None
+        for place, letter in enumerate(self._user):
+            given = letter.given
+            if isinstance(given, PromptSent) and letter.number < abort.number:
+                letter.given = given.but(cleared=True)
+                return self._take_user(place)
         return None
 
     def let_others_run(self) -> None:
@@ -343,21 +363,6 @@ class Mailbox:
         return trio.lowlevel.Abort.SUCCEEDED
 
     # Emptying
-
-    def take_back(self, before: int, kind: type[object]) -> list[Letter]:
-        """Take out the user's letters of one *kind* that came before a number."""
-        taken = [letter for letter in self._user if letter.number < before and isinstance(letter.given, kind)]
-        self._user[:] = [letter for letter in self._user if letter not in taken]
-        self._bytes -= sum(letter.size for letter in taken)
-        self._make_room()
-        return taken
-
-    def drop_prompts(self, before: int) -> tuple[str, ...]:
-        """Take back the prompts that came before a number, tell their senders, and return their texts."""
-        dropped = self.take_back(before, PromptSent)
-        for letter in dropped:
-            letter.settle(Refused(PromptDropped(letter.command or "", "the queue was cleared by an abort")))
-        return tuple(text_of(letter.given.parts) for letter in dropped if isinstance(letter.given, PromptSent))
 
     def close(self, answer: Answer) -> None:
         """Give *answer* to everything that waits and to everything that still comes."""

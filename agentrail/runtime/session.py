@@ -21,17 +21,14 @@ from agentrail.core.inputs import (
     StreamCut,
     StreamEnded,
 )
-from agentrail.core.sent import ChangeToolsSent
 from agentrail.core.sleeping import can_sleep
 from agentrail.core.state import Phase, State
 from agentrail.core.step import Step, step
 from agentrail.errors import IllegalInput, SessionAsleep
 from agentrail.ports.journal import Claim
-from agentrail.ports.source import ToolSource
 from agentrail.runtime.answers import Answers
 from agentrail.runtime.bus import Bus
 from agentrail.runtime.completing import COMPLETED, SAYS_PARTIAL, completed, with_partial
-from agentrail.runtime.digests import digest_of
 from agentrail.runtime.leaving import Gone, why_gone
 from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.parts import Equip, House, Outfit
@@ -232,7 +229,8 @@ class Session:
             took = ended - began - self.house.watchdog.collecting(crumb, ended)
             self._slow.took(took, self.state, given, outcome)
         self.performer.stop_early(outcome.effects)
-        if outcome.changes(self.state):
+        told = letter.command is not None and outcome.answer is not None  # also a refusal: it is answered so for good
+        if told or outcome.changes(self.state):
             if isinstance(given, StreamBegan):
                 self.records.began = given.request_id
             elif not self._never_was(outcome):
@@ -299,13 +297,6 @@ class Session:
         await self.sources.open([RunningSource(source, *parts) for source in self.outfit.sources], self.house.nursery)
         for late in self.performer.late.release():
             self.performer.start_call(late)
-
-    async def join_source(self, source: ToolSource, command: str | None) -> None:
-        """Start one more source of tools, and return when it has offered some; raise why it could not."""
-        if command is not None and await self._answers.known(command, digest_of(ChangeToolsSent(source=source.name))):
-            return
-        parts = (self.house, self.outfit, self.mailbox, lambda: self.state)
-        await self.sources.join(RunningSource(source, *parts, joins=True, command=command), self.house.nursery)
 
     # Sleep
 

@@ -274,6 +274,18 @@ class JournalConformance:
             assert await journal.answer(name, "d") is None
             assert await journal.answer(name, "e") is None
 
+    async def test_an_answer_is_known_as_long_as_its_session_is(self, journal: Journal) -> None:
+        """After a thousand others too, and to whoever opens the journal next."""
+        claim = await opened(journal, "s", 0)
+        records = [prompted("s", n, command=f"c{n}", answer=Accepted(f"p{n}", "started")) for n in range(1, 1202)]
+        await journal.append(claim, 0, records)
+        journal = await self.again(journal)
+        for number in (1, 2, 600, 1201):
+            known = await journal.answer("s", f"c{number}")
+            assert known is not None
+            assert known.answer == Accepted(f"p{number}", "started")
+        assert await journal.answer("s", "c1202") is None
+
     async def test_the_place_of_an_event_is_found(self, journal: Journal) -> None:
         """Behind the record that holds it, and behind those without events that follow."""
         seqs = ((1,), (), (2, 3, 4), (), (), (5,), (6, 7), ())

@@ -89,16 +89,15 @@ class Lanes:
             mailbox.post_user_nowait(letter)
             self.lanes[2].append(letter)
 
-    def take_back(self, mailbox: Mailbox, before: int) -> bool:
-        """Take prompts back that came before a number, and return whether those are the right ones."""
-        back = [letter for letter in self.lanes[2] if letter.number < before]
-        taken = mailbox.take_back(before, PromptSent)
-        self.lanes[2][:] = [letter for letter in self.lanes[2] if letter not in back]
-        return taken == back
-
     def take(self) -> Letter:
         """Return what is to be received next."""
         control, results, user = self.lanes
+        clears = control and isinstance(control[0].given, AbortSent) and control[0].given.clear_queue
+        before = next((letter for letter in user if clears and letter.number < control[0].number), None)
+        if before is not None:
+            user.remove(before)
+            self.last = 2
+            return before
         if (control or results) and not (user and self.urgent >= PATIENCE):
             self.urgent = self.urgent + 1 if user else 0
             self.last = 0 if control else 1
@@ -108,7 +107,7 @@ class Lanes:
 
 
 def broken_mailbox(number: int) -> str | None:
-    """Post, receive, put and take back, in any order: the mailbox is what three lists are."""
+    """Post, receive and put back, in any order: the mailbox is what three lists are."""
     choose = Choose(Random(number).randrange)
 
     async def main() -> str | None:
@@ -125,9 +124,7 @@ def broken_mailbox(number: int) -> str | None:
                     mailbox.put_back(received)
                     lanes.lanes[lanes.last].insert(0, received)
                     received = None
-                case 5 if choose.percent(10) and not lanes.take_back(mailbox, place - choose.below(20)):
-                    return "taken_back"
-                case 6 | 7 if any(lanes.lanes):
+                case 5 | 6 | 7 if any(lanes.lanes):
                     received = await mailbox.receive()
                     if received is not lanes.take():
                         return "lanes"

@@ -113,8 +113,8 @@ CHANGES: Final = (
     Change(
         "abort_drops_what_comes_later",
         "an abort drops prompts that came behind it",
-        Mailbox.take_back,
-        "letter.number < before and ",
+        Mailbox._cleared,
+        " and letter.number < abort.number",
         "",
         "mailbox",
     ),

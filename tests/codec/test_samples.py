@@ -5,6 +5,8 @@ import pytest
 
 from agentrail.codec import decode, encode, from_text, to_text, upcast
 from agentrail.core.inputs import INPUTS, Arrival
+from agentrail.core.sent import PromptSent
+from agentrail.values.content import Text
 from agentrail.values.events import EVENTS
 from agentrail.values.events.envelope import Envelope
 from tests.codec.sampling import FOLDER, OMITTED, STORED, event_sample, input_sample, omissions, sample
@@ -50,3 +52,9 @@ def test_what_records_leave_out_still_means_what_it_meant() -> None:
     now = omissions()
     for cls, fields in json.loads(read(OMITTED)).items():
         assert set(fields) <= set(now.get(cls, ())), f"records without these fields of {cls} would read differently now"
+
+
+def test_a_prompt_that_was_written_before_prompts_could_be_cleared_is_not() -> None:
+    old = '{"$":"Arrival","input":{"$":"PromptSent","parts":[{"$":"Text","text":"hi"}]},"at":1,"random":0.25}'
+    assert decode(Arrival, from_text(old)) == Arrival(PromptSent((Text("hi"),)), 1, 0.25)
+    assert to_text(encode(decode(Arrival, from_text(old)))) == old

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Self
@@ -17,6 +17,9 @@ import trio
 from attrs import define, field
 
 SESSIONS = ("s-1", "s-2", "s-3", "s-4")
+
+CLEARS = 0.05
+"""How often a user clears the queue, instead of giving one command."""
 
 GONE = (trio.BrokenResourceError, trio.ClosedResourceError, trio.EndOfChannel)
 
@@ -34,6 +37,10 @@ class Sent:
     @property
     def acknowledged(self) -> bool:
         return self.ref is not None
+
+    @property
+    def answered(self) -> bool:
+        return self.acknowledged or self.refused is not None
 
 
 @define
@@ -108,14 +115,10 @@ class Connection:
     async def command(self, name: str, sent: Sent) -> None:
         """Give a command, or give it once more, and note what is answered."""
         told = await self.ask(session=sent.session, command=name, **sent.asked)
-        if "ref" in told:
-            if sent.ref not in (None, told["ref"]):
-                self._log.changed.append(f"the answer to {name}")
-            sent.ref = told["ref"]
-        else:
-            if sent.ref is not None:
-                self._log.changed.append(f"the answer to {name}: {told['error']}")
-            sent.refused = told["error"]
+        before = (sent.ref, sent.refused)
+        sent.ref, sent.refused = told.get("ref"), told.get("error")
+        if before not in ((None, None), (sent.ref, sent.refused)):
+            self._log.changed.append(f"the answer to {name}: {before}, then {told}")
 
 
 class Victim:
@@ -184,25 +187,51 @@ class User:
                 await connection.command(name, sent)
             while True:
                 await trio.sleep(self._chance.random() * 0.01)
-                name, sent = self._next()
-                self._log.sent[name] = sent
-                await connection.command(name, sent)
+                if self._chance.random() < CLEARS:
+                    await self._clear(connection)
+                else:
+                    await connection.command(*self._next())
+
+    async def _clear(self, connection: Connection) -> None:
+        """Have an abort clear what is in the mailbox: new prompts, and some that were answered before."""
+        answered = [pair for pair in self._mine() if pair[1].asked["do"] == "prompt" and pair[1].answered]
+        again = self._chance.sample(answered, min(2, len(answered)))
+        new = [self._new(self._prompt) for _ in range(3)]
+        async with trio.open_nursery() as nursery:
+            for name, sent in (*new, *again, self._new(lambda _: {"do": "abort", "clear": "yes"})):
+                sent.again += (name, sent) in again
+                nursery.start_soon(self._command, connection, name, sent)
+        for name, sent in (*new, *again):
+            sent.again += 1
+            await connection.command(name, sent)
+
+    async def _command(self, connection: Connection, name: str, sent: Sent) -> None:
+        with suppress(*GONE):
+            await connection.command(name, sent)
+
+    def _mine(self) -> list[tuple[str, Sent]]:
+        return [(name, sent) for name, sent in self._log.sent.items() if sent.session == self._session]
 
     def _doubtful(self) -> list[tuple[str, Sent]]:
-        mine = [(name, sent) for name, sent in self._log.sent.items() if sent.session == self._session]
-        done = [pair for pair in mine if pair[1].acknowledged]
-        open_ = [pair for pair in mine if not pair[1].acknowledged and pair[1].refused is None]
+        mine = self._mine()
+        done = [pair for pair in mine if pair[1].answered]
+        open_ = [pair for pair in mine if not pair[1].answered]
         return open_ + self._chance.sample(done, min(3, len(done)))
 
-    def _next(self) -> tuple[str, Sent]:
+    def _new(self, make: Callable[[str], dict[str, str]]) -> tuple[str, Sent]:
+        """Return a command that nobody has given before."""
         self._count += 1
         name = f"{self._session}-{self._count}"
+        sent = self._log.sent[name] = Sent(self._session, make(name))
+        return name, sent
+
+    def _next(self) -> tuple[str, Sent]:
         held = self._log.held[self._session]
         if held and self._chance.random() < 0.8:
-            asked = {"do": self._chance.choice(("approve", "approve", "reject")), "approval": held[0]}
-        else:
-            asked = self._chance.choices((self._prompt(name), self._steering(name), {"do": "abort"}), (10, 3, 1))[0]
-        return name, Sent(self._session, asked)
+            decided = {"do": self._chance.choice(("approve", "approve", "reject")), "approval": held[0]}
+            return self._new(lambda _: decided)
+        makes = (self._prompt, self._steering, lambda _: {"do": "abort"})
+        return self._new(self._chance.choices(makes, (10, 3, 1))[0])
 
     def _prompt(self, name: str) -> dict[str, str]:
         tools = ("pure", "idempotent", "checkable", "unsafe", "risky")

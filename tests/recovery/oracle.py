@@ -86,15 +86,6 @@ def _of_commands(log: Log, found: dict[str, Found]) -> Iterable[str]:
     answers = {r.command: r.answer for known in found.values() for r in known.records if r.command is not None}
     times = Counter(r.command for known in found.values() for r in known.records if r.command is not None)
     yield from (f"{name} was carried out {count} times" for name, count in times.items() if count > 1)
-    for name, sent in log.sent.items():
-        answer = answers.get(name)
-        if sent.ref is not None:
-            if answer is None or isinstance(answer, Refused):
-                yield f"{name} was acknowledged and is not there"
-            elif isinstance(answer, Accepted) and answer.ref != sent.ref:
-                yield f"{name} was acknowledged as {sent.ref} and is {answer.ref}"
-        elif sent.refused is not None and answer is not None and not isinstance(answer, Refused):
-            yield f"{name} was carried out and answered with {sent.refused}"
     said = Counter(
         word
         for known in found.values()
@@ -103,6 +94,18 @@ def _of_commands(log: Log, found: dict[str, Found]) -> Iterable[str]:
         for word in message.text.split()
         if word.startswith("[")
     )
+    for name, sent in log.sent.items():
+        answer = answers.get(name)
+        if sent.ref is not None:
+            if answer is None or isinstance(answer, Refused):
+                yield f"{name} was acknowledged and is not there"
+            elif isinstance(answer, Accepted) and answer.ref != sent.ref:
+                yield f"{name} was acknowledged as {sent.ref} and is {answer.ref}"
+        elif sent.refused is not None:
+            if not isinstance(answer, Refused) or type(answer.error).__name__ != sent.refused:
+                yield f"{name} was answered with {sent.refused} and is {answer}"
+            if f"[{name}]" in said:
+                yield f"{name} was answered with {sent.refused} and was said"
     yield from (f"{name} was said {count} times" for name, count in said.items() if count > 1)
 
 

@@ -75,6 +75,7 @@ class Tale:
         self.figures["events heard"] = sum(map(len, log.heard.values()))
         self.figures["commands acknowledged"] = sum(sent.acknowledged for sent in log.sent.values())
         self.figures["commands given again"] = sum(sent.again for sent in log.sent.values())
+        self.figures["prompts dropped"] = sum(sent.refused == "PromptDropped" for sent in log.sent.values())
         self.figures["tools run"] = len(runs(self.victim.folder / "witness"))
 
     async def _open(self, connection: Connection, session: str) -> None:
@@ -118,3 +119,4 @@ async def test_nothing_is_lost_and_nothing_happens_twice_when_the_process_is_kil
     hit = {name for name in EFFECTS for tale in tales if any(key.startswith(f"{name}:") for key in tale.figures)}
     assert hit == set(EFFECTS) if CAMPAIGN else hit, "no call was in flight when a process was killed"
     assert "commands given again" in table
+    assert "prompts dropped" in table, "no abort has cleared anything"

@@ -195,7 +195,7 @@ class Life:
             case "steer":
                 accepted = await session.steer(asked["text"], when=asked["when"], command=command)
             case "abort":
-                await session.abort("enough", command=command)
+                await session.abort("enough", clear_queue="clear" in asked, command=command)
             case "approve":
                 await session.approve(asked["approval"], command=command)
             case "reject":

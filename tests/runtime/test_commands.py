@@ -1,24 +1,27 @@
 """A command id makes a lost acknowledgement harmless: the same id again returns the first answer and does nothing."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 import trio
 from attrs import frozen
 
-from agentrail.errors import CommandConflict, QueueFull, TurnAborted, UnknownApproval
+from agentrail.errors import AgentrailError, CommandConflict, PromptDropped, QueueFull, TurnAborted, UnknownApproval
 from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.records import BeforeTool
+from agentrail.ports.journal import Record
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.values.events.life import AgentAbort, PromptReceived
 from agentrail.values.events.plugins import PluginAttached, PluginDetached, PluginOptsUpdated
 from agentrail.values.events.tools import ToolsUpdated
-from tests.runtime.journals import TestJournal
+from agentrail.values.messages import UserMessage
+from tests.runtime.journals import BROKEN, TestJournal
 from tests.runtime.tools import quick, slow
-from tests.runtime.world import World, open_world, settle, until
+from tests.runtime.world import World, open_world, settle, spec_of, until
 
 Call = Callable[[SessionHandle, str], Awaitable[object]]
 
@@ -209,3 +212,148 @@ async def test_of_a_large_command_only_a_digest_is_kept_at_hand(world: World) ->
     assert kept is not None
     ((digest, answer),) = kept.values()
     assert (len(digest), answer) == (16, first)
+
+
+# What an abort clears while it is still in the mailbox
+
+
+@asynccontextmanager
+async def held_up(session: SessionHandle, journal: TestJournal) -> AsyncIterator[trio.Nursery]:
+    """Have the actor write a record for a second: what is sent meanwhile is in its mailbox."""
+    async with trio.open_nursery() as nursery:
+        journal.commit = 1.0
+        nursery.start_soon(lambda: session.attach_tools(quick("new")))
+        await trio.sleep(0.1)
+        yield nursery
+        await trio.sleep(0.1)
+        journal.commit = None
+
+
+async def outcome(sending: Awaitable[object]) -> object:
+    """Return what is answered, or the class and the facts of the refusal."""
+    try:
+        return await sending
+    except AgentrailError as error:
+        return (type(error), *error.args)
+
+
+def ran(session: SessionHandle) -> list[str]:
+    """What users have said in the conversation."""
+    return [message.text for message in session.messages() if isinstance(message, UserMessage)]
+
+
+@pytest.fixture
+def kept() -> TestJournal:
+    return TestJournal()
+
+
+async def test_a_prompt_that_was_dropped_is_answered_so_whenever_it_is_sent_again(kept: TestJournal) -> None:
+    got: list[object] = []
+    async with open_world(kept, parks=True) as world:
+        session = await world.spawn([stall(), "after"], "s")
+        await session.prompt("go")
+
+        async def send() -> None:
+            got.append(await outcome(session.prompt("late", command="c")))
+
+        async with held_up(session, kept) as nursery:
+            nursery.start_soon(send)
+            nursery.start_soon(send)
+            await trio.sleep(0.1)
+            nursery.start_soon(lambda: session.abort(clear_queue=True))
+        await send()
+        session._session._answers.forget()  # noqa: SLF001 - the journal has to know
+        await send()
+        with pytest.raises(CommandConflict):
+            await session.prompt("other", command="c")
+        assert ran(session) == ["go"]
+    async with open_world(kept) as world:
+        session = await world.supervisor.resume("s", spec_of(ScriptedModel(["after"])))
+        got.append(await outcome(session.prompt("late", command="c")))
+        assert (await session.ask("now")).text == "after"
+        assert ran(session) == ["go", "now"]
+    assert len(got) == 5
+    assert set(got) == {got[0]}
+    assert isinstance(got[0], tuple)
+    assert (got[0][0], got[0][2]) == (PromptDropped, "the queue was cleared by an abort")
+
+
+async def test_a_prompt_that_was_accepted_is_not_dropped_when_it_is_sent_again(kept: TestJournal) -> None:
+    async with open_world(kept) as world:
+        session = await world.spawn(["fine", stall()], "s")
+        first = await session.prompt("first", command="c")
+        await until(lambda: session.status().phase == "idle")
+        await session.prompt("go")
+        got: list[object] = []
+
+        async def send() -> None:
+            got.append(await outcome(session.prompt("first", command="c")))
+
+        async with held_up(session, kept) as nursery:
+            nursery.start_soon(send)
+            await trio.sleep(0.1)
+            nursery.start_soon(lambda: session.abort(clear_queue=True))
+        assert got == [first]
+        assert ran(session) == ["first", "go"]
+
+
+@pytest.mark.parametrize("written", [False, True])
+async def test_a_crash_between_a_drop_and_its_abort_loses_neither(kept: TestJournal, written: bool) -> None:
+    """The actor crashes at the record of the drop, before or after it is written; then at that of the abort."""
+    async with open_world(kept) as world:
+        session = await world.spawn([stall(), "after"], "s")
+        await session.prompt("go")
+        got: list[object] = []
+        failing = {"PromptSent": 1, "AbortSent": 1}
+
+        def fails(record: Record) -> Exception | None:
+            kind = type(record.arrival.input).__name__
+            if not failing.get(kind):
+                return None
+            failing[kind] -= 1
+            return BROKEN
+
+        async def send() -> None:
+            got.append(await outcome(session.prompt("late", command="c")))
+
+        async with held_up(session, kept) as nursery:
+            nursery.start_soon(send)
+            await trio.sleep(0.1)
+            nursery.start_soon(lambda: session.abort("enough", clear_queue=True))
+            await trio.sleep(0.1)
+            if written:
+                kept.fails_after = fails
+            else:
+                kept.failing = fails
+        assert failing == {"PromptSent": 0, "AbortSent": 0}
+        kept.failing = kept.fails_after = None
+        await send()
+        assert [got[0]] * 2 == got
+        assert isinstance(got[0], tuple)
+        assert got[0][0] is PromptDropped
+        names = world.heard(session).names
+        assert (names.count("PromptDropped"), names.count("AgentAbort")) == (1, 1)
+        records = await kept.read("s")
+        assert [record.command for record in records].count("c") == 1
+        assert ran(session) == ["go"]
+
+
+async def test_a_refusal_that_changed_nothing_is_the_answer_also_when_it_is_forgotten(world: World) -> None:
+    session = await world.spawn([stall()], max_prompt_queue=1)
+    await session.prompt("first")
+    await session.prompt("second")
+    first = await outcome(session.prompt("third", command="id"))
+    assert first == (QueueFull, 1)
+    await session.abort(clear_queue=True)
+    session._session._answers.forget()  # noqa: SLF001 - the journal has to know
+    assert await outcome(session.prompt("third", command="id")) == first
+
+
+async def test_an_answer_is_known_after_a_thousand_others(world: World) -> None:
+    session = await world.spawn(ScriptedModel(["fine"], repeat_last=True))
+    first = await session.prompt("hi", command="first")
+    for number in range(1100):
+        await session.compact(command=f"c{number}")
+    assert not session._session._answers.has("first")  # noqa: SLF001 - a thousand are kept at hand
+    assert await session.prompt("hi", command="first") == first
+    assert ran(session) == ["hi"]
