@@ -10,7 +10,7 @@ from agentrail.core import recovering, supervising
 from agentrail.core.answers import Answer
 from agentrail.core.effects import AnyEffect, CancelCalls, SetTimer, StartRequest
 from agentrail.core.inputs import Arrival, SessionReturned
-from agentrail.core.sent import AbortSent
+from agentrail.core.sent import AbortSent, PromptSent
 from agentrail.core.step import Step
 from agentrail.core.supervising import Policy, Ward
 from agentrail.core.work import Work
@@ -197,6 +197,18 @@ def command_conflict_ignored(p: Planting) -> None:
         return await known(self, command, digest if found is None else found[0])
 
     p.put(Answers, "known", wrong)
+
+
+@bug("a prompt that an abort clears from the mailbox is answered, and its id is not remembered")
+def cleared_prompt_forgotten(p: Planting) -> None:
+    handle = Session._handle
+
+    async def wrong(self: Session, letter: Letter) -> None:
+        if isinstance(letter.given, PromptSent) and letter.given.cleared:
+            letter.command = None
+        await handle(self, letter)
+
+    p.put(Session, "_handle", wrong)
 
 
 # Callers and what they wait for

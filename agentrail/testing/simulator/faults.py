@@ -88,6 +88,7 @@ FAULTS: Final = (
     Fault("subscriber_leaves", "a subscriber leaves in the middle, and comes back to where it was", 60),
     # whoever calls
     Fault("command_twice", "a command is sent again under its id", 400),
+    Fault("queue_cleared", "an abort clears the queue while prompts are in the mailbox, and they are sent again", 400),
     Fault("command_reused", "another command is sent under an id", 150),
     Fault("caller_leaves", "a caller is cancelled while it waits", 250),
     Fault("mailbox_flood", "a hundred prompts come at once", 40),

@@ -6,6 +6,7 @@ Each doing looks, when its call has returned, whether the journal has what the c
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final
 
 import trio
@@ -13,7 +14,7 @@ import trio
 from agentrail.core.answers import Accepted
 from agentrail.core.sent import PromptSent
 from agentrail.core.state import Phase
-from agentrail.errors import AgentrailError, CommandConflict, LeftItsRow, ReplayDiffers
+from agentrail.errors import AgentrailError, CommandConflict, LeftItsRow, PromptDropped, QueueFull, ReplayDiffers
 from agentrail.hooks.plugin import Keyed
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing.choose import Choose
@@ -106,6 +107,17 @@ class Caller:
             again = await handle.prompt(given.parts, command=command)
             self.stage.demand(again == answer, "commands", f"{command} was answered {answer}, and now {again}")
 
+    async def insists(self, handle: SessionHandle, text: str, command: str) -> None:
+        """Say something under an id, and demand the answer that the id has had, if it has had one."""
+        try:
+            told = f"{await handle.prompt(text, command=command)}"
+        except (PromptDropped, QueueFull) as refused:
+            told = f"{refused}"
+        except AgentrailError:  # about the journal or the session, and not what the id is answered
+            return
+        (_, before) = self.stage.answers.setdefault((handle.id, command), (text, told))
+        self.stage.demand(told == before, "answers", f"{command} was answered {before!r}, and now {told!r}")
+
 
 @value
 class Doing(Value):
@@ -154,7 +166,24 @@ async def _steers(caller: Caller, handle: SessionHandle) -> None:
     await caller.sends(handle, lambda text, command: handle.steer(text, when=when, command=command))
 
 
+async def _clears(caller: Caller, handle: SessionHandle) -> None:
+    """Have an abort clear new prompts, and one that was answered before; then send all of them again."""
+    known = [(text, command) for (owner, command), (text, _) in caller.stage.answers.items() if owner == handle.id]
+    said = [(caller.text(), f"{caller.name}-clear-{caller.said}") for _ in range(3)]
+    sent = [*said, *([caller.stage.choice("again", caller.name, caller.said).pick(known)] if known else ())]
+    async with trio.open_nursery() as nursery:  # noqa: TID251 - the callers are gone when all are answered
+        for text, command in sent:
+            nursery.start_soon(caller.insists, handle, text, command)
+        await trio.lowlevel.checkpoint()
+        with suppress(AgentrailError):
+            await handle.abort("clear", clear_queue=True)
+    for text, command in sent:
+        await caller.insists(handle, text, command)
+
+
 async def _aborts(caller: Caller, handle: SessionHandle) -> None:
+    if caller.stage.fires("queue_cleared"):
+        await _clears(caller, handle)
     choose = caller.choose
     reason = caller.text() if choose.percent(70) else None
     kill = choose.pick(("killable", "all", "none"))

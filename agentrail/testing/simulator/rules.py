@@ -23,6 +23,7 @@ RULES: Final = {
     "steering": "a text that was applied is in the conversation",
     "budget": "no session spends more than its budget by more than one response, in tokens and in money",
     "commands": "a command id is carried out once, and is answered the same each time",
+    "answers": "a command id has one answer, also if that is a refusal, and whatever crashes between",
     "restarts": "a session is started again as often as its supervisor allows, not less, and only by its owner",
     "order": "a supervisor ends its sessions from the youngest to the oldest",
     "crashes": "nothing breaks but what is broken on purpose",

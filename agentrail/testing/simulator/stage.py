@@ -48,6 +48,7 @@ class Stage:
         self.actors: dict[str, Session] = {}
         self.timers: dict[tuple[str, str], object] = {}
         self.asking: Counter[tuple[str, str]] = Counter()
+        self.answers: dict[tuple[str, str], tuple[str, str]] = {}
 
     def begin(self) -> None:
         """Nobody of the life before is there any more."""
