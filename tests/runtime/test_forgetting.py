@@ -52,7 +52,7 @@ def saying(*texts: str, **more: object) -> SessionSpec:
 
 def kept_in(supervisor: Supervisor) -> list[str]:
     """The sessions of which the journal holds anything."""
-    journal = supervisor._sessions.house.journal  # noqa: SLF001 - what it does not tell is what is looked for
+    journal = getattr(supervisor._sessions.house.forget, "__self__", None)  # noqa: SLF001 - what forgets
     assert isinstance(journal, MemoryJournal)
     return list(journal._shelves)  # noqa: SLF001 - see above
 
