@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from agentrail.adapters.models.providers import PROVIDERS, Provider
+from agentrail.app.bringing import HTTP, bring_modules
 from agentrail.errors import BadChoice, BadModelOptions, BadOptions, UnknownModel
 from agentrail.errors.branches import listed
 from agentrail.ports.model import ChecksOptions, Model
@@ -83,6 +84,7 @@ class Models:
         from agentrail.adapters.models.remote import RemoteModel  # noqa: PLC0415 - see above
 
         if self._http is None:
+            bring_modules(HTTP)
             self._http = Http()
         return RemoteModel(name, provider, self._http, self._secrets)
 

@@ -9,6 +9,7 @@ import trio
 
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.app.agents import recipes
+from agentrail.app.bringing import bring
 from agentrail.app.equipping import (
     LateValidator,
     attachments,
@@ -120,6 +121,7 @@ def outfitted(
     for seat, (key, plugin) in zip(seats, keyed, strict=True):
         judge.seat(key, seat.revision, plugin)
     tools = tools_of(spec)
+    bring(spec, tools.values())
     code = {(name, 0): tool for name, tool in tools.items()}
     around = surroundings(spec, spec.working_dir) if shared is None else shared
     agents = recipes(spec, Builder(known))

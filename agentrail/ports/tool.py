@@ -21,6 +21,22 @@ def unheard(_: str) -> None:
     """Stand in where nobody listens to progress."""
 
 
+class Surroundings:
+    """Where the tools of a session work; each part is made when it is first asked for."""
+
+    __slots__ = ()
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """Where files are and commands run."""
+        raise NotImplementedError
+
+    @property
+    def web(self) -> Web:
+        """How pages are fetched."""
+        raise NotImplementedError
+
+
 @value
 class ToolContext(Value):
     """What a tool may know and do beside its arguments."""
@@ -47,16 +63,26 @@ class ToolContext(Value):
     """What the session has cost; `None`: not known."""
     report: Callable[[str], None] = attrs.field(default=unheard)
     """Say how far it is: subscribers see it at once. In a worker thread it ends a call that was cancelled."""
-    sandbox: Sandbox | None = None
-    """Where files are and commands run; a session always gives one."""
+    _sandbox: Sandbox | Surroundings | None = attrs.field(default=None, alias="sandbox")
     jobs: Jobs | None = None
     """What runs in the session's background; a session always gives it."""
-    web: Web | None = None
-    """How pages are fetched; a session always gives it."""
+    _web: Web | Surroundings | None = attrs.field(default=None, alias="web")
     threads: Threads | None = None
     """Where sync code runs; a session always gives it."""
     agents: Agents | None = None
     """The session's sub-agents; `None`: it may start none."""
+
+    @property
+    def sandbox(self) -> Sandbox | None:
+        """Where files are and commands run; a session always gives one, made when a tool first asks for it."""
+        found = self._sandbox
+        return found.sandbox if isinstance(found, Surroundings) else found
+
+    @property
+    def web(self) -> Web | None:
+        """How pages are fetched; a session always gives it, made when a tool first asks for it."""
+        found = self._web
+        return found.web if isinstance(found, Surroundings) else found
 
 
 class Tool(Protocol):

@@ -13,7 +13,7 @@ from agentrail.errors import NotReadable
 from agentrail.hooks.asks import AskAnswer, AskRequest, CallModel, CallService, Failed, Ok, ReadFile, RunTool
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.sandbox import KIB, Sandbox
-from agentrail.ports.tool import Service, Tool, ToolContext
+from agentrail.ports.tool import Service, Surroundings, Tool, ToolContext
 from agentrail.runtime.border import Contained, described, traced
 from agentrail.runtime.calls import execute
 from agentrail.runtime.metering import Meter
@@ -34,7 +34,7 @@ MAX_READ: Final = 1024 * KIB
 class World:
     """What a session's plugins can reach through `Ask`."""
 
-    __slots__ = ("ask_model", "options", "price", "sandbox", "services", "tool")
+    __slots__ = ("ask_model", "options", "price", "services", "surroundings", "tool")
 
     def __init__(
         self,
@@ -42,14 +42,14 @@ class World:
         price: Callable[[ModelRequest, Usage], Usage],
         options: Callable[[str], JsonObject],
         tool: Callable[[str], Tool],
-        sandbox: Sandbox,
+        surroundings: Surroundings,
         services: Mapping[str, Service],
     ) -> None:
         self.ask_model = ask_model
         self.price = price
         self.options = options
         self.tool = tool
-        self.sandbox = sandbox
+        self.surroundings = surroundings
         self.services = services
 
 
@@ -111,7 +111,7 @@ async def _answer(request: RunTool | ReadFile | CallService, world: World, ctx: 
                 result_text(result) if isinstance(result, Err) else "a tool with an effect cannot be asked for"
             )
         case ReadFile():
-            return Ok(await _text_of_file(world.sandbox, request.path))
+            return Ok(await _text_of_file(world.surroundings.sandbox, request.path))
         case CallService():
             service = world.services.get(request.name)
             if service is None:

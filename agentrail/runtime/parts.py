@@ -21,6 +21,7 @@ from agentrail.ports.model import Compactor, Model
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.source import ToolSource
 from agentrail.ports.tool import Service, Tool
+from agentrail.ports.tool import Surroundings as ToolSurroundings
 from agentrail.ports.web import Web
 from agentrail.runtime.calls import Calls
 from agentrail.runtime.clock import Clock
@@ -108,8 +109,8 @@ class Prices(Protocol):
         ...
 
 
-class Surroundings:
-    """Where a session's tools work; each part is made when the first tool runs."""
+class Surroundings(ToolSurroundings):
+    """Where a session's tools work; each part is made when it is first asked for."""
 
     __slots__ = ("_make_sandbox", "_make_web", "_sandbox", "_web", "_working_dir")
 

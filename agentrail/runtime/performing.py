@@ -277,9 +277,9 @@ class Performer:
             state.usage.total_tokens,
             state.usage.cost_usd,
             report,
-            surroundings.sandbox,
+            surroundings,
             self._jobs,
-            surroundings.web,
+            surroundings,
             threads,
             self._ties.subagents,
         )
@@ -328,7 +328,7 @@ class Performer:
             self._price,
             self._model_options,
             self._tool,
-            self._outfit.surroundings.sandbox,
+            self._outfit.surroundings,
             self._outfit.services,
         )
         threads = CallThreads(self._house.threads, type(effect.request).__name__)

@@ -106,14 +106,15 @@ def _initializer(cls: type[Value], slow: Callable[..., None]) -> Callable[..., N
         name = field.name
         if field.kw_only and "*" not in takes:
             takes += ", *"
-        takes += f", {name}"
+        given = field.alias
+        takes += f", {given}"
         if field.default is not attrs.NOTHING:
             known[f"default_{name}"] = field.default
             takes += f"=default_{name}"
-        passes += f", {name}={name}"
+        passes += f", {given}={given}"
         if few:
             known[f"put_{name}"] = cast("_Member", getattr(cls, name)).__set__
-        puts += f"    put_{name}(self, {name})\n" if few else f"    self.{name} = {name}\n"
+        puts += f"    put_{name}(self, {given})\n" if few else f"    self.{name} = {given}\n"
     if not few:
         ours = f"    if type(self) is not cls:\n        return slow({passes})\n    become(self, loose)\n"
         puts = f"{ours}{puts}    self.__class__ = cls\n"
@@ -124,7 +125,7 @@ def _is_plain(field: attrs.Attribute[object]) -> bool:
     """Whether a field is what is given for it, or its default."""
     made = isinstance(field.default, _FACTORY)
     worked_on = any(cast("object", getattr(field, name)) is not None for name in ("converter", "validator"))
-    return field.init and not made and not worked_on and field.alias == field.name
+    return field.init and not made and not worked_on
 
 
 _FACTORY: Final = type(cast("object", attrs.Factory(dict[str, str])))
