@@ -16,6 +16,11 @@ import trio
 import agentrail
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.ports.model import Model
+from agentrail.ports.sandbox import Process, Sandbox
+from agentrail.ports.source import ToolSource
+from agentrail.ports.tool import Checkable, Tool
+from agentrail.ports.web import Web
 
 T = TypeVar("T")
 
@@ -113,28 +118,76 @@ class OtherPlace(NamedTuple):
     becomes: str
     """What an error becomes."""
     test: str
-    """Which test shows it."""
+    """Which test of this folder shows it."""
 
-
-ISOLATED = "tests/runtime/test_isolation.py::test_failures_stay_in_their_sessions"
 
 OTHERS: Final = (
-    OtherPlace("limits.Limits._in_turn", "model.stream", "the request is tried again, or ends the turn", ISOLATED),
-    OtherPlace("calls.execute", "tool.execute", "an error result of the call", ISOLATED),
-    OtherPlace("calls.probe", "tool.probe", "the call counts as unknown", ISOLATED),
-    OtherPlace("asks._text_of_file", "sandbox.read", "the plugin hears that its question failed", ISOLATED),
-    OtherPlace("asks._answer", "service", "the plugin hears that its question failed", ISOLATED),
-    OtherPlace("compacting.RunningCompaction.run", "compactor", "the context stays as it is", ISOLATED),
-    OtherPlace("jobs.BackgroundJob.run", "self.process.run", "the job has failed", ISOLATED),
-    OtherPlace("sources.RunningSource._once", "self._source.supply", "it is started again after a pause", ISOLATED),
-    OtherPlace("children.ServiceBody.run", "self._service", "a child of the supervisor has crashed", ISOLATED),
+    OtherPlace(
+        "limits.Limits._in_turn",
+        "model.stream",
+        "the request is tried again, or ends the turn",
+        "test_isolation.py::test_failures_stay_in_their_sessions",
+    ),
+    OtherPlace(
+        "calls.execute",
+        "tool.execute",
+        "an error result of the call",
+        "test_batches.py::test_the_model_sees_what_went_wrong_and_the_log_where",
+    ),
+    OtherPlace(
+        "calls.probe",
+        "tool.probe",
+        "the call counts as unknown",
+        "test_resuming.py::test_a_probe_that_breaks_knows_nothing",
+    ),
+    OtherPlace(
+        "asks._text_of_file",
+        "sandbox.read",
+        "the plugin hears that its question failed",
+        "test_plugins.py::test_a_plugin_reads_a_file_below_the_working_directory_only",
+    ),
+    OtherPlace(
+        "asks._answer",
+        "service",
+        "the plugin hears that its question failed",
+        "test_plugins.py::test_a_plugin_calls_a_service",
+    ),
+    OtherPlace(
+        "compacting.RunningCompaction.run",
+        "compactor",
+        "the context stays as it is",
+        "test_outages.py::test_a_compactor_that_fails_ends_no_session",
+    ),
+    OtherPlace(
+        "jobs.BackgroundJob.run",
+        "self.process.run",
+        "the job has failed",
+        "test_outages.py::test_a_job_that_cannot_run_ends_no_session",
+    ),
+    OtherPlace(
+        "sources.RunningSource._once",
+        "self._source.supply",
+        "it is started again after a pause",
+        "test_sources.py::test_it_is_started_again_later_and_later_and_says_so_once",
+    ),
+    OtherPlace(
+        "children.ServiceBody.run",
+        "self._service",
+        "it crashes, and is started again by its supervisor",
+        "test_tree.py::test_the_strategy_says_who_is_started_again",
+    ),
 )
 
 
 # What the code says
 
 METHODS: Final = frozenset(name for name in vars(Journal) if not name.startswith("_"))
-HELD_BY: Final = re.compile(r"(^|\.)_?(model|tool|sandbox|web|source|process|compactor|service)(\.\w+)?$")
+PORTS: Final = (Model, Tool, Checkable, Sandbox, Process, Web, ToolSource)
+HELD_BY: Final = re.compile(
+    r"(^|\.)_?(compactor|service|(model|tool|sandbox|web|source|process)\.("
+    + "|".join(name for port in PORTS for name in vars(port) if not name.startswith("_"))
+    + "))$"
+)
 
 
 class Function(NamedTuple):

@@ -25,11 +25,13 @@ from agentrail.errors import (
     UnknownApproval,
 )
 from agentrail.ports.journal import Claim, Record, Snapshot, StoredAnswer
+from agentrail.ports.model import Compacted
+from agentrail.runtime.jobs import BackgroundJobs
 from agentrail.runtime.outages import LONGEST_PAUSE, meaning
 from agentrail.testing import ScriptedModel, say
 from agentrail.values.events.life import SessionStarted
 from agentrail.values.events.response import MessageDelta
-from agentrail.values.messages import UserMessage
+from agentrail.values.messages import Message, UserMessage
 from tests.runtime.journals import BROKEN, TestJournal
 from tests.runtime.outages import (
     APPEND,
@@ -48,7 +50,7 @@ from tests.runtime.outages import (
 )
 from tests.runtime.test_subagents_back import Next
 from tests.runtime.test_subagents_back import spec as family_spec
-from tests.runtime.world import check_records, open_world, until
+from tests.runtime.world import World, check_records, open_world, until
 
 LONG = 300.0
 """Seconds of an outage that never ends."""
@@ -378,8 +380,36 @@ def test_each_place_where_the_shell_awaits_a_port_is_in_the_tables() -> None:
 
 @pytest.mark.parametrize("place", OTHERS, ids=lambda place: place.leaf)
 def test_each_other_port_has_a_test(place: OtherPlace) -> None:
-    path, _, name = place.test.partition("::")
-    assert f"def {name}(" in Path(path).read_text()
+    name, _, test = place.test.partition("::")
+    assert f"def {test}(" in Path(__file__).with_name(name).read_text()
+
+
+async def test_a_compactor_that_fails_ends_no_session(world: World) -> None:
+    async def broken(messages: Sequence[Message], keep: int) -> Compacted:  # noqa: ARG001 - it fails
+        await trio.lowlevel.checkpoint()
+        raise OSError(5, "no model")
+
+    world.supervisor._sessions.house.compactor = broken  # noqa: SLF001 - what the app puts there
+    session = await world.spawn(["one", "two"], "s")
+    assert await asked(session, "hi") == "one"
+    await session.compact()
+    assert await asked(session, "and?") == "two"
+    assert world.supervisor.crashes() == ()
+
+
+async def test_a_job_that_cannot_run_ends_no_session(world: World) -> None:
+    class Broken:
+        async def run(self) -> None:
+            await trio.lowlevel.checkpoint()
+            raise OSError(5, "no processes")
+
+    session = await world.spawn(["one"], "s")
+    jobs = BackgroundJobs(world.supervisor._sessions.house.nursery)  # noqa: SLF001 - where those of sessions run
+    job = jobs.start("sleep 1", Broken())  # type: ignore[arg-type]  # no more of it is needed
+    await trio.sleep(1)
+    assert "no processes" in job.problem
+    assert await asked(session, "hi") == "one"
+    assert world.supervisor.crashes() == ()
 
 
 # What a journal's errors mean
