@@ -12,7 +12,7 @@ from agentrail.app.spec import NO_PRICES, SessionSpec
 from agentrail.core.state import State, drafted
 from agentrail.core.work import Work
 from agentrail.errors import BadSpec, NotJson
-from agentrail.hooks.plugin import Attachable, Keyed, Plugin
+from agentrail.hooks.plugin import Attachable, Keyed, Plugin, Remainder
 from agentrail.hooks.seats import unkeyed
 from agentrail.ports.agents import Task
 from agentrail.runtime.parts import Equip, Outfit, Recipe, Surroundings
@@ -161,6 +161,6 @@ def _inherited(parent: State, outfit: Outfit, now: int, own: Sequence[Attachable
             key = seat.key
             while key in taken:
                 key = f"{key}@{parent.session_id}"
-            found.append(Keyed(key, bound))
+            found.append(Keyed(key, bound) if bound is plugin else Remainder(key, bound))
             shared = shared or bound is not plugin
     return found, shared

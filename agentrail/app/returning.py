@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from typing import TypeAlias
 
 from agentrail.app.agents import Build, recipes
 from agentrail.app.chain import chain_of, links_of
@@ -25,15 +26,18 @@ from agentrail.core.inputs import SessionReturned
 from agentrail.core.state import State
 from agentrail.errors import PluginMismatch
 from agentrail.hooks.live import Live
-from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.plugin import AnyPlugin, Remainder
 from agentrail.hooks.seats import Seat, options_of, seat_for
 from agentrail.ports.model import Model
 from agentrail.ports.tool import Tool
 from agentrail.runtime.commands import updated
 from agentrail.runtime.parts import Found, Outfit
 from agentrail.runtime.rebuilding import revived
-from agentrail.values.json import EMPTY, JsonObject
+from agentrail.values.json import EMPTY, Json, freeze_object
 from agentrail.values.tools import ToolSpec
+
+Others: TypeAlias = dict[str, tuple[str, ...]]
+"""The plugins whose options are others now, with those that are the code's again."""
 
 
 def reunited(
@@ -45,8 +49,9 @@ def reunited(
     *,
     pause: bool,
 ) -> Found:
-    """Return *stored* with its code: what was recorded holds, the specification gives what can only be code.
+    """Return *stored* with its code: what was recorded holds, the specification gives code and the options of plugins.
 
+    Options of plugins that were changed at run time stay; what of them a critical plugin lets go is said.
     Plugins and tools of the specification that the session never had join it; those that it had and let go stay gone.
     """
     own: dict[str, Model] = {}
@@ -56,7 +61,9 @@ def reunited(
     plugins = dict(attachments(spec))
     if not stored.setup.path:
         refuse_misnamed(spec, (*stored.tools, *stored.gone_tools))
-    row = [_seated(stored, seat, plugins, judge) for seat in stored.seats]
+    held = frozenset(given.key for given in spec.plugins if isinstance(given, Remainder))
+    others: Others = {}
+    row = [_seated(stored, seat, plugins, held, others, judge) for seat in stored.seats]
     row += _joining(stored, plugins, judge, revision)
     seats = tuple(sorted((seat for seat, _ in row), key=lambda seat: seat.priority))
     tools = tools_of(spec)
@@ -68,16 +75,31 @@ def reunited(
     outfit.revision = revision
     for (name, number), tool in code.items():
         judge.tool(name, number, LateValidator(tool))
-    for link, _ in chain_of(spec.model, EMPTY):
-        own_model(outfit, link)
-    for name, options in links_of(stored):
-        check_options(own.get(name) or known(name), options)
+    _take_models(outfit, stored, spec, known)
     lost = tuple(f"the source of tools `{source.name}`, which is started again" for source in outfit.sources)
+    waiting, without = _waiting(stored, plugins, held, others, judge)
     returned = SessionReturned(
-        records, seats, changed, gone, revision, _without(stored, plugins, judge), lost if stored.turns else (), pause
+        records,
+        seats,
+        changed,
+        gone,
+        revision,
+        without,
+        lost if stored.turns else (),
+        pause,
+        tuple(others.items()),
+        waiting,
     )
     states = tuple(state for _, state in row[: len(stored.seats)])
     return stored.but(plugin_states=states), outfit, returned
+
+
+def _take_models(outfit: Outfit, stored: State, spec: SessionSpec, known: Callable[[str], Model]) -> None:
+    """Make the models of *spec* the session's own; raise if those that it has chosen do not take their options."""
+    for link, _ in chain_of(spec.model, EMPTY):
+        own_model(outfit, link)
+    for name, options in links_of(stored):
+        check_options(outfit.models.get(name) or known(name), options)
 
 
 def _last_revision(stored: State) -> int:
@@ -96,8 +118,10 @@ def _last_revision(stored: State) -> int:
 # Plugins
 
 
-def _seated(stored: State, seat: Seat, plugins: Mapping[str, AnyPlugin], judge: Live) -> tuple[Seat, object]:
-    """Return the seat of a plugin as it is now, and what the plugin remembers."""
+def _seated(
+    stored: State, seat: Seat, plugins: Mapping[str, AnyPlugin], held: Container[str], others: Others, judge: Live
+) -> tuple[Seat, object]:
+    """Return the seat of a plugin as it is now, and what the plugin remembers; tell *others* if its options differ."""
     place = stored.seats.index(seat)
     state = stored.plugin_states[place]
     plugin = plugins.get(seat.key)
@@ -106,17 +130,38 @@ def _seated(stored: State, seat: Seat, plugins: Mapping[str, AnyPlugin], judge: 
     if plugin.version < seat.version:
         problem = f"its state was written by version {seat.version}, and the code is version {plugin.version}"
         raise PluginMismatch(stored.session_id, seat.key, problem)
-    plugin = _with_options(stored.session_id, seat.key, plugin, seat.options)
+    plugin, now, dropped = _resolved(stored.session_id, plugin, seat, held=seat.key in held)
     if plugin.version == seat.version:
         state = revived(stored.session_id, seat.key, plugin, state)
     judge.seat(seat.key, seat.revision, plugin)
-    return seat_for(seat.key, plugin, seat.revision), state
+    if dropped or any(now.options[name] != found for name, found in seat.options.items() if name in now.options):
+        others[seat.key] = dropped
+    return now, state
 
 
-def _with_options(session_id: str, key: str, plugin: AnyPlugin, stored: JsonObject) -> AnyPlugin:
-    """Return *plugin* with the options that the session has recorded."""
+def _resolved(session_id: str, plugin: AnyPlugin, seat: Seat, *, held: bool) -> tuple[AnyPlugin, Seat, tuple[str, ...]]:
+    """Return *plugin*, as the code has it, with the options that hold; its seat; and the options that were dropped.
+
+    Changes at run time hold; but a critical plugin lets go of those that are not pinned if its code says something else
+    than when the session was started. With *held* all that is stored holds.
+    """
     now = options_of(plugin)
-    changed = {name: found for name, found in stored.items() if name in now and now[name] != found}
+    stored = seat.options
+    keep = [name for name in (stored if held else seat.changed) if name in now and name in stored]
+    began = {**stored, **seat.changed}
+    if plugin.critical and not held and any(now[name] != began[name] for name in began if name in now):
+        keep = [name for name in keep if name in seat.pinned]
+    plugin = _with_options(
+        session_id, seat.key, plugin, {name: stored[name] for name in keep if now[name] != stored[name]}
+    )
+    dropped = tuple(name for name in seat.changed if name not in keep and stored.get(name) != now.get(name))
+    changed = seat.changed if held else freeze_object({name: now[name] for name in keep})
+    pinned = tuple(name for name in seat.pinned if name in keep)
+    return plugin, seat_for(seat.key, plugin, seat.revision).but(changed=changed, pinned=pinned), dropped
+
+
+def _with_options(session_id: str, key: str, plugin: AnyPlugin, changed: Mapping[str, Json]) -> AnyPlugin:
+    """Return *plugin* with the options *changed*, as JSON has them."""
     if not changed:
         return plugin
     hints = {field.alias: field.hint for field in fields_of(type(plugin))}
@@ -138,9 +183,12 @@ def _joining(stored: State, plugins: Mapping[str, AnyPlugin], judge: Live, revis
     return joining
 
 
-def _without(stored: State, plugins: Mapping[str, AnyPlugin], judge: Live) -> tuple[str, ...]:
-    """Make the code known of plugins whose change waits, and return the keys of those that have none."""
+def _waiting(
+    stored: State, plugins: Mapping[str, AnyPlugin], held: Container[str], others: Others, judge: Live
+) -> tuple[tuple[Seat, ...], tuple[str, ...]]:
+    """Make the code known of plugins whose change waits; return their seats, and the keys of those without code."""
     missing: list[str] = []
+    seats: list[Seat] = []
     for change in stored.changes:
         if change.seat is None:
             continue
@@ -148,9 +196,12 @@ def _without(stored: State, plugins: Mapping[str, AnyPlugin], judge: Live) -> tu
         if plugin is None:
             missing.append(change.key)
         else:
-            new = _with_options(stored.session_id, change.key, plugin, change.seat.options)
+            new, seat, dropped = _resolved(stored.session_id, plugin, change.seat, held=change.key in held)
             judge.seat(change.key, change.seat.revision, new)
-    return tuple(missing)
+            if dropped and change.kind == "update":
+                others[change.key] = tuple(dict.fromkeys((*others.get(change.key, ()), *dropped)))
+            seats.append(seat)
+    return tuple(seats), tuple(missing)
 
 
 # Tools

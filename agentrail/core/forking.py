@@ -53,7 +53,7 @@ def on_branched(w: Work, branched: SessionBranched) -> None:
     s = w.s
     w.answer = DONE
     s.phase = Phase.IDLE
-    problem = reseat(w, branched.seats)
+    problem = reseat(w, branched.seats, branched.options)
     if problem is not None:
         fail_start(w, problem)
         return

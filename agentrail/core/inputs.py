@@ -76,6 +76,10 @@ class SessionReturned(Value):
     """What else was there and is gone, in words."""
     pause: bool = False
     """Whether an open turn rests until somebody says how it goes on."""
+    options: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Plugins whose options are others now, each with those that were changed at run time and are the code's again."""
+    waiting: tuple[Seat, ...] = ()
+    """Plugins whose change waits, in the form that they will have."""
 
 
 @value
@@ -96,6 +100,8 @@ class SessionBranched(Value):
     """Tools that are not there any more."""
     revision: int = 0
     """The number of this change of tools."""
+    options: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Plugins whose options are others now, each with those that were changed at run time and are the code's again."""
 
 
 @value

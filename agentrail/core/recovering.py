@@ -21,9 +21,10 @@ from agentrail.hooks.ruling import START, Gathered, Verdict
 from agentrail.hooks.seats import Seat
 from agentrail.values.events.context import CompactEnd
 from agentrail.values.events.life import SessionRecovered
-from agentrail.values.events.plugins import PluginAttached, PluginUpgraded
+from agentrail.values.events.plugins import PluginAttached, PluginOptsUpdated, PluginUpgraded
 from agentrail.values.events.response import Retry
 from agentrail.values.events.tools import ToolAttached, ToolDetached, ToolsUpdated
+from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.tools import EffectClass, err
 
 ENDED = "the process ended"
@@ -35,7 +36,7 @@ MAX_RUNS = 3
 
 def on_returned(w: Work, returned: SessionReturned) -> None:
     """Take up what the journal tells, with the code that there is now; nothing changes if it does not fit."""
-    problem = reseat(w, returned.seats)
+    problem = reseat(w, returned.seats, returned.options)
     if problem is not None:
         w.refuse(problem)
         return
@@ -46,6 +47,7 @@ def on_returned(w: Work, returned: SessionReturned) -> None:
     for timer, at in s.timers:
         w.ask(SetTimer(timer, at))
     change_tools(w, returned)
+    _renew_changes(w, returned.waiting)
     _drop_changes(w, returned.without)
     _tell_of_lost(w, returned.lost)
     _end_strays(w)
@@ -69,16 +71,25 @@ def on_resumed(w: Work, _: ResumeSent) -> None:
 # The code that there is now
 
 
-def reseat(w: Work, seats: tuple[Seat, ...]) -> PluginMismatch | None:
-    """Let the plugins take their places again; return why one of them cannot."""
+def reseat(
+    w: Work, seats: tuple[Seat, ...], options: tuple[tuple[str, tuple[str, ...]], ...] = ()
+) -> PluginMismatch | None:
+    """Let the plugins take their places again, some with other *options*; return why one of them cannot."""
     s = w.s
     before = {seat.key: (seat, state) for seat, state in zip(s.seats, s.plugin_states, strict=True)}
     states: list[object] = []
     upgraded: list[PluginUpgraded] = []
     joined: list[PluginAttached] = []
+    others = {key: PluginOptsUpdated(key, success=True, dropped=dropped) for key, dropped in options}
     for seat in seats:
         old, state = before.get(seat.key, (None, None))
         if old is not None and old.version == seat.version:
+            if seat.key in others:
+                decided = w.judge.options(seat, state, _differing(old.options, seat.options))
+                w.rulings.append(decided)
+                if decided.verdict is not Verdict.PASS:
+                    return PluginMismatch(s.session_id, seat.key, f"it does not take its options: {decided.reason}")
+                state = decided.states[0][1]
             states.append(state)
             continue
         ruling = w.judge.init(seat, w.context) if old is None else w.judge.upgrade(seat, state)
@@ -93,8 +104,13 @@ def reseat(w: Work, seats: tuple[Seat, ...]) -> PluginMismatch | None:
     s.seats, s.plugin_states = seats, tuple(states)
     if tuple(before) != tuple(seat.key for seat in seats):
         _take_new_places(w)
-    w.emit(*upgraded, *joined)
+    w.emit(*upgraded, *others.values(), *joined)
     return None
+
+
+def _differing(old: JsonObject, new: JsonObject) -> JsonObject:
+    """Return the options of *new* that are not those of *old*."""
+    return freeze_object({name: found for name, found in new.items() if name not in old or old[name] != found})
 
 
 def _take_new_places(w: Work) -> None:
@@ -129,6 +145,18 @@ def change_tools(w: Work, returned: SessionReturned | SessionBranched) -> None:
     names = tuple(spec.name for spec in returned.tools)
     w.emit(*(ToolDetached(name) for name in returned.gone), *(ToolAttached(name) for name in names))
     w.emit(ToolsUpdated(names, returned.gone))
+
+
+def _renew_changes(w: Work, seats: tuple[Seat, ...]) -> None:
+    """Give the changes of plugins that wait the form that they have with the code of now."""
+    if seats:
+        renewed = {(seat.key, seat.revision): seat for seat in seats}
+        w.s.changes = tuple(
+            change.but(seat=renewed.get((change.seat.key, change.seat.revision), change.seat))
+            if change.seat
+            else change
+            for change in w.s.changes
+        )
 
 
 def _drop_changes(w: Work, keys: tuple[str, ...]) -> None:

@@ -250,6 +250,11 @@ class Keyed(Value):
     """The plugin."""
 
 
+@value
+class Remainder(Keyed):
+    """What remained of a parent's limit when a sub-agent began: what remains later says nothing of that."""
+
+
 Attachable: TypeAlias = AnyPlugin | Keyed
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from typing import Final, cast
 
@@ -11,7 +11,7 @@ import attrs
 from agentrail.errors import BadOptions, BadPlugin, NotJson, PluginExists
 from agentrail.hooks.money import MoneyLimit
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed, check_plugin, implemented
-from agentrail.values.json import EMPTY, JsonObject, freeze
+from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object
 from agentrail.values.value import Value, value
 
 LIKE: Final = 0.7
@@ -42,6 +42,10 @@ class Seat(Value):
     """Its options, those that JSON can hold."""
     money_limit: MoneyLimit | None = None
     """The limit that it keeps on what the session costs."""
+    changed: JsonObject = EMPTY
+    """What the code says of the options that were changed at run time."""
+    pinned: tuple[str, ...] = ()
+    """Those of them that stay when the code says something else."""
 
 
 def unkeyed(given: Attachable) -> tuple[str, AnyPlugin]:
@@ -68,6 +72,14 @@ def seat_for(key: str, plugin: AnyPlugin, revision: int = 0) -> Seat:
         options_of(plugin),
         plugin.money_limit,
     )
+
+
+def updated_seat(old: Seat, new: Seat, names: Iterable[str], *, pin: bool) -> Seat:
+    """Return *new*, the seat that *old* becomes when its options *names* are changed at run time."""
+    kept = [name for name in names if name in old.options and name in new.options]
+    changed = {**{name: old.options[name] for name in kept}, **old.changed}
+    pinned = {*old.pinned, *kept} if pin else {*old.pinned} - {*kept}
+    return new.but(changed=freeze_object(changed), pinned=tuple(sorted(pinned)))
 
 
 def options_of(plugin: AnyPlugin) -> JsonObject:

@@ -34,6 +34,7 @@ from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.seats import refuse_unknown_tools as refuse_unknown_tools
 from agentrail.hooks.seats import seat_for as seat_for
 from agentrail.hooks.seats import unkeyed as unkeyed
+from agentrail.hooks.seats import updated_seat as updated_seat
 from agentrail.runtime.border import described as described
 from agentrail.runtime.border import kept_parts as kept_parts
 from agentrail.runtime.border import kept_text
@@ -92,14 +93,19 @@ def letter(given: AnyInput, command: str | None, slot: Slot[Answer]) -> Letter:
         if text is not None or (type(given), name) not in MAY_BE_NONE:
             size += len(kept_text(text, f"the {name}").encode())
     for name in FLAGS.get(type(given), ()):
-        if not isinstance(getattr(given, name), bool):
-            raise BadChoice.among(name, getattr(given, name), ("True", "False"))
+        check_flag(name, getattr(given, name))
     if isinstance(given, PromptSent):
         size += sum(_bytes(part) for part in given.parts)
     elif isinstance(given, ApproveSent) and given.args is not None:
         size += weight(given.args)
     digest = b"" if command is None else digest_of(given)
     return Letter(given, command=command, digest=digest, slot=slot, size=size)
+
+
+def check_flag(name: str, found: object) -> None:
+    """Raise `BadChoice` if *found*, given as *name*, is no boolean."""
+    if not isinstance(found, bool):
+        raise BadChoice.among(name, found, ("True", "False"))
 
 
 def check_run(session: str, home: trio.lowlevel.TrioToken) -> None:

@@ -211,17 +211,18 @@ class SessionHandle:
         await self._user(given, command, prepare=prepare)
 
     async def update_plugin(
-        self, plugin: str | type[AnyPlugin], /, *, command: str | None = None, **options: object
+        self, plugin: str | type[AnyPlugin], /, *, command: str | None = None, pin: bool = False, **options: object
     ) -> None:
-        """Give a plugin new options, as soon as no turn is open."""
+        """Give a plugin new options, as soon as no turn is open; with *pin* they stay whatever the code says later."""
+        commands.check_flag("pin", pin)
         await self._awake()
         key = _key(plugin)
-        attached = self._attached(key)
+        old, attached = self._attached(key)
         try:
             new = commands.updated(attached, options)
         except Exception as error:
             raise BadOptions(key, commands.described(error)) from error
-        seat = self._seat(key, new)
+        seat = commands.updated_seat(old, self._seat(key, new), options, pin=pin)
         given = commands.UpdatePluginSent(seat, _plain_options(options))
         await self._user(given, command, prepare=lambda: self._session.outfit.judge.seat(key, seat.revision, new))
 
@@ -247,13 +248,13 @@ class SessionHandle:
         commands.refuse_unknown_tools(key, plugin, self._session.state.tools, more=more)
         return commands.seat_for(key, plugin, self._session.outfit.next_revision())
 
-    def _attached(self, key: str) -> AnyPlugin:
+    def _attached(self, key: str) -> tuple[Seat, AnyPlugin]:
         """Return the plugin as it is attached now, or will be."""
         state = self._session.state
         joining = [change.seat for change in state.changes if change.kind == "attach" and change.seat is not None]
         for seat in (*state.seats, *joining):
             if seat.key == key:
-                return self._session.outfit.judge.plugin(seat)
+                return seat, self._session.outfit.judge.plugin(seat)
         raise UnknownPlugin.among(key, (seat.key for seat in state.seats))
 
     async def withdraw(self, ref: str, *, command: str | None = None) -> None:

@@ -74,7 +74,11 @@ async def forked(
         raise UnknownRecord(origin, at)
     left = await _left_behind(house.journal, origin, number, state)
     state, outfit, now = equip(branch(state, session_id), number)
-    return state, outfit, SessionBranched(origin, number, left, now.seats, now.tools, now.gone, now.revision)
+    return (
+        state,
+        outfit,
+        SessionBranched(origin, number, left, now.seats, now.tools, now.gone, now.revision, now.options),
+    )
 
 
 async def _left_behind(journal: Journal, origin: str, after: int, state: State) -> tuple[str, ...]:

@@ -271,7 +271,9 @@ class Limits(Plugin):
 @pytest.mark.parametrize(("option", "found"), [("most", -1), ("most", 1000), ("least", 1)])
 async def test_wrong_options(bystander: SessionHandle, option: str, found: int) -> None:
     await bystander.attach_plugin(Limits())
-    await refused(bystander.update_plugin(Limits, command=None, **{option: found}), BadOptions, UsageError, "`Limits`")
+    await refused(
+        bystander.update_plugin(Limits, command=None, pin=False, **{option: found}), BadOptions, UsageError, "`Limits`"
+    )
     assert bystander.inspect().seats[0].options == {"most": 1}
     await refused(bystander.update_plugin("Nobody"), UnknownPlugin, UsageError, "`Nobody`")
 

@@ -51,6 +51,8 @@ class PluginOptsUpdated(Event):
     """Whether the new options apply."""
     error: str | None = None
     """Why not."""
+    dropped: tuple[str, ...] = ()
+    """Options that were changed at run time and are the code's again, because that says something else than it did."""
 
 
 @value
