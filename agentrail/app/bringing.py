@@ -8,6 +8,7 @@ is virtual would run on meanwhile.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib import import_module
 from typing import Final
 
@@ -47,4 +48,10 @@ def bring(spec: SessionSpec, tools: Iterable[Tool]) -> None:
 def bring_modules(names: Iterable[str]) -> None:
     """Import the modules that are called so."""
     for name in names:
-        import_module(name)
+        _brought(name)
+
+
+@cache
+def _brought(name: str) -> None:
+    """Import a module, once: asking the import system again costs a spawn more than the question here."""
+    import_module(name)
