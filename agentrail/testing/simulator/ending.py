@@ -9,6 +9,7 @@ import trio
 
 from agentrail.app.supervisor import Supervisor
 from agentrail.core.supervising import SAME_INPUT
+from agentrail.errors import SessionAsleep
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.reports import ChildView, CrashReport
 from agentrail.testing.simulator.outages import check_outages
@@ -145,7 +146,11 @@ async def _rests(handle: SessionHandle, janitor: Caller, view: ChildView | None)
     """Whether a session is at rest; what waits for a person is decided, what is held up goes on."""
     if view is None:
         return True
-    if view.suspended or (view.state == "running" and handle.inspect().paused):
+    try:
+        paused = view.state == "running" and bool(handle.inspect().paused)
+    except SessionAsleep:  # it is about to wake, and waits for the journal
+        return False
+    if view.suspended or paused:
         await janitor.do(RESUME, handle)
     if handle.status().held:
         await janitor.do(DECIDE, handle)
