@@ -64,7 +64,7 @@ def tools_of(spec: SessionSpec) -> dict[str, Tool]:
     """Return the tools of *spec* by name, but for those of sources; refuse two of one name."""
     tools: dict[str, Tool] = {}
     described = {name: agent.description for name, agent in spec.agents.items()}
-    for given in (*spec.tools, *task_tools(described, spec.max_agent_seconds)):
+    for given in (*spec.tools, *task_tools(described, spec.options.max_agent_seconds)):
         if isinstance(given, ToolSource):
             continue
         tool = as_tool(given)

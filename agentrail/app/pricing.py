@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from agentrail.adapters.prices import published_cost
-from agentrail.runtime.border import CRASHES
+from agentrail.runtime.border import traced
 from agentrail.values.json import JsonObject
+from agentrail.values.outside import money, pass_interrupt, shown
 from agentrail.values.prices import Price
 from agentrail.values.usage import Usage
 
@@ -53,13 +53,15 @@ class PriceList:
         return published_cost(model, usage)
 
     def _own_cost(self, model: str, usage: Usage) -> float | None:
-        if not callable(self._own):
-            price = self._own.get(model)
-            return None if price is None else price.cost(usage)
         try:
-            found: object = self._own(model, usage)
-        except CRASHES:
-            log.exception("the price of `%s` cannot be told", model)
+            if callable(self._own):
+                found: object = self._own(model, usage)
+            else:
+                price = self._own.get(model)
+                found = None if price is None else price.cost(usage)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, only this price is not known
+            pass_interrupt(error)
+            log.error("the price of `%s` cannot be told: %s", model, traced(error))  # noqa: TRY400 - its words may be anything
             return None
         return as_cost(found, model)
 
@@ -68,7 +70,7 @@ def as_cost(found: object, model: str) -> float | None:
     """Return what a function of prices has returned, if it is a cost."""
     if found is None:
         return None
-    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found < math.inf:
-        log.error("the price of `%s` cannot be told: %.80r is no cost", model, found)
-        return None
-    return float(found)
+    cost = money(found)
+    if cost is None:
+        log.error("the price of `%s` cannot be told: %s is no cost", model, shown(found))
+    return cost

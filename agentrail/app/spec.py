@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from agentrail.app.chain import chain_of, is_model
 from agentrail.core.options import Options
@@ -17,8 +16,8 @@ from agentrail.ports.model import ModelChain
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import Service
 from agentrail.ports.web import Web
-from agentrail.runtime.border import mended
 from agentrail.values.json import EMPTY, Json
+from agentrail.values.outside import TEN_YEARS, mended, money, named, number, shown
 from agentrail.values.prices import Price
 from agentrail.values.value import named_value
 
@@ -74,13 +73,13 @@ class SessionSpec(Options):
     @property
     def options(self) -> Options:
         """The figures alone."""
-        own = Options(**{name: getattr(self, name) for name in Options.__fields__})
+        own = Options().but(**{name: _cut(name, getattr(self, name)) for name in Options.__fields__})
         return _shared(own)
 
     def check(self) -> None:
         """Raise `BadSpec` for what cannot be run."""
         _check_alone(self)
-        _check_agents(self.agents, self.model, self.max_agent_depth)
+        _check_agents(self.agents, self.model, self.options.max_agent_depth)
 
 
 def _check_alone(spec: SessionSpec) -> None:
@@ -98,6 +97,7 @@ def _check_alone(spec: SessionSpec) -> None:
     for name, least in AT_LEAST.items():
         _check_figure(name, getattr(spec, name), least)
     for name, choices in CHOICES.items():
+        _check_text(name, getattr(spec, name))
         if getattr(spec, name) not in choices:
             raise BadChoice.among(name, getattr(spec, name), choices)
 
@@ -138,31 +138,49 @@ def _check_prices(found: object) -> None:
     for price in cast("Mapping[object, object]", found).values():
         if not isinstance(price, Price):
             raise BadSpec("prices", f"holds a `{type(price).__name__}`; use {PRICES_WANTED}")
+        for name in Price.__fields__:
+            _check_price(name, getattr(price, name), needed=name in PRICES_NEEDED)
+
+
+def _check_price(name: str, found: object, *, needed: bool) -> None:
+    if (found is not None or needed) and money(found) is None:
+        raise BadSpec("prices", f"hold {shown(found)} for `{name}`; it must be US dollars for a million tokens")
 
 
 def _check_text(name: str, found: object) -> None:
-    if not isinstance(found, str):
-        raise BadSpec(name, f"is a `{type(found).__name__}`; it must be text")
+    if type(found) is not str:
+        raise BadSpec(name, f"is a `{named(found)}`; it must be text")
     if mended(found) != found:
         raise BadSpec(name, "has half a surrogate pair, which no file can hold; leave it out")
 
 
 def _check_flag(name: str, found: object) -> None:
     if not isinstance(found, bool):
-        raise BadSpec(name, f"is {found!r}; it must be True or False")
+        raise BadSpec(name, f"is {shown(found)}; it must be True or False")
 
 
 def _check_figure(name: str, found: object, least: float) -> None:
-    """Raise `BadSpec` for what is not a figure of the kind of its default, or too small."""
+    """Raise `BadSpec` for what is not a figure of the kind of its default, too small or too large."""
     default = getattr(DEFAULTS, name)
     if found is None and default is None:
         return
     whole = isinstance(default, int) or name == "context_window"
-    kinds = (int,) if whole else (int, float)
-    if isinstance(found, bool) or not isinstance(found, kinds) or not -math.inf < found < math.inf:
-        raise BadSpec(name, f"is {found!r}; it must be a {'whole' if whole else 'finite'} number")
-    if found < least:
-        raise BadSpec(name, f"is {found}; it must be at least {least}")
+    plain = number(found)
+    if plain is None or (whole and type(plain) is not int):
+        raise BadSpec(name, f"is {shown(found)}; it must be a {'whole' if whole else 'finite'} number")
+    if plain < least:
+        raise BadSpec(name, f"is {shown(plain)}; it must be at least {least}")
+    most = AT_MOST.get(name, MOST)
+    if name not in TIMES and plain > most:
+        raise BadSpec(name, f"is {shown(plain)}; it must be at most {most}")
+
+
+def _cut(name: str, found: object) -> object:
+    """Return a figure as it is kept: a plain number, and no time is longer than ten years."""
+    plain = number(found)
+    if plain is None:
+        return found
+    return min(plain, TEN_YEARS) if name in TIMES else plain
 
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -193,6 +211,7 @@ AT_LEAST: Mapping[str, float] = {
     "max_retries": 0,
     "retry_base": 0,
     "retry_cap": 0,
+    "retry_after_cap": 0,
     "fallback_after": 1,
     "tool_max_retries": 0,
     "max_calls_per_response": 1,
@@ -212,3 +231,27 @@ AT_LEAST: Mapping[str, float] = {
     "shutdown": 0,
 }
 """The least that makes sense of each figure."""
+
+MOST: Final = 2**53
+"""The most of any figure that is no time."""
+
+AT_MOST: Mapping[str, float] = {"compact_at": 1, "compact_to": 1}
+"""The most that makes sense of some figures."""
+
+TIMES: Final = frozenset(
+    {
+        "hibernate_after",
+        "max_agent_seconds",
+        "max_turn_seconds",
+        "retry_after_cap",
+        "retry_base",
+        "retry_cap",
+        "shutdown",
+        "stall_timeout",
+        "tool_grace",
+    }
+)
+"""The figures that are seconds; a longer one than ten years is cut to that."""
+
+PRICES_NEEDED: Final = ("input", "output")
+"""The prices that cannot be left out."""

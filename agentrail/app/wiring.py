@@ -20,6 +20,7 @@ from agentrail.app.equipping import (
     surroundings,
     tools_of,
 )
+from agentrail.app.growing import width_of
 from agentrail.app.models import Factory, Models
 from agentrail.app.pricing import PriceList
 from agentrail.app.spec import SessionSpec
@@ -31,6 +32,7 @@ from agentrail.hooks.seats import in_order, seat_for
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import Compacted, Model, ModelChain
+from agentrail.runtime.contract import HeldToContract
 from agentrail.runtime.gate import Gate
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.node import Node
@@ -60,11 +62,11 @@ def wired(
     own = MemoryJournal()
     house = House(
         nursery=nursery,
-        journal=own if journal is None else journal,
+        journal=own if journal is None else HeldToContract(journal),
         forget=own.forget if journal is None else None,
         model=registry,
         compactor=_compact,
-        gate=Gate() if gate_width is None else Gate(gate_width),
+        gate=Gate() if gate_width is None else Gate(width_of(gate_width)),
         limits=limits,
         random_=random.Random(seed),  # noqa: S311 - jitter, no secrets
     )

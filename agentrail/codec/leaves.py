@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
@@ -87,7 +88,7 @@ def _float(at: str) -> Rule:
 def _json(at: str) -> Rule:
     def anything(found: object, _: object = None) -> object:
         try:
-            return freeze(found, "")
+            return freeze(found, "", room=[sys.maxsize - 1])  # what was kept before is read, however much it is
         except NotJson as not_json:
             inner, what = not_json.args
             where = f"{at}{inner}"

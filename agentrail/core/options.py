@@ -33,6 +33,8 @@ class Options(Value):
     """Seconds of the first back-off; each further one doubles."""
     retry_cap: float = 60.0
     """Seconds that a back-off never exceeds, unless the provider asks for more."""
+    retry_after_cap: float = 600.0
+    """Seconds that are waited at most because a provider asks for it; longer, and the next of the chain is asked."""
     fallback_after: int = 2
     """Attempts that fail with one model before the next of the chain is asked; the last one has all its retries."""
     inline_tags: bool = False

@@ -37,6 +37,10 @@ STOPS = {
 """How a turn ends on a final answer, by why the model stopped."""
 
 
+MOST_DOUBLED = 64
+"""Times that a back-off doubles: a float has room for about a thousand, and a session may retry more often."""
+
+
 def _is_current(w: Work, request_id: str) -> bool:
     return w.s.request is not None and w.s.request.request_id == request_id
 
@@ -247,17 +251,16 @@ def _try_again(w: Work, turn: Turn, partial: Partial, failure: Failure) -> None:
     options = w.s.setup.options
     tried = turn.attempt - turn.failed_over
     asked_to_wait = failure.retry_after or 0.0
-    if turn.spares and (
-        tried >= min(options.fallback_after, options.max_retries + 1) or asked_to_wait > options.retry_cap
-    ):
+    too_long = asked_to_wait > min(options.retry_cap, options.retry_after_cap)
+    if turn.spares and (tried >= min(options.fallback_after, options.max_retries + 1) or too_long):
         _fall_back(w, turn, partial, failure)
         return
     if tried > options.max_retries:
         _give_up(w, partial, failure)
         return
     w.count(partial.usage)
-    back_off = min(options.retry_base * 2.0 ** (tried - 1), options.retry_cap)
-    delay = int(1000 * max(back_off * (0.5 + w.random / 2), asked_to_wait))
+    back_off = min(options.retry_base * 2.0 ** min(tried - 1, MOST_DOUBLED), options.retry_cap)
+    delay = int(1000 * max(back_off * (0.5 + w.random / 2), min(asked_to_wait, options.retry_after_cap)))
     w.s.turn = turn.but(last_error=failure.message)
     w.emit(Retry(turn.attempt, delay, failure.message, dropped_text=bool(partial.text)))
     w.set_timer(RETRY_TIMER, w.at + delay)

@@ -18,6 +18,7 @@ from agentrail.errors.broken import (
 from agentrail.errors.children import BadSupervisor, ChildExists, UnknownChild, UnknownTask
 from agentrail.errors.infrastructure import (
     BadArchive,
+    BadJournal,
     BadRecord,
     CommitUnknown,
     Fenced,
@@ -33,6 +34,7 @@ from agentrail.errors.infrastructure import (
 from agentrail.errors.models import (
     AccessDenied,
     BadModelOptions,
+    BadResponse,
     ConnectionFailed,
     ContextOverflow,
     KeyMissing,
@@ -142,6 +144,7 @@ __all__ = [
     "BadData",
     "BadEdit",
     "BadId",
+    "BadJournal",
     "BadMcpServer",
     "BadMessage",
     "BadModelOptions",
@@ -149,6 +152,7 @@ __all__ = [
     "BadPattern",
     "BadPlugin",
     "BadRecord",
+    "BadResponse",
     "BadSpec",
     "BadSupervisor",
     "BadText",

@@ -25,6 +25,15 @@ class JournalFailed(JournalUnavailable):
         super().__init__(attempt, problem)
 
 
+class BadJournal(JournalUnavailable):
+    """What a journal returns is not what the port allows."""
+
+    wording = "the journal's `{0}` returned {1} where {2} is wanted; report this to whoever wrote the journal"
+
+    def __init__(self, method: str, found: str, wanted: str) -> None:
+        super().__init__(method, found, wanted)
+
+
 class JournalFull(JournalUnavailable):
     """Nothing was written; it can be tried again when there is space."""
 

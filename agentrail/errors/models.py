@@ -17,7 +17,7 @@ class ModelError(OutsideError):
     def retry_after(self) -> float | None:
         """Seconds the provider asks us to wait."""
         wanted = self.args[1]
-        return wanted if isinstance(wanted, float) else None
+        return wanted if isinstance(wanted, int | float) and not isinstance(wanted, bool) else None
 
 
 class TransientModelError(ModelError):
@@ -93,6 +93,12 @@ class WrongEndpoint(PermanentModelError):
     """What answers at the address is not the API that was asked for."""
 
     wording = "this is not the API of the provider: {0}; check `base_url`"
+
+
+class BadResponse(PermanentModelError):
+    """What the model answers, or counts, is not what the port allows."""
+
+    wording = "the model's answer cannot be taken: {0}; the fault is in the code of this `Model`"
 
 
 class BadModelOptions(PermanentModelError):

@@ -35,7 +35,9 @@ from agentrail.hooks.ruling import (
 from agentrail.hooks.seats import Seat
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.plugins import PluginError, PluginSlow
+from agentrail.values.fitting import fit_text
 from agentrail.values.json import Json, JsonObject, freeze_object
+from agentrail.values.outside import MOST_WORDS, crash, mended, shown
 
 Validator = Callable[[JsonObject], str | None]
 
@@ -173,8 +175,8 @@ class Live:
                     continue
                 try:
                     state = self._heard(listener, envelope, state, ctx, logs)
-                except Exception as error:  # noqa: BLE001 - a plugin may raise anything; it is reported
-                    problem = f"{type(error).__name__}: {error}"
+                except BaseException as error:  # noqa: BLE001 - a plugin may raise anything; it is reported
+                    problem = crash(error)
                     self.complain(entry.seat, ON_EVENT, problem, error)
                     errors.append(PluginError(entry.seat.key, ON_EVENT, problem))
                     failed += 1
@@ -204,7 +206,7 @@ class Live:
         heard: object = listener.on_event(envelope, state, ctx)
         if isinstance(heard, Log):
             line = cast("Log[object]", heard)
-            logs.append((line.level, line.message, freeze_object(line.fields)))
+            logs.append((fit_text(line.level), fit_text(line.message), freeze_object(line.fields)))
             heard = line.state
         if isinstance(heard, Action):
             raise BrokenPlugin(listener.key, ON_EVENT, f"it returned `{heard.kind}` where its state is wanted")
@@ -231,13 +233,13 @@ class Live:
     def _stateful(self, hook: str, seat: Seat, call: Callable[[], object]) -> Ruling:
         try:
             state = call()
+            problem = self._storable(state)
         except PluginRefused as refusal:
-            return Ruling(hook, Verdict.ABORT, seat.key, str(refusal.args[0]))
-        except Exception as error:  # noqa: BLE001 - a plugin may raise anything; it is reported
-            described = f"{type(error).__name__}: {error}"
-            self.complain(seat, hook, described, error)
-            return Ruling(hook, Verdict.ABORT, seat.key, described, critical=True)
-        problem = self._storable(state)
+            return Ruling(hook, Verdict.ABORT, seat.key, _reason(refusal))
+        except BaseException as error:  # noqa: BLE001 - a plugin may raise anything; it is reported
+            problem = crash(error)
+            self.complain(seat, hook, problem, error)
+            return Ruling(hook, Verdict.ABORT, seat.key, problem, critical=True)
         if problem is not None:
             return Ruling(hook, Verdict.ABORT, seat.key, f"its state cannot be stored: {problem}", critical=True)
         return Ruling(hook, states=((0, state),))
@@ -246,3 +248,9 @@ class Live:
         """Say whether *args* fit the schema of *tool*."""
         problem = self._validators[tool, revision](args)
         return FITS if problem is None else check_failed(problem)
+
+
+def _reason(refusal: PluginRefused) -> str:
+    """Return why a plugin does not want to run, whatever it has given as the reason."""
+    found: object = refusal.args[0] if refusal.args else ""
+    return mended(found)[:MOST_WORDS] if type(found) is str else shown(found)

@@ -31,10 +31,12 @@ from agentrail.hooks.matrix import MATRIX
 from agentrail.hooks.records import AfterTool, BeforeCompact, BeforeRequest, BeforeTool, Hook
 from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Switch, Verdict
 from agentrail.hooks.seats import Seat
-from agentrail.hooks.wellformed import frozen_request, why_malformed
+from agentrail.hooks.wellformed import frozen_request, is_reportable, why_malformed
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import PluginError, PluginEvent
+from agentrail.values.fitting import fit_message, fit_result
 from agentrail.values.json import FrozenObject, Json, JsonObject, freeze, freeze_object, is_same
+from agentrail.values.outside import crash, named, seconds, shown, words
 from agentrail.values.value import Value, value
 
 MAX_ASKS: Final = 8
@@ -68,11 +70,11 @@ PriceCheck = Callable[[str, JsonObject], bool]
 """Says whether the price of a model of this name is known."""
 
 
-Complain = Callable[[Seat, str, str, Exception | None], None]
+Complain = Callable[[Seat, str, str, BaseException | None], None]
 """Tells people of a plugin that broke: which, at which hook, what is wrong, and what was raised."""
 
 
-def nobody_listens(_seat: Seat, _hook: str, _problem: str, _error: Exception | None) -> None:
+def nobody_listens(_seat: Seat, _hook: str, _problem: str, _error: BaseException | None) -> None:
     """Tell nobody: what broke is in the ruling, too."""
 
 
@@ -143,14 +145,13 @@ class Pipeline:
             before = self.states[entry.place]
             try:
                 answer: object = entry.method(hook, before, self.ctx)
-            except Exception as error:  # noqa: BLE001 - a plugin may raise anything; it is reported, never hidden
-                stopped = self._broken(entry, _described(error), error)
-            else:
                 if type(answer) is Continue:
                     went_on = cast("Continue[object]", answer)
                     if not went_on.emits and (went_on.state is UNCHANGED or went_on.state is before):
                         continue
                 stopped = self._take(entry, answer)
+            except BaseException as error:  # noqa: BLE001 - a plugin may raise anything; it is reported, never hidden
+                stopped = self._broken(entry, crash(error), error)
             if stopped is not None:
                 return stopped
         return None
@@ -173,8 +174,8 @@ class Pipeline:
         return self._carry_out(entry, cast("Action[object]", answer))
 
     def _carry_out(self, entry: Entry, answer: Action[object]) -> Ruling | None:
-        new: object = getattr(answer, "state", UNCHANGED)
         try:
+            new: object = getattr(answer, "state", UNCHANGED)
             malformed = why_malformed(answer)
             if malformed is not None:
                 return self._broken(entry, malformed)
@@ -186,9 +187,9 @@ class Pipeline:
             effect = None if self.final and type(answer) not in _COUNT_AT_LAST else _APPLY[type(answer)]
             stopped = effect(self, entry, answer) if effect is not None else None
         except (NotJson, BrokenPlugin) as error:
-            return self._broken(entry, str(error), error)
-        except Exception as error:  # noqa: BLE001 - what a plugin hands over may raise when it is read
-            return self._broken(entry, _described(error), error)
+            return self._broken(entry, words(error), error)
+        except BaseException as error:  # noqa: BLE001 - what a plugin hands over may raise when it is read
+            return self._broken(entry, crash(error), error)
         if new is not UNCHANGED and new is not self.states[entry.place]:
             self.states[entry.place] = self.changed[entry.place] = new
         if emits:
@@ -201,14 +202,18 @@ class Pipeline:
 
     def _emitted(self, entry: Entry, answer: Action[object]) -> tuple[Event, ...]:
         given = answer.emissions if isinstance(answer, Emit) else answer.emits
-        return tuple(
+        made = tuple(
             PluginEvent(entry.seat.key, emission.name, _with_user_data(emission.payload, self.ctx))
             if isinstance(emission, Emission)
             else emission
             for emission in given
         )
+        for event in made:  # pairs of its own making may be others when they are read again
+            if not is_reportable(event):
+                raise BrokenPlugin(entry.seat.key, self.hook.moment, f"it emits {shown(event)}")
+        return made
 
-    def _broken(self, entry: Entry, problem: str, error: Exception | None = None) -> Ruling | None:
+    def _broken(self, entry: Entry, problem: str, error: BaseException | None = None) -> Ruling | None:
         """Report a plugin that broke; if it is critical, the door stays shut."""
         moment = self.hook.moment
         self.complain(entry.seat, moment, problem, error)
@@ -271,14 +276,18 @@ def _replace_args(run: Pipeline, entry: Entry, answer: ReplaceToolArgs[object]) 
 
 
 def _replace_messages(run: Pipeline, entry: Entry, answer: ReplaceMessages[object]) -> None:
-    messages = tuple(answer.messages)
+    there = (
+        {id(message) for message in run.hook.messages} if isinstance(run.hook, BeforeRequest | BeforeCompact) else ()
+    )
+    messages = tuple([one if id(one) in there else fit_message(one) for one in answer.messages])
     run.gathered = run.gathered.but(messages=messages, replaced_by=(*run.gathered.replaced_by, entry.seat.key))
     run.hook = run.hook.but(messages=messages)
 
 
 def _replace_result(run: Pipeline, entry: Entry, answer: ReplaceToolResult[object]) -> None:
-    run.gathered = run.gathered.but(result=answer.result, replaced_by=(*run.gathered.replaced_by, entry.seat.key))
-    run.hook = run.hook.but(result=answer.result)
+    result = fit_result(answer.result)
+    run.gathered = run.gathered.but(result=result, replaced_by=(*run.gathered.replaced_by, entry.seat.key))
+    run.hook = run.hook.but(result=result)
 
 
 def _switch(run: Pipeline, entry: Entry, answer: SwitchModel[object]) -> None:
@@ -302,7 +311,7 @@ def _hold(run: Pipeline, entry: Entry, answer: HoldTool[object]) -> Ruling | Non
         if consented or (answer.family is not None and (hook.name, answer.family) in run.consent.always):
             return None
     behind = Place(entry.place + 1, run.final)
-    pause = Pause(behind, None, answer.timeout, answer.hint, answer.family)
+    pause = Pause(behind, None, seconds(answer.timeout), answer.hint, answer.family)
     return run.paused(entry, Verdict.HOLD, pause)
 
 
@@ -315,7 +324,9 @@ def _pause_for_ask(run: Pipeline, entry: Entry, answer: Ask[object]) -> Ruling:
     if asks[key] > MAX_ASKS:
         raise BrokenPlugin(key, run.hook.moment, f"it asked more than {MAX_ASKS} times")
     run.gathered = run.gathered.but(asks=tuple(asks.items()))
-    return run.paused(entry, Verdict.ASK, Pause(Place(entry.place), frozen_request(answer.request), answer.deadline))
+    return run.paused(
+        entry, Verdict.ASK, Pause(Place(entry.place), frozen_request(answer.request), seconds(answer.deadline))
+    )
 
 
 def _nothing(_run: Pipeline, _entry: Entry, _answer: Action[object]) -> None:
@@ -364,11 +375,7 @@ def _with_user_data(payload: object, ctx: Context) -> Json:
     return FrozenObject({"user_data": ctx.user_data, **frozen})
 
 
-def _described(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
-
-
 def _named(answer: object) -> str:
     if answer is None:
         return "nothing (is a `return` missing?)"
-    return f"`{answer.kind}`" if isinstance(answer, Action) else f"a `{type(answer).__name__}`"
+    return f"`{answer.kind}`" if isinstance(answer, Action) else f"a `{named(answer)}`"

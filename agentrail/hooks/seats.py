@@ -12,12 +12,15 @@ from agentrail.errors import BadOptions, BadPlugin, NotJson, PluginExists
 from agentrail.hooks.money import MoneyLimit
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed, check_plugin, implemented
 from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object
+from agentrail.values.outside import money, number, shown
 from agentrail.values.value import Value, value
 
 LIKE: Final = 0.7
 """How like two names are, from 0 to 1, of which one is taken for the other misspelt."""
 UNLIKE: Final = 0.4
 """How like they are at least if one is offered instead of the other."""
+MOST_SAID: Final = 2**31
+"""The most that a priority or a version may be, or its opposite."""
 
 
 @value
@@ -58,9 +61,18 @@ def unkeyed(given: Attachable) -> tuple[str, AnyPlugin]:
 
 
 def seat_for(key: str, plugin: AnyPlugin, revision: int = 0) -> Seat:
-    """Return the seat of *plugin*; raise `BadPlugin` if it can change."""
+    """Return the seat of *plugin*; raise `BadPlugin` if it can change, or what it says about itself will not do."""
     check_plugin(plugin)
     cls = type(plugin)
+    limit = plugin.money_limit
+    for name, found, fits in (
+        ("priority", plugin.priority, _is_small(plugin.priority)),
+        ("version", plugin.version, _is_small(plugin.version)),
+        ("critical", plugin.critical, type(cast("object", plugin.critical)) is bool),
+        ("money_limit", limit, limit is None or (type(limit) is MoneyLimit and money(limit.max_usd) is not None)),
+    ):
+        if not fits:
+            raise BadPlugin(key, f"its `{name}` is {shown(found)}, which will not do")
     return Seat(
         key,
         f"{cls.__module__}:{cls.__qualname__}",
@@ -70,7 +82,7 @@ def seat_for(key: str, plugin: AnyPlugin, revision: int = 0) -> Seat:
         plugin.version,
         revision,
         options_of(plugin),
-        plugin.money_limit,
+        limit,
     )
 
 
@@ -80,6 +92,11 @@ def updated_seat(old: Seat, new: Seat, names: Iterable[str], *, pin: bool) -> Se
     changed = {**{name: old.options[name] for name in kept}, **old.changed}
     pinned = {*old.pinned, *kept} if pin else {*old.pinned} - {*kept}
     return new.but(changed=freeze_object(changed), pinned=tuple(sorted(pinned)))
+
+
+def _is_small(found: object) -> bool:
+    plain = number(found)
+    return type(plain) is int and abs(plain) <= MOST_SAID
 
 
 def options_of(plugin: AnyPlugin) -> JsonObject:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, cast
@@ -22,7 +21,6 @@ from agentrail.hooks.actions import (
     SwitchModel,
 )
 from agentrail.hooks.asks import AskRequest, CallModel, CallService, ReadFile, RunTool
-from agentrail.values.content import Data, Image, Text
 from agentrail.values.events.context import (
     ContentPolicyViolated,
     MemoryFlushed,
@@ -33,8 +31,10 @@ from agentrail.values.events.context import (
 from agentrail.values.events.plugins import PluginEvent
 from agentrail.values.events.tools import LargeResultOffloaded
 from agentrail.values.json import freeze, freeze_object
-from agentrail.values.messages import AssistantMessage, ToolMessage, UserMessage
+from agentrail.values.messages import AssistantMessage, History, ToolMessage, UserMessage
+from agentrail.values.outside import seconds, shown
 from agentrail.values.tools import Err, Ok
+from agentrail.values.value import Value
 
 REPORTABLE: Final = frozenset(
     {
@@ -59,7 +59,7 @@ def _is_text_or_none(found: object) -> bool:
 
 
 def _is_seconds(found: object) -> bool:
-    return type(found) in (int, float) and math.isfinite(found) and found >= 0  # type: ignore[arg-type, operator]  # of these types
+    return seconds(found) is not None
 
 
 def _is_seconds_or_none(found: object) -> bool:
@@ -69,17 +69,13 @@ def _is_seconds_or_none(found: object) -> bool:
 def _are_messages(found: object) -> bool:
     """Whether these are messages, at least one: a request with none asks for nothing."""
     kinds = (UserMessage, AssistantMessage, ToolMessage)
-    if not isinstance(found, Sequence) or not found:
+    if not issubclass(type(found), tuple | list | History) or not found:
         return False
     return all(type(one) in kinds for one in cast("Sequence[object]", found))
 
 
 def _is_result(found: object) -> bool:
-    if not isinstance(found, Ok | Err):
-        return False
-    parts = cast("object", found.content)
-    kinds = (Text, Image, Data)
-    return isinstance(parts, tuple) and all(type(part) in kinds for part in cast("tuple[object, ...]", parts))
+    return issubclass(type(found), Ok | Err)
 
 
 def _is_object(found: object) -> bool:
@@ -134,27 +130,57 @@ def why_malformed(answer: Action[object]) -> str | None:
     for field, fits in _WANTED.get(type(answer), {}).items():
         found: object = getattr(answer, field)
         if not fits(found):
-            return f"its `{answer.kind}` has {found!r:.80} for `{field}`"
+            return f"its `{answer.kind}` has {shown(found)} for `{field}`"
     emits = cast("object", answer.emits)
     if not isinstance(emits, tuple) or not all(map(_is_emission, cast("tuple[object, ...]", emits))):
-        return f"it emits {emits!r:.80}, which is neither an emission nor an event of its own to report"
+        return f"it emits {shown(emits)}, which is neither an emission nor an event of its own to report"
     if isinstance(answer, Emit) and not _is_emit(answer.name):
-        return f"it emits {answer.name!r:.80}, which is neither a name nor pairs nor an event of its own to report"
+        return f"it emits {shown(answer.name)}, which is neither a name nor pairs nor an event of its own to report"
     return None
 
 
 def _is_emission(found: object) -> bool:
-    return _is_text(found.name) if isinstance(found, Emission) else type(found) in REPORTABLE
+    return _is_text(found.name) if isinstance(found, Emission) else is_reportable(found)
+
+
+def is_reportable(found: object) -> bool:
+    """Whether *found* is an event that is a plugin's to report, with fields of the types that its class names."""
+    if type(found) not in REPORTABLE:
+        return False
+    return all(_FIELDS[str(field.type)](getattr(found, field.name)) for field in cast("Value", found).__attrs_attrs__)
+
+
+def _is_json(found: object) -> bool:
+    freeze(found)
+    return True
+
+
+def _is_whole(found: object) -> bool:
+    return type(found) is int and freeze(found) is not None
+
+
+def _are_texts(found: object) -> bool:
+    return type(found) is tuple and all(map(_is_text, cast("tuple[object, ...]", found)))
+
+
+_FIELDS: Final[Mapping[str, Callable[[object], bool]]] = MappingProxyType(
+    {"str": _is_text, "int": _is_whole, "Json": _is_json, "tuple[str, ...]": _are_texts}
+)
+"""What a field of an event may hold, by what its class says of it."""
 
 
 def _is_emit(found: object) -> bool:
-    if isinstance(found, str) or type(found) in REPORTABLE:
+    if _is_text_itself(found) or is_reportable(found):
         return True
-    return isinstance(found, Sequence) and all(map(_is_pair, cast("Sequence[object]", found)))
+    return issubclass(type(found), tuple | list) and all(map(_is_pair, cast("Sequence[object]", found)))
+
+
+def _is_text_itself(found: object) -> bool:
+    return type(found) is str and _is_text(found)
 
 
 def _is_pair(found: object) -> bool:
-    if not isinstance(found, tuple | list):
+    if not issubclass(type(found), tuple | list):
         return False
     items = cast("Sequence[object]", found)
     return len(items) == 2 and _is_text(items[0])  # noqa: PLR2004 - a name and a payload

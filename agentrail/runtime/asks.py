@@ -14,12 +14,14 @@ from agentrail.hooks.asks import AskAnswer, AskRequest, CallModel, CallService, 
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.sandbox import KIB, Sandbox
 from agentrail.ports.tool import Service, Surroundings, Tool, ToolContext
-from agentrail.runtime.border import Contained, described, traced
+from agentrail.runtime.border import Contained, traced
 from agentrail.runtime.calls import execute
 from agentrail.runtime.metering import Meter
 from agentrail.values.content import Text, text_of
+from agentrail.values.fitting import fit_text
 from agentrail.values.json import JsonObject, freeze, thaw
 from agentrail.values.messages import UserMessage
+from agentrail.values.outside import described
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.tools import Err, result_text
 from agentrail.values.tools import Ok as ToolOk
@@ -111,7 +113,7 @@ async def _answer(request: RunTool | ReadFile | CallService, world: World, ctx: 
                 result_text(result) if isinstance(result, Err) else "a tool with an effect cannot be asked for"
             )
         case ReadFile():
-            return Ok(await _text_of_file(world.surroundings.sandbox, request.path))
+            return Ok(fit_text(await _text_of_file(world.surroundings.sandbox, request.path)))
         case CallService():
             service = world.services.get(request.name)
             if service is None:

@@ -1,32 +1,53 @@
 """The border: what tools, models and services give is made fit to be kept, or refused, before the machine sees it.
 
 Half a surrogate pair is text that no file and no wire can hold. Where it comes from outside it is replaced, as a
-terminal would; where a caller gives it, the caller is told.
+terminal would; where a caller gives it, the caller is told. Numbers are taken as `values/outside.py` says.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterable
 from traceback import format_tb
-from typing import cast
+from typing import Final, cast
 
 import trio
 
-from agentrail.errors import BadMessage, NotJson
-from agentrail.values.content import Data, Image, Part, Said, Text, ToolCall
-from agentrail.values.json import freeze, freeze_object
-from agentrail.values.stream import Response
-from agentrail.values.tools import AskPerson, CompactNow, Effect, Err, Ok, SetTodos, ToolResult
+from agentrail.errors import (
+    BadMessage,
+    BadResponse,
+    ContextOverflow,
+    ModelError,
+    ModelMissing,
+    NotJson,
+    PermanentModelError,
+    QuotaSpent,
+    ServerMissing,
+    TransientModelError,
+)
+from agentrail.values import fitting
+from agentrail.values.content import Data, Image, Part, Text
+from agentrail.values.json import freeze
+from agentrail.values.outside import inside, named, seconds, words
+from agentrail.values.stream import Chunk, Failure, FailureKind, Response
 
 TEXT = "the text"
 PART = "a part"
 
-MAX_SHOWN = 3
-"""Exceptions of a group that are described."""
+MAX_FRAMES: Final = 50
+"""Frames of a trace that are told."""
 
-CRASHES = (Exception, SystemExit)
-"""What may come out of code that is asked for one value and must not end anything but itself."""
+KINDS: tuple[tuple[type[ModelError], FailureKind], ...] = (
+    (ContextOverflow, FailureKind.OVERFLOW),
+    (TransientModelError, FailureKind.TRANSIENT),
+    (PermanentModelError, FailureKind.PERMANENT),
+    (ModelError, FailureKind.PERMANENT),
+)
+"""What can be done about each error of a model, the first that fits."""
+
+HERE_ALONE: Final[tuple[type[ModelError], ...]] = (ModelMissing, QuotaSpent, ServerMissing)
+"""Permanent errors for which the next model of a chain is asked; any other would only hide a mistake."""
 
 
 class Contained:
@@ -60,8 +81,8 @@ def _split(error: BaseException) -> tuple[BaseException | None, BaseException | 
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
         try:
-            return group.split(_passes)
-        except RecursionError:
+            return BaseExceptionGroup.split(group, _passes)
+        except Exception:  # noqa: BLE001 - it is nested too deep, or its class cannot be made anew
             return None, group
     return (error, None) if _passes(error) else (None, error)
 
@@ -75,104 +96,55 @@ def _passes(error: BaseException) -> bool:
 def _bare(error: BaseException) -> BaseException:
     """Return *error* without the groups around it that hold nothing else."""
     found = error
-    while len(inside := _inside(found)) == 1:
-        found = inside[0]
+    while len(held := inside(found)) == 1:
+        found = held[0]
     return found
-
-
-def _inside(error: BaseException) -> tuple[BaseException, ...]:
-    """Return what *error* holds, if it is a group."""
-    if not isinstance(error, BaseExceptionGroup):
-        return ()
-    return cast("BaseExceptionGroup[BaseException]", error).exceptions
-
-
-def mended(text: str) -> str:
-    """Return *text* with half surrogate pairs replaced."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def described(error: BaseException) -> str:
-    """Return the class and the words of *error*, and of what it holds if it is a group."""
-    return ": ".join(filter(None, (_named(error), "; ".join(map(_named, _inside(error)[:MAX_SHOWN])))))
-
-
-def _named(error: BaseException) -> str:
-    """Return the class and the words of *error*, whatever its author has made of `__str__`."""
-    try:
-        said = mended(str(error))
-    except CRASHES:
-        said = "it cannot even be shown"
-    return f"{type(error).__name__}: {said}"
 
 
 def traced(error: BaseException) -> str:
     """Return the class of *error* and the way it came, for the log: its words may be of the conversation."""
-    return f"{type(error).__name__}\n{''.join(format_tb(error.__traceback__))}"
+    return f"{named(error)}\n{''.join(format_tb(error.__traceback__, -MAX_FRAMES))}"
 
 
-# From outside
+def tell(log: logging.Logger, error: BaseException | None, message: str, *about: object) -> None:
+    """Write *error* to the log with all that led to it, or as much of that as can be shown."""
+    try:
+        log.error(message, *about, exc_info=error)
+    except RecursionError:  # it is nested deeper than `traceback` can go
+        log.error("%s: %s", message % about, "" if error is None else traced(error))  # noqa: TRY400 - see above
 
 
-def fit_result(result: object) -> ToolResult:
-    """Return what a tool has returned, fit to be kept; raise what is wrong with it."""
-    match result:
-        case Ok() | Err():
-            details = None if result.details is None else freeze_object(result.details)
-            return type(result)(tuple(_fit_part(part) for part in result.content), details)
-        case Effect(effect=SetTodos(todos=todos)):
-            fit = tuple(todo.but(text=fit_text(todo.text), status=fit_text(todo.status)) for todo in todos)
-            return Effect(SetTodos(fit))
-        case Effect(effect=AskPerson(question=question, options=options)):
-            return Effect(AskPerson(fit_text(question), tuple(fit_text(option) for option in options)))
-        case Effect(effect=CompactNow(reason=reason)):
-            return Effect(CompactNow(fit_text(reason)))
-        case _:
-            message = f"the tool returned a `{type(result).__name__}` where Ok, Err or Effect is wanted"
-            raise TypeError(message)
-
-
-def _fit_part(part: object) -> Part:
-    match part:
-        case Text(text=text):
-            return Text(fit_text(text))
-        case Image(media_type=media_type, data=data):
-            return Image(fit_text(media_type), fit_text(data))
-        case Data(data=found):
-            return Data(freeze(found))
-        case _:
-            message = f"its content holds a `{type(part).__name__}` where Text, Image or Data is wanted"
-            raise TypeError(message)
-
-
-def fit_text(text: object) -> str:
-    """Return *text*, fit to be kept; raise if it is none."""
-    if not isinstance(text, str):
-        message = f"a `{type(text).__name__}` where text is wanted"
-        raise TypeError(message)
-    return mended(text)
+# From a model
 
 
 def fit_response(response: object) -> Response:
-    """Return what a model has answered, fit to be kept; raise what is wrong with it."""
-    if not isinstance(response, Response):
-        message = f"the model returned a `{type(response).__name__}` where a Response is wanted"
-        raise TypeError(message)
-    parts: tuple[Said, ...] = tuple([_fit_said(part) for part in response.parts])
-    calls = tuple(
-        [
-            ToolCall(mended(call.call_id), mended(call.name), freeze_object(call.args), mended(call.provider_id))
-            for call in response.calls
-        ]
-    )
-    return response.but(parts=parts, calls=calls)
+    """Return what a model has answered, fit to be kept; raise `BadResponse` for what is no answer."""
+    try:
+        return fitting.fit_response(response)
+    except (TypeError, NotJson) as error:
+        raise BadResponse(words(error)) from error
 
 
-def _fit_said(part: Said) -> Said:
-    text = fit_text(part.text)
-    return part if text is part.text else part.but(text=text)
+def fit_chunk(chunk: object, room: int) -> Chunk:
+    """Return a piece of what a model answers, of at most *room* characters; raise `BadResponse` for anything else."""
+    try:
+        return fitting.fit_chunk(chunk, room)
+    except TypeError as error:
+        raise BadResponse(words(error)) from error
+
+
+def fit_failure(error: ModelError) -> Failure:
+    """Return *error* of a model as the machine is told of it."""
+    kind = next(kind for cls, kind in KINDS if isinstance(error, cls))
+    return Failure(kind, named(error), words(error), fit_wait(error), isinstance(error, HERE_ALONE))
+
+
+def fit_wait(error: ModelError) -> float | None:
+    """Return the seconds that *error* asks to wait, if it does."""
+    try:
+        return seconds(error.retry_after)
+    except Exception:  # noqa: BLE001 - an error of somebody's own that cannot even say that much
+        return None
 
 
 # From a caller

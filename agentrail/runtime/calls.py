@@ -13,11 +13,13 @@ from agentrail.core.inputs import AnyInput, CallProbed, ToolRaised, ToolReturned
 from agentrail.errors import ToolError
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.tool import Checkable, Tool, ToolContext
-from agentrail.runtime.border import Contained, described, fit_result, fit_text, mended, traced
+from agentrail.runtime.border import Contained, traced
 from agentrail.runtime.threads import CallThreads, Threads
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.tools import ToolExecutionUpdate
+from agentrail.values.fitting import fit_result, fit_text
 from agentrail.values.json import JsonObject
+from agentrail.values.outside import described, words
 from agentrail.values.tools import Effect, NotStarted, Probed, ToolResult, Unknown, err
 
 log = logging.getLogger("agentrail.tool")
@@ -28,7 +30,7 @@ async def execute(tool: Tool, args: JsonObject, ctx: ToolContext) -> ToolResult:
     try:
         result = cast("object", await tool.execute(args, ctx))
     except ToolError as error:
-        return err(mended(str(error)))
+        return err(words(error))
     return fit_result(result)
 
 
@@ -134,7 +136,7 @@ class RunningCall:
             self._closing = CallProbed(started.call_id, started.attempt, Unknown())
             return
         if isinstance(error, ToolError):
-            self._closing = ToolReturned(started.call_id, started.attempt, err(mended(str(error))))
+            self._closing = ToolReturned(started.call_id, started.attempt, err(words(error)))
             return
         log.warning("tool `%s` raised in call %s: %s", self.name, self.call_id, traced(error))
         self._closing = ToolRaised(started.call_id, started.attempt, described(error))

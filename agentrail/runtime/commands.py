@@ -35,7 +35,6 @@ from agentrail.hooks.seats import refuse_unknown_tools as refuse_unknown_tools
 from agentrail.hooks.seats import seat_for as seat_for
 from agentrail.hooks.seats import unkeyed as unkeyed
 from agentrail.hooks.seats import updated_seat as updated_seat
-from agentrail.runtime.border import described as described
 from agentrail.runtime.border import kept_parts as kept_parts
 from agentrail.runtime.border import kept_text
 from agentrail.runtime.bus import CAPACITY, POLICIES, Bus, Subscription
@@ -51,6 +50,7 @@ from agentrail.runtime.waiting import outcome_of as outcome_of
 from agentrail.values.content import Data, Image, Part, Text
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.json import weight
+from agentrail.values.outside import described as described
 
 STOPPING = (AbortSent, StopSent)
 """What is taken also while the journal has no space."""

@@ -10,7 +10,8 @@ import trio
 from agentrail.core.effects import StartCompaction
 from agentrail.core.inputs import AnyInput, CompactionEnded, CompactionFailed
 from agentrail.ports.model import Compactor
-from agentrail.runtime.border import Contained, described
+from agentrail.runtime.border import Contained
+from agentrail.values.outside import described
 
 log = logging.getLogger("agentrail.session")
 

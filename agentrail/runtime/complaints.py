@@ -10,6 +10,7 @@ from typing import Final
 import trio
 
 from agentrail.hooks.seats import Seat
+from agentrail.runtime.border import tell
 
 log = logging.getLogger("agentrail.plugin")
 
@@ -28,7 +29,7 @@ class Complaints:
         self._last: OrderedDict[tuple[str, str], tuple[float, int]] = OrderedDict()
         self._now = now
 
-    def tell(self, seat: Seat, hook: str, problem: str, error: Exception | None) -> None:
+    def tell(self, seat: Seat, hook: str, problem: str, error: BaseException | None) -> None:
         """Write that *hook* of the plugin in *seat* broke, unless that was written a moment ago."""
         now = self._now()
         place = (seat.plugin, hook)
@@ -43,4 +44,4 @@ class Complaints:
         more = f", and {unsaid} times more since the last line about it" if unsaid else ""
         kept = "the door stays shut" if seat.critical else "the session goes on as if it had no objection"
         line = "`%s` of the plugin `%s` broke: %s; %s%s"
-        log.error(line, hook, seat.key, problem, kept, more, exc_info=error)
+        tell(log, error, line, hook, seat.key, problem, kept, more)

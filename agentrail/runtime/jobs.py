@@ -9,7 +9,8 @@ import trio
 
 from agentrail.errors import CommandRefused
 from agentrail.ports.sandbox import Process
-from agentrail.runtime.border import Contained, described
+from agentrail.runtime.border import Contained
+from agentrail.values.outside import described
 
 log = logging.getLogger("agentrail.process")
 

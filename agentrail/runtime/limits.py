@@ -15,9 +15,11 @@ import trio
 
 from agentrail.errors import RateLimited, WrongType
 from agentrail.ports.model import EmitChunk, Model
+from agentrail.runtime.border import fit_response, fit_wait
 from agentrail.runtime.timers import Timers
 from agentrail.values.estimates import read_tokens
 from agentrail.values.limits import Limit
+from agentrail.values.outside import shown
 from agentrail.values.secrets import secret_name
 from agentrail.values.stream import ModelRequest, Response
 
@@ -47,8 +49,13 @@ def _check(limit: object) -> None:
         raise WrongType.of("limits", limit, WANTED)
     for name in Limit.__fields__:
         found: object = getattr(limit, name)
-        if found is not None and (isinstance(found, bool) or not isinstance(found, int) or found < 1):
-            raise WrongType("limits", f"{name}={found!r}", WANTED)
+        if found is not None and (type(found) is not int or found < 1):
+            raise WrongType("limits", f"{name}={shown(found)}", WANTED)
+
+
+async def _answered(model: Model, request: ModelRequest, emit: EmitChunk) -> Response:
+    """Return what *model* answers, fit to be kept."""
+    return fit_response(await model.stream(request, emit))
 
 
 class Ticket:
@@ -174,11 +181,11 @@ class Limits:
     def stream(
         self, session_id: str, model: Model, request: ModelRequest, emit: EmitChunk, sent: Callable[[], None] = _nobody
     ) -> Awaitable[Response]:
-        """Make one attempt, when it may go out; *sent* is called then."""
+        """Make one attempt, when it may go out; *sent* is called then. What it returns is fit to be kept."""
         key = self._key(request)
         if key is None:
             sent()
-            return model.stream(request, emit)
+            return _answered(model, request, emit)
         return self._in_turn(key, self._lane(key), session_id, model, request, emit, sent)
 
     async def _in_turn(
@@ -195,11 +202,12 @@ class Limits:
         tokens: int | None = None
         try:
             sent()
-            response = await model.stream(request, emit)
+            response = await _answered(model, request, emit)
             tokens = response.usage.total_tokens or None
         except RateLimited as error:
-            if error.retry_after is not None:
-                lane.close(trio.current_time() + min(error.retry_after, LONGEST_PAUSE))
+            wait = fit_wait(error)
+            if wait is not None:
+                lane.close(trio.current_time() + min(wait, LONGEST_PAUSE))
             raise
         else:
             return response

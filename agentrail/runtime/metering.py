@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+from agentrail.runtime.border import fit_chunk
 from agentrail.values.estimates import tokens, with_read
-from agentrail.values.stream import Chunk, ModelRequest, PingChunk, UsageChunk
+from agentrail.values.fitting import MAX_TEXT
+from agentrail.values.stream import CallChunk, Chunk, ModelRequest, PingChunk, TextChunk, ThinkingChunk, UsageChunk
 from agentrail.values.usage import NOTHING_USED, Usage
 
 
 class Meter:
     """Counts what comes of one request."""
 
-    __slots__ = ("_answered", "_request", "_usage", "uncounted")
+    __slots__ = ("_answered", "_request", "_said", "_usage", "uncounted")
 
     def __init__(self, request: ModelRequest) -> None:
         self._request = request
         self._usage: Usage | None = None
         self._answered = False
+        self._said = 0
         self.uncounted = 0
 
+    def hear(self, chunk: Chunk) -> None:
+        """Count a chunk of a model, whatever it is; raise `BadResponse` for one that is none."""
+        fit = fit_chunk(chunk, MAX_TEXT - self._said)
+        if isinstance(fit, TextChunk | ThinkingChunk | CallChunk):
+            self._said += len(fit.text)
+        self.take(fit)
+
     def take(self, chunk: Chunk) -> None:
-        """Count a chunk; whoever counts characters of texts elsewhere adds them to `uncounted`."""
+        """Count a chunk that is fit; the caller counts the characters of texts itself and adds them to `uncounted`."""
         if isinstance(chunk, UsageChunk):
             self._usage = chunk.usage
             if chunk.usage.output_tokens:  # some count only what was read until the end

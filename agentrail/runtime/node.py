@@ -19,11 +19,12 @@ from agentrail.errors import (
     SupervisorClosed,
     SupervisorFailed,
 )
-from agentrail.runtime.border import described, traced
+from agentrail.runtime.border import traced
 from agentrail.runtime.children import Child, SessionBody, not_started
 from agentrail.runtime.reports import ChildView, CrashReport, reason_of
 from agentrail.runtime.slot import Slot
 from agentrail.runtime.tree import Tree
+from agentrail.values.outside import described
 
 log = logging.getLogger("agentrail.supervisor")
 
@@ -151,7 +152,7 @@ class Node:
                     child.state = "waiting"
                     await trio.sleep(pause)
                     child.state = "starting"
-                child.scope.deadline = trio.current_time() + child.start_timeout
+                child.scope.deadline = self.tree.house.clock.now() + child.start_timeout
                 await child.body.run(child.is_ready)
         except trio.Cancelled:
             child.end()
@@ -202,7 +203,7 @@ class Node:
             isinstance(error, Fenced),
             isinstance(error, CommitUnknown),
         )
-        at, chance = trio.current_time(), self.tree.house.random.random()
+        at, chance = self.tree.house.clock.now(), self.tree.house.random.random()
         decided = decide(self._policy, self._wards, self._restarts, child.key, ending, at=at, chance=chance)
         self._restarts = decided.restarts
         if error is not None:
@@ -267,7 +268,7 @@ class Node:
         """Keep a session to be read; if that cannot be written down, it is known here and in the log."""
         try:
             with child.scope:
-                child.scope.deadline = trio.current_time() + child.shutdown
+                child.scope.deadline = self.tree.house.clock.now() + child.shutdown
                 await body.session.set_aside(described(error), kind)
         except Exception as problem:  # noqa: BLE001 - whatever broke the actor may break this too
             log.error("that session %s is set aside could not be written: %s", child.key, traced(problem))  # noqa: TRY400

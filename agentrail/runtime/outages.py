@@ -18,7 +18,7 @@ from agentrail.errors import (
     JournalUnavailable,
 )
 from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
-from agentrail.runtime.border import described
+from agentrail.values.outside import described
 
 log = logging.getLogger("agentrail.journal")
 

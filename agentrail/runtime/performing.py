@@ -23,7 +23,6 @@ from agentrail.errors import AgentrailError, UnknownTool
 from agentrail.ports.model import Model
 from agentrail.ports.tool import Tool, ToolContext, unheard
 from agentrail.runtime.asks import RunningAsk, World
-from agentrail.runtime.border import fit_response
 from agentrail.runtime.bus import Bus
 from agentrail.runtime.calls import RunningCall
 from agentrail.runtime.compacting import RunningCompaction
@@ -184,7 +183,7 @@ class Performer:
     async def _ask_model(self, request: ModelRequest, meter: Meter) -> Response:
         """Make a request that a plugin has asked for; what comes before its end is counted, and nobody hears it."""
         model = self.model(request.model)
-        return fit_response(await self._house.limits.stream(self._session_id, model, request, meter.take))
+        return await self._house.limits.stream(self._session_id, model, request, meter.hear)
 
     def _price(self, request: ModelRequest, used: Usage) -> Usage:
         return self._outfit.prices.priced(request.model, request.options, used)

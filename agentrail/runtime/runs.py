@@ -8,9 +8,9 @@ import trio
 
 from agentrail.errors import AgentrailError
 from agentrail.ports.agents import Task
-from agentrail.runtime.border import described
 from agentrail.runtime.link import Link
 from agentrail.runtime.parts import Recipe
+from agentrail.values.outside import described
 from agentrail.values.tools import Err, Ok, err
 
 log = logging.getLogger("agentrail.task")

@@ -14,10 +14,12 @@ from agentrail.core.state import State
 from agentrail.errors import ToolExists, UnknownTool
 from agentrail.ports.source import ToolSource
 from agentrail.ports.tool import Tool
-from agentrail.runtime.border import Contained, described
+from agentrail.runtime.border import Contained
 from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.parts import House, Outfit
 from agentrail.runtime.slot import Slot
+from agentrail.tools.declaring import check_declared
+from agentrail.values.outside import described
 
 log = logging.getLogger("agentrail.source")
 
@@ -68,7 +70,7 @@ class RunningSource:
             self.tried.set()
 
     async def _once(self) -> None:
-        began = trio.current_time()
+        began = self._house.clock.now()
         problem = "it ended"
 
         def failed(error: BaseException) -> None:
@@ -79,11 +81,13 @@ class RunningSource:
         with Contained(failed):
             await self._source.supply(self._look().setup.working_dir, self.offer)
         log.warning("the source of tools `%s` is started again soon: %s", self._source.name, problem)
-        self._failures = 1 if trio.current_time() - began > STEADY else self._failures + 1
+        self._failures = 1 if self._house.clock.now() - began > STEADY else self._failures + 1
         await self.offer((), (problem,))
 
     async def offer(self, tools: Sequence[Tool], problems: Sequence[str] = ()) -> None:
         """Let the session have these tools of the source and no others, in one step."""
+        for tool in tools:
+            check_declared(tool.spec)
         wanted = {tool.spec.name: tool for tool in tools}
         refused = True
         while refused:  # somebody else has changed the tools meanwhile

@@ -10,24 +10,18 @@ import trio
 from agentrail.core.effects import StartRequest
 from agentrail.core.inline import TagFilter, Tagged
 from agentrail.core.inputs import AnyInput, StreamBegan, StreamCut, StreamEnded, StreamStalled
-from agentrail.errors import (
-    ContextOverflow,
-    ModelError,
-    ModelMissing,
-    PermanentModelError,
-    QuotaSpent,
-    ServerMissing,
-    TransientModelError,
-)
+from agentrail.errors import ModelError
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.model import Model, times_beginning
-from agentrail.runtime.border import Contained, described, fit_response, mended
+from agentrail.runtime.border import Contained, fit_chunk, fit_failure, tell
 from agentrail.runtime.bus import Bus
 from agentrail.runtime.clock import Clock
 from agentrail.runtime.limits import Limits
 from agentrail.runtime.metering import Meter
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.response import MessageDelta, MessageStart, StatusUpdate, ThinkingDelta, ThinkingStart
+from agentrail.values.fitting import MAX_TEXT
+from agentrail.values.outside import described, named
 from agentrail.values.stream import (
     CallChunk,
     Chunk,
@@ -45,18 +39,7 @@ Post = Callable[[AnyInput], None]
 
 log = logging.getLogger("agentrail.model")
 
-KINDS: tuple[tuple[type[ModelError], FailureKind], ...] = (
-    (ContextOverflow, FailureKind.OVERFLOW),
-    (TransientModelError, FailureKind.TRANSIENT),
-    (PermanentModelError, FailureKind.PERMANENT),
-    (ModelError, FailureKind.PERMANENT),
-)
-"""What can be done about each error of a model, the first that fits."""
-
 CANCELLED = Failure(FailureKind.TRANSIENT, "Cancelled", "the request was cancelled")
-
-HERE_ALONE: tuple[type[ModelError], ...] = (ModelMissing, QuotaSpent, ServerMissing)
-"""Permanent errors for which the next model of a chain is asked; any other would only hide a mistake."""
 
 
 class Stream:
@@ -71,6 +54,7 @@ class Stream:
         "_open",
         "_post",
         "_price",
+        "_room",
         "_tags",
         "_text",
         "_thinking",
@@ -94,6 +78,7 @@ class Stream:
     ) -> None:
         self._post = post
         self._price = price
+        self._room = MAX_TEXT
         self._tags = TagFilter() if started.inline_tags else None
         self._clock = clock
         self._bus = bus
@@ -129,30 +114,41 @@ class Stream:
         return Partial("".join(self._text), "".join(self._thinking or ()), usage)
 
     def emit(self, chunk: Chunk) -> None:
-        """Take a chunk: publish it if the stream is open, keep it until then."""
+        """Take a chunk: publish it if the stream is open, keep it until then; raise `BadResponse` if it is none."""
         if self.closed or self.ended:
             return
+        if not (
+            (type(chunk) is TextChunk or type(chunk) is ThinkingChunk)
+            and type(chunk.text) is str
+            and chunk.text.isascii()
+            and len(chunk.text) <= self._room
+        ):
+            chunk = fit_chunk(chunk, self._room)
         self.last = self._clock.now()
         if isinstance(chunk, TextChunk):
+            text = chunk.text
             self.waiting = False
-            self._meter.uncounted += len(chunk.text)
-            text = chunk.text if chunk.text.isascii() else mended(chunk.text)
+            self._meter.uncounted += len(text)
+            self._room -= len(text)
             if self._tags is None:
                 self._text.append(text)
                 self._say(MessageDelta(text))
             else:
                 self._write(self._tags.feed(text))
         elif isinstance(chunk, ThinkingChunk):
+            text = chunk.text
             self.waiting = False
-            self._meter.uncounted += len(chunk.text)
-            text = chunk.text if chunk.text.isascii() else mended(chunk.text)
+            self._meter.uncounted += len(text)
+            self._room -= len(text)
             if self._thinking is None:
                 self._thinking = []
                 self._say(ThinkingStart())
             self._thinking.append(text)
             self._say(ThinkingDelta(text))
         else:
-            self.waiting = self.waiting and not isinstance(chunk, CallChunk)
+            if isinstance(chunk, CallChunk):
+                self.waiting = False
+                self._room -= len(chunk.text)
             self._meter.take(chunk)
 
     def _write(self, pieces: Iterable[str | Tagged]) -> None:
@@ -202,7 +198,7 @@ class Stream:
             with Contained(self._raised), self.scope:
                 self.waiting = True
                 self._timed = times_beginning(model)
-                response = fit_response(await limits.stream(session_id, model, self.request, self.emit, self.sent))
+                response = await limits.stream(session_id, model, self.request, self.emit, self.sent)
                 if self._tags is not None and not self.closed:
                     self._write(self._tags.end())
                 usage = self._price(self.request, response.usage)
@@ -215,17 +211,11 @@ class Stream:
     def _raised(self, error: BaseException) -> None:
         """Take note of what the model raised."""
         if isinstance(error, ModelError):
-            self._failure = failure_of(error)
+            self._failure = fit_failure(error)
             return
-        log.error("model `%s` raised", self.request.model, exc_info=error)
-        self._failure = Failure(FailureKind.PERMANENT, type(error).__name__, described(error))
+        tell(log, error, "model `%s` raised", self.request.model)
+        self._failure = Failure(FailureKind.PERMANENT, named(error), described(error))
 
     def stalled(self, now: float) -> StreamStalled:
         """Return the input that says that no chunk has come for a while."""
         return StreamStalled(self.request.request_id, round(now - self.last, 3), self.partial(cut=True))
-
-
-def failure_of(error: ModelError) -> Failure:
-    """Return *error* of a model as the machine is told of it."""
-    kind = next(kind for cls, kind in KINDS if isinstance(error, cls))
-    return Failure(kind, type(error).__name__, mended(str(error)), error.retry_after, isinstance(error, HERE_ALONE))

@@ -44,7 +44,7 @@ from agentrail.hooks.asks import Failed
 from agentrail.hooks.live import Live
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.seats import Seat, in_order, refuse_twins, seat_for, unkeyed
-from agentrail.runtime.streams import failure_of
+from agentrail.runtime.border import fit_failure
 from agentrail.testing.cues import (
     Aborted,
     Approved,
@@ -337,7 +337,7 @@ def told(error: Exception) -> Failure:
     """Return *error* of a model as the machine is told of it."""
     if not isinstance(error, ModelError):
         return Failure(FailureKind.PERMANENT, type(error).__name__, str(error))
-    return failure_of(error)
+    return fit_failure(error)
 
 
 def said(chunks: Iterable[Chunk]) -> Partial:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal, TypeAlias, TypedDict, cast
@@ -12,8 +11,10 @@ from typing_extensions import Unpack
 from agentrail.errors import BadTool, NotJson
 from agentrail.errors.branches import listed
 from agentrail.tools.validation import schema_problem
+from agentrail.values.fitting import MAX_TEXT
 from agentrail.values.json import JsonObject
-from agentrail.values.tools import EffectClass, ToolSpec
+from agentrail.values.outside import is_time
+from agentrail.values.tools import EffectClass, ToolSpec, cut_time
 
 EffectName: TypeAlias = Literal["pure", "idempotent", "checkable", "unsafe"]
 
@@ -53,6 +54,8 @@ def declare(name: str, description: str, parameters: JsonObject, options: Option
     if "requires" in options:
         given = options["requires"]
         said["requires"] = given if isinstance(given, str) else frozenset(given)
+    if "timeout" in options:
+        said["timeout"] = cut_time(options["timeout"])
     try:
         spec = ToolSpec(name, description, parameters).but(**said)
     except NotJson as why:
@@ -92,7 +95,7 @@ def _is(found: object, kind: type) -> bool:
 
 
 def _is_time(found: object) -> bool:
-    return isinstance(found, int | float) and not isinstance(found, bool) and math.isfinite(found) and found > 0
+    return is_time(found) and cut_time(cast("float", found)) == found
 
 
 def _properties(spec: ToolSpec) -> Mapping[str, object]:
@@ -127,7 +130,7 @@ _RULES: Final[tuple[tuple[Callable[[ToolSpec], bool], str], ...]] = (
         'its `requires` must be several texts, as in `("files",)`',
     ),
     (
-        lambda spec: _is(spec.max_result_chars, int) and spec.max_result_chars > 0,
-        "its `max_result_chars` must be above 0",
+        lambda spec: _is(spec.max_result_chars, int) and 0 < spec.max_result_chars <= MAX_TEXT,
+        f"its `max_result_chars` must be above 0, and at most {MAX_TEXT}",
     ),
 )

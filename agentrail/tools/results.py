@@ -7,6 +7,7 @@ from typing import Final, cast
 from agentrail.errors import NotJson
 from agentrail.values.content import Data, Image, Part, Text
 from agentrail.values.json import freeze
+from agentrail.values.outside import items_of
 from agentrail.values.tools import Effect, Err, Ok, ToolResult, ok
 
 DONE: Final = ok("done")
@@ -32,7 +33,8 @@ def as_result(tool: str, returned: object) -> ToolResult:
 
 def _parts(returned: object) -> tuple[Part, ...]:
     """Return the parts that *returned* is a list or tuple of; none if it is anything else."""
-    items = cast("list[object]", returned) if isinstance(returned, list | tuple) else []
+    held = issubclass(type(returned), list | tuple)
+    items = tuple(items_of(cast("list[object]", returned))) if held else ()
     parts = tuple(item for item in items if isinstance(item, Text | Image | Data))
     return parts if len(parts) == len(items) else ()
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NewType, NoReturn, TypeAlias, cast
 
 from agentrail.errors import NotJson
+from agentrail.values.outside import described, items_of, named, pass_interrupt, shown
 
 if TYPE_CHECKING:
     Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | int | float | bool | None"
@@ -17,6 +19,8 @@ else:  # as text, which recursion needs, they could not be found in an annotatio
     JsonObject = NewType("JsonObject", dict)
 
 MAX_DEPTH = 64
+MAX_ITEMS: Final = 10_000
+"""Items that one value has, those of its parts included: more would hold the loop for long when it is written."""
 INT_MIN = -(2**63)
 INT_MAX = 2**64 - 1
 
@@ -40,8 +44,11 @@ class FrozenObject(dict[str, Json]):
 EMPTY: JsonObject = FrozenObject()
 
 
-def freeze(found: object, at: str = "$", depth: int = 0) -> Json:
-    """Return *found* as frozen JSON; anything that JSON cannot hold raises `NotJson` with its path."""
+def freeze(found: object, at: str = "$", depth: int = 0, room: list[int] | None = None) -> Json:
+    """Return *found* as frozen JSON; anything that JSON cannot hold raises `NotJson` with its path.
+
+    What contains it gives its *depth*, and the *room* that is left for items.
+    """
     kind = type(found)
     if kind is str:
         return _text(found, at)  # type: ignore[arg-type]  # its type was just tested
@@ -51,31 +58,53 @@ def freeze(found: object, at: str = "$", depth: int = 0) -> Json:
         if not INT_MIN <= found <= INT_MAX:  # type: ignore[operator]  # its type was just tested
             raise NotJson(at, "a whole number that does not fit 64 bits")
         return found  # type: ignore[return-value]  # its type was just tested
-    if isinstance(found, float):
-        if not math.isfinite(found):
-            raise NotJson(at, f"the number {found}")
-        return found
+    if issubclass(kind, float):
+        plain = float.__float__(cast("float", found))
+        if not math.isfinite(plain):
+            raise NotJson(at, f"the number {plain}")
+        return plain
     if kind is FrozenObject and not depth:
         return found  # type: ignore[return-value]  # frozen when it was made
-    return _freeze_container(found, at, depth + 1)
+    return _freeze_container(found, at, depth + 1, [MAX_ITEMS] if room is None else room)
 
 
-def _freeze_container(found: object, at: str, depth: int) -> Json:
+def _freeze_container(found: object, at: str, depth: int, room: list[int]) -> Json:
     if depth > MAX_DEPTH:
         raise NotJson(at, f"more than {MAX_DEPTH} levels")
-    if isinstance(found, FrozenObject):
-        _count_levels(found, at, depth)
-        return found
-    if isinstance(found, Mapping):
-        pairs = cast("Mapping[object, object]", found).items()
-        return FrozenObject({_key(key, at): freeze(item, f"{at}.{key}", depth) for key, item in pairs})
-    if isinstance(found, list | tuple):
-        items = cast("Sequence[object]", found)
-        return tuple(freeze(item, f"{at}[{index}]", depth) for index, item in enumerate(items))
-    name = type(found).__name__
-    if isinstance(found, str | int):
-        raise NotJson(at, f"a `{name}`, a subclass that would come back as its base")
-    raise NotJson(at, f"a `{name}`")
+    kind = type(found)
+    if issubclass(kind, FrozenObject):
+        _count_levels(cast("FrozenObject", found), at, depth)
+        return cast("FrozenObject", found)
+    if issubclass(kind, Mapping):
+        pairs: dict[str, Json] = {}
+        for key, item in _pairs(cast("Mapping[object, object]", found), at, room):
+            name = _key(key, at)
+            pairs[name] = freeze(item, f"{at}.{name}", depth, room)
+        return FrozenObject(pairs)
+    if issubclass(kind, list | tuple):
+        items = tuple(items_of(cast("list[object] | tuple[object, ...]", found)))
+        _take_room(len(items), at, room)
+        return tuple([freeze(item, f"{at}[{index}]", depth, room) for index, item in enumerate(items)])
+    if issubclass(kind, str | int):
+        raise NotJson(at, f"a `{named(found)}`, a subclass that would come back as its base")
+    raise NotJson(at, f"a `{named(found)}`")
+
+
+def _pairs(found: Mapping[object, object], at: str, room: list[int]) -> list[tuple[object, object]]:
+    """Return what a mapping holds, whatever its author has made of it: it may break, or have no end."""
+    try:
+        pairs = [(key, item) for key, item in islice(found.items(), room[0] + 1)]
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is the mapping's own
+        pass_interrupt(error)
+        raise NotJson(at, f"a `{named(found)}` that cannot be read: {described(error)}") from None
+    _take_room(len(pairs), at, room)
+    return pairs
+
+
+def _take_room(count: int, at: str, room: list[int]) -> None:
+    room[0] -= count
+    if room[0] < 0:
+        raise NotJson(at, f"more than {MAX_ITEMS} items")
 
 
 def _count_levels(frozen: Json, at: str, depth: int) -> None:
@@ -87,9 +116,9 @@ def _count_levels(frozen: Json, at: str, depth: int) -> None:
             _count_levels(item, at, depth + 1)
 
 
-def freeze_object(found: object) -> JsonObject:
+def freeze_object(found: object, room: list[int] | None = None) -> JsonObject:
     """Return *found* as a frozen JSON object."""
-    frozen = freeze(found)
+    frozen = freeze(found, room=room)
     if not isinstance(frozen, FrozenObject):
         raise NotJson("$", f"a `{type(found).__name__}` where an object is wanted")
     return frozen
@@ -136,7 +165,7 @@ def is_same(one: Json, other: Json) -> bool:
 
 def _key(key: object, at: str) -> str:
     if type(key) is not str:
-        raise NotJson(at, f"the key {key!r}, which is not text")
+        raise NotJson(at, f"the key {shown(key)}, which is not text")
     return _text(key, at)
 
 

@@ -10,6 +10,7 @@ import attrs
 
 from agentrail.values.content import Part, as_parts, text_of
 from agentrail.values.json import EMPTY, JsonObject, freeze_object
+from agentrail.values.outside import seconds
 from agentrail.values.value import Value, value
 
 
@@ -22,6 +23,12 @@ class EffectClass(Enum):
     UNSAFE = "unsafe"
 
 
+def cut_time(found: float) -> float:
+    """Return a time that is a number, cut to ten years; of anything else whoever declares a tool is told."""
+    plain = seconds(found)
+    return found if plain is None else plain
+
+
 @value
 class ToolSpec(Value):
     """Everything about a tool but its code."""
@@ -32,8 +39,8 @@ class ToolSpec(Value):
     """What the model reads about it."""
     parameters: JsonObject = attrs.field(default=EMPTY, converter=freeze_object)
     """The JSON Schema of its arguments."""
-    timeout: float = 60.0
-    """Seconds it may run."""
+    timeout: float = attrs.field(default=60.0, converter=cut_time)
+    """Seconds it may run; more than ten years are cut to that."""
     immune: bool = False
     """Whether steering and a default abort leave it alone."""
     parallel: bool = True

@@ -8,6 +8,7 @@ from agentrail.app.spec import SessionSpec
 from agentrail.errors import (
     AccessDenied,
     BadModelOptions,
+    BadResponse,
     BadSpec,
     ConnectionFailed,
     ContextOverflow,
@@ -187,6 +188,7 @@ ONCE = {
     RequestRefused: "never",
     WrongEndpoint: "never",
     BadModelOptions: "never",
+    BadResponse: "never",
     ModelError: "never",
 }
 """When another model is asked, by what went wrong."""

@@ -5,7 +5,6 @@ Nothing here imports the package `mcp`: that takes most of a second, and happens
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from importlib import import_module
@@ -19,6 +18,8 @@ import trio
 
 from agentrail.errors import BadMcpServer, ExtraMissing
 from agentrail.ports.source import Offer
+from agentrail.values.outside import is_time
+from agentrail.values.tools import cut_time
 from agentrail.values.value import Value, value
 
 Serve: TypeAlias = "Callable[[McpServer, str, Offer], Awaitable[None]]"
@@ -57,9 +58,9 @@ class McpServer(Value):
     """Headers of each request to the URL."""
     working_dir: str | None = attrs.field(default=None, kw_only=True)
     """Where the command runs; `None`: where the session's tools work."""
-    timeout: float = attrs.field(default=60.0, kw_only=True)
+    timeout: float = attrs.field(default=60.0, converter=cut_time, kw_only=True)
     """Seconds that a call may take."""
-    start_timeout: float = attrs.field(default=30.0, kw_only=True)
+    start_timeout: float = attrs.field(default=30.0, converter=cut_time, kw_only=True)
     """Seconds that a start may take; the session is there only then."""
     trust_hints: bool = attrs.field(default=False, kw_only=True)
     """Whether what the server says of the effects of its tools counts; otherwise each is `unsafe`."""
@@ -100,10 +101,6 @@ def _is_url(url: str) -> bool:
     return parts.scheme in {"http", "https"} and bool(parts.hostname)
 
 
-def _is_time(found: object) -> bool:
-    return isinstance(found, int | float) and not isinstance(found, bool) and math.isfinite(found) and found > 0
-
-
 _RULES: Final[tuple[tuple[Callable[[McpServer], bool], str], ...]] = (
     (
         lambda given: _NAME.fullmatch(given.name) is not None,
@@ -126,7 +123,7 @@ _RULES: Final[tuple[tuple[Callable[[McpServer], bool], str], ...]] = (
         "its `env` and `inherit` must name variables of an environment",
     ),
     (
-        lambda given: _is_time(given.timeout) and _is_time(given.start_timeout),
+        lambda given: is_time(given.timeout) and is_time(given.start_timeout),
         "its `timeout` and `start_timeout` must be seconds above 0",
     ),
 )

@@ -182,7 +182,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         wanted = parsedate_to_datetime(headers["retry-after"])
         now = parsedate_to_datetime(headers["date"])
         return max(0.0, (wanted - now).total_seconds())
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, ValueError, TypeError, OverflowError):
         return None
 
 

@@ -1,0 +1,122 @@
+"""The journal, held to its contract: what it returns is looked at before a session believes it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TypeVar, cast
+
+from agentrail.core.state import State
+from agentrail.errors import BadJournal, BadRecord
+from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.values.json import INT_MAX
+from agentrail.values.outside import number, shown
+
+T = TypeVar("T")
+
+log = logging.getLogger("agentrail.journal")
+
+
+class HeldToContract:
+    """A journal whose answers are what the port says, or a `JournalError`."""
+
+    __slots__ = ("_journal",)
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    async def claim(self, session_id: str, owner: str) -> Claim:
+        """Become the only writer of a session."""
+        found = _of(Claim, "claim", await self._journal.claim(session_id, owner))
+        if not _is(found.session_id, session_id):
+            raise BadJournal("claim", f"a claim to {shown(found.session_id)}", f"one to `{session_id}`")
+        return Claim(session_id, _whole("claim", found.epoch), _whole("claim", found.head))
+
+    async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
+        """Write *records*, and return the new head: it returned, so all are written, whatever number it tells."""
+        head = expected + len(records)
+        told: object = await self._journal.append(claim, expected, records)
+        if not _is(told, head):
+            log.error("the journal tells of head %s behind record %d", shown(told), head)
+        return head
+
+    async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
+        """Return the records that follow number *after*."""
+        records = tuple(_items("read", await self._journal.read(session_id, after, limit)))
+        for number_, record in enumerate(records, after + 1):
+            if type(record) is not Record:
+                raise BadRecord(session_id, number_, f"the journal gave {shown(record)} for it")
+            if not _is(record.number, number_) or not _is(record.session_id, session_id):
+                found = f"the journal gave record {shown(record.number)} of session {shown(record.session_id)}"
+                raise BadRecord(session_id, number_, found)
+        return cast("tuple[Record, ...]", records)
+
+    async def place(self, session_id: str, seq: int) -> int:
+        """Return the number of the record after which the events after *seq* are to be read."""
+        return _whole("place", await self._journal.place(session_id, seq))
+
+    async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
+        """Return what was answered to a command id, if it is known."""
+        found: object = await self._journal.answer(session_id, command)
+        return None if found is None else _of(StoredAnswer, "answer", found)
+
+    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
+        """Return stored sessions, in the order of their ids."""
+        stored: list[StoredSession] = []
+        for found in _items("sessions", await self._journal.sessions(after, limit)):
+            one = _of(StoredSession, "sessions", found)
+            last = stored[-1].session_id if stored else after
+            if type(cast("object", one.session_id)) is not str or one.session_id <= last:
+                raise BadJournal("sessions", f"{shown(one.session_id)} after `{last}`", "an id that comes later")
+            _whole("sessions", one.head)
+            if one.due is not None:
+                _whole("sessions", one.due)
+            stored.append(one)
+        return tuple(stored)
+
+    async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
+        """Keep a snapshot."""
+        await self._journal.keep(claim, snapshot)
+
+    async def snapshot(self, session_id: str) -> Snapshot | None:
+        """Return the snapshot of a session, if there is one that can be used; it is a cache, so a wrong one is none."""
+        found: object = await self._journal.snapshot(session_id)
+        if found is None:
+            return None
+        match found:
+            case Snapshot(session_id=named, number=place, state=State(session_id=inner)):
+                plain = number(place)
+                if _is(named, session_id) and _is(inner, session_id) and type(plain) is int and 0 < plain <= INT_MAX:
+                    return found
+            case _:
+                pass
+        log.error("session %s: the journal gave %s for its snapshot; its records are read", session_id, shown(found))
+        return None
+
+    async def close(self) -> None:
+        """Give back files, threads and connections."""
+        await self._journal.close()
+
+
+def _is(found: object, wanted: object) -> bool:
+    """Whether *found* is *wanted*, without asking it."""
+    return type(found) is type(wanted) and found == wanted
+
+
+def _of(kind: type[T], method: str, found: object) -> T:
+    if type(found) is not kind:
+        raise BadJournal(method, shown(found), f"a `{kind.__name__}`")
+    return found
+
+
+def _items(method: str, found: object) -> Sequence[object]:
+    if type(found) not in (tuple, list):
+        raise BadJournal(method, shown(found), "a tuple")
+    return cast("Sequence[object]", found)
+
+
+def _whole(method: str, found: object) -> int:
+    plain = number(found)
+    if type(plain) is not int or not 0 <= plain <= INT_MAX:
+        raise BadJournal(method, shown(found), "a whole number from 0 on")
+    return plain

@@ -1,0 +1,217 @@
+"""Values that other code has filled, made fit to be kept: rebuilt from plain parts, or refused.
+
+A frozen class says nothing about what its fields hold: no type checker has seen the code of a model, a tool or a
+plugin. Everything here raises `TypeError` or `NotJson` for what cannot be kept, and runs no code of the parts.
+"""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from agentrail.values.content import Data, Image, Part, Said, Text, Thinking, ToolCall
+from agentrail.values.json import MAX_ITEMS, freeze, freeze_object
+from agentrail.values.messages import AssistantMessage, Message, Origin, StopReason, ToolMessage, UserMessage
+from agentrail.values.outside import PLAIN, items_of, mended, money, named, plain_text, shown, tokens
+from agentrail.values.stream import (
+    PING,
+    CallChunk,
+    Chunk,
+    PingChunk,
+    Response,
+    TextChunk,
+    ThinkingChunk,
+    UsageChunk,
+)
+from agentrail.values.tools import AskPerson, CompactNow, Effect, Err, Ok, SetTodos, Todo, ToolResult
+from agentrail.values.usage import NOTHING_USED, Usage
+
+MAX_TEXT: Final = 2 * 1024 * 1024
+"""Characters of one text, and of all that one response says."""
+
+MAX_NAME: Final = 64 * 1024
+"""Characters of a name or an id."""
+
+MAX_PARTS: Final = 10_000
+"""Parts of one message, and calls of one response."""
+
+CALLS_WITH_MUCH: Final = 2
+"""Calls of one response whose arguments may have as many items as a value can."""
+
+COUNTS: Final = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cache_write_tokens")
+"""The fields of a usage that count tokens."""
+
+
+class UnfitError(TypeError):
+    """Something is not what is wanted."""
+
+    def __init__(self, found: object, wanted: str, where: str = "it") -> None:
+        told = shown(found) if type(found) in PLAIN else f"a `{named(found)}`"  # a text may be of the conversation
+        super().__init__(f"{where} has {told} where {wanted} is wanted")
+
+
+def fit_result(result: object) -> ToolResult:
+    """Return what a tool has returned, fit to be kept; raise what is wrong with it."""
+    kind = type(result)
+    if issubclass(kind, Ok | Err):
+        answer = cast("Ok | Err", result)
+        details: object = answer.details
+        made = Ok if issubclass(kind, Ok) else Err
+        room = [MAX_ITEMS]
+        parts = tuple([fit_part(part, room) for part in fit_items(answer.content, "content")])
+        _check_size(sum([len(part.text) for part in parts if isinstance(part, Text)]))
+        return made(parts, None if details is None else freeze_object(details, room))
+    if issubclass(kind, Effect):
+        return _fit_effect(cast("Effect", result).effect)
+    raise UnfitError(result, "Ok, Err or Effect", "what the tool returned")
+
+
+def _fit_effect(wanted: object) -> Effect:
+    match wanted:
+        case SetTodos(todos=todos):
+            return Effect(SetTodos(tuple([_fit_todo(todo) for todo in fit_items(todos, "todos")])))
+        case AskPerson(question=question, options=options):
+            offered = tuple([fit_text(option) for option in fit_items(options, "options")])
+            return Effect(AskPerson(fit_text(question), offered))
+        case CompactNow(reason=reason):
+            return Effect(CompactNow(fit_text(reason)))
+        case _:
+            raise UnfitError(wanted, "SetTodos, AskPerson or CompactNow", "its `effect`")
+
+
+def _fit_todo(found: object) -> Todo:
+    match found:
+        case Todo(text=said, status=status):
+            return Todo(fit_text(said), fit_text(status))
+        case _:
+            raise UnfitError(found, "a Todo", "its `todos`")
+
+
+def fit_items(found: object, what: str) -> tuple[object, ...]:
+    """Return the items of a tuple or a list; anything else may have no end."""
+    if not issubclass(type(found), tuple | list):
+        raise UnfitError(found, "a tuple", f"its `{what}`")
+    items = tuple(items_of(cast("tuple[object, ...]", found)))
+    if len(items) > MAX_PARTS:
+        raise UnfitError(len(items), f"at most {MAX_PARTS} items", f"its `{what}`")
+    return items
+
+
+def _check_size(characters: int) -> None:
+    if characters > MAX_TEXT:
+        raise UnfitError(characters, f"at most {MAX_TEXT} characters", "its text")
+
+
+def fit_part(part: object, room: list[int] | None = None) -> Part:
+    """Return a part of what is said to a model, with JSON of as many items as there is *room*; else raise."""
+    match part:
+        case Text(text=said):
+            return Text(fit_text(said))
+        case Image(media_type=media_type, data=data):
+            return Image(fit_text(media_type), fit_text(data))
+        case Data(data=found):
+            return Data(freeze(found, room=room))
+        case _:
+            raise UnfitError(part, "Text, Image or Data", "its content")
+
+
+def fit_text(found: object, most: int = MAX_TEXT) -> str:
+    """Return *found* as a text that is fit to be kept; raise if it is none, or longer than *most*."""
+    said = plain_text(found)
+    if said is None:
+        raise UnfitError(found, "text")
+    if len(said) > most:
+        raise UnfitError(len(said), f"at most {most} characters", "a text")
+    return mended(said)
+
+
+def fit_said(part: object) -> Said:
+    """Return a part of what a model says; raise for anything else."""
+    match part:
+        case Text(text=said):
+            return Text(fit_text(said))
+        case Thinking(text=said, signature=signature):
+            return Thinking(fit_text(said), None if signature is None else fit_text(signature))
+        case _:
+            raise UnfitError(part, "Text or Thinking", "its `parts`")
+
+
+def fit_call(call: object, room: list[int] | None = None) -> ToolCall:
+    """Return a call that a model asks for, with arguments of as many items as there is *room*; else raise."""
+    match call:
+        case ToolCall(call_id=call_id, name=name, args=args, provider_id=provider_id):
+            names = (fit_text(call_id, MAX_NAME), fit_text(name, MAX_NAME), fit_text(provider_id, MAX_NAME))
+            return ToolCall(names[0], names[1], freeze_object(args, room), names[2])
+        case _:
+            raise UnfitError(call, "a ToolCall", "its `calls`")
+
+
+def fit_usage(usage: object) -> Usage:
+    """Return what was used, if it can have been; raise `TypeError` for what nothing can use."""
+    if usage is NOTHING_USED:
+        return NOTHING_USED
+    if type(usage) is not Usage:
+        raise UnfitError(usage, "a Usage", "its `usage`")
+    fields: dict[str, object] = {name: getattr(usage, name) for name in COUNTS}
+    counts = {name: tokens(found) for name, found in fields.items()}
+    for name, count in counts.items():
+        if count is None:
+            raise UnfitError(fields[name], "a count of tokens", f"its `usage.{name}`")
+    said: object = usage.cost_usd
+    cost = None if said is None else money(said)
+    if cost is None and said is not None:
+        raise UnfitError(said, "a cost", "its `usage.cost_usd`")
+    if type(cast("object", usage.estimated)) is not bool:
+        raise UnfitError(usage.estimated, "true or false", "its `usage.estimated`")
+    return usage.but(**counts, cost_usd=cost)
+
+
+def fit_message(message: object) -> Message:
+    """Return a message fit to be kept; raise what is wrong with it."""
+    match message:
+        case UserMessage(parts=parts, origin=origin) if type(origin) is Origin:
+            return UserMessage(tuple([fit_part(part) for part in fit_items(parts, "parts")]), origin)
+        case AssistantMessage(parts=parts, calls=calls, model=model, stop=stop, usage=usage, interrupted=interrupted):
+            if type(stop) is StopReason and type(cast("object", interrupted)) is bool:
+                said = tuple([fit_said(part) for part in fit_items(parts, "parts")])
+                asked = tuple([fit_call(call) for call in fit_items(calls, "calls")])
+                return AssistantMessage(said, asked, fit_text(model), stop, fit_usage(usage), interrupted)
+        case ToolMessage(call_id=call_id, name=name, parts=parts, is_error=is_error, details=details):
+            if type(cast("object", is_error)) is bool:
+                seen = tuple([fit_part(part) for part in fit_items(parts, "parts")])
+                known = None if details is None else freeze_object(details)
+                return ToolMessage(fit_text(call_id), fit_text(name), seen, is_error, known)
+        case _:
+            pass
+    raise UnfitError(message, "a message, with fields of the types that its class names,")
+
+
+def fit_response(response: object) -> Response:
+    """Return what a model has answered, fit to be kept; raise what is wrong with it."""
+    if not issubclass(type(response), Response):
+        raise UnfitError(response, "a Response", "what it returned")
+    given = cast("Response", response)
+    parts: tuple[Said, ...] = tuple([fit_said(part) for part in fit_items(given.parts, "parts")])
+    _check_size(sum([len(part.text) for part in parts]))
+    room = [MAX_ITEMS * CALLS_WITH_MUCH]
+    calls = tuple([fit_call(call, room) for call in fit_items(given.calls, "calls")])
+    stop: object = given.stop
+    if type(stop) is not StopReason:
+        raise UnfitError(stop, "a StopReason", "its `stop`")
+    return Response(parts, calls, stop, fit_usage(given.usage))
+
+
+def fit_chunk(chunk: object, room: int) -> Chunk:
+    """Return a piece of what a model answers, of at most *room* characters; raise for anything else."""
+    match chunk:
+        case TextChunk(text=said):
+            return TextChunk(fit_text(said, room))
+        case ThinkingChunk(text=said):
+            return ThinkingChunk(fit_text(said, room))
+        case CallChunk(text=said):
+            return CallChunk(fit_text(said, room))
+        case UsageChunk(usage=usage):
+            return UsageChunk(fit_usage(usage))
+        case PingChunk():
+            return PING
+        case _:
+            raise UnfitError(chunk, "a chunk", "a piece of its answer")

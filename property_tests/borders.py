@@ -1,0 +1,504 @@
+"""Sessions whose models, tools, plugins, services and journals hand over odd values: none of it may end one.
+
+Each scene is one session of its own with its own chance, so that a value which breaks something is met again.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Final, NoReturn, cast
+
+import trio
+import trio.testing
+from attrs import frozen
+
+from agentrail import SessionSpec, Supervisor, open_supervisor
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.core.state import Phase, State
+from agentrail.errors import AgentrailError
+from agentrail.hooks.actions import (
+    Abort,
+    Ask,
+    BlockTool,
+    Continue,
+    Emission,
+    Emit,
+    HoldTool,
+    Intervene,
+    ReplaceMessages,
+    ReplaceToolArgs,
+    ReplaceToolResult,
+    SetSection,
+    Skip,
+    SwitchModel,
+)
+from agentrail.hooks.asks import CallModel, CallService, ReadFile, RunTool
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Log, Plugin
+from agentrail.hooks.records import HOOK_NAMES
+from agentrail.ports.journal import Claim, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.ports.model import EmitChunk
+from agentrail.ports.tool import ToolContext
+from agentrail.runtime.handle import SessionHandle
+from agentrail.values.content import Data, Image, Text, Thinking, ToolCall
+from agentrail.values.events.plugins import PluginEvent
+from agentrail.values.json import FrozenObject, JsonObject
+from agentrail.values.messages import StopReason, UserMessage
+from agentrail.values.stream import (
+    CallChunk,
+    ModelRequest,
+    Response,
+    TextChunk,
+    ThinkingChunk,
+    UsageChunk,
+)
+from agentrail.values.tools import AskPerson, CompactNow, Effect, Err, Ok, SetTodos, Todo, ToolResult, ToolSpec
+from agentrail.values.usage import Usage
+from property_tests import hostile
+from property_tests.hostile import Chance, draw, draw_error, draw_number, draw_usage
+
+MOST_CPU: Final = 0.050
+"""Seconds of CPU that a step may take."""
+
+LONG_TIME: Final = 50 * 31_536_000.0
+"""Seconds of virtual time after which a turn that rests is aborted: longer than any time that is taken."""
+
+MOST_ATTEMPTS: Final = 50
+"""Times that a session is spawned until the journal lets it begin."""
+
+SCHEMA: Final = FrozenObject({"type": "object"})
+
+
+class Source:
+    """Hands out odd values, and counts them; a session that is to answer well gets none."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance: Chance = random.Random(seed)
+        self.given: Counter[str] = Counter()
+        self.calm = False
+
+    def next(self, port: str, how: Callable[[Chance], object] = draw) -> object:
+        """Return an odd value for a *port*."""
+        self.given[port] += 1
+        return how(self.chance)
+
+    def one_in(self, few: int) -> bool:
+        """Whether something is odd now, which it is not as long as all is calm."""
+        return not self.calm and not self.chance.randrange(few)
+
+
+# What a model gives
+
+
+def _chunk(source: Source) -> object:
+    odd = source.next("model")
+    return source.chance.choice(
+        (
+            odd,
+            TextChunk(odd),  # type: ignore[arg-type]
+            ThinkingChunk(odd),  # type: ignore[arg-type]
+            CallChunk(odd),  # type: ignore[arg-type]
+            UsageChunk(source.next("model", draw_usage)),  # type: ignore[arg-type]
+            UsageChunk(Usage(source.next("model", draw_number), 3)),  # type: ignore[arg-type]
+        )
+    )
+
+
+def _response(source: Source) -> object:
+    odd = source.next("model")
+    number = source.next("model", draw_number)
+    return source.chance.choice(
+        (
+            odd,
+            Response(odd),  # type: ignore[arg-type]
+            Response((Text(odd),)),  # type: ignore[arg-type]
+            Response((odd, Text("well"))),  # type: ignore[arg-type]
+            Response((Thinking("hm", odd), Text("well"))),  # type: ignore[arg-type]
+            Response((Text("well"),), odd),  # type: ignore[arg-type]
+            Response((), (odd,)),  # type: ignore[arg-type]
+            Response((), (ToolCall(odd, "odd"),)),  # type: ignore[arg-type]
+            Response((), (ToolCall("", odd),)),  # type: ignore[arg-type]
+            Response((), (ToolCall("", "odd", odd),)),  # type: ignore[arg-type]
+            Response((), (ToolCall("", "odd", {"a": odd}, odd),)),  # type: ignore[arg-type, dict-item]
+            Response((Text("well"),), (), odd),  # type: ignore[arg-type]
+            Response((Text("well"),), usage=odd),  # type: ignore[arg-type]
+            Response((Text("well"),), usage=source.next("model", draw_usage)),  # type: ignore[arg-type]
+            Response((Text("well"),), usage=Usage(number, 3)),  # type: ignore[arg-type]
+            Response((Text("well"),), usage=Usage(3, 3, cost_usd=number)),  # type: ignore[arg-type]
+        )
+    )
+
+
+class OddModel:
+    """Calls the tools of its session, and hands over odd pieces meanwhile; now and then its answer is odd itself."""
+
+    name = "odd"
+
+    def __init__(self, source: Source, calls: int) -> None:
+        self.source = source
+        self.calls = calls
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        """Answer."""
+        source = self.source
+        if source.calm:
+            await trio.lowlevel.checkpoint()
+            emit(TextChunk("fine"))
+            return Response((Text("fine"),), usage=Usage(3, 3))
+        for _ in range(6):
+            with suppress(BaseException):
+                emit(_chunk(source))  # type: ignore[arg-type]
+        await trio.lowlevel.checkpoint()
+        if source.one_in(6):
+            raise cast("BaseException", source.next("model", draw_error))
+        if source.one_in(3):
+            return _response(source)  # type: ignore[return-value]
+        if request.may_call and not any(getattr(message, "calls", ()) for message in request.messages[-12:]):
+            return Response((), tuple(ToolCall("", "odd") for _ in range(self.calls)), StopReason.TOOL_CALLS)
+        return Response((Text("well"),), usage=Usage(3, 3))
+
+
+# What a tool gives
+
+
+def _result(source: Source) -> object:
+    odd = source.next("tool")
+    return source.chance.choice(
+        (
+            odd,
+            Ok(odd),  # type: ignore[arg-type]
+            Ok((Text(odd),)),  # type: ignore[arg-type]
+            Ok((Data(odd),)),  # type: ignore[arg-type]
+            Ok((Image(odd, odd), Text("x"))),  # type: ignore[arg-type]
+            Ok((Text("well"),), odd),  # type: ignore[arg-type]
+            Err((Text("well"),), {"a": odd}),  # type: ignore[dict-item]
+            Effect(odd),  # type: ignore[arg-type]
+            Effect(SetTodos(odd)),  # type: ignore[arg-type]
+            Effect(SetTodos((Todo("x", odd), Todo(odd)))),  # type: ignore[arg-type]
+            Effect(CompactNow(odd)),  # type: ignore[arg-type]
+            Effect(AskPerson(odd, (odd,))) if source.one_in(4) else Ok((Text("well"),)),  # type: ignore[arg-type]
+        )
+    )
+
+
+class OddTool:
+    """Reports, returns and raises odd values."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.spec = ToolSpec("odd", "an odd tool", SCHEMA, timeout=1e300)
+
+    async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
+        """Do something odd."""
+        await trio.lowlevel.checkpoint()
+        source = self.source
+        for _ in range(2):
+            with suppress(BaseException):
+                ctx.report(source.next("tool"))  # type: ignore[arg-type]
+        if source.one_in(4):
+            raise cast("BaseException", source.next("tool", draw_error))
+        return _result(source)  # type: ignore[return-value]
+
+
+# What a plugin gives
+
+
+def _action(source: Source) -> object:
+    odd = source.next("plugin")
+    number = source.next("plugin", draw_number)
+    request = source.chance.choice(
+        (ReadFile(odd), CallModel(odd), CallModel("well", odd), RunTool("odd", odd), CallService("odd", odd), odd)  # type: ignore[arg-type]
+    )
+    return source.chance.choice(
+        (
+            odd,
+            Continue(odd),
+            Continue(None, emits=odd),  # type: ignore[arg-type]
+            Continue(None, emits=(Emission(odd, odd),)),  # type: ignore[arg-type]
+            Continue(None, emits=(PluginEvent("odd", odd, odd),)),  # type: ignore[arg-type]
+            Intervene(odd),  # type: ignore[arg-type]
+            Skip(None),
+            Emit(odd, odd),  # type: ignore[arg-type]
+            Emit(((odd, odd),)),  # type: ignore[arg-type]
+            Emit("well", odd),  # type: ignore[arg-type]
+            SwitchModel(odd, odd),  # type: ignore[arg-type]
+            SetSection(odd, odd),  # type: ignore[arg-type]
+            SetSection("well", odd),  # type: ignore[arg-type]
+            ReplaceMessages(odd),  # type: ignore[arg-type]
+            ReplaceMessages((odd, UserMessage((Text("x"),)))),  # type: ignore[arg-type]
+            ReplaceMessages((UserMessage(odd),)),  # type: ignore[arg-type]
+            ReplaceToolArgs(odd),  # type: ignore[arg-type]
+            ReplaceToolResult(odd),  # type: ignore[arg-type]
+            ReplaceToolResult(Ok((Text(odd),), odd)),  # type: ignore[arg-type]
+            BlockTool(odd),  # type: ignore[arg-type]
+            HoldTool(odd, timeout=number, family=odd),  # type: ignore[arg-type]
+            HoldTool("well", timeout=number),  # type: ignore[arg-type]
+            Abort(odd) if source.one_in(4) else Continue(None),  # type: ignore[arg-type]
+            Ask(request, deadline=number),  # type: ignore[arg-type]
+            *(Ask(CallService("odd", 1), deadline=5.0),) * 6,
+            Ask(CallModel("well"), deadline=number),  # type: ignore[arg-type]
+        )
+    )
+
+
+@frozen(eq=False)
+class OddPlugin(Plugin[object]):
+    """Answers each hook with something odd."""
+
+    source: Source
+
+    def on_event(self, event: object, state: object, ctx: Context) -> object:
+        """Log something odd, now and then."""
+        if not self.source.one_in(6):
+            return state
+        odd = self.source.next("plugin")
+        if self.source.one_in(8):
+            raise cast("BaseException", self.source.next("plugin", draw_error))
+        return Log(odd, odd, odd, state) if self.source.one_in(2) else Log("info", "well", {"a": odd}, odd)  # type: ignore[arg-type, dict-item]
+
+
+def _hook(self: OddPlugin, _hook: object, state: object, _ctx: Context) -> object:
+    source = self.source
+    if not source.one_in(2):
+        return Continue(state)
+    if source.one_in(8):
+        raise cast("BaseException", source.next("plugin", draw_error))
+    return _action(source)
+
+
+for _name in HOOK_NAMES - {"session_start", "session_end"}:
+    setattr(OddPlugin, _name, _hook)
+
+
+def _odd_service(source: Source) -> Callable[[object], object]:
+    async def service(_: object) -> object:
+        await trio.lowlevel.checkpoint()
+        if source.one_in(4):
+            raise cast("BaseException", source.next("service", draw_error))
+        return source.next("service")
+
+    return service
+
+
+# What a journal gives
+
+
+class OddJournal:
+    """A journal in memory that now and then returns something odd: what it does is done all the same."""
+
+    def __init__(self) -> None:
+        self.inner = MemoryJournal(encode=True)
+        self.source: Source | None = None
+
+    def _odd(self, found: object) -> object:
+        source = self.source
+        if source is None or not source.one_in(3):
+            return found
+        odd = source.next("journal")
+        number = source.next("journal", draw_number)
+        match found:
+            case Claim() as claim:
+                made: Sequence[object] = (claim.but(head=number), claim.but(session_id=odd), claim.but(epoch=number))
+            case Snapshot() as snapshot:
+                made = (snapshot.but(number=number), snapshot.but(session_id=odd), snapshot.but(state=odd))
+            case (Record() as record, *rest):
+                made = ((record.but(number=number), *rest), (record.but(session_id=odd), *rest), (odd, *rest))
+            case (StoredSession() as stored, *rest):
+                made = ((stored.but(head=number), *rest), (stored.but(session_id=odd), *rest), (odd, *rest))
+            case _:
+                made = (number,)
+        return source.chance.choice((odd, *made))
+
+    async def claim(self, session_id: str, owner: str) -> Claim:
+        """Claim."""
+        return cast("Claim", self._odd(await self.inner.claim(session_id, owner)))
+
+    async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
+        """Append."""
+        return cast("int", self._odd(await self.inner.append(claim, expected, records)))
+
+    async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
+        """Read."""
+        return cast("tuple[Record, ...]", self._odd(await self.inner.read(session_id, after, limit)))
+
+    async def place(self, session_id: str, seq: int) -> int:
+        """Find a place."""
+        return cast("int", self._odd(await self.inner.place(session_id, seq)))
+
+    async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
+        """Look an answer up."""
+        return await self.inner.answer(session_id, command)
+
+    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
+        """List sessions."""
+        return cast("tuple[StoredSession, ...]", self._odd(await self.inner.sessions(after, limit)))
+
+    async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
+        """Keep a snapshot."""
+        await self.inner.keep(claim, snapshot)
+
+    async def snapshot(self, session_id: str) -> Snapshot | None:
+        """Return a snapshot."""
+        return cast("Snapshot | None", self._odd(await self.inner.snapshot(session_id)))
+
+    async def close(self) -> None:
+        """Close."""
+        await self.inner.close()
+
+
+# Scenes
+
+
+class Steps(trio.abc.Instrument):
+    """Knows how much CPU the longest step has taken."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+        self._began = 0.0
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        """Begin to count."""
+        self._began = time.thread_time()
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        """Count."""
+        self.longest = max(self.longest, time.thread_time() - self._began)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Write the log, as a program would, but to nowhere; and collect no garbage of the values that were made before."""
+    log = logging.getLogger("agentrail")
+    nowhere = logging.Handler()
+    nowhere.emit = nowhere.format  # type: ignore[assignment, method-assign]
+    propagate, log.propagate = log.propagate, False
+    log.addHandler(nowhere)
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        log.removeHandler(nowhere)
+        log.propagate = propagate
+
+
+def _refuse(problem: str) -> NoReturn:
+    raise AssertionError(problem)
+
+
+def _check_usage(before: State, after: State) -> None:
+    """Usage never falls."""
+    for name in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cache_write_tokens"):
+        if not getattr(before.usage, name) <= getattr(after.usage, name):
+            _refuse(f"`{name}` fell from {before.usage} to {after.usage}")
+    was, is_now = before.usage.cost_usd, after.usage.cost_usd
+    if was is not None and is_now is not None and is_now < was:
+        _refuse(f"the cost fell from {before.usage} to {after.usage}")
+
+
+async def _turn(session: SessionHandle) -> None:
+    """Say something; a turn that rests, or hangs, is aborted."""
+    with trio.move_on_after(LONG_TIME), suppress(AgentrailError):
+        await session.ask("go")
+    if session.inspect().phase is not Phase.IDLE or session.inspect().turn is not None:
+        await session.abort()
+
+
+async def scene(supervisor: Supervisor, journal: OddJournal, seed: int, turns: int = 3, calls: int = 6) -> Counter[str]:
+    """Play one session, and return how many odd values each port gave it; raise if any of them harms it."""
+    source = Source(seed)
+    journal.source = source
+    spec = SessionSpec(
+        model=OddModel(source, calls),
+        tools=[OddTool(source)],
+        plugins=[OddPlugin(source)],
+        services={"odd": _odd_service(source)},  # type: ignore[dict-item]
+        max_turns=6,
+        max_retries=1,
+    )
+    name = f"odd-{seed}"
+    try:
+        session = await _spawned(supervisor, spec, name)
+        for _ in range(turns):
+            before = session.inspect()
+            await _turn(session)
+            _check_usage(before, session.inspect())
+            with suppress(AgentrailError):
+                await supervisor.stored(name[:-1], 3)
+            with suppress(AgentrailError):
+                await (await supervisor.fork(session.id, spec)).stop()
+        source.calm = True
+        reply = None
+        with trio.move_on_after(LONG_TIME):
+            reply = await session.ask("are you there?")
+        if reply is None or reply.text != "fine":
+            _refuse(f"the session does not answer any more: {reply}, {session.inspect().phase}")
+        await session.stop()
+        if supervisor.crashes():
+            _refuse(f"it has crashed: {supervisor.crashes()}")
+    except BaseException as error:
+        error.add_note(f"seed {seed}")
+        raise
+    finally:
+        source.calm = True
+        journal.source = None
+        hostile.close_coroutines()
+    return source.given
+
+
+async def _spawned(supervisor: Supervisor, spec: SessionSpec, name: str) -> SessionHandle:
+    """Return the session, when the journal has let it begin."""
+    for attempt in range(MOST_ATTEMPTS):
+        with suppress(AgentrailError):
+            return await supervisor.spawn(spec, f"{name}-{attempt}")
+    _refuse("it never began")
+
+
+def play(first: int, wanted: int) -> tuple[Counter[str], list[int], int]:
+    """Play scenes from one seed on until *wanted* values were handed out.
+
+    Return how many of each port, the seeds of scenes with a slow step, and the next seed.
+    """
+    steps = Steps()
+    slow: list[int] = []
+
+    async def main() -> tuple[Counter[str], int]:
+        journal = OddJournal()
+        given: Counter[str] = Counter()
+        seed = first
+        async with open_supervisor(journal=journal, seed=1) as supervisor:
+            while given.total() < wanted:
+                steps.longest = 0.0
+                given += await scene(supervisor, journal, seed)
+                if steps.longest > MOST_CPU:
+                    slow.append(seed)
+                seed += 1
+        return given, seed
+
+    with quiet():
+        given, seed = trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0), instruments=[steps])
+    return given, slow, seed
+
+
+def longest_step(seed: int, times: int = 5) -> float:
+    """Return the CPU seconds of the longest step of one scene, the least of several times that it is played alone."""
+    found: list[float] = []
+    for _ in range(times):
+        steps = Steps()
+
+        async def main() -> None:
+            journal = OddJournal()
+            async with open_supervisor(journal=journal, seed=1) as supervisor:
+                await scene(supervisor, journal, seed)
+
+        with quiet():
+            trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0), instruments=[steps])
+        found.append(steps.longest)
+    return min(found)

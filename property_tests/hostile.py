@@ -1,0 +1,433 @@
+"""Values that no type checker would let through: what code from outside may hand to a session, drawn by seeded chance.
+
+What is costly to make is made once. Nothing here raises `KeyboardInterrupt`: that one is meant to end the program.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from types import MappingProxyType, ModuleType
+from typing import Final, NoReturn, cast
+
+import trio
+
+from agentrail.errors import (
+    ContextOverflow,
+    PermanentModelError,
+    PluginRefused,
+    RateLimited,
+    ToolError,
+    TransientModelError,
+)
+from agentrail.values.content import Data, Image, Text, Thinking, ToolCall
+from agentrail.values.messages import AssistantMessage, StopReason, UserMessage
+from agentrail.values.stream import Response, TextChunk, UsageChunk
+from agentrail.values.tools import Effect, Ok, SetTodos, Todo
+from agentrail.values.usage import Usage
+
+Chance = random.Random
+Draw = Callable[[Chance], object]
+
+RAISED: Final = (ValueError, RecursionError, MemoryError, SystemExit, StopIteration, AttributeError)
+"""What a method that breaks raises."""
+
+
+class UnspeakableError(Exception):
+    """It cannot be shown."""
+
+    def __str__(self) -> str:
+        raise SystemExit
+
+    __repr__ = __str__
+
+
+class ForeignBaseError(BaseException):
+    """It is no `Exception`."""
+
+
+class UngroupableError(ExceptionGroup[Exception]):
+    """It cannot be split."""
+
+    def derive(self, _: object) -> NoReturn:
+        raise ZeroDivisionError
+
+
+class WordyError(Exception):
+    """It says something that is no text."""
+
+    def __str__(self) -> str:
+        return LyingText("well")
+
+
+def _breaks(*_: object, **__: object) -> NoReturn:
+    raise BREAKING[0]
+
+
+BREAKING: Final[list[type[BaseException]]] = [ValueError]
+"""What the methods of `Breaking` raise at the moment."""
+
+DUNDERS: Final = (
+    *("__repr__", "__str__", "__bool__", "__eq__", "__ne__", "__hash__", "__len__", "__iter__", "__lt__", "__le__"),
+    *(
+        "__gt__",
+        "__ge__",
+        "__index__",
+        "__int__",
+        "__float__",
+        "__add__",
+        "__radd__",
+        "__sub__",
+        "__mul__",
+        "__round__",
+    ),
+    *("__format__", "__contains__", "__getitem__", "__getattr__", "__call__", "__await__", "__aiter__", "__abs__"),
+)
+
+Breaking = type("Breaking", (), dict.fromkeys(DUNDERS, _breaks))
+BreakingInt = type("BreakingInt", (int,), dict.fromkeys(DUNDERS[:19], _breaks))
+BreakingFloat = type("BreakingFloat", (float,), dict.fromkeys(DUNDERS[:19], _breaks))
+BreakingText = type("BreakingText", (str,), dict.fromkeys((*DUNDERS[:9], "isascii", "encode", "__format__"), _breaks))
+BreakingDict = type("BreakingDict", (dict,), dict.fromkeys((*DUNDERS[:8], "items", "keys", "get"), _breaks))
+BreakingList = type("BreakingList", (list,), dict.fromkeys(DUNDERS[:8], _breaks))
+BreakingTuple = type("BreakingTuple", (tuple,), dict.fromkeys(DUNDERS[:8], _breaks))
+
+
+class LyingInt(int):
+    """It is equal to everything, less than nothing, and another number whenever it is asked."""
+
+    def __eq__(self, _: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 7
+
+    def __lt__(self, _: object) -> bool:
+        return False
+
+    __gt__ = __lt__
+
+    def __index__(self) -> int:
+        return 10**30
+
+    __int__ = __index__
+
+
+class LyingText(str):
+    """It says that it is short and plain."""
+
+    __slots__ = ()
+
+    def isascii(self) -> bool:
+        return True
+
+    def __len__(self) -> int:
+        return 1
+
+    def __eq__(self, _: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 7
+
+
+class LyingList(list[object]):
+    """It has no end."""
+
+    def __iter__(self) -> Iterator[object]:
+        while True:
+            yield self
+
+    def __len__(self) -> int:
+        return 1
+
+
+class Endless(Mapping[str, object]):
+    """It has no end either."""
+
+    def __getitem__(self, key: str) -> object:
+        return key
+
+    def __len__(self) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[str]:
+        number = 0
+        while True:
+            yield str(number)
+            number += 1
+
+
+class Impostor:
+    """It says that it is of another class."""
+
+    text = parts = content = args = message = usage = effect = todos = data = 42
+
+    def __init__(self, kind: type[object]) -> None:
+        self.kind = kind
+
+    __class__ = property(lambda self: self.kind)  # pyright: ignore[reportIncompatibleMethodOverride]  # on purpose
+
+
+class Scalar:
+    """It is like a number of numpy."""
+
+    dtype = "int64"
+
+    def __index__(self) -> int:
+        return 3
+
+    def __float__(self) -> float:
+        return 3.0
+
+
+class Awkward(type):
+    """A class that hides its name."""
+
+    @property
+    def __name__(cls) -> str:  # type: ignore[override]  # on purpose
+        raise ValueError
+
+    def __hash__(cls) -> int:
+        raise ValueError
+
+
+Nameless = Awkward("Nameless", (), {})
+
+# Numbers
+
+NUMBERS: Final[tuple[object, ...]] = (
+    *(0, 1, -1, 3, 60, 2**31, 2**40, 2**40 + 1, 2**53 + 1, 2**63, 2**64, -(2**63) - 1, 10**17, 10**400, -(10**400)),
+    *(10**5000, -999_982_900, True, False, -0.0, 0.5, 1e17, 1e300, -1e300, 1e306, 1e308, 5e-324, 1e-9, 31_536_000.0),
+    *(float("nan"), float("inf"), float("-inf"), sys.float_info.max, complex(1, 2)),
+    *(Decimal(3), Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity"), Decimal("1e999999"), Fraction(1, 3)),
+    *("1", "1e400", "NaN", "", "٣", b"1", Scalar(), LyingInt(3), LyingInt(-3), BreakingInt(3), BreakingFloat(2.5)),
+    BreakingFloat("nan"),
+)
+
+
+def draw_number(chance: Chance) -> object:
+    """Draw a number, or what looks like one."""
+    if chance.random() < 0.7:
+        return chance.choice(NUMBERS)
+    if chance.random() < 0.5:
+        return chance.choice((-1, 1)) * chance.getrandbits(chance.choice((4, 20, 62, 64, 65, 2000)))
+    return chance.choice((-1, 1)) * chance.random() * 10.0 ** chance.randint(-320, 308)
+
+
+# Texts
+
+LONG: Final = "x" * 1_000_000
+TEXTS: Final[tuple[object, ...]] = (
+    *("", " ", "\0", "a\0b", "\ud800", "\udfff\ud800", "a\ud83d", "\u202e\u2066mirror", "é́" * 50, "<status>x"),
+    *("</title>", "\x1b[2J", "\r\n", "{}", "%s %d", "{0.__class__}", "../../etc/passwd", "a" * 70_000, "\ufeff"),
+    *(LONG, "é" * 1_000_000, LONG + "\ud800", "😀" * 500_000, LONG * 5, "é" * 5_000_000),
+    *(LyingText("\ud800"), LyingText(LONG), BreakingText("text"), b"bytes", bytearray(b"x"), 42, None),
+)
+RARE: Final = 20
+"""Of so many draws of a long text, one is made."""
+
+
+def draw_text(chance: Chance) -> object:
+    """Draw a text, or what looks like one; long ones come seldom."""
+    found = chance.choice(TEXTS)
+    if type(found) is str and str.__len__(found) > 100_000 and chance.randrange(RARE):
+        return "".join(chr(chance.randrange(0x11_0000)) for _ in range(chance.randrange(20)))
+    return found
+
+
+# Containers
+
+
+def _deep(levels: int, make: Callable[[object], object]) -> object:
+    found: object = 1
+    for _ in range(levels):
+        found = make(found)
+    return found
+
+
+LOOP: Final[list[object]] = []
+LOOP.append(LOOP)
+KNOT: Final[dict[str, object]] = {}
+KNOT["self"] = [KNOT]
+CONTAINERS: Final[tuple[object, ...]] = (
+    *((), [], {}, LOOP, KNOT, _deep(63, lambda inner: [inner]), _deep(64, lambda inner: {"a": inner})),
+    *(_deep(65, lambda inner: (inner,)), _deep(20_000, lambda inner: [inner]), {1: 2}, {None: 1}, {"\ud800": 1}),
+    *({LyingText("a"): 1}, {LONG: 1}, {"a": object()}, {"a": {1, 2}}, frozenset({1}), {1, 2}, range(10**9)),
+    *(Endless(), LyingList(), BreakingDict(a=1), BreakingList([1]), BreakingTuple((1,)), MappingProxyType({"a": 1})),
+    *(MappingProxyType(BreakingDict(a=1)), Impostor(dict), Impostor(list), Impostor(str), Impostor(tuple)),
+)
+WIDE: Final[tuple[object, ...]] = (
+    list(range(9_500)),
+    list(range(300_000)),
+    {f"key {number}": number for number in range(9_500)},
+    {f"key {number}": number for number in range(120_000)},
+    [[number] * 400 for number in range(400)],
+    tuple(Text("") for _ in range(9_000)),
+    tuple(Text("") for _ in range(50_000)),
+    [LONG[:1000]] * 4_000,
+)
+
+
+def draw_container(chance: Chance) -> object:
+    """Draw a container; wide ones come seldom."""
+    if not chance.randrange(RARE * 2):
+        return chance.choice(WIDE)
+    if chance.random() < 0.5:
+        return chance.choice(CONTAINERS)
+    kind = chance.randrange(3)
+    if kind == 0:
+        return [draw(chance) for _ in range(chance.randrange(4))]
+    if kind == 1:
+        return tuple(draw(chance) for _ in range(chance.randrange(4)))
+    return {chance.choice(("a", "b", "$", "")): draw(chance) for _ in range(chance.randrange(3))}
+
+
+# Errors
+
+
+def _nested(levels: int) -> Exception:
+    found: Exception = ValueError("inside")
+    for _ in range(levels):
+        found = cast("Exception", ExceptionGroup("around", [found]))
+    return found
+
+
+def _chained(levels: int) -> Exception:
+    found = ValueError("first")
+    for number in range(levels):
+        after = ValueError(f"number {number}")
+        after.__cause__ = found
+        found = after
+    return found
+
+
+def _noted() -> Exception:
+    found = ValueError("with notes")
+    for _ in range(50):
+        found.add_note("n" * 10_000)
+    return found
+
+
+def _misused() -> Exception:
+    found = TransientModelError("well", 3.0)
+    found.args = ()
+    return found
+
+
+ERRORS: Final[tuple[Callable[[Chance], BaseException], ...]] = (
+    lambda chance: chance.choice(RAISED)("well"),
+    lambda chance: ValueError(draw(chance)),
+    lambda _: UnspeakableError(),
+    lambda _: WordyError(),
+    lambda _: ForeignBaseError("well"),
+    lambda _: BaseExceptionGroup("several", [ForeignBaseError(), SystemExit(3)]),
+    lambda _: ExceptionGroup("several", [ValueError(), UnspeakableError()]),
+    lambda _: UngroupableError("several", [ValueError()]),
+    lambda chance: _nested(chance.choice((1, 5, 300))),
+    lambda chance: _chained(chance.choice((1, 5, 300))),
+    lambda _: _noted(),
+    lambda _: _misused(),
+    lambda chance: TransientModelError(draw_text(chance), draw_number(chance)),  # type: ignore[arg-type]
+    lambda chance: RateLimited(draw_text(chance), draw_number(chance)),  # type: ignore[arg-type]
+    lambda chance: PermanentModelError(draw_text(chance), draw_number(chance)),  # type: ignore[arg-type]
+    lambda chance: ContextOverflow(draw_text(chance)),  # type: ignore[arg-type]
+    lambda chance: ToolError(draw_text(chance)),  # type: ignore[arg-type]
+    lambda chance: PluginRefused(draw_text(chance)),  # type: ignore[arg-type]
+    lambda _: trio.TooSlowError(),
+)
+
+
+def draw_error(chance: Chance) -> BaseException:
+    """Draw something that can be raised."""
+    return chance.choice(ERRORS)(chance)
+
+
+# Anything else
+
+
+async def _late() -> int:
+    await trio.lowlevel.checkpoint()
+    return 3
+
+
+async def _pieces() -> AsyncIterator[int]:
+    yield 3
+
+
+OPENED: Final[list[Coroutine[object, object, object]]] = []
+"""Coroutines that were handed out; whoever draws closes them."""
+
+
+def _coroutine(_: Chance) -> Awaitable[int]:
+    made = _late()
+    OPENED.append(made)
+    return made
+
+
+def close_coroutines() -> None:
+    """Close what was drawn, so that nobody is told that it was never awaited."""
+    while OPENED:
+        OPENED.pop().close()
+
+
+def _breaking(chance: Chance) -> object:
+    BREAKING[0] = chance.choice(RAISED)
+    return Breaking()
+
+
+ODD: Final[tuple[Draw, ...]] = (
+    _coroutine,
+    _breaking,
+    lambda _: _pieces(),
+    lambda _: iter(()),
+    lambda _: (number for number in range(3)),
+    lambda _: object(),
+    lambda _: Nameless,
+    lambda _: int,
+    lambda _: sys,
+    lambda _: ModuleType("odd"),
+    lambda _: len,
+    lambda _: NotImplemented,
+    lambda _: ...,
+    lambda _: StopReason.LENGTH,
+    lambda chance: Impostor(chance.choice((Text, Response, Ok, Usage, ToolCall, TextChunk, int, ValueError))),
+    lambda chance: Text(draw_text(chance)),  # type: ignore[arg-type]
+    lambda chance: Image(draw_text(chance), draw_text(chance)),  # type: ignore[arg-type]
+    lambda chance: Data(draw(chance)),  # type: ignore[arg-type]
+    lambda chance: Thinking(draw_text(chance), draw_text(chance)),  # type: ignore[arg-type]
+    lambda chance: chance.choice((draw_usage, draw_number))(chance),
+    lambda chance: TextChunk(draw_text(chance)),  # type: ignore[arg-type]
+    lambda chance: UsageChunk(draw_usage(chance)),  # type: ignore[arg-type]
+    lambda chance: UserMessage((Text(draw_text(chance)),), draw(chance)),  # type: ignore[arg-type]
+    lambda chance: AssistantMessage(draw(chance), draw(chance)),  # type: ignore[arg-type]
+    lambda chance: Ok(draw(chance), draw(chance)),  # type: ignore[arg-type]
+    lambda chance: Effect(SetTodos((Todo(draw_text(chance)), draw(chance)))),  # type: ignore[arg-type]
+)
+
+
+def draw_usage(chance: Chance) -> object:
+    """Draw what a model may say that it has used."""
+    fields = [chance.randrange(100) for _ in range(4)]
+    wrong: list[object] = [*fields, None, False, 0]
+    for _ in range(chance.randrange(3)):
+        wrong[chance.randrange(7)] = draw_number(chance)
+    return Usage(*wrong)  # type: ignore[arg-type]
+
+
+DRAWS: Final[tuple[Draw, ...]] = (
+    *(draw_number,) * 4,
+    *(draw_text,) * 3,
+    *(draw_container,) * 3,
+    *(draw_error,) * 2,
+    lambda chance: chance.choice(ODD)(chance),
+    lambda chance: chance.choice(ODD)(chance),
+)
+
+
+def draw(chance: Chance) -> object:
+    """Draw anything."""
+    return chance.choice(DRAWS)(chance)

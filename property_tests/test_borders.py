@@ -1,0 +1,65 @@
+"""Odd values from every port end no session and hold no step; those that once did are in `tests/runtime`."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from agentrail.values.outside import words
+from property_tests import hostile
+from property_tests.borders import MOST_CPU, longest_step, play, quiet
+from property_tests.pure_borders import CHECKS, REFUSALS
+from property_tests.volume import profile
+
+THROUGH_SESSIONS = {"ci": 40_000, "campaign": 5_000_000}
+CHECKED = {"ci": 200_000, "campaign": 20_000_000}
+PORTS = {"journal", "model", "plugin", "service", "tool"}
+
+AT_ONCE = 40_000
+"""Values of one supervisor: it keeps the records of all of them."""
+
+TIMES = 5
+"""Times that what was slow is done again, alone: the machine has other things to do, and it may have been that."""
+
+
+def _first_seed() -> int:
+    return 0 if profile() == "ci" else random.SystemRandom().randrange(2**32)
+
+
+def test_no_value_of_any_port_ends_a_session_or_holds_a_step() -> None:
+    seed, left = _first_seed(), THROUGH_SESSIONS[profile()]
+    while left > 0:
+        given, slow, seed = play(seed, min(left, AT_ONCE))
+        assert given.keys() == PORTS
+        assert [one for one in slow if longest_step(one, TIMES) > MOST_CPU] == []
+        left -= given.total()
+
+
+def _cpu(check: str, seed: int) -> float:
+    """Check the value of one seed, and return the CPU seconds that it took."""
+    found = hostile.draw(random.Random(seed))
+    began = time.thread_time()
+    try:
+        CHECKS[check](found)
+    except REFUSALS as refused:
+        words(refused)
+    except BaseException as error:
+        error.add_note(f"the check of {check}, seed {seed}")
+        raise
+    finally:
+        hostile.close_coroutines()
+    return time.thread_time() - began
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_every_border_takes_or_refuses_any_value() -> None:
+    first = _first_seed()
+    checks = sorted(CHECKS)
+    with quiet():
+        for seed in range(first, first + CHECKED[profile()]):
+            check = checks[seed % len(checks)]
+            if _cpu(check, seed) > MOST_CPU:
+                least = min(_cpu(check, seed) for _ in range(TIMES))
+                assert least <= MOST_CPU, f"the check of {check}, seed {seed}, took {least} s"

@@ -1,0 +1,480 @@
+"""Numbers, texts and errors that no type checker would let through end nothing but the turn they came in."""
+
+import math
+from collections.abc import Iterator
+from typing import cast
+
+import pytest
+import trio
+import trio.testing
+from attrs import frozen
+
+from agentrail import SessionSpec
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.app.growing import policy, service
+from agentrail.app.supervisor import open_supervisor
+from agentrail.errors import (
+    BadJournal,
+    BadPlugin,
+    BadRecord,
+    BadSpec,
+    BadSupervisor,
+    RateLimited,
+    TransientModelError,
+    TurnAborted,
+    WrongType,
+)
+from agentrail.hooks.actions import Ask, Continue, HoldTool, ReplaceMessages
+from agentrail.hooks.asks import CallService
+from agentrail.hooks.context import Context
+from agentrail.hooks.money import MoneyLimit
+from agentrail.hooks.plugin import Log, Plugin
+from agentrail.hooks.records import BeforeRequest, BeforeTool
+from agentrail.plugins.budget import BudgetGuard
+from agentrail.ports.journal import Claim, Record, Snapshot
+from agentrail.ports.model import EmitChunk, Model
+from agentrail.ports.tool import ToolContext
+from agentrail.runtime.clock import Clock, Steady
+from agentrail.runtime.contract import HeldToContract
+from agentrail.testing import ScriptedModel, call, fail, say
+from agentrail.values.content import Text
+from agentrail.values.events.people import ApprovalRequired
+from agentrail.values.events.plugins import AskStarted, PluginError
+from agentrail.values.events.response import Retry
+from agentrail.values.json import JsonObject
+from agentrail.values.limits import Limit
+from agentrail.values.messages import ToolMessage, UserMessage
+from agentrail.values.outside import TEN_YEARS
+from agentrail.values.prices import Price
+from agentrail.values.stream import ModelRequest, Response, TextChunk, UsageChunk
+from agentrail.values.tools import Ok, ToolResult
+from agentrail.values.usage import Usage
+from tests.runtime.tools import fake, quick
+from tests.runtime.world import World, settle
+
+YEAR = 31_536_000.0
+
+
+class Answering:
+    """A model that gives one answer for ever, and raises it if it is an error."""
+
+    name = "answering"
+
+    def __init__(self, answer: object, chunk: object = None) -> None:
+        self.answer = answer
+        self.chunk = chunk
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        await trio.lowlevel.checkpoint()
+        if self.chunk is not None:
+            emit(self.chunk)  # type: ignore[arg-type]  # on purpose
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer  # type: ignore[return-value]  # on purpose
+
+
+async def lives(world: World, model: Model, max_retries: int = 5) -> None:
+    """Speak to a session of *model*: its turn ends with a `provider_error`, and the session answers the next."""
+    session = await world.spawn(model, max_retries=max_retries)
+    with pytest.raises(TurnAborted, match="provider_error"):
+        await session.ask("go")
+    await session.switch_model(ScriptedModel(["fine"]))
+    assert (await session.ask("go")).text == "fine"
+
+
+# Times that a provider asks for
+
+
+@pytest.mark.parametrize("wait", [1e17, YEAR, 10**400, 700])
+async def test_a_provider_is_waited_for_ten_minutes_at_most(world: World, wait: float) -> None:
+    session = await world.spawn([fail(RateLimited("later", wait)), "fine"])
+    began = trio.current_time()
+    assert (await session.ask("go")).text == "fine"
+    assert trio.current_time() - began == pytest.approx(600, abs=1)
+    assert world.heard(session).only(Retry).delay_ms == 600_000
+
+
+@pytest.mark.parametrize("wait", [math.nan, math.inf, -5.0, "soon", None, True])
+async def test_what_is_no_time_to_wait_is_none(world: World, wait: float) -> None:
+    session = await world.spawn([fail(RateLimited("later", wait)), "fine"], retry_base=1.0)
+    assert (await session.ask("go")).text == "fine"
+    assert world.heard(session).only(Retry).delay_ms <= 1000
+
+
+async def test_a_provider_that_asks_for_long_leaves_the_turn_to_the_next_of_the_chain(world: World) -> None:
+    first, second = ScriptedModel([fail(RateLimited("later", 700.0))], name="a"), ScriptedModel(["fine"], name="b")
+    began = trio.current_time()
+    session = await world.supervisor.spawn(SessionSpec(model=[first, second], retry_cap=3600.0))
+    assert (await session.ask("go")).text == "fine"
+    assert trio.current_time() - began == pytest.approx(0, abs=1)
+
+
+async def test_a_session_may_try_again_thousands_of_times(world: World) -> None:
+    tries = 1_100  # a float has no room for 2 to the power of 1,024
+    session = await world.spawn([fail(TransientModelError("later"))] * tries + ["fine"], max_retries=tries)
+    assert (await session.ask("go")).text == "fine"
+
+
+# What a model counts and says
+
+ODD_COUNTS = [math.nan, math.inf, 10**400, "text", -999_982_900, True, 2.5, None]
+
+
+@pytest.mark.parametrize("count", ODD_COUNTS)
+async def test_a_count_that_is_none_is_a_provider_error(world: World, count: int) -> None:
+    await lives(world, Answering(Response((Text("well"),), usage=Usage(count, 3))))
+    await lives(world, Answering(Response((Text("well"),)), UsageChunk(Usage(3, count))))
+
+
+@pytest.mark.parametrize("cost", [math.nan, math.inf, -1.0, 10**400, "1", True])
+async def test_a_cost_that_is_none_is_a_provider_error(world: World, cost: float) -> None:
+    await lives(world, Answering(Response((Text("well"),), usage=Usage(3, 3, cost_usd=cost))))
+
+
+@pytest.mark.parametrize("stop", ["end", None, 3, "length"])
+async def test_a_stop_reason_that_is_none_is_a_provider_error(world: World, stop: object) -> None:
+    await lives(world, Answering(Response((Text("well"),), stop=stop)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("chunk", [42, TextChunk(42), "text", UsageChunk(None)])  # type: ignore[arg-type]
+async def test_a_chunk_that_is_none_is_a_provider_error(world: World, chunk: object) -> None:
+    await lives(world, Answering(Response((Text("well"),)), chunk))
+
+
+async def test_a_budget_is_not_made_larger_by_negative_counts(world: World) -> None:
+    model = Answering(Response((Text("well"),), usage=Usage(-50_000_000, 3)))
+    session = await world.spawn(model, plugins=[BudgetGuard(max_tokens=1_000)])
+    for _ in range(20):
+        with pytest.raises(TurnAborted):
+            await session.ask("go")
+    assert session.inspect().usage.total_tokens >= 0
+
+
+@pytest.mark.parametrize("count", ["text", math.nan, -5])
+async def test_a_limit_of_tokens_bears_any_count(count: int) -> None:
+    limits = {"answering": Limit(tokens_per_minute=1_000)}
+    async with open_supervisor(limits=limits) as supervisor:
+        odd = Answering(Response((Text("well"),), usage=Usage(count, 3)))
+        session = await supervisor.spawn(SessionSpec(model=odd))
+        for _ in range(3):
+            with pytest.raises(TurnAborted, match="provider_error"):
+                await session.ask("go")
+
+
+def _nested(levels: int) -> Exception:
+    found: Exception = ValueError("inside")
+    for _ in range(levels):
+        found = cast("Exception", ExceptionGroup("around", [found]))
+    return found
+
+
+def _without_facts() -> Exception:
+    error = TransientModelError("later", 3.0)
+    error.args = ()
+    return error
+
+
+class Ungroupable(ExceptionGroup[Exception]):
+    def derive(self, _: object) -> "Ungroupable":  # type: ignore[override]
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    "error", [_nested(3_000), Ungroupable("several", [ValueError()]), GeneratorExit(), BaseException("well")]
+)
+async def test_an_error_that_cannot_even_be_logged_is_a_provider_error(world: World, error: BaseException) -> None:
+    await lives(world, Answering(error))
+
+
+async def test_an_error_that_has_lost_its_facts_is_tried_again(world: World) -> None:
+    await lives(world, Answering(_without_facts()), max_retries=1)
+
+
+# What it costs
+
+
+@pytest.mark.parametrize("found", [10**400, math.nan, -1, "1", True])
+async def test_a_price_function_that_returns_no_cost_knows_none(world: World, found: float) -> None:
+    session = await world.spawn(["fine"], prices=lambda *_: found)
+    await session.ask("go")
+    assert session.inspect().usage.cost_usd is None
+
+
+@pytest.mark.parametrize("price", [Price(math.nan, 1), Price(1, -1), Price(1, "2"), Price(1, 2, math.inf)])  # type: ignore[arg-type]
+def test_a_price_that_is_none_is_refused(price: Price) -> None:
+    with pytest.raises(BadSpec, match="US dollars"):
+        SessionSpec(model="demo", prices={"demo": price}).check()
+
+
+# Times of tools and plugins
+
+
+class Holder(Plugin):
+    """Holds each call for a very long time."""
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | HoldTool[None]:
+        return HoldTool("wait", timeout=1e300)
+
+
+async def test_a_hold_ends_after_ten_years(world: World) -> None:
+    session = await world.spawn([say(calls=[call("quick")]), "fine"], tools=[quick()], plugins=[Holder()])
+    await session.ask("go")
+    await settle()
+    required = world.heard(session).at(ApprovalRequired)[0]
+    assert [at - required for _, at in session.inspect().timers] == [TEN_YEARS * 1000]
+    await session.abort()
+    assert (await session.ask("go")).text == "fine"
+
+
+class Asker(Plugin):
+    """Asks a service, and has very long to wait."""
+
+    def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> Continue[None] | Ask[None]:
+        return Continue(None) if hook.answer is not None else Ask(CallService("odd"), deadline=1e306)
+
+
+async def test_a_question_waits_for_ten_years(world: World) -> None:
+    async def never(_: object) -> None:
+        await trio.sleep_forever()
+
+    session = await world.spawn(["fine"], plugins=[Asker()], services={"odd": never})
+    await session.prompt("go")
+    await settle()
+    asked = world.heard(session).at(AskStarted)[0]
+    assert [at - asked for _, at in session.inspect().timers] == [TEN_YEARS * 1000]
+    await session.abort()
+
+
+async def test_the_timeout_of_a_tool_is_cut_to_ten_years(world: World) -> None:
+    async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
+        await trio.lowlevel.checkpoint()
+        return Ok((Text("done"),))
+
+    tool = fake("odd", body, timeout=1e300)
+    session = await world.spawn([say(calls=[call("odd")]), "fine"], tools=[tool])
+    assert (await session.ask("go")).text == "fine"
+    assert tool.spec.timeout == TEN_YEARS
+
+
+class Endless(list[object]):
+    def __iter__(self) -> Iterator[object]:
+        while True:
+            yield self
+
+
+@pytest.mark.parametrize("content", [(Endless(),), (Text("x"),) * 20_000, (Text("x" * 5_000_000),), {"a": 1}])
+async def test_a_result_that_is_none_or_too_large_is_a_failed_call(world: World, content: tuple[Text, ...]) -> None:
+    async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
+        await trio.lowlevel.checkpoint()
+        return Ok(content)
+
+    session = await world.spawn([say(calls=[call("odd")]), "fine"], tools=[fake("odd", body)])
+    reply = await session.ask("go")
+    (result,) = [message for message in reply.messages if isinstance(message, ToolMessage)]
+    assert result.is_error
+
+
+# Plugins
+
+
+class UnspeakableError(Exception):
+    def __str__(self) -> str:
+        raise SystemExit
+
+
+@frozen(eq=False)
+class Odd(Plugin[object]):
+    """Does what it was made for before each request, and when it hears of anything."""
+
+    doing: object
+    heard: object = None
+
+    def before_request(self, hook: BeforeRequest, state: object, ctx: Context) -> Continue[object]:
+        if isinstance(self.doing, BaseException):
+            raise self.doing
+        return self.doing  # type: ignore[return-value]
+
+    def on_event(self, event: object, state: object, ctx: Context) -> object:
+        return state if self.heard is None else self.heard
+
+
+@pytest.mark.parametrize(
+    "doing",
+    [
+        UnspeakableError(),
+        SystemExit(3),
+        BaseException("well"),
+        ValueError("half a pair: \ud800"),
+        ReplaceMessages((UserMessage((Text(42),)),)),  # type: ignore[arg-type]
+        ReplaceMessages((UserMessage(42),)),  # type: ignore[arg-type]
+        Continue(None, emits=UnspeakableError),  # type: ignore[arg-type]
+    ],
+)
+async def test_whatever_a_plugin_does_is_reported_and_the_turn_goes_on(world: World, doing: object) -> None:
+    session = await world.spawn(["fine"], plugins=[Odd(doing)])
+    assert (await session.ask("go")).text == "fine"
+    assert world.heard(session).of(PluginError)
+
+
+@pytest.mark.parametrize("line", [(42, "well", {}), ("info", object(), {}), ("info", "\ud800", {}), ({}, "well", {})])
+async def test_a_line_for_the_log_that_is_none_ends_nothing(world: World, line: tuple[str, str, JsonObject]) -> None:
+    session = await world.spawn(["fine"], plugins=[Odd(Continue(None), Log(*line, None))])
+    assert (await session.ask("go")).text == "fine"
+
+
+@pytest.mark.parametrize("limit", [MoneyLimit(math.nan), MoneyLimit("1"), 3, MoneyLimit(-1)])  # type: ignore[arg-type]
+async def test_a_limit_of_money_that_is_none_is_refused(world: World, limit: MoneyLimit) -> None:
+    class Limiting(Plugin):
+        @property
+        def money_limit(self) -> MoneyLimit | None:
+            return limit
+
+    with pytest.raises(BadPlugin, match="money_limit"):
+        await world.spawn(["fine"], plugins=[Limiting()])
+
+
+# What users define
+
+
+@pytest.mark.parametrize("name", ["max_turn_seconds", "stall_timeout", "retry_base", "hibernate_after", "shutdown"])
+def test_a_time_of_a_specification_is_cut_to_ten_years(name: str) -> None:
+    spec = SessionSpec(model="demo").but(**{name: 1e300})
+    spec.check()
+    assert getattr(spec.options, name) == TEN_YEARS
+
+
+@pytest.mark.parametrize("found", [10**400, math.nan, "3", True, -1])
+def test_a_figure_that_is_none_is_refused(found: object) -> None:
+    with pytest.raises(BadSpec):
+        SessionSpec(model="demo").but(max_turns=found).check()
+
+
+@pytest.mark.parametrize(("restarts", "period"), [(3, math.nan), (3, "5"), (3, 0), ("3", 5.0), (-1, 5.0), (True, 5.0)])
+def test_a_policy_of_odd_numbers_is_refused(restarts: int, period: float) -> None:
+    with pytest.raises(BadSupervisor):
+        policy("one_for_one", restarts, period)
+
+
+def test_a_policy_is_cut_to_what_can_be_counted() -> None:
+    assert policy("one_for_one", 3, 10**400).period == TEN_YEARS
+
+
+@pytest.mark.parametrize("width", [math.nan, 0, -1, "8", True])
+async def test_a_gate_that_lets_nobody_in_is_refused(width: float) -> None:
+    with pytest.raises(WrongType, match="gate_width"):
+        async with open_supervisor(gate_width=width):
+            pass
+
+
+def test_a_service_of_odd_times_is_refused() -> None:
+    async def run() -> None:
+        await trio.lowlevel.checkpoint()
+
+    with pytest.raises(WrongType, match="shutdown"):
+        service(run, "x", "permanent", math.nan, 3.0)
+
+
+# Journals and clocks
+
+
+class OddJournal(MemoryJournal):
+    """Answers one of its methods oddly."""
+
+    def __init__(self, method: str, odd: object) -> None:
+        super().__init__(encode=True)
+        self.method = method
+        self.odd = odd
+
+    async def claim(self, session_id: str, owner: str) -> Claim:
+        found = await super().claim(session_id, owner)
+        return self.odd if self.method == "claim" else found  # type: ignore[return-value]
+
+    async def append(self, claim: Claim, expected: int, records: object) -> int:
+        found = await super().append(claim, expected, records)  # type: ignore[arg-type]
+        return self.odd if self.method == "append" else found  # type: ignore[return-value]
+
+    async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
+        found = await super().read(session_id, after, limit)
+        return self.odd if self.method == "read" else found  # type: ignore[return-value]
+
+    async def snapshot(self, session_id: str) -> Snapshot | None:
+        found = await super().snapshot(session_id)
+        return self.odd if self.method == "snapshot" else found  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("head", [None, -3, 0, 10**400, "7", math.nan])
+async def test_a_journal_that_tells_of_another_head_is_written_on(head: object) -> None:
+    async with open_supervisor(journal=OddJournal("append", head)) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine", "well"])))
+        assert (await session.ask("go")).text == "fine"
+        assert (await session.ask("go")).text == "well"
+
+
+@pytest.mark.parametrize("found", [None, 3, Claim("another", 1, 0), Claim("mine", 1, "0")])  # type: ignore[arg-type]
+async def test_a_journal_that_gives_no_claim_starts_no_session(found: object) -> None:
+    async with open_supervisor(journal=OddJournal("claim", found)) as supervisor:
+        with pytest.raises(BadJournal, match="claim"):
+            await supervisor.spawn(SessionSpec(model=ScriptedModel([])), "mine")
+
+
+@pytest.mark.parametrize("found", [(3,), [None], ("record",)])
+async def test_a_journal_that_reads_no_records_is_told_so(found: object) -> None:
+    journal = OddJournal("", found)
+    async with open_supervisor(journal=journal) as supervisor:
+        spec = SessionSpec(model=ScriptedModel(["fine", "well"]))
+        session = await supervisor.spawn(spec)
+        await session.ask("go")
+        journal.method = "read"
+        with pytest.raises(BadRecord, match="the journal gave"):
+            await supervisor.fork(session.id, spec)
+        assert (await session.ask("go")).text == "well"
+
+
+async def test_a_snapshot_of_another_session_is_not_believed() -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"])))
+        await session.ask("go")
+        other = Snapshot("another", 1, session.inspect())
+        held = HeldToContract(OddJournal("snapshot", other))
+        assert await held.snapshot(session.id) is None
+
+
+class OddClock(trio.abc.Clock):
+    """Shows what it is told to."""
+
+    def __init__(self, times: list[object]) -> None:
+        self.times = times
+
+    def start_clock(self) -> None:
+        pass
+
+    def current_time(self) -> float:
+        return self.times.pop(0)  # type: ignore[return-value]
+
+    def deadline_to_sleep_time(self, deadline: float) -> float:
+        return 0.0
+
+
+def test_time_never_goes_back_and_is_always_a_time() -> None:
+    clock = Steady(OddClock([5.0, 3.0, math.nan, math.inf, -1.0, "7", 10**400, 6, 1e300]))
+    assert [clock.now() for _ in range(9)] == [5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 6.0, 6.0]
+
+
+def test_a_session_lives_by_a_clock_that_jumps() -> None:
+    class Jumping(OddClock):
+        def __init__(self) -> None:
+            self.count = 0
+
+        def current_time(self) -> float:
+            self.count += 1
+            return self.count * 3600.0 - (YEAR if self.count % 5 == 0 else 0.0)
+
+    async def main() -> None:
+        assert isinstance(Clock().now_ms(), int)
+        async with open_supervisor(stop_within=None) as supervisor:
+            session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"], repeat_last=True)))
+            for _ in range(5):
+                assert (await session.ask("go")).text == "fine"
+
+    trio.run(main, clock=Jumping())
