@@ -188,10 +188,13 @@ async def _aborts(caller: Caller, handle: SessionHandle) -> None:
     reason = caller.text() if choose.percent(70) else None
     kill = choose.pick(("killable", "all", "none"))
     book = caller.book(handle)
-    before = book.aborts  # one that waits serves for all: for whose reason is not said
-    await handle.abort(reason, kill_tools=kill, clear_queue=choose.percent(30), command=caller.command())
-    waits = caller.stage.actors[handle.id].records.stuck is not None  # the record follows when there is space
-    caller.told(book.aborts > before or waits, handle, f"the abort {reason!r}")
+    relieved = caller.stage.relieved
+    before = book.aborts, relieved[handle.id]  # one that waits serves for all: for whose reason is not said
+    clears, command = choose.percent(30), caller.command()
+    known = command in book.commands  # the last one of this caller, which is answered as it was
+    await handle.abort(reason, kill_tools=kill, clear_queue=clears, command=command)
+    written, answered_early = book.aborts > before[0], relieved[handle.id] > before[1]
+    caller.told(written or answered_early or known, handle, f"the abort {reason!r}")
 
 
 async def _decides(caller: Caller, handle: SessionHandle) -> None:

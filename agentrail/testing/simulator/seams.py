@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager
 
 import trio
@@ -11,11 +11,14 @@ from agentrail.core.effects import AnyEffect
 from agentrail.core.inputs import Arrival
 from agentrail.core.state import State
 from agentrail.core.step import Step, step
+from agentrail.errors import AgentrailError
 from agentrail.hooks.judge import Judge
 from agentrail.runtime import records, session
 from agentrail.runtime.children import Child
+from agentrail.runtime.mailbox import Letter
 from agentrail.runtime.node import Node
 from agentrail.runtime.performing import Performer
+from agentrail.runtime.relief import relieve
 from agentrail.runtime.session import Session
 from agentrail.runtime.timers import Key, Timers
 from agentrail.testing.simulator.players import BrokenOnPurposeError
@@ -73,6 +76,10 @@ def watched(stage: Stage) -> Generator[None]:
     """Have the stage know who lives and which timers are set, and snapshots be kept as often as it says."""
     run = Session.run
 
+    def noted_relieve(session_id: str, letters: Iterable[Letter], stuck: AgentrailError) -> None:
+        stage.relieved[session_id] += 1
+        relieve(session_id, letters, stuck)
+
     async def noted_run(begun: Session) -> None:
         stage.actors[begun.session_id] = begun
         await run(begun)
@@ -80,6 +87,7 @@ def watched(stage: Stage) -> Generator[None]:
     with ExitStack() as swaps:
         swaps.enter_context(swapped(records, "SNAPSHOT_EVERY", stage.temper.snapshots))
         swaps.enter_context(swapped(Session, "run", noted_run))
+        swaps.enter_context(swapped(session, "relieve", noted_relieve))
         swaps.enter_context(_timed(stage))
         yield
 

@@ -48,6 +48,7 @@ class Stage:
         self.actors: dict[str, Session] = {}
         self.timers: dict[tuple[str, str], object] = {}
         self.asking: Counter[tuple[str, str]] = Counter()
+        self.relieved: Counter[str] = Counter()
         self.answers: dict[tuple[str, str], tuple[str, str]] = {}
 
     def begin(self) -> None:
