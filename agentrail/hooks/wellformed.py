@@ -134,8 +134,9 @@ def why_malformed(answer: Action[object]) -> str | None:
     emits = cast("object", answer.emits)
     if not isinstance(emits, tuple) or not all(map(_is_emission, cast("tuple[object, ...]", emits))):
         return f"it emits {shown(emits)}, which is neither an emission nor an event of its own to report"
-    if isinstance(answer, Emit) and not _is_emit(answer.name):
-        return f"it emits {shown(answer.name)}, which is neither a name nor pairs nor an event of its own to report"
+    name = cast("object", answer.name) if isinstance(answer, Emit) else ""
+    if not _is_emit(name):
+        return f"it emits {shown(name)}, which is neither a name nor pairs nor an event of its own to report"
     return None
 
 
