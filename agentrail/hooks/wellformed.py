@@ -132,12 +132,16 @@ def why_malformed(answer: Action[object]) -> str | None:
         if not fits(found):
             return f"its `{answer.kind}` has {shown(found)} for `{field}`"
     emits = cast("object", answer.emits)
-    if not isinstance(emits, tuple) or not all(map(_is_emission, cast("tuple[object, ...]", emits))):
+    if not _are_emissions(emits):
         return f"it emits {shown(emits)}, which is neither an emission nor an event of its own to report"
     name = cast("object", answer.name) if isinstance(answer, Emit) else ""
     if not _is_emit(name):
         return f"it emits {shown(name)}, which is neither a name nor pairs nor an event of its own to report"
     return None
+
+
+def _are_emissions(found: object) -> bool:
+    return type(found) is tuple and all(map(_is_emission, cast("tuple[object, ...]", found)))
 
 
 def _is_emission(found: object) -> bool:
