@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol, cast
 
@@ -39,7 +38,7 @@ Inherited = tuple[list[Attachable], bool]
 """Plugins, and whether any of them is a limit that is shared."""
 
 HERE: Final = "."
-_FENCED: Final = re.compile(r"\s*```(?:json)?\s*\n(.*)\n\s*```\s*", re.DOTALL)
+_FENCE: Final = "```"
 SILENT: Final = "it has ended without a word"
 
 
@@ -114,10 +113,9 @@ class AgentRecipe:
         """Return its answer, or why *text* is none."""
         if not self._returns:
             return ok(text.strip() or SILENT)
-        fenced = _FENCED.fullmatch(text)
         try:
-            found: object = json.loads(text if fenced is None else fenced[1])
-        except ValueError as error:
+            found: object = json.loads(_unfenced(text))
+        except (ValueError, RecursionError) as error:
             return f"it is no JSON: {error}"
         if not isinstance(found, dict):
             return "it is no JSON object"
@@ -127,6 +125,13 @@ class AgentRecipe:
             return f"it is no JSON: {error}"
         problem = _validator(self._returns)(value)
         return Ok((Data(value),)) if problem is None else problem
+
+
+def _unfenced(text: str) -> str:
+    """Return *text* without the lines of a fence around it."""
+    first, _, rest = text.strip().partition("\n")
+    inside, _, last = rest.rpartition("\n")
+    return inside if first.rstrip() in {_FENCE, f"{_FENCE}json"} and last.strip() == _FENCE else text
 
 
 def _check_schema(schema: JsonObject) -> None:

@@ -67,7 +67,7 @@ def reunited(
     row += _joining(stored, plugins, judge, revision)
     seats = tuple(sorted((seat for seat, _ in row), key=lambda seat: seat.priority))
     tools = tools_of(spec)
-    sources = sources_of(spec)
+    sources = tuple(source for source in sources_of(spec) if source.name not in stored.gone_tools)
     changed, gone = _compared(stored, tools, [source.name for source in sources])
     code = _code(stored, tools, changed, revision)
     around = surroundings(spec, stored.setup.working_dir)

@@ -216,6 +216,8 @@ AT_LEAST: Mapping[str, float] = {
     "tool_max_retries": 0,
     "max_calls_per_response": 1,
     "max_parallel_tools": 1,
+    "max_argument_chars": 1,
+    "max_argument_items": 1,
     "tool_grace": 0,
     "repeat_pattern": 2,
     "file_loop_warn": 1,

@@ -152,8 +152,7 @@ def _screened(w: Work, asker: str, request: RunTool, ask_id: str) -> RunTool | F
     args = request.args if decided.gathered.args is None else decided.gathered.args
     if is_in_doubt(w, request.name, args):
         return Failed(REPEAT_HINT)
-    fits = w.judge.check(request.name, attached.revision, args)
-    w.rulings.append(fits)
+    fits = ruling.check(w, request.name, attached.revision, args)
     return RunTool(request.name, args) if fits.verdict is Verdict.PASS else Failed(fits.reason)
 
 

@@ -33,7 +33,9 @@ def on_change_tools(w: Work, sent: ChangeToolsSent) -> None:
         if name not in s.tools:
             w.refuse(UnknownTool.among(name, s.tools))
             return
-    leaving = frozenset(sent.detach)
+    closed = tuple(name for name, attached in s.tools.items() if attached.source and attached.source in sent.closed)
+    detach = tuple(dict.fromkeys((*sent.detach, *closed)))
+    leaving = frozenset(detach)
     left = {name: attached for name, attached in s.tools.items() if name not in leaving}
     for spec in sent.attach:
         if spec.name in left and not sent.replace:
@@ -42,10 +44,12 @@ def on_change_tools(w: Work, sent: ChangeToolsSent) -> None:
         left[spec.name] = Attached(spec, sent.revision, sent.source)
     w.answer = DONE
     if not sent.source:
-        s.gone_tools = gone(s.gone_tools, sent.detach, left)
+        s.gone_tools = gone(s.gone_tools, (*detach, *sent.closed), left)
+    elif sent.source in s.gone_tools:  # it has been attached again
+        s.gone_tools = tuple(name for name in s.gone_tools if name != sent.source)
     s.tools = left
-    w.emit(*(ToolDetached(name) for name in sent.detach), *(ToolAttached(spec.name) for spec in sent.attach))
-    w.emit(ToolsUpdated(tuple(spec.name for spec in sent.attach), sent.detach, sent.source, sent.problems))
+    w.emit(*(ToolDetached(name) for name in detach), *(ToolAttached(spec.name) for spec in sent.attach))
+    w.emit(ToolsUpdated(tuple(spec.name for spec in sent.attach), detach, sent.source, sent.problems))
 
 
 def gone(before: tuple[str, ...], more: Iterable[str], there: Container[str]) -> tuple[str, ...]:

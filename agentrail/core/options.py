@@ -45,6 +45,10 @@ class Options(Value):
     """Calls that one response may make; each one more gets an error result that says so, and does not run."""
     max_parallel_tools: int = 8
     """Calls that may run at once."""
+    max_argument_chars: int = 1_000_000
+    """Characters of text in the arguments of one call; a call with more gets an error result."""
+    max_argument_items: int = 10_000
+    """Keys and items of lists in the arguments of one call; a call with more gets an error result."""
     tool_grace: float = 0.25
     """Seconds a cancelled call may take to end before it is reported as abandoned."""
     repeat_pattern: int = 3

@@ -81,9 +81,16 @@ def _some_tools(w: Work) -> str:
 
 def unfit(w: Work, call: Call, args: JsonObject) -> str | None:
     """Say why *args* do not fit the call's tool, if they do not."""
-    ruling = w.judge.check(call.name, call.revision, args)
-    w.rulings.append(ruling)
+    ruling = check(w, call.name, call.revision, args)
     return None if ruling.verdict is Verdict.PASS else f"the arguments do not fit `{call.name}`: {ruling.reason}"
+
+
+def check(w: Work, tool: str, revision: int, args: JsonObject) -> Ruling:
+    """Have the judge say whether *args* fit *tool*."""
+    options = w.s.setup.options
+    ruling = w.judge.check(tool, revision, args, options.max_argument_chars, options.max_argument_items)
+    w.rulings.append(ruling)
+    return ruling
 
 
 def _loops(w: Work, call: Call, spec: ToolSpec) -> tuple[str, ...] | None:

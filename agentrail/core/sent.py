@@ -134,6 +134,8 @@ class ChangeToolsSent(Value):
     """Which source has other tools now; empty: it was called."""
     problems: tuple[str, ...] = ()
     """Why the source has no tools, or not all of them."""
+    closed: tuple[str, ...] = ()
+    """Sources that go, with all their tools."""
 
 
 @value

@@ -55,10 +55,10 @@ class CommandFailed(OutsideError):
 class SearchTooSlow(OutsideError):
     """A search was stopped because it took too long."""
 
-    wording = "the search for {0!r} was stopped after {1} seconds; use a simpler pattern or a smaller folder"
+    wording = "the search for {0!r} was stopped after {1}; use a simpler pattern or a smaller folder"
 
-    def __init__(self, pattern: str, seconds: float) -> None:
-        super().__init__(pattern, seconds)
+    def __init__(self, pattern: str, spent: str) -> None:
+        super().__init__(pattern, spent)
 
 
 class WebFailed(OutsideError):
@@ -131,3 +131,12 @@ class SubscriberTooSlow(OutsideError):
 
     def __init__(self, seq: int, n: int) -> None:
         super().__init__(seq, n)
+
+
+class SourceFailed(OutsideError):
+    """A source of tools did not start, so nothing of it was attached."""
+
+    wording = "cannot attach the tools of `{0}`: {1}; nothing was attached, so it can be tried again"
+
+    def __init__(self, source: str, problem: str) -> None:
+        super().__init__(source, problem)

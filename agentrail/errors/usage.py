@@ -280,6 +280,27 @@ class ToolExists(UsageError):
         super().__init__(tool)
 
 
+class SourceExists(UsageError):
+    """Two sources of tools cannot have one name."""
+
+    wording = "a source of tools named `{0}` is attached already; detach it first, or use `replace_tools`"
+
+    def __init__(self, source: str) -> None:
+        super().__init__(source)
+
+
+class SourceAlone(UsageError):
+    """A source of tools is attached by a call of its own."""
+
+    wording = (
+        "cannot attach the source of tools `{0}` together with others: a call attaches all or nothing, and a source is "
+        "there only when it has started; attach each by a call of its own"
+    )
+
+    def __init__(self, source: str) -> None:
+        super().__init__(source)
+
+
 class UnknownTool(UsageError):
     """No tool has this name."""
 

@@ -79,8 +79,8 @@ class Judge(Protocol):
         """Ask a plugin of a new version to bring its stored state forward."""
         ...
 
-    def check(self, tool: str, revision: int, args: JsonObject) -> Ruling:
-        """Say whether *args* fit the schema of *tool*."""
+    def check(self, tool: str, revision: int, args: JsonObject, chars: int, items: int) -> Ruling:
+        """Say whether *args* fit the schema of *tool*, and have at most so many *chars*, and keys and *items*."""
         ...
 
 
@@ -135,7 +135,7 @@ class Recorded:
         """Return the recorded state."""
         return self._next("upgrade")
 
-    def check(self, tool: str, revision: int, args: JsonObject) -> Ruling:  # noqa: ARG002 - recorded
+    def check(self, tool: str, revision: int, args: JsonObject, chars: int, items: int) -> Ruling:  # noqa: ARG002 - recorded
         """Return the recorded verdict on the arguments."""
         return self._next("check")
 

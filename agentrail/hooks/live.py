@@ -36,7 +36,7 @@ from agentrail.hooks.seats import Seat
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.plugins import PluginError, PluginSlow
 from agentrail.values.fitting import fit_text
-from agentrail.values.json import Json, JsonObject, freeze_object
+from agentrail.values.json import MAX_DEPTH, Json, JsonObject, excess, freeze_object
 from agentrail.values.outside import MOST_WORDS, crash, mended, shown
 
 Validator = Callable[[JsonObject], str | None]
@@ -46,6 +46,9 @@ MAX_FAILURES: Final = 3
 
 UNHEARD: Final[frozenset[type[Event]]] = frozenset({PluginSlow})
 """Events about listeners, which are not shown to `on_event`: a slow one would be slow over the report, for ever."""
+
+_UNREAD: Final = ""
+"""The only key of arguments that could not be read: a model adapter puts their text under it."""
 
 Data = Callable[[object], Json]
 """Returns a stored state as JSON."""
@@ -244,9 +247,15 @@ class Live:
             return Ruling(hook, Verdict.ABORT, seat.key, f"its state cannot be stored: {problem}", critical=True)
         return Ruling(hook, states=((0, state),))
 
-    def check(self, tool: str, revision: int, args: JsonObject) -> Ruling:
-        """Say whether *args* fit the schema of *tool*."""
-        problem = self._validators[tool, revision](args)
+    def check(self, tool: str, revision: int, args: JsonObject, chars: int, items: int) -> Ruling:
+        """Say whether *args* fit the schema of *tool*, and have at most so many *chars*, and keys and *items*."""
+        more = excess(args, chars, items)
+        if len(args) == 1 and _UNREAD in args:
+            problem: str | None = f"they are no JSON object, or one of more than {MAX_DEPTH} levels"
+        elif more is not None:
+            problem = f"they {more}; send less in one call"
+        else:
+            problem = self._validators[tool, revision](args)
         return FITS if problem is None else check_failed(problem)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import attrs
 import trio
@@ -27,7 +27,16 @@ from agentrail.core.sent import SwitchModelSent as SwitchModelSent
 from agentrail.core.sent import TraceSent as TraceSent
 from agentrail.core.sent import UpdatePluginSent as UpdatePluginSent
 from agentrail.core.sent import WithdrawSent as WithdrawSent
-from agentrail.errors import AgentrailError, BadChoice, BrokenContractError, NotInItsRun, UnknownTask
+from agentrail.errors import (
+    AgentrailError,
+    BadChoice,
+    BrokenContractError,
+    NotInItsRun,
+    SourceAlone,
+    SourceExists,
+    UnknownTask,
+    WrongType,
+)
 from agentrail.errors import SessionAsleep as SessionAsleep
 from agentrail.errors import SessionForgotten as SessionForgotten
 from agentrail.hooks.plugin import AnyPlugin
@@ -35,6 +44,7 @@ from agentrail.hooks.seats import refuse_unknown_tools as refuse_unknown_tools
 from agentrail.hooks.seats import seat_for as seat_for
 from agentrail.hooks.seats import unkeyed as unkeyed
 from agentrail.hooks.seats import updated_seat as updated_seat
+from agentrail.ports.source import ToolSource
 from agentrail.runtime.border import kept_parts as kept_parts
 from agentrail.runtime.border import kept_text
 from agentrail.runtime.bus import CAPACITY, POLICIES, Bus, Subscription
@@ -49,7 +59,7 @@ from agentrail.runtime.tracing import Trace as Trace
 from agentrail.runtime.waiting import outcome_of as outcome_of
 from agentrail.values.content import Data, Image, Part, Text
 from agentrail.values.events.envelope import Cursor, Event
-from agentrail.values.json import weight
+from agentrail.values.json import EMPTY, JsonObject, freeze_object, weight
 from agentrail.values.outside import described as described
 
 STOPPING = (AbortSent, StopSent)
@@ -79,6 +89,8 @@ FLAGS: Mapping[type[object], tuple[str, ...]] = {
 }
 """The fields that a caller gives as a boolean."""
 
+PLUGIN_WANTED = "its class, or the key that it was given"
+
 OVERHEAD = 64
 """Bytes that any message is taken for, beside its content."""
 
@@ -106,6 +118,27 @@ def check_flag(name: str, found: object) -> None:
     """Raise `BadChoice` if *found*, given as *name*, is no boolean."""
     if not isinstance(found, bool):
         raise BadChoice.among(name, found, ("True", "False"))
+
+
+def source_of(given: tuple[object, ...], there: Collection[str], *, replace: bool) -> ToolSource | None:
+    """Return the source of tools that was *given*, `None` if there is none; raise why it cannot be attached."""
+    source = next((one for one in given if isinstance(one, ToolSource)), None)
+    if source is None:
+        return None
+    if len(given) > 1:
+        raise SourceAlone(source.name)
+    if source.name in there and not replace:
+        raise SourceExists(source.name)
+    source.check()
+    return source
+
+
+def told_apart(
+    names: tuple[str, ...], tools: Collection[str], sources: Collection[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return which of *names* are detached as tools, and which as sources; the machine refuses what is neither."""
+    closed = tuple(name for name in names if name in sources and name not in tools)
+    return tuple(name for name in names if name not in closed), closed
 
 
 def check_run(session: str, home: trio.lowlevel.TrioToken) -> None:
@@ -168,3 +201,20 @@ def subscription(
         policy=policy,
         capacity=CAPACITY if capacity is None else max(1, capacity),
     )
+
+
+def key_of(plugin: object) -> str:
+    """Return what a plugin is called in the session; raise `WrongType` for what names none."""
+    if isinstance(plugin, str):
+        return plugin
+    if isinstance(plugin, type):
+        return plugin.__name__
+    raise WrongType.of("plugin", plugin, PLUGIN_WANTED)
+
+
+def plain_options(options: Mapping[str, object]) -> JsonObject:
+    """Return *options* as JSON for the event that tells of them, or nothing where JSON cannot hold them."""
+    try:
+        return freeze_object(options)
+    except AgentrailError:
+        return EMPTY

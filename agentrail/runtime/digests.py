@@ -36,6 +36,8 @@ def _bare(given: AnyInput) -> AnyInput:
     if isinstance(given, SteerSent | StopSent):
         return given.but(partial=NOTHING_YET)
     if isinstance(given, ChangeToolsSent):
+        if given.source:  # one that is attached: which tools it has is not the caller's to say
+            return ChangeToolsSent(source=given.source)
         return given.but(revision=0)
     if isinstance(given, AttachPluginSent | UpdatePluginSent):
         return given.but(seat=given.seat.but(revision=0))

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias, cast
 
-from agentrail.errors import AgentrailError, BadChoice, BadOptions, UnknownPlugin, WrongType
+from agentrail.errors import AgentrailError, BadChoice, BadOptions, UnknownPlugin
 from agentrail.hooks.plugin import AnyPlugin, Attachable
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.runtime.lazy import LazyModule
 from agentrail.runtime.slot import Slot
 from agentrail.values.content import Part
 from agentrail.values.events.envelope import Cursor, Event
-from agentrail.values.json import EMPTY, Json, JsonObject, freeze_object
+from agentrail.values.json import Json, JsonObject, freeze_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from agentrail.runtime.bus import Subscription
     from agentrail.runtime.mailbox import Letter
     from agentrail.runtime.session import Session
+    from agentrail.runtime.sources import RunningSource
     from agentrail.runtime.status import SessionDown, Status
     from agentrail.runtime.tracing import Trace
     from agentrail.runtime.waiting import Outcome, Reply
@@ -44,7 +45,6 @@ else:  # what only a living session needs is imported with the first one
 Said: TypeAlias = str | Iterable[Part]
 
 WHEN = ("gap", "now")
-PLUGIN_WANTED = "its class, or the key that it was given"
 
 
 class SessionHandle:
@@ -191,24 +191,39 @@ class SessionHandle:
         await self._user(chosen, command)
 
     async def attach_tools(self, *tools: object, command: str | None = None) -> None:
-        """Attach tools, all or none."""
+        """Attach tools, all or none; or a source of tools, such as an `McpServer`, when it has offered some."""
         await self._change_tools(tools, (), replace=False, command=command)
 
     async def detach_tools(self, *names: str, command: str | None = None) -> None:
-        """Detach tools, all or none."""
+        """Detach tools, all or none; the name of a source of tools is for all its tools, and ends it."""
         await self._change_tools((), names, replace=False, command=command)
 
     async def replace_tools(self, *tools: object, command: str | None = None) -> None:
-        """Attach tools, in the place of those of the same names."""
+        """Attach tools, or a source of tools, in the place of those of the same names."""
         await self._change_tools(tools, (), replace=True, command=command)
 
     async def _change_tools(
         self, tools: tuple[object, ...], detach: tuple[str, ...], *, replace: bool, command: str | None
     ) -> None:
         await self._awake()
+        session = self._session
+        source = commands.source_of(tools, session.sources.names, replace=replace)
+        if source is not None:
+            await session.join_source(source, command)
+            return
+        names, closed = commands.told_apart(detach, session.state.tools, session.sources.names)
         made = tuple(self._as_tool(tool) for tool in tools)
-        given, prepare = self._session.outfit.change(made, detach, replace=replace)
+        given, known = session.outfit.change(made, names, replace=replace, closed=closed)
+        ending: list[RunningSource] = []
+
+        def prepare() -> None:
+            known()
+            if all(name in session.state.tools for name in names):  # else the step that follows is refused
+                ending.extend(session.sources.drop(closed))
+
         await self._user(given, command, prepare=prepare)
+        for source_ending in ending:
+            await source_ending.ended.wait()
 
     async def update_plugin(
         self, plugin: str | type[AnyPlugin], /, *, command: str | None = None, pin: bool = False, **options: object
@@ -216,14 +231,14 @@ class SessionHandle:
         """Give a plugin new options, as soon as no turn is open; with *pin* they stay whatever the code says later."""
         commands.check_flag("pin", pin)
         await self._awake()
-        key = _key(plugin)
+        key = commands.key_of(plugin)
         old, attached = self._attached(key)
         try:
             new = commands.updated(attached, options)
         except Exception as error:
             raise BadOptions(key, commands.described(error)) from error
         seat = commands.updated_seat(old, self._seat(key, new), options, pin=pin)
-        given = commands.UpdatePluginSent(seat, _plain_options(options))
+        given = commands.UpdatePluginSent(seat, commands.plain_options(options))
         await self._user(given, command, prepare=lambda: self._session.outfit.judge.seat(key, seat.revision, new))
 
     async def attach_plugin(self, plugin: Attachable, *, command: str | None = None) -> None:
@@ -236,7 +251,7 @@ class SessionHandle:
 
     async def detach_plugin(self, plugin: str | type[AnyPlugin], *, command: str | None = None) -> None:
         """Let a plugin leave, as soon as no turn is open."""
-        await self._user(commands.DetachPluginSent(_key(plugin)), command)
+        await self._user(commands.DetachPluginSent(commands.key_of(plugin)), command)
 
     async def _awake(self) -> None:
         if self._session.sleep.is_deep:
@@ -382,19 +397,3 @@ class Monitor:
         """Return when the session is gone for good."""
         gone = await self._session.wait_down()
         return commands.SessionDown(self._session.session_id, gone.reason)
-
-
-def _key(plugin: object) -> str:
-    """Return what a plugin is called in the session; raise `WrongType` for what names none."""
-    if isinstance(plugin, str):
-        return plugin
-    if isinstance(plugin, type):
-        return plugin.__name__
-    raise WrongType.of("plugin", plugin, PLUGIN_WANTED)
-
-
-def _plain_options(options: Mapping[str, object]) -> JsonObject:
-    try:
-        return freeze_object(options)
-    except AgentrailError:
-        return EMPTY

@@ -276,6 +276,7 @@ class Outfit:
         replace: bool = False,
         source: str = "",
         problems: tuple[str, ...] = (),
+        closed: tuple[str, ...] = (),
     ) -> tuple[ChangeToolsSent, Callable[[], None]]:
         """Return the input of a change of tools, and what makes their code known before the machine hears of it."""
         revision = self.next_revision()
@@ -287,7 +288,7 @@ class Outfit:
                 self.judge.tool(tool.spec.name, revision, validator)
 
         specs = tuple(tool.spec for tool in tools)
-        return ChangeToolsSent(specs, detach, replace, revision, source, problems), prepare
+        return ChangeToolsSent(specs, detach, replace, revision, source, problems, closed), prepare
 
 
 Found: TypeAlias = tuple[State, Outfit, SessionReturned]

@@ -21,14 +21,17 @@ from agentrail.core.inputs import (
     StreamCut,
     StreamEnded,
 )
+from agentrail.core.sent import ChangeToolsSent
 from agentrail.core.sleeping import can_sleep
 from agentrail.core.state import Phase, State
 from agentrail.core.step import Step, step
 from agentrail.errors import IllegalInput, SessionAsleep
 from agentrail.ports.journal import Claim
+from agentrail.ports.source import ToolSource
 from agentrail.runtime.answers import Answers
 from agentrail.runtime.bus import Bus
 from agentrail.runtime.completing import COMPLETED, SAYS_PARTIAL, completed, with_partial
+from agentrail.runtime.digests import digest_of
 from agentrail.runtime.leaving import Gone, why_gone
 from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.parts import Equip, House, Outfit
@@ -298,6 +301,13 @@ class Session:
         for late in self.performer.late.release():
             self.performer.start_call(late)
 
+    async def join_source(self, source: ToolSource, command: str | None) -> None:
+        """Start one more source of tools, and return when it has offered some; raise why it could not."""
+        if command is not None and await self._answers.known(command, digest_of(ChangeToolsSent(source=source.name))):
+            return
+        parts = (self.house, self.outfit, self.mailbox, lambda: self.state)
+        await self.sources.join(RunningSource(source, *parts, joins=True, command=command), self.house.nursery)
+
     # Sleep
 
     def _look_after(self) -> None:
@@ -376,7 +386,7 @@ class Session:
         if self._performer is not None:
             self._performer.close()
             self._performer.started.settle(gone.error)
-        self.sources.close()
+        self.sources.close(gone.error)
         self.house.timers.clear_all(self.session_id)
         if self._in_hand is not None:
             self._in_hand.settle(Refused(gone.error))

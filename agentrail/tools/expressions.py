@@ -111,7 +111,7 @@ Part: TypeAlias = Atom | Branch | Repeat | Look
 Parts: TypeAlias = tuple[Part, ...]
 
 
-def read(pattern: str) -> tuple[Parts, int]:
+def read(pattern: str, flags: int = 0) -> tuple[Parts, int]:
     """Return the parts of *pattern*, and the characters in its classes without case.
 
     Raise `UnusableError` if it is no expression, or one that cannot be searched for in counted steps.
@@ -119,7 +119,7 @@ def read(pattern: str) -> tuple[Parts, int]:
     if len(pattern) > MAX_PATTERN:
         raise UnusableError(f"has more than {MAX_PATTERN} characters; make it shorter")  # noqa: EM102, TRY003 - see the class
     try:
-        tree = _parse(pattern, 0)
+        tree = _parse(pattern, flags)
         reader = _Reader()
         return reader.read(tree, tree.state.flags, 0), reader.caseless
     except (re.error, OverflowError) as why:

@@ -37,11 +37,11 @@ class Regex:
 
     __slots__ = ("_anchored", "_native", "_parts", "_program", "_size", "work")
 
-    def __init__(self, pattern: str) -> None:
-        self._parts, caseless = read(pattern)
+    def __init__(self, pattern: str, flags: int = 0) -> None:
+        self._parts, caseless = read(pattern, flags)
         self._anchored = _is_at_start(self._parts)
         self._size = _size(self._parts)
-        self._native = re.compile(pattern) if math.isfinite(self._worst(0)) else None
+        self._native = re.compile(pattern, flags) if math.isfinite(self._worst(0)) else None
         try:
             self._program: _Program | None = _Program(self._parts, Meter(MAX_STATES))
         except TooManyStepsError:

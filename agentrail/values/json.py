@@ -149,6 +149,30 @@ def weight(frozen: Json) -> int:
     return total
 
 
+def excess(frozen: JsonObject, chars: int, items: int) -> str | None:
+    """Say what *frozen* has more of than allowed: keys and items of lists, or characters; `None` if it has not.
+
+    It looks at no more than the *items* that are allowed.
+    """
+    counted = written = 0
+    todo: list[Mapping[str, Json] | Sequence[Json]] = [frozen]
+    while todo:
+        found = todo.pop()
+        counted += len(found)
+        if counted > items:
+            return f"have more than {items} keys and items"
+        if isinstance(found, Mapping):
+            for key in found:
+                written += len(key)
+            found = tuple(found.values())
+        for one in found:
+            if isinstance(one, str):
+                written += len(one)
+            elif isinstance(one, FrozenObject | tuple):
+                todo.append(one)
+    return f"have more than {chars} characters" if written > chars else None
+
+
 _CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 """Made once: `json.dumps` makes one for each call that wants anything special."""
 

@@ -129,6 +129,6 @@ def test_a_replay_knows_what_it_was_not_asked_for() -> None:
     seat = seat_for("P", plug())
     assert judge.init(seat, Context).hook == "init"
     assert judge.options(seat, None, {}).hook == "on_options"
-    assert judge.check("look", 0, {}).hook == "check"
+    assert judge.check("look", 0, {}, 100, 100).hook == "check"
     assert judge.learn((), Row((), ()), Context, {}).hook == "on_event"
     assert judge.left == 1

@@ -18,6 +18,7 @@ from agentrail.values.events.tools import ToolsUpdated
 from agentrail.values.json import Json, freeze_object
 from agentrail.values.tools import ok
 from tests.mcp.rig import AT_ONCE, NO_EXTRA, RAW, Marked, obedient, until, use
+from tests.patience import PATIENCE
 from tests.runtime.tools import quick
 from tests.runtime.world import World
 
@@ -188,7 +189,7 @@ async def test_a_server_that_does_not_start_is_reported_and_the_session_lives(
     world: World, marked: Marked, kind: str
 ) -> None:
     make, why = FAILURES[kind]
-    with trio.fail_after(15):
+    with trio.fail_after(PATIENCE):
         session = await world.spawn(["hello"], tools=[make(marked), quick("own")])
     assert (await session.ask("hi")).text == "hello"
     assert tuple(session.inspect().tools) == ("own",)

@@ -10,6 +10,7 @@ import trio
 import trio.testing
 
 from agentrail.adapters.mcp import McpServer
+from agentrail.errors import SourceFailed
 from agentrail.values.content import Image
 from agentrail.values.events.tools import ToolAttached, ToolDetached, ToolExecutionUpdate, ToolsUpdated
 from agentrail.values.tools import EffectClass
@@ -207,3 +208,27 @@ async def test_two_servers_side_by_side(world: World, marked: Marked) -> None:
     assert len(session.inspect().tools) == 2 * len(TOOLS)
     await use(session, "one__crash")
     assert (await use(session, "two__add", a=1, b=2)).text == "3"
+
+
+async def test_it_joins_a_living_session_and_leaves_it(world: World, small: McpServer, marked: Marked) -> None:
+    session = await world.spawn(obedient())
+    await session.attach_tools(small)
+    assert tuple(session.inspect().tools) == TOOLS
+    assert (await use(session, "small__add", a=2, b=3)).text == "5"
+    await session.detach_tools("small")
+    assert tuple(session.inspect().tools) == ()
+    if small.command:
+        await until(lambda: not marked.alive())
+    await session.attach_tools(small)
+    assert (await use(session, "small__add", a=2, b=4)).text == "6"
+
+
+@pytest.mark.parametrize("command", [("true",), ("no-such-program-anywhere",), ("sleep", "1000")])
+async def test_a_server_that_does_not_start_does_not_join(
+    world: World, marked: Marked, command: tuple[str, ...]
+) -> None:
+    session = await world.spawn(obedient())
+    with trio.fail_after(PATIENCE), pytest.raises(SourceFailed, match="cannot attach the tools of `small`"):
+        await session.attach_tools(marked.server(command, name="small", start_timeout=1.0))
+    assert tuple(session.inspect().tools) == ()
+    await until(lambda: not marked.alive())

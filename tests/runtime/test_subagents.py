@@ -468,6 +468,20 @@ async def test_an_answer_that_does_not_fit_is_asked_for_once_more(world: World) 
     assert "Your answer does not fit the schema: it is no JSON" in str(model.requests[1].messages[-1])
 
 
+@pytest.mark.parametrize(
+    "written",
+    ["[" * 100_000, '{"room":' * 100_000, "```json" + "\n" * 20_000 + "x", "```json\n" + "\n```x" * 20_000],
+    ids=["lists", "objects", "an empty fence", "many fences"],
+)
+async def test_an_answer_that_is_made_to_take_long_is_asked_for_once_more(world: World, written: str) -> None:
+    model = ScriptedModel([written, '```\n\n{"room":\n"kitchen"}\n\n ``` \n'], name="child")
+    session = await world.spawn([task(), "fine"], "p", agents={"finder": agent(model, returns=FORM)})
+    assert (await session.ask("go")).text == "fine"
+    (part,) = world.heard(session).only(ToolExecutionEnd).content
+    assert getattr(part, "data", None) == {"room": "kitchen"}
+    assert "Your answer does not fit the schema: it is no JSON" in str(model.requests[1].messages[-1])
+
+
 async def test_an_answer_that_does_not_fit_twice_is_an_error(world: World) -> None:
     finder = agent(["the kitchen", '{"floor": 1}'], returns=FORM)
     session = await world.spawn([task(), "fine"], "p", agents={"finder": finder})

@@ -113,7 +113,7 @@ class LocalSandbox:
             pass
         finally:
             grep.stop()
-        raise SearchTooSlow(search.pattern, MAX_SEARCH)
+        raise SearchTooSlow(search.pattern, f"{MAX_SEARCH:g} seconds")
 
     def prepare(self, command: Command, on_output: OnOutput | None = None) -> Process:
         """Return a process that can be run in the background of somebody's nursery."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Callable, Iterator
 from typing import BinaryIO, TypedDict
 
 MAX_LINE = 1000
@@ -31,16 +32,16 @@ Found = tuple[str, int, str, list[str], list[str]]
 class Matcher:
     """Collects the lines that match, until there are enough."""
 
-    def __init__(self, order: Order) -> None:
-        self._regex = re.compile(order["pattern"], re.IGNORECASE if order["ignore_case"] else 0)
+    def __init__(self, order: Order, matches: Callable[[str], object]) -> None:
+        self._matches = matches
         self._order = order
         self.found: list[Found] = []
         self.cut = False
         self.searched = 0
         self.skipped = 0
 
-    def look(self, path: str, data: bytes) -> None:
-        """Search one file."""
+    def look(self, path: str, data: bytes) -> Iterator[int]:
+        """Search one file: yield the number of each line before it is looked at."""
         if b"\0" in data[:BINARY]:
             self.skipped += 1
             return
@@ -50,7 +51,8 @@ class Matcher:
             lines.pop()
         before, after = self._order["before"], self._order["after"]
         for index, line in enumerate(lines):
-            if self._regex.search(line.removesuffix("\r")):
+            yield index + 1
+            if self._matches(line.removesuffix("\r")):
                 if len(self.found) >= self._order["limit"]:
                     self.cut = True
                     return
@@ -65,12 +67,23 @@ def short(line: str) -> str:
     return line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]}…"
 
 
+def flags_of(order: Order) -> int:
+    """Return the flags of `re` for *order*."""
+    return re.IGNORECASE if order["ignore_case"] else 0
+
+
 def serve(source: BinaryIO, sink: BinaryIO) -> None:
     """Search what comes from *source*: per file a line with its name and size, and then its content."""
-    matcher = Matcher(json.loads(source.readline()))
+    order: Order = json.loads(source.readline())
+    try:
+        matcher = Matcher(order, re.compile(order["pattern"], flags_of(order)).search)
+    except (re.error, OverflowError, RecursionError) as error:
+        sink.write(json.dumps({"flaw": str(error)}).encode())
+        return
     while not matcher.cut and (header := source.readline()):
         path, size = json.loads(header)
-        matcher.look(path, source.read(size))
+        for _ in matcher.look(path, source.read(size)):
+            pass
     answer = {"found": matcher.found, "cut": matcher.cut, "searched": matcher.searched, "skipped": matcher.skipped}
     sink.write(json.dumps(answer).encode())
     sink.flush()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 import trio
 
+from agentrail.adapters.sandboxes.matcher import Matcher, flags_of
 from agentrail.adapters.sandboxes.paths import PROTECTED, Parts, check_writable, parts_of, path_of
-from agentrail.adapters.sandboxes.searching import find, grep_here, listed
+from agentrail.adapters.sandboxes.searching import contents, find, listed, matches_of, order_of
 from agentrail.adapters.sandboxes.storage import check_data, replaced
-from agentrail.errors import CommandRefused, FileFailed, FileMissing
+from agentrail.errors import BadPattern, CommandRefused, FileFailed, FileMissing, SearchTooSlow
 from agentrail.ports.sandbox import (
     MAX_FILE,
     Command,
@@ -25,6 +27,14 @@ from agentrail.ports.sandbox import (
     Search,
     Written,
 )
+from agentrail.tools.expressions import UnusableError
+from agentrail.tools.meter import Meter, TooManyStepsError
+from agentrail.tools.regex import Regex
+
+LINE_STEPS: Final = 50_000
+"""Steps of a search in one line, and until the others of the loop have their turn."""
+SEARCH_STEPS: Final = 2_000_000
+"""Steps of one search: less than two seconds."""
 
 _A_FOLDER = "it is a folder"
 _NO_COMMANDS = "this sandbox keeps files in memory and runs nothing"
@@ -149,9 +159,32 @@ class MemorySandbox:
         return find(self._files, pattern, path, ignored=ignored, limit=limit)
 
     async def grep(self, search: Search) -> Matches:
-        """Return the lines that match."""
+        """Return the lines that match: in counted steps, and with a rest after some of them."""
         await trio.lowlevel.checkpoint()
-        return grep_here(self._files, search)
+        order = order_of(search)
+        try:
+            expression = Regex(order["pattern"], flags_of(order))
+        except UnusableError as error:
+            raise BadPattern(search.pattern, f"it {error}") from error
+        meter = Meter(LINE_STEPS)
+        matcher = Matcher(order, lambda line: expression.found_in(line, meter))
+        left, until_rest, unread = SEARCH_STEPS, LINE_STEPS, 0
+        for path, data in contents(self._files, search):
+            unread += data is None
+            try:
+                for _ in () if data is None else matcher.look(path, data):
+                    spent = 1 + LINE_STEPS - meter.left  # by the line before
+                    left, until_rest, meter.left = left - spent, until_rest - spent, LINE_STEPS
+                    if until_rest < 0:
+                        until_rest = LINE_STEPS
+                        await trio.lowlevel.checkpoint()
+            except TooManyStepsError:
+                raise SearchTooSlow(search.pattern, f"{LINE_STEPS} steps in a line of `{path}`") from None
+            if left < 0:
+                raise SearchTooSlow(search.pattern, f"{SEARCH_STEPS} steps")
+            if matcher.cut:
+                break
+        return matches_of(matcher.found, matcher.searched, matcher.skipped + unread, cut=matcher.cut)
 
     def prepare(self, command: Command, on_output: OnOutput | None = None) -> Process:  # noqa: ARG002 - the port's
         """Refuse: there is nothing to run a command in."""

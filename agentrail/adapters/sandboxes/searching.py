@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Final, cast
 
-from agentrail.adapters.sandboxes.matcher import Found, Matcher, Order
+from agentrail.adapters.sandboxes.matcher import Found, Order
 from agentrail.adapters.sandboxes.paths import Parts, parts_of
 from agentrail.adapters.sandboxes.patterns import Glob, Ignored, lines_of
 from agentrail.adapters.sandboxes.storage import Storage
@@ -95,14 +95,9 @@ def find(storage: Storage, pattern: str, path: str, *, ignored: bool, limit: int
 
 
 def order_of(search: Search) -> Order:
-    """Return *search* as the matcher takes it; a pattern that cannot be read is a `BadPattern`."""
-    pattern = re.escape(search.pattern) if search.fixed else search.pattern
-    try:
-        re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise BadPattern(search.pattern, str(error)) from error
+    """Return *search* as the matcher takes it."""
     return Order(
-        pattern=pattern,
+        pattern=re.escape(search.pattern) if search.fixed else search.pattern,
         ignore_case=search.ignore_case,
         before=max(search.before, 0),
         after=max(search.after, 0),
@@ -124,20 +119,6 @@ def contents(storage: Storage, search: Search) -> Iterator[tuple[str, bytes | No
     for entry in walk(storage, parts, ignored=search.ignored):
         if glob.matches(tuple(entry.path.split("/"))[len(parts) :]):
             yield entry.path, storage.data(tuple(entry.path.split("/")))
-
-
-def grep_here(storage: Storage, search: Search) -> Matches:
-    """Search in this very process, which a pattern may hold up: for files in memory."""
-    matcher = Matcher(order_of(search))
-    skipped = 0
-    for path, data in contents(storage, search):
-        if data is None:
-            skipped += 1
-        else:
-            matcher.look(path, data)
-        if matcher.cut:
-            break
-    return _matches(matcher.found, matcher.searched, skipped + matcher.skipped, cut=matcher.cut)
 
 
 class Grep:
@@ -181,7 +162,7 @@ class Grep:
                 answer = child.stdout.read()
             finally:
                 child.kill()
-        return _answered(answer, skipped)
+        return _answered(answer, self._search.pattern, skipped)
 
     def _tell(self, child: IO[bytes], order: Order, found: Iterable[tuple[str, bytes | None]]) -> int:
         """Give the child all there is to search, and return how many files could not be had."""
@@ -203,11 +184,13 @@ class Grep:
         return skipped
 
 
-def _answered(answer: bytes, skipped: int) -> Matches:
+def _answered(answer: bytes, pattern: str, skipped: int) -> Matches:
     if not answer:
         raise Stopped
     read = cast("dict[str, object]", json.loads(answer))
-    return _matches(
+    if "flaw" in read:
+        raise BadPattern(pattern, str(read["flaw"]))
+    return matches_of(
         cast("list[Found]", read["found"]),  # as our own script writes it
         cast("int", read["searched"]),
         skipped + cast("int", read["skipped"]),
@@ -215,6 +198,7 @@ def _answered(answer: bytes, skipped: int) -> Matches:
     )
 
 
-def _matches(found: list[Found], searched: int, skipped: int, *, cut: bool) -> Matches:
+def matches_of(found: list[Found], searched: int, skipped: int, *, cut: bool) -> Matches:
+    """Return what was found as the port says it."""
     lines = (Match(path, number, line, tuple(above), tuple(below)) for path, number, line, above, below in found)
     return Matches(tuple(lines), cut, searched, skipped)

@@ -87,14 +87,14 @@ def test_a_really_full_disk_stops_everything_but_aborts_until_there_is_space(tmp
     done = subprocess.run(command, capture_output=True, check=False, timeout=60)  # noqa: S603 - our own words
     assert done.returncode == 0, done.stderr.decode()
     facts = json.loads(done.stdout)
-    assert facts.pop("said").startswith("session notes: ")
+    assert facts.pop("said").startswith("the journal cannot write (")
     assert "SQLITE_FULL" in facts.pop("refused")
     assert facts == {
         "deltas after the abort": 0,
         "while full": [[], 0, 0],
         "ran": ["x"],
         "next": "three",
-        "sick": ["session notes", "session talks"],
+        "lines": 1,
         "published and stored": [True, True],
     }
 

@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -137,21 +137,97 @@ async def test_closing_gives_back_threads_and_descriptors(path: Path) -> None:
     assert open_descriptors() == descriptors
 
 
-async def test_a_file_of_another_program_is_left_alone(path: Path) -> None:
+def of_another_program(path: Path) -> None:
     foreign(path, b"")
     change(path, "CREATE TABLE theirs (x)")
-    before = content(path)
-    for doing in (SqliteJournal(path).claim("s", "test"), SqliteJournal(path).sessions()):
-        error = await refused(JournalUnusable, doing)
-        assert str(error) == f"the journal `{path}` cannot be used: it is a file of another program; give another path"
-    assert content(path) == before
 
 
-async def test_a_file_that_is_no_database_is_left_alone(path: Path) -> None:
-    foreign(path, b"my diary " * 1000)
-    for doing in (SqliteJournal(path).claim("s", "test"), SqliteJournal(path).sessions()):
-        assert "not a database" in str(await refused(JournalUnusable, doing))
-    assert content(path) == b"my diary " * 1000
+def with_a_log_of_its_own(path: Path) -> None:
+    foreign(path, b"")
+    change(path, "PRAGMA journal_mode = WAL", "CREATE TABLE theirs (x)")
+
+
+def cut(path: Path) -> None:
+    whole = path.with_name("whole.db")
+    trio.run(_written, whole)
+    foreign(path, whole.read_bytes()[:-4096])
+
+
+async def _written(path: Path) -> None:
+    journal = SqliteJournal(path)
+    await opened(journal, "s")
+    await journal.close()
+
+
+NO_JOURNALS: dict[str, tuple[Callable[[Path], None], str]] = {
+    "text": (
+        lambda path: foreign(path, b"my diary " * 1000),
+        "begins with b'my diary my diary my dia'; give another path",
+    ),
+    "a line": (lambda path: foreign(path, b"hello\n"), "begins with b'hello"),
+    "json": (lambda path: foreign(path, b'{"a": [1, 2, 3]}'), 'it is not a database, but begins with b\'{"a": [1'),
+    "archive": (
+        lambda path: foreign(path, b'{"kind":"agentrail session","version":1}'),
+        "read it into a journal by `import",
+    ),
+    "zeros": (lambda path: foreign(path, bytes(8192)), "it is not a database"),
+    "another database": (of_another_program, "it is a file of another program; give another path"),
+    "another log": (with_a_log_of_its_own, "it is a file of another program; give another path"),
+    "folder": (Path.mkdir, "it is a folder; give the path of a file in it"),
+    "pipe": (os.mkfifo, "it is no regular file; give another path"),
+    "head alone": (
+        lambda path: foreign(path, b"SQLite format 3\0" + bytes(90)),
+        "its end is missing, of at least 512 bytes 106",
+    ),
+    "cut": (cut, "its end is missing, of "),
+}
+
+
+def beside(path: Path) -> dict[str, bytes]:
+    """Return what is in the folder of a file, but for the copies that tests make."""
+    found = (each for each in path.parent.iterdir() if each.is_file() and each.name != "whole.db")
+    return {each.name: each.read_bytes() for each in found}
+
+
+@pytest.mark.parametrize("what", NO_JOURNALS)
+def test_a_file_that_is_no_journal_says_so_and_is_left_alone(path: Path, what: str) -> None:
+    """Neither it nor anything beside it is changed, whoever opens it first: one who reads or one who writes."""
+    make, said = NO_JOURNALS[what]
+    path.parent.mkdir(exist_ok=True)
+    make(path)
+    before = beside(path)
+
+    async def look() -> None:
+        for doing in (SqliteJournal(path).claim("s", "test"), SqliteJournal(path).sessions()):
+            error = str(await refused(JournalUnusable, doing))
+            assert error.startswith(f"the journal `{path}` cannot be used: ")
+            assert said in error
+            assert beside(path) == before
+
+    trio.run(look)
+
+
+async def test_an_empty_file_is_a_journal_that_is_about_to_be_made(path: Path) -> None:
+    """A process that is killed just then leaves it."""
+    foreign(path, b"")
+    journal = SqliteJournal(path)
+    assert await journal.sessions() == ()
+    await opened(journal, "s")
+    assert len(await journal.sessions()) == 1
+    await journal.close()
+
+
+async def test_what_cannot_be_closed_says_so_and_nobody_waits_for_ever(path: Path) -> None:
+    class Stubborn(Connection):
+        def close(self) -> None:
+            super().close()
+            raise sqlite_error("SQLITE_IOERR")
+
+    journal = SqliteJournal(path, connect=connecting(Stubborn))
+    with trio.fail_after(30):
+        await opened(journal, "s")
+        with pytest.raises(sqlite3.Error):
+            await journal.close()
 
 
 async def test_a_journal_of_a_newer_version_is_refused_and_not_changed(journal: SqliteJournal, path: Path) -> None:
@@ -160,7 +236,9 @@ async def test_a_journal_of_a_newer_version_is_refused_and_not_changed(journal: 
     change(path, f"PRAGMA user_version = {SCHEMA + 1}")
     before = content(path)
     for doing in (journal.claim("s", "test"), journal.read("s")):
-        assert f"version {SCHEMA + 1}" in str(await refused(JournalUnusable, doing))
+        error = str(await refused(JournalUnusable, doing))
+        assert f"version {SCHEMA + 1}" in error
+        assert "use the agentrail that has written it" in error
     await journal.close()
     assert content(path) == before
 

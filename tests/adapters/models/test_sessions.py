@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 import trio
+import trio.testing
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals.memory import MemoryJournal
@@ -51,6 +52,9 @@ KEY = "sk-ant-0123456789abcdef"
 OWN_KEY = Secret("ANTHROPIC_API_KEY")
 MODEL = "anthropic:claude-sonnet-5"
 ENDS = (AgentEnd, AgentAbort)
+
+SETTLED = 0.01
+"""Seconds of the world with nothing to do, after which virtual time goes on: what was sent over loopback is there."""
 
 
 @tool
@@ -195,7 +199,8 @@ async def test_a_key_may_change_between_requests() -> None:
         assert [asked.headers["authorization"] for asked in server.asked] == ["Bearer first", "Bearer second"]
 
 
-async def test_pings_and_pieces_of_calls_are_signs_of_life() -> None:
+async def test_pings_and_pieces_of_calls_are_signs_of_life(autojump_clock: trio.testing.MockClock) -> None:
+    autojump_clock.autojump_threshold = SETTLED
     pieces = [events({"type": "ping"}, named=True)] * 10
     asking = anthropic.block(0, "tool_use", "input_json_delta", "partial_json", *"{}     ", id="toolu_1", name="lamps")
     slowly = [events(anthropic.opening()), *pieces, *map(events, asking), events(*anthropic.closing("tool_use"))]
@@ -205,7 +210,10 @@ async def test_pings_and_pieces_of_calls_are_signs_of_life() -> None:
         assert (await session.ask("hello")).text == "done"
 
 
-async def test_what_comes_before_the_first_word_is_no_stall_and_has_its_own_limits() -> None:
+async def test_what_comes_before_the_first_word_is_no_stall_and_has_its_own_limits(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    autojump_clock.autojump_threshold = SETTLED
     late = Play((Pause(0.3), head(), events(anthropic.opening()), Pause(0.3), anthropic.saying("late")))
     async with serving(late, Play((Stall(),)), streaming(anthropic.saying("hello"))) as server, opened() as supervisor:
         impatient = {"stall_timeout": 0.05, "stall_limit": 1, "retry_base": 0.01}
@@ -218,7 +226,8 @@ async def test_what_comes_before_the_first_word_is_no_stall_and_has_its_own_limi
     ]
 
 
-async def test_what_comes_behind_the_first_word_may_stall() -> None:
+async def test_what_comes_behind_the_first_word_may_stall(autojump_clock: trio.testing.MockClock) -> None:
+    autojump_clock.autojump_threshold = SETTLED
     begun = events(anthropic.opening(), *anthropic.block(0, "text", "text_delta", "text", "well, ")[:2])
     stalling = steps(begun, Stall())
     async with serving(stalling, streaming(anthropic.saying("hello"))) as server, opened() as supervisor:

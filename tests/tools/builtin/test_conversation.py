@@ -57,18 +57,18 @@ async def test_a_session_uses_the_sandbox_that_it_was_given() -> None:
 
 
 async def test_a_job_in_the_background_dies_with_its_session(tmp_path: Path) -> None:
-    beat = tmp_path / "beat"
-    command = f"trap '' TERM; while true; do date +%N > {beat}; sleep 0.02; done"
+    named = tmp_path / "pid"
+    command = f"trap '' TERM; echo $$ > {named}.new; mv {named}.new {named}; while true; do sleep 0.02; done"
     model = ScriptedModel([say(calls=[call("shell", {"command": command, "background": True})]), "It runs."])
     async with open_supervisor() as supervisor:
         spec = SessionSpec(model=model, tools=standard_tools(), working_dir=str(tmp_path))
         session = await supervisor.spawn(spec)
         assert (await session.ask("start it")).text == "It runs."
         with trio.fail_after(PATIENCE):
-            while not beat.exists():  # noqa: ASYNC110 - nobody sets an event for it
+            while not named.exists():  # noqa: ASYNC110 - nobody sets an event for it
                 await trio.sleep(0.01)
-        await session.stop("enough")
-        await trio.sleep(1)
-        last = beat.read_text()
-        await trio.sleep(0.1)
-        assert beat.read_text() == last
+            process = trio.Path("/proc", named.read_text().strip())
+            assert await process.exists()
+            await session.stop("enough")
+            while await process.exists():  # noqa: ASYNC110 - as above
+                await trio.sleep(0.01)

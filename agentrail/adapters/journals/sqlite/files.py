@@ -21,6 +21,7 @@ from struct import pack
 from threading import Lock
 from typing import Final, NamedTuple
 
+from agentrail.adapters.journals.sqlite.kinds import check_kind
 from agentrail.errors import JournalLinked, JournalUnusable
 
 CAN_LOCK: Final = sys.platform == "linux" and sys.maxsize > 2**32
@@ -82,13 +83,16 @@ class FileUse:
         self.has_lock = False
 
     def begin(self) -> None:
-        """Use the file; raise `JournalLinked` if it has another name that somebody may use."""
+        """Use the file; raise `JournalUnusable` if it is no journal, `JournalLinked` if it has another name in use."""
         if self._identity is not None:
             return
         found = self._path.stat()
         identity = Identity(found.st_dev, found.st_ino)
         with _FILES.guard:
-            file = _FILES.by_identity.get(identity) or _File()
+            file = _FILES.by_identity.get(identity)
+            if file is None:
+                check_kind(self._path)  # with the guard held: nobody here has a connection that it could harm
+                file = _File()
             if found.st_nlink > 1 and S_ISREG(found.st_mode) and not file.locked:
                 raise JournalLinked(str(self._path), _other_name(self._path, identity))
             file.uses += 1

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from agentrail.adapters.journals.sqlite.failures import RAISED, not_opened
 from agentrail.adapters.journals.sqlite.files import FileUse
+from agentrail.adapters.journals.sqlite.kinds import NOT_OURS
 from agentrail.adapters.journals.sqlite.log import check_log
 from agentrail.adapters.journals.sqlite.ownership import Ownership
 from agentrail.adapters.journals.sqlite.places import make_file
@@ -24,9 +25,6 @@ log = logging.getLogger("agentrail.journal")
 
 WAIT: Final = 2.0
 """Seconds to wait for another program's lock on the file."""
-
-SMALLEST: Final = 512
-"""Bytes of the smallest file that SQLite writes."""
 
 NO_TABLES: Final = 0
 """The version of a file without any."""
@@ -44,7 +42,6 @@ def open_for_reading(path: Path, connect: Connect, file: FileUse) -> sqlite3.Con
         if not path.exists():
             return None
         file.begin()
-        _check_size(path)
         check_log(path)
         return _reading(path, connect)
     except (OSError, sqlite3.OperationalError) as error:
@@ -98,7 +95,6 @@ def open_for_writing(
     try:
         make_file(path)
         ownership.enter(over=take_over)
-        _check_size(path)
         check_log(path)
         connection = connect(str(path), timeout=WAIT, isolation_level=None)
         reach(Failpoint.FILE_OPENED)
@@ -122,15 +118,6 @@ def open_for_writing(
     return connection, generation, slot
 
 
-NOT_OURS: Final = "it is a file of another program; give another path"
-
-
-def _check_size(path: Path) -> None:
-    """Raise `JournalUnusable` for a file that SQLite would take for an empty one."""
-    if 0 < path.stat().st_size < SMALLEST:
-        raise JournalUnusable(str(path), "its end is missing; bring it back from a copy")
-
-
 def _set(connection: sqlite3.Connection, settings: tuple[str, ...]) -> None:
     for setting in settings:
         connection.execute(f"PRAGMA {setting}")
@@ -144,7 +131,11 @@ def _check(connection: sqlite3.Connection, path: Path) -> int:
         return NO_TABLES
     version = pragma(connection, "user_version")
     if version != SCHEMA and version not in UPGRADES:
-        raise JournalUnusable(str(path), f"its tables have version {version}, and this agentrail knows {SCHEMA}")
+        problem = (
+            f"its tables have version {version}, and this agentrail knows {SCHEMA}; "
+            "use the agentrail that has written it, or give another path"
+        )
+        raise JournalUnusable(str(path), problem)
     return cast("int", version)
 
 

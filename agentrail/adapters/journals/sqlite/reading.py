@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -25,7 +26,20 @@ from agentrail.adapters.journals.sqlite.worker import Job
 from agentrail.errors import BadRecord, JournalError
 from agentrail.ports.journal import Record, Snapshot, StoredAnswer, StoredSession, is_usable
 
+log = logging.getLogger("agentrail.journal")
+
 T = TypeVar("T")
+
+PAGE: Final = 256
+"""Records that are looked through at once."""
+
+MOST_SOUND: Final = 10_000
+"""Sessions of which it is remembered that their command ids are all in the index."""
+
+REINDEX: Final = (
+    "and each of them is looked for in all of its records; when no process uses the journal, "
+    "`sqlite3 <its file> 'REINDEX record_by_command'` makes the index anew"
+)
 
 LOST: Final = "it is lost"
 CHANGED: Final = "it has changed since it was written"
@@ -93,6 +107,28 @@ WHERE session = :session AND number BETWEEN :first AND :last AND rowid >= ifnull
 ORDER BY rowid LIMIT :count"""  # noqa: S608
 
 
+class Sound:
+    """Sessions of which the index of command ids has been found whole since the journal was opened."""
+
+    __slots__ = ("_names",)
+
+    def __init__(self) -> None:
+        self._names: dict[str, None] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._names
+
+    def add(self, name: str) -> None:
+        """Take note of one, and forget the oldest if there are too many."""
+        self._names[name] = None
+        if len(self._names) > MOST_SOUND:
+            del self._names[next(iter(self._names))]
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._names.clear()
+
+
 class Reader:
     """Reads, in one thread."""
 
@@ -100,6 +136,7 @@ class Reader:
         self._path = path
         self._connect = connect
         self._connection: sqlite3.Connection | None = None
+        self._sound = Sound()
         self._file = FileUse(path)
 
     # For the worker
@@ -123,6 +160,7 @@ class Reader:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+        self._sound.clear()
         self._file.end()
 
     # The jobs
@@ -137,7 +175,7 @@ class Reader:
 
     def answer(self, session_id: str, command: str) -> StoredAnswer | None:
         """Return what was answered to a command id."""
-        return self._within(lambda db: _answer(db, session_id, command))
+        return self._within(lambda db: _answer(db, self._sound, session_id, command))
 
     def sessions(self, after: str, limit: int) -> tuple[StoredSession, ...]:
         """Return what is known of up to *limit* sessions behind the id *after*."""
@@ -191,17 +229,63 @@ def _place(db: sqlite3.Connection, session_id: str, seq: int) -> int:
     return low
 
 
-def _answer(db: sqlite3.Connection, session_id: str, command: str) -> StoredAnswer | None:
-    query = "SELECT number FROM record WHERE session = ? AND command = ? ORDER BY number DESC LIMIT 1"
-    found = db.execute(query, (session_id, command)).fetchone()
-    if found is None:
-        return None
-    row = session_row(db, session_id)
-    if row is None or type(found[0]) is not int or not 0 < found[0] <= row.head:
-        raise BadRecord(session_id, 0, "the number of a record has changed since it was written")
-    (each,) = checked(db, row, found[0], found[0])
+def _answer(db: sqlite3.Connection, sound: Sound, session_id: str, command: str) -> StoredAnswer | None:
+    """Return what was answered to a command id, by the index or, where that cannot be relied on, by the records."""
+    with suppress(BadRecord, *RAISED):  # the index is damaged where it is looked into, or leads to what is
+        found = db.execute(_BY_COMMAND, (session_id, command)).fetchone()
+        if found is None and session_id in sound:
+            return None
+        row = session_row(db, session_id)
+        each = None if row is None or found is None else _said_at(db, row, found[0])
+        if each is not None and each.command == command:
+            return _told(db, each)
+    each = _sought(db, sound, session_id, command)
+    return None if each is None else _told(db, each)
+
+
+_BY_COMMAND: Final = "SELECT number FROM record WHERE session = ? AND command = ? ORDER BY number DESC LIMIT 1"
+
+_COMMANDS: Final = """SELECT command, rowid FROM record INDEXED BY record_by_command
+WHERE session = ? AND command IS NOT NULL"""
+
+
+def _said_at(db: sqlite3.Connection, row: SessionRow, number: object) -> RecordRow:
+    """Return the record to which the index leads."""
+    if type(number) is not int or not 0 < number <= row.head:
+        raise BadRecord(row.id, 0, "the number of a record has changed since it was written")
+    (each,) = checked(db, row, number, number)
+    return each
+
+
+def _told(db: sqlite3.Connection, each: RecordRow) -> StoredAnswer | None:
     record = _record(db, each)
     return None if record.answer is None else StoredAnswer(record.arrival.input, record.answer)
+
+
+def _sought(db: sqlite3.Connection, sound: Sound, session_id: str, command: str) -> RecordRow | None:
+    """Return the record of a command, from all records of its session; take note whether the index names them all.
+
+    That an index says nothing proves nothing: a row of it may be lost, or be found under another name. So the first
+    look for a command that it does not know goes through the records, which are checked.
+    """
+    row = session_row(db, session_id)
+    if row is None:
+        return None
+    sought: RecordRow | None = None
+    commands: set[tuple[str, int]] = set()
+    for first in range(1, row.head + 1, PAGE):
+        for each in checked(db, row, first, min(row.head, first + PAGE - 1)):
+            if each.command is not None:
+                commands.add((each.command, each.slot))
+                sought = each if each.command == command else sought
+    indexed: set[tuple[str, int]] | None = None
+    with suppress(*RAISED):
+        indexed = set(db.execute(_COMMANDS, (session_id,)).fetchall())
+    if indexed == commands:
+        sound.add(session_id)
+    else:
+        log.error("session %s: the index of its command ids is damaged, %s", session_id, REINDEX)
+    return sought
 
 
 def _snapshot(db: sqlite3.Connection, session_id: str) -> Snapshot | None:

@@ -103,13 +103,14 @@ class Worker(Generic[C]):
         return job.outcome()
 
     async def close(self) -> None:
-        """Wait until the thread has done its jobs, given back what it holds, and ended."""
+        """Wait until the thread has done its jobs, given back what it holds, and ended; raise what that raised."""
         with self._lock:
             if not self._alive:
                 return
         job: Job[C, None] = Job(lambda _: None)
         self._give(job, self._closing)
         await trio.lowlevel.wait_task_rescheduled(partial(self._take_back, job, self._closing))
+        job.outcome()
 
     def _give(self, job: Job[C, T], queue: list[Job[C, object]]) -> None:
         with self._lock:
@@ -200,7 +201,11 @@ class Worker(Generic[C]):
 
     def _closed(self, closing: list[Job[C, object]]) -> bool:
         """Give back what is held; return whether the thread ends."""
-        self._servant.close()
+        try:
+            self._servant.close()
+        except Exception as error:  # noqa: BLE001 - nobody may wait for ever; it is raised where that was asked for
+            for job in closing:
+                job.error = error
         with self._lock:
             done = not self._jobs and not self._closing
             self._alive = not done

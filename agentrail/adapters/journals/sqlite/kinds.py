@@ -1,0 +1,81 @@
+"""What a file is, by its first bytes, before SQLite sees it: that would write beside a file, or into its log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+from typing import Final
+
+from agentrail.adapters.journals.sqlite.tables import APPLICATION
+from agentrail.errors import JournalUnusable
+
+MAGIC: Final = b"SQLite format 3\0"
+"""What each database of SQLite begins with."""
+
+HEAD: Final = 100
+"""Bytes of the head of a database."""
+
+SMALLEST: Final = 512
+"""Bytes of the smallest file that SQLite writes."""
+
+PAGES_OF_64_K: Final = 1
+"""How the largest size of a page is written."""
+
+SHOWN: Final = 24
+"""Bytes of a file that is no database that are shown."""
+
+EXPORTED: Final = b'"agentrail session"'
+"""What stands in the first line of a session that was exported."""
+
+NOT_OURS: Final = "it is a file of another program; give another path"
+
+
+def check_kind(path: Path) -> None:
+    """Raise `JournalUnusable` for what is no journal, or is not whole; an empty file is one that is about to be made.
+
+    The process must have no connection to the file: closing any descriptor takes SQLite's locks away.
+    """
+    found = path.stat()
+    if S_ISDIR(found.st_mode):
+        raise JournalUnusable(str(path), "it is a folder; give the path of a file in it")
+    if not S_ISREG(found.st_mode):
+        raise JournalUnusable(str(path), "it is no regular file; give another path")
+    with path.open("rb") as file:
+        head = file.read(HEAD)
+    problem = _problem(path, head, found.st_size) if head else None
+    if problem is not None:
+        raise JournalUnusable(str(path), problem)
+
+
+def _problem(path: Path, head: bytes, size: int) -> str | None:
+    """Return why a file of *size* bytes that begins with *head* is no journal."""
+    if not _number(head, 40) and _is_there(path, "-journal"):
+        return None  # a process was killed while it made the file: SQLite takes that back
+    if not head.startswith(MAGIC[: len(head)]):
+        if EXPORTED in head:
+            return "it is one session as a file; read it into a journal by `import_session`, and give another path"
+        return f"it is not a database, but begins with {head[:SHOWN]!r}; give another path"
+    if size < SMALLEST:
+        return f"its end is missing, of at least {SMALLEST} bytes {size} are there; bring it back from a copy"
+    if _number(head, 40) and _number(head, 68) != APPLICATION:  # tables, and no `application_id` of ours
+        return NOT_OURS
+    wanted = _size_of_pages(head) * _number(head, 28)
+    is_said = _number(head, 24) == _number(head, 92)  # else the number of pages was not kept up to date
+    if is_said and size < wanted and not _is_there(path, "-wal"):  # else the rest may be in the log
+        return f"its end is missing, of {wanted:,} bytes {size:,} are there; bring it back from a copy"
+    return None
+
+
+def _is_there(path: Path, what: str) -> bool:
+    """Whether SQLite has a file with content beside the one at *path*."""
+    beside = path.with_name(f"{path.name}{what}")
+    return beside.exists() and beside.stat().st_size > 0
+
+
+def _size_of_pages(head: bytes) -> int:
+    said = int.from_bytes(head[16:18])
+    return 1 << 16 if said == PAGES_OF_64_K else said
+
+
+def _number(head: bytes, at: int) -> int:
+    return int.from_bytes(head[at : at + 4])

@@ -1,0 +1,95 @@
+"""Arguments are bounded in size and depth: a call with more gets an error result that says so, and costs little."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentrail.adapters.models.wire import arguments
+from agentrail.testing import call, say
+from agentrail.values.json import Json, JsonObject, excess, freeze_object
+from agentrail.values.messages import ToolMessage
+from tests.runtime.tools import quick
+from tests.runtime.world import World
+
+
+async def told(world: World, args: JsonObject, chars: int = 1_000_000, items: int = 10_000) -> ToolMessage:
+    """Return what the model is told of a call with *args*."""
+    session = await world.spawn(
+        [say(calls=[call("take", args)]), "next"],
+        tools=[quick("take")],
+        max_argument_chars=chars,
+        max_argument_items=items,
+    )
+    reply = await session.ask("go")
+    return next(message for message in reply.messages if isinstance(message, ToolMessage))
+
+
+REFUSED: list[tuple[JsonObject, str]] = [
+    ({f"k{n}": n for n in range(100_000)}, "they have more than 10000 keys and items; send less in one call"),
+    ({"x": tuple(range(10_000))}, "they have more than 10000 keys and items; send less in one call"),
+    ({"x": "a" * 1_000_001}, "they have more than 1000000 characters; send less in one call"),
+    ({"a" * 1_000_001: 1}, "they have more than 1000000 characters; send less in one call"),
+]
+
+
+@pytest.mark.parametrize(("args", "why"), REFUSED, ids=["keys", "items", "characters", "a key"])
+async def test_too_much_is_an_error_result_that_says_so(world: World, args: JsonObject, why: str) -> None:
+    message = await told(world, freeze_object(args, [200_000]))
+    assert (message.text, message.is_error) == (f"the arguments do not fit `take`: {why}", True)
+
+
+async def test_the_defaults_are_the_limits(world: World) -> None:
+    session = await world.spawn([say(calls=[call("take", freeze_object(REFUSED[0][0], [200_000]))]), "next"], tools=[quick("take")])
+    reply = await session.ask("go")
+    assert [message.text for message in reply.messages if isinstance(message, ToolMessage)] == [
+        f"the arguments do not fit `take`: {REFUSED[0][1]}"
+    ]
+
+
+async def test_as_much_as_may_be_is_taken(world: World) -> None:
+    args = {"x": tuple(range(9_998)), "y": "a" * 999_998}
+    assert not (await told(world, freeze_object(args))).is_error
+
+
+async def test_the_limits_are_options(world: World) -> None:
+    more = await told(world, freeze_object({"a": 1, "b": 2}), items=1)
+    assert more.text.endswith("they have more than 1 keys and items; send less in one call")
+    longer = await told(world, freeze_object({"a": "bcd"}), chars=3)
+    assert longer.text.endswith("they have more than 3 characters; send less in one call")
+
+
+WRITTEN = ['{"x":' * 65 + "1" + "}" * 65, '{"x":' + "[" * 100_000, '{"x": 1', "[1]", "7"]
+
+
+@pytest.mark.parametrize("written", WRITTEN, ids=["65 levels", "100,000 levels", "cut", "a list", "a number"])
+async def test_what_is_too_deep_or_no_object_is_an_error_result_that_says_so(world: World, written: str) -> None:
+    message = await told(world, arguments(written))
+    said = "the arguments do not fit `take`: they are no JSON object, or one of more than 64 levels"
+    assert (message.text, message.is_error) == (said, True)
+
+
+SOME_JSON: st.SearchStrategy[Json] = st.recursive(
+    st.sampled_from(["", "a", "abc", 1, None, True]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+)
+
+
+def size_of(found: Json) -> tuple[int, int]:
+    """Return the characters, and the keys and items, of *found*."""
+    if isinstance(found, str):
+        return len(found), 0
+    if not isinstance(found, dict | tuple):
+        return 0, 0
+    inner = [size_of(one) for one in (found.values() if isinstance(found, dict) else found)]
+    keys = sum(map(len, found)) if isinstance(found, dict) else 0
+    return keys + sum(chars for chars, _ in inner), len(found) + sum(items for _, items in inner)
+
+
+@given(st.dictionaries(st.sampled_from("abc"), SOME_JSON), st.integers(0, 20), st.integers(0, 20))
+def test_the_size_is_measured(found: JsonObject, chars: int, items: int) -> None:
+    args = freeze_object(found)
+    written, counted = size_of(args)
+    more = excess(args, chars, items)
+    assert (more is None) == (written <= chars and counted <= items)
