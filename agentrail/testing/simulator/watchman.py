@@ -53,7 +53,8 @@ class Watchman:
             if view is None or state is None or state.opening or state.phase is Phase.ENDED:
                 continue
             suspects |= self._going_on(book, views)
-            if view.state in ("running", "asleep") and not session.in_hand:
+            waits = session.in_hand or session.records.stuck is not None  # for the journal: it may be coming back
+            if view.state in ("running", "asleep") and not waits:
                 self._look_at(session, book, state, view)
         self._goes_on = suspects
 
