@@ -41,7 +41,9 @@ async def test_too_much_is_an_error_result_that_says_so(world: World, args: Json
 
 
 async def test_the_defaults_are_the_limits(world: World) -> None:
-    session = await world.spawn([say(calls=[call("take", freeze_object(REFUSED[0][0], [200_000]))]), "next"], tools=[quick("take")])
+    session = await world.spawn(
+        [say(calls=[call("take", freeze_object(REFUSED[0][0], [200_000]))]), "next"], tools=[quick("take")]
+    )
     reply = await session.ask("go")
     assert [message.text for message in reply.messages if isinstance(message, ToolMessage)] == [
         f"the arguments do not fit `take`: {REFUSED[0][1]}"
