@@ -27,6 +27,16 @@ CLOSING: Final = 2.0
 MOST_MADE: Final = 1000
 """Models that are kept; names may come from users, so the oldest goes, and is made again when it is wanted."""
 
+FAMILIES: Final = {
+    "claude": "anthropic",
+    "gpt": "openai",
+    "gemini": "gemini",
+    "mistral": "mistral",
+    "deepseek": "deepseek",
+    "grok": "xai",
+}
+"""How names of models begin, and whose models those are: for who forgets the provider."""
+
 LIKE: Final = 0.8
 """How like a known name, from 0 to 1, one is that is taken for a mistake."""
 
@@ -77,7 +87,7 @@ class Models:
             return self._factories[provider](model)
         if provider in PROVIDERS and model:
             return self._remote(name, PROVIDERS[provider])
-        raise UnknownModel(name, listed(sorted({*self._factories, *(f"{known}:…" for known in PROVIDERS)})))
+        raise UnknownModel.among(name, {*self._factories, *(f"{known}:…" for known in PROVIDERS)}, FAMILIES)
 
     def _remote(self, name: str, provider: Provider) -> Model:
         from agentrail.adapters.models.http import Http  # noqa: PLC0415 - it brings httpx

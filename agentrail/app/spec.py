@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Literal, Self, cast
 
 from agentrail.app.chain import chain_of, is_model
 from agentrail.core.options import Options
-from agentrail.errors import BadChoice, BadSpec
+from agentrail.errors import BadChoice, BadSpec, UnknownField
 from agentrail.hooks.plugin import Attachable
 from agentrail.ports.model import ModelChain
 from agentrail.ports.sandbox import Sandbox
@@ -54,7 +54,7 @@ class SessionSpec(Options):
     """How pages are fetched; `None`: no address that is private."""
     user_data: Mapping[str, Json] = EMPTY
     """Anything of yours: plugins and tools see it, plugin events carry it."""
-    prompt_mode: str = "full"
+    prompt_mode: Literal["full", "task", "minimal", "none"] = "full"
     """How much of a system prompt it has: `full`, `task`, `minimal` or `none`."""
     model_options: Mapping[str, Json] = EMPTY
     """Options for the model's provider; of a chain, the first one's."""
@@ -70,6 +70,18 @@ class SessionSpec(Options):
     returns: Mapping[str, Json] = EMPTY
     """Of a sub-agent: the JSON Schema, of an object, that its answers must fit; empty: they are text."""
 
+    if not TYPE_CHECKING:  # checkers know the fields themselves
+
+        def __new__(cls, *_: object, **given: object) -> Self:
+            """Raise `UnknownField` for a field that is not there, with the nearest one."""
+            refuse_unknown(cls, given)
+            return super().__new__(cls)
+
+    def but(self, **changes: object) -> Self:
+        """Return a copy with *changes*."""
+        refuse_unknown(type(self), changes)
+        return super().but(**changes)
+
     @property
     def options(self) -> Options:
         """The figures alone."""
@@ -78,8 +90,17 @@ class SessionSpec(Options):
 
     def check(self) -> None:
         """Raise `BadSpec` for what cannot be run."""
+        if self.returns:
+            raise BadSpec("returns", OF_SUBAGENTS)
         _check_alone(self)
         _check_agents(self.agents, self.model, self.options.max_agent_depth)
+
+
+def refuse_unknown(cls: type[SessionSpec], given: Iterable[str]) -> None:
+    """Raise `UnknownField` for a name that is no field of *cls*."""
+    for name in given:
+        if name not in cls.__fields__:
+            raise UnknownField.among(cls.__name__, name, cls.__fields__)
 
 
 def _check_alone(spec: SessionSpec) -> None:
@@ -90,7 +111,7 @@ def _check_alone(spec: SessionSpec) -> None:
         _check_model(model)
     _check_prices(spec.prices)
     _check_flag("inline_tags", spec.inline_tags)
-    for name in ("name", "system", "working_dir", "prompt_mode", "description"):
+    for name in ("name", "system", "working_dir", "description"):
         _check_text(name, getattr(spec, name))
     if "\0" in spec.working_dir:
         raise BadSpec("working_dir", "has a NUL character; give the path of a folder")
@@ -194,9 +215,15 @@ PRICES_WANTED = "a `Price` for each name of a model, or a function of the name a
 
 MISSING = 'is missing; use model="demo" to try things out without a key'
 
+OF_SUBAGENTS = (
+    "is for sub-agents: give it to a spec among the `agents` of another one; a session answers in text, and a model of "
+    "its own takes a form by the option `response_format`"
+)
+
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "on_prompt_while_held": ("supersede", "queue"),
     "on_repeat_unknown": ("hold", "allow"),
+    "prompt_mode": ("full", "task", "minimal", "none"),
 }
 """What there is to choose from."""
 

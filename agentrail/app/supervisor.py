@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import trio
 
@@ -47,7 +47,10 @@ else:  # importing this module costs little; opening a supervisor brings the res
 Specs: TypeAlias = Mapping[str, Callable[[], SessionSpec]]
 """Builds a specification, by its name."""
 
-RESTARTS = ("permanent", "transient", "temporary")
+Restart: TypeAlias = Literal["permanent", "transient", "temporary"]
+"""When a child is started again: always, after a crash, or never."""
+
+RESTARTS: tuple[Restart, ...] = ("permanent", "transient", "temporary")
 RECOVERIES = ("continue", "pause")
 SPEC_WANTED = "a `SessionSpec`"
 SEVERAL = "the code in a supervisor, and the end of it, went wrong"
@@ -67,7 +70,7 @@ class Supervisor:
         spec: SessionSpec,
         id: str | None = None,  # noqa: A002 - what users call it
         *,
-        restart: str = "transient",
+        restart: Literal["transient", "temporary"] = "transient",
     ) -> SessionHandle:
         """Start a session and return its handle; raise why it does not start.
 
@@ -86,8 +89,8 @@ class Supervisor:
         id: str,  # noqa: A002 - what users call it
         spec: SessionSpec | None = None,
         *,
-        restart: str = "transient",
-        recovery: str = "continue",
+        restart: Literal["transient", "temporary"] = "transient",
+        recovery: Literal["continue", "pause"] = "continue",
     ) -> SessionHandle:
         """Bring a session back from the journal, with what was under way; raise why it cannot.
 
@@ -106,8 +109,8 @@ class Supervisor:
         id: str,  # noqa: A002 - what users call it
         spec: SessionSpec,
         *,
-        restart: str = "transient",
-        recovery: str = "continue",
+        restart: Literal["transient", "temporary"] = "transient",
+        recovery: Literal["continue", "pause"] = "continue",
     ) -> SessionHandle:
         """Return the session of this id: the one that is here, or the stored one, or a new one."""
         while True:
@@ -149,7 +152,7 @@ class Supervisor:
         service: Service,
         name: str,
         *,
-        restart: str = "permanent",
+        restart: Literal["permanent", "transient", "temporary"] = "permanent",
         shutdown: float = 5.0,
         start_timeout: float = 30.0,
     ) -> None:
@@ -165,10 +168,10 @@ class Supervisor:
         self,
         name: str,
         *,
-        strategy: str = "one_for_one",
+        strategy: Literal["one_for_one", "one_for_all", "rest_for_one"] = "one_for_one",
         max_restarts: int = 3,
         period: float = 5.0,
-        restart: str = "permanent",
+        restart: Literal["permanent", "transient", "temporary"] = "permanent",
     ) -> Supervisor:
         """Start a supervisor as a child: when it fails, it is started again, with the children that it had."""
         _check_choice("restart", restart, RESTARTS)
@@ -241,7 +244,7 @@ def _check_choice(name: str, found: str, choices: tuple[str, ...]) -> None:
 @asynccontextmanager
 async def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     *,
-    strategy: str = "one_for_one",
+    strategy: Literal["one_for_one", "one_for_all", "rest_for_one"] = "one_for_one",
     max_restarts: int = 3,
     period: float = 5.0,
     journal: Journal | None = None,

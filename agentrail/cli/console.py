@@ -14,6 +14,7 @@ from agentrail.cli.pieces import Tone, line
 from agentrail.cli.rendering import described, piece_of
 from agentrail.cli.terminal import Terminal
 from agentrail.cli.words import HELP
+from agentrail.core.sent import When
 from agentrail.errors import AgentrailError, SteeringQueueFull
 from agentrail.runtime.bus import Subscription
 from agentrail.runtime.handle import SessionHandle
@@ -145,7 +146,7 @@ class Console:
             case _:
                 self._say(f"✗ there is no {name}; /help tells what there is", Tone.BAD)
 
-    async def _steer(self, text: str, *, when: str = "gap") -> None:
+    async def _steer(self, text: str, *, when: When = "gap") -> None:
         with suppress(SteeringQueueFull):  # which an event tells, too
             await self._session.steer(text, when=when)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from agentrail.core.state import Spare
 from agentrail.hooks.seats import Seat
@@ -35,7 +35,13 @@ class SteerSent(Value):
     """What had come of the stream."""
 
 
-KILLS: Final = ("none", "killable", "all")
+When: TypeAlias = Literal["gap", "now"]
+"""When a steering text reaches the model: before its next request, or at once."""
+
+Kill: TypeAlias = Literal["none", "killable", "all"]
+"""Which calls an abort stops."""
+
+KILLS: Final[tuple[Kill, ...]] = ("none", "killable", "all")
 """Which calls an abort stops, from the fewest to the most."""
 
 

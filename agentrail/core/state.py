@@ -9,6 +9,7 @@ from typing import Final, cast
 
 from agentrail.core.calls import WAITS_FOR_PERSON, Batch, Call, CallStatus, Doubt, Stray
 from agentrail.core.options import Options
+from agentrail.errors import UnknownPlugin
 from agentrail.hooks.judge import Row
 from agentrail.hooks.records import Hook
 from agentrail.hooks.ruling import Gathered, Pause
@@ -302,6 +303,14 @@ class State(Value):
     gone_tools: tuple[str, ...] = ()
     gone_plugins: tuple[str, ...] = ()
     elsewhere: Usage = NOTHING_USED
+
+    def plugin_state(self, plugin: str | type[object]) -> object:
+        """Return what a plugin remembers, by its class or the key that it was given."""
+        key = plugin if isinstance(plugin, str) else plugin.__name__
+        for seat, remembered in zip(self.seats, self.plugin_states, strict=True):
+            if seat.key == key:
+                return remembered
+        raise UnknownPlugin.among(key, (seat.key for seat in self.seats))
 
     @property
     def resting(self) -> bool:

@@ -7,11 +7,14 @@ aside where OTP would give up the supervisor, as long as no other child hangs on
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from agentrail.values.value import Value, value
 
-STRATEGIES: Final = ("one_for_one", "one_for_all", "rest_for_one")
+Strategy: TypeAlias = Literal["one_for_one", "one_for_all", "rest_for_one"]
+"""Who is started again with a child that has crashed."""
+
+STRATEGIES: Final[tuple[Strategy, ...]] = ("one_for_one", "one_for_all", "rest_for_one")
 """Who is started again when one has crashed: it, all, or it and those that were started after it."""
 
 SAME_INPUT: Final = 3

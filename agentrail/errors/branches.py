@@ -15,6 +15,13 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names) or "none"
 
 
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """Return the one of *names* that *name* is most like, `None` if it is like none."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only an error needs it
+
+    return next(iter(get_close_matches(name, list(names), 1)), None)
+
+
 class AgentrailError(Exception):
     """Catch this to catch anything that agentrail raises on purpose."""
 

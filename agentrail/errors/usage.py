@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from agentrail.errors.branches import UsageError, listed
+from agentrail.errors.branches import UsageError, listed, nearest
 
 
 class NotJson(UsageError):
@@ -66,6 +66,22 @@ class WrongType(UsageError):
     def of(cls, argument: str, found: object, wanted: str) -> WrongType:
         """Make one that names the type of what was *found*."""
         return cls(argument, f"a `{type(found).__name__}`", wanted)
+
+
+class UnknownField(UsageError):
+    """A field was given that is not there."""
+
+    wording = "`{0}` has no field `{1}`; {2}"
+
+    def __init__(self, cls: str, field: str, advice: str) -> None:
+        super().__init__(cls, field, advice)
+
+    @classmethod
+    def among(cls, owner: str, field: str, fields: Iterable[str]) -> UnknownField:
+        """Make one that names the nearest of *fields*, or all if none is near."""
+        known = sorted(fields)
+        near = nearest(field, known)
+        return cls(owner, field, f"did you mean `{near}`?" if near else f"its fields are {listed(known)}")
 
 
 class BadSpec(UsageError):
@@ -135,6 +151,21 @@ class NotEntered(UsageError):
     wording = "cannot read this subscription yet; put the `async for` into `async with session.subscribe() as events:`"
 
 
+class AlreadyLeft(UsageError):
+    """A subscription was read after it was left: it hears nothing any more."""
+
+    wording = (
+        "cannot read this subscription any more: its `async with` was left; read inside of it, or subscribe again "
+        "with `since=`"
+    )
+
+
+class AlreadyRead(UsageError):
+    """Two tasks read one subscription: each would miss what the other gets."""
+
+    wording = "another task reads this subscription; subscribe once for each reader"
+
+
 class NoTrioRun(UsageError):
     """A supervisor was opened outside of Trio."""
 
@@ -165,10 +196,22 @@ class SupervisorClosed(UsageError):
 class UnknownModel(UsageError):
     """No model has this name."""
 
-    wording = "there is no model `{0}`; known here: {1}; give a `Model` object, or register one with the supervisor"
+    wording = "there is no model `{0}`{2}; known here: {1}; give a `Model` object, or register one with the supervisor"
 
-    def __init__(self, model: str, known: str) -> None:
-        super().__init__(model, known)
+    def __init__(self, model: str, known: str, advice: str = "") -> None:
+        super().__init__(model, known, advice)
+
+    @classmethod
+    def among(cls, model: str, known: Iterable[str], families: Mapping[str, str]) -> UnknownModel:
+        """Make one that names the nearest of the *known*, or the provider of the family that *model* is of."""
+        names = sorted(known)
+        provider, colon, rest = model.partition(":")
+        by_name = {name.partition(":")[0]: name for name in names}
+        near = nearest(provider.lower(), by_name)
+        meant = f"{near}:{rest or '…'}" if near and by_name[near] != near else near
+        if not colon:
+            meant = next((f"{of}:{model}" for family, of in families.items() if model.startswith(family)), meant)
+        return cls(model, listed(names), f" (did you mean `{meant}`?)" if meant else "")
 
 
 class ModelExists(UsageError):
@@ -262,59 +305,6 @@ class BadPlugin(UsageError):
         super().__init__(plugin, problem)
 
 
-class BadTool(UsageError):
-    """A tool cannot be made of this."""
-
-    wording = "cannot make a tool of `{0}`: {1}"
-
-    def __init__(self, tool: str, problem: str) -> None:
-        super().__init__(tool, problem)
-
-
-class ToolExists(UsageError):
-    """Two tools cannot have one name."""
-
-    wording = "a tool named `{0}` is attached already; detach it first, or use `replace_tools`"
-
-    def __init__(self, tool: str) -> None:
-        super().__init__(tool)
-
-
-class SourceExists(UsageError):
-    """Two sources of tools cannot have one name."""
-
-    wording = "a source of tools named `{0}` is attached already; detach it first, or use `replace_tools`"
-
-    def __init__(self, source: str) -> None:
-        super().__init__(source)
-
-
-class SourceAlone(UsageError):
-    """A source of tools is attached by a call of its own."""
-
-    wording = (
-        "cannot attach the source of tools `{0}` together with others: a call attaches all or nothing, and a source is "
-        "there only when it has started; attach each by a call of its own"
-    )
-
-    def __init__(self, source: str) -> None:
-        super().__init__(source)
-
-
-class UnknownTool(UsageError):
-    """No tool has this name."""
-
-    wording = "session has no tool `{0}` (attached: {1})"
-
-    def __init__(self, tool: str, attached: str) -> None:
-        super().__init__(tool, attached)
-
-    @classmethod
-    def among(cls, tool: str, attached: Iterable[str]) -> UnknownTool:
-        """Make one that lists what is *attached*."""
-        return cls(tool, listed(attached))
-
-
 class UnknownPrompt(UsageError):
     """No such prompt is queued."""
 
@@ -349,39 +339,6 @@ class IllegalInput(UsageError):
 
     def __init__(self, phase: str, input_: str, why: str) -> None:
         super().__init__(phase, input_, why)
-
-
-class BadEdit(UsageError):
-    """The text to replace does not occur, or occurs more than once."""
-
-    wording = "cannot edit `{0}`: the text to replace occurs {1} times where {2} is wanted; nothing was changed"
-
-    def __init__(self, path: str, times: int, wanted: str) -> None:
-        super().__init__(path, times, wanted)
-
-    @property
-    def times(self) -> int:
-        """How often the text occurs."""
-        times = self.args[1]
-        return times if isinstance(times, int) else 0
-
-
-class BadPattern(UsageError):
-    """A pattern cannot be read."""
-
-    wording = "cannot read the pattern {0!r}: {1}"
-
-    def __init__(self, pattern: str, problem: str) -> None:
-        super().__init__(pattern, problem)
-
-
-class BadMcpServer(UsageError):
-    """What is said about an MCP server will not do."""
-
-    wording = "cannot use the MCP server `{0}`: {1}"
-
-    def __init__(self, server: str, problem: str) -> None:
-        super().__init__(server, problem)
 
 
 class ExtraMissing(UsageError):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Literal, Self, TypeAlias
 
 import trio
 
-from agentrail.errors import NotEntered, SubscriberTooSlow
+from agentrail.errors import AlreadyLeft, AlreadyRead, NotEntered, SubscriberTooSlow
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.runtime.past import Past, Reader, gap_between
 from agentrail.runtime.whispers import Whispers
@@ -17,7 +17,10 @@ from agentrail.values.events.life import AgentAbort, AgentEnd
 from agentrail.values.events.plugins import Gap
 from agentrail.values.events.response import MessageDelta, ThinkingDelta
 
-POLICIES: Final = ("coalesce", "drop", "disconnect")
+Policy: TypeAlias = Literal["coalesce", "drop", "disconnect"]
+"""What becomes of a subscriber who is too slow."""
+
+POLICIES: Final[tuple[Policy, ...]] = ("coalesce", "drop", "disconnect")
 """What becomes of a subscriber who falls behind: its deltas are merged and durable events read again from the journal;
 events are left out and the gap is marked; or it is disconnected and told where to go on."""
 
@@ -149,10 +152,12 @@ class Subscription:
         "_ended",
         "_entered",
         "_last_out",
+        "_left",
         "_lost_to",
         "_past",
         "_policy",
         "_queue",
+        "_reading",
         "_room",
         "_since",
         "_start",
@@ -184,6 +189,8 @@ class Subscription:
         self._too_slow = False
         self._ended = False
         self._entered = False
+        self._left = False
+        self._reading = False
         self._task: trio.lowlevel.Task | None = None
 
     async def __aenter__(self) -> Self:
@@ -202,6 +209,7 @@ class Subscription:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Listen no more."""
+        self._left = True
         self._bus.leave(self)
 
     def _go_back(self, since: Cursor) -> None:
@@ -286,6 +294,20 @@ class Subscription:
         return self
 
     async def __anext__(self) -> Envelope:
+        if self._left:
+            raise AlreadyLeft
+        if self._reading:
+            raise AlreadyRead
+        if self._queue and self._past is None:
+            self._last_out = envelope = self._queue.pop(0)
+            return envelope
+        self._reading = True
+        try:
+            return await self._next()
+        finally:
+            self._reading = False
+
+    async def _next(self) -> Envelope:
         while True:
             if self._past is not None:
                 again = await self._past.next()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias, cast
 
 from agentrail.errors import AgentrailError, BadChoice, BadOptions, UnknownPlugin
 from agentrail.hooks.plugin import AnyPlugin, Attachable
@@ -98,7 +98,7 @@ class SessionHandle:
         session = self._session
         return await commands.outcome_of(session.state, ref, session.records.read, session.ties.held)
 
-    async def steer(self, text: str, *, when: str = "gap", command: str | None = None) -> Accepted:
+    async def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:
         """Say something to the open turn: before its next request, or at once with `when="now"`."""
         if when not in WHEN:
             raise BadChoice.among("when", when, WHEN)
@@ -108,7 +108,7 @@ class SessionHandle:
         self,
         reason: str | None = None,
         *,
-        kill_tools: str = "killable",
+        kill_tools: Literal["none", "killable", "all"] = "killable",
         clear_queue: bool = False,
         command: str | None = None,
     ) -> None:
@@ -315,7 +315,7 @@ class SessionHandle:
         self,
         since: Cursor | tuple[int, int] | int | None = None,
         types: Iterable[type[Event]] | None = None,
-        policy: str = "coalesce",
+        policy: Literal["coalesce", "drop", "disconnect"] = "coalesce",
         capacity: int | None = None,
     ) -> Subscription:
         """Return the events: those behind *since* as far as they are kept, then live ones."""

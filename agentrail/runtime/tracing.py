@@ -15,7 +15,7 @@ from agentrail.core.inputs import AnyInput, Arrival
 from agentrail.core.sent import TraceSent
 from agentrail.core.state import State
 from agentrail.core.step import Step
-from agentrail.errors import NotEntered
+from agentrail.errors import AlreadyLeft, AlreadyRead, NotEntered
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.value import Value, value
 
@@ -48,7 +48,7 @@ class TracedStep(Value):
 class Trace:
     """The steps of a session from now on: `async with` it, then `async for` over it."""
 
-    __slots__ = ("_begin", "_capacity", "_ended", "_entered", "_missed", "_steps", "_task", "_traces")
+    __slots__ = ("_begin", "_capacity", "_ended", "_entered", "_left", "_missed", "_steps", "_task", "_traces")
 
     def __init__(self, traces: Traces, begin: Callable[[], Awaitable[None]], capacity: int) -> None:
         self._traces = traces
@@ -58,6 +58,7 @@ class Trace:
         self._missed = 0
         self._ended = False
         self._entered = False
+        self._left = False
         self._task: trio.lowlevel.Task | None = None
 
     async def __aenter__(self) -> Self:
@@ -75,6 +76,7 @@ class Trace:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Listen no more."""
+        self._left = True
         self._traces.remove(self)
 
     def offer(self, step: TracedStep) -> None:
@@ -102,6 +104,10 @@ class Trace:
         return self
 
     async def __anext__(self) -> TracedStep:
+        if self._left:
+            raise AlreadyLeft
+        if self._task is not None:
+            raise AlreadyRead
         while not self._steps:
             if self._ended:
                 raise StopAsyncIteration

@@ -193,7 +193,9 @@ class Life:
             case "prompt":
                 accepted = await session.prompt(asked["text"], command=command)
             case "steer":
-                accepted = await session.steer(asked["text"], when=asked["when"], command=command)
+                accepted = await session.steer(
+                    asked["text"], when="now" if asked["when"] == "now" else "gap", command=command
+                )
             case "abort":
                 await session.abort("enough", clear_queue="clear" in asked, command=command)
             case "approve":

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import trio
 
-from agentrail.core.sent import AbortSent
+from agentrail.core.sent import AbortSent, Kill
 from agentrail.errors import PromptDropped, TurnAborted
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.handle import SessionHandle
@@ -114,7 +114,7 @@ async def test_killable_tools_are_cancelled_at_once_though_the_commit_takes_a_se
 
 
 @pytest.mark.parametrize("kill_tools", ["killable", "all", "none"])
-async def test_what_an_abort_does_to_tools(world: World, kill_tools: str) -> None:
+async def test_what_an_abort_does_to_tools(world: World, kill_tools: Kill) -> None:
     watched, immune = Watched(), Watched("immune", immune=True)
     calls = [call("watched"), call("immune")]
     session = await world.spawn([say(calls=calls), "next"], tools=[watched.tool, immune.tool])

@@ -248,7 +248,7 @@ async def test_words_that_are_no_choice(
 
 async def test_a_policy_that_is_no_choice(world: World, bystander: SessionHandle) -> None:
     with pytest.raises(BadChoice, match="coalesce"):
-        bystander.subscribe(policy="whatever")
+        bystander.subscribe(policy="whatever")  # type: ignore[arg-type]  # on purpose
     spec = SessionSpec(model="demo", on_prompt_while_held="shrug")
     await refused(world.supervisor.spawn(spec), BadChoice, UsageError, "`supersede`")
 

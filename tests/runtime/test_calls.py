@@ -7,6 +7,7 @@ import trio
 from attrs import frozen
 
 from agentrail.core.answers import Accepted
+from agentrail.core.sent import When
 from agentrail.core.state import Phase
 from agentrail.errors import Busy, MailboxFull, QueueFull, SteeringQueueFull, UnknownApproval, UnknownPrompt
 from agentrail.hooks.actions import Continue, HoldTool
@@ -142,7 +143,7 @@ async def test_steering_in_idle_is_a_prompt(world: World) -> None:
 
 
 @pytest.mark.parametrize("when", ["gap", "now"])
-async def test_steering_in_a_turn_is_merged_before_the_next_request(world: World, when: str) -> None:
+async def test_steering_in_a_turn_is_merged_before_the_next_request(world: World, when: When) -> None:
     model = ScriptedModel([say("a b c", delay=1.0), "then"])
     session = await world.spawn(model)
     await session.prompt("go")

@@ -6,6 +6,7 @@ import pytest
 import trio
 
 from agentrail.core.inputs import ElsewhereUsed
+from agentrail.core.sent import Kill
 from agentrail.errors import AgentrailError, MailboxFull, UnknownApproval
 from agentrail.ports.agents import Task
 from agentrail.runtime.handle import SessionHandle
@@ -44,7 +45,7 @@ async def at_once(calls: Sequence[Callable[[], Awaitable[object]]]) -> list[Agen
 
 @pytest.mark.parametrize("kill_tools", ["none", "killable", "all"])
 async def test_aborts_with_reasons_of_their_own_are_all_answered_and_few_are_written(
-    world: World, kill_tools: str
+    world: World, kill_tools: Kill
 ) -> None:
     session = await world.spawn([stall(after=1), "ok"])
     await session.prompt("go")

@@ -4,7 +4,8 @@ import pytest
 import trio
 
 from agentrail import open_supervisor
-from agentrail.app.supervisor import Supervisor
+from agentrail.app.supervisor import Restart, Supervisor
+from agentrail.core.supervising import Strategy
 from agentrail.errors import (
     BadChoice,
     BadSupervisor,
@@ -42,7 +43,7 @@ class Part:
             raise
 
 
-async def three(supervisor: Supervisor, said: list[str], **options: str) -> list[Part]:
+async def three(supervisor: Supervisor, said: list[str], **options: Restart) -> list[Part]:
     parts = [Part(name, said) for name in "abc"]
     for part in parts:
         await supervisor.start_service(part, part.name, restart=options.get(part.name, "permanent"))
@@ -59,7 +60,7 @@ async def three(supervisor: Supervisor, said: list[str], **options: str) -> list
         ("one_for_all", ["-c", "-a", "+a", "+b", "+c"]),
     ],
 )
-async def test_the_strategy_says_who_is_started_again(strategy: str, wanted: list[str]) -> None:
+async def test_the_strategy_says_who_is_started_again(strategy: Strategy, wanted: list[str]) -> None:
     said: list[str] = []
     async with open_supervisor(strategy=strategy) as supervisor:
         parts = await three(supervisor, said)
@@ -245,7 +246,7 @@ async def test_a_child_that_is_stopped_for_good_while_others_are_stopped_with_it
 
 async def test_wrong_words_and_figures_are_refused() -> None:
     with pytest.raises(BadChoice):
-        async with open_supervisor(strategy="one_for_none"):
+        async with open_supervisor(strategy="one_for_none"):  # type: ignore[arg-type]  # on purpose
             pass
     for most, period in ((-1, 5.0), (1, 0.0)):
         with pytest.raises(BadSupervisor):
@@ -253,7 +254,7 @@ async def test_wrong_words_and_figures_are_refused() -> None:
                 pass
     async with open_supervisor() as supervisor:
         with pytest.raises(BadChoice):
-            await supervisor.start_service(trio.sleep_forever, "a", restart="often")
+            await supervisor.start_service(trio.sleep_forever, "a", restart="often")  # type: ignore[arg-type]  # on purpose
 
 
 async def test_a_session_in_the_pause_before_its_restart_can_be_stopped() -> None:

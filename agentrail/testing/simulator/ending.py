@@ -8,7 +8,7 @@ from typing import Final, Protocol
 import trio
 
 from agentrail.app.supervisor import Supervisor
-from agentrail.core.supervising import SAME_INPUT
+from agentrail.core.supervising import SAME_INPUT, Strategy
 from agentrail.errors import SessionAsleep
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.reports import ChildView, CrashReport
@@ -40,7 +40,7 @@ NEAR: Final = 5
 class Intensity(Protocol):
     """How often a supervisor starts its sessions again."""
 
-    strategy: str
+    strategy: Strategy
     max_restarts: int
     period: float
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final, cast
+from typing import Final, Literal, cast
 
 import trio
 from trio.testing import MockClock
@@ -12,6 +12,7 @@ from trio.testing import MockClock
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import Supervisor, open_supervisor
+from agentrail.core.supervising import Strategy
 from agentrail.errors import (
     AgentrailError,
     CommitUnknown,
@@ -34,7 +35,7 @@ from agentrail.testing.simulator.stage import Stage, nobody
 from agentrail.testing.simulator.watchman import Watchman
 
 CALLERS: Final = 4
-STRATEGIES: Final = ("one_for_one", "one_for_one", "one_for_one", "one_for_all", "rest_for_one")
+STRATEGIES: Final[tuple[Strategy, ...]] = ("one_for_one", "one_for_one", "one_for_one", "one_for_all", "rest_for_one")
 
 
 class ProcessGoneError(Exception):
@@ -54,7 +55,7 @@ class Life:
         self._handles: list[SessionHandle] = []
         self._busy = 0
         self._gone = False
-        self.strategy = self._choose.pick(STRATEGIES)
+        self.strategy: Strategy = self._choose.pick(STRATEGIES)
         self.max_restarts = self._choose.below(4)
         self.period = self._choose.pick((5.0, 2.0))
         self._by_name = stage.choice("by name", number).percent(50)
@@ -184,7 +185,7 @@ class Life:
         await trio.sleep(choose.below(500) / 1000)
         spec, _ = draw_spec(stage, session_id, self._plugins)
         stage.doings["return"] += 1
-        recovery = choose.pick(("continue", "continue", "pause"))
+        recovery: Literal["continue", "pause"] = choose.pick(("continue", "continue", "pause"))
         try:
             handle = await supervisor.resume(session_id, spec, recovery=recovery)
         except AgentrailError as refused:

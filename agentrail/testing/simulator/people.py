@@ -12,7 +12,7 @@ from typing import Final
 import trio
 
 from agentrail.core.answers import Accepted
-from agentrail.core.sent import PromptSent
+from agentrail.core.sent import Kill, PromptSent, When
 from agentrail.core.state import Phase
 from agentrail.errors import AgentrailError, CommandConflict, LeftItsRow, PromptDropped, QueueFull, ReplayDiffers
 from agentrail.hooks.plugin import Keyed
@@ -162,7 +162,7 @@ async def _one_of_many(handle: SessionHandle, text: str) -> None:
 
 
 async def _steers(caller: Caller, handle: SessionHandle) -> None:
-    when = caller.choose.pick(("gap", "now"))
+    when: When = caller.choose.pick(("gap", "now"))
     await caller.sends(handle, lambda text, command: handle.steer(text, when=when, command=command))
 
 
@@ -186,7 +186,7 @@ async def _aborts(caller: Caller, handle: SessionHandle) -> None:
         await _clears(caller, handle)
     choose = caller.choose
     reason = caller.text() if choose.percent(70) else None
-    kill = choose.pick(("killable", "all", "none"))
+    kill: Kill = choose.pick(("killable", "all", "none"))
     book = caller.book(handle)
     relieved = caller.stage.relieved
     before = book.aborts, relieved[handle.id]  # one that waits serves for all: for whose reason is not said

@@ -1,0 +1,134 @@
+"""What is nearly right is refused with what was meant; what would be passed over in silence is refused, too."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+import trio
+
+from agentrail import SessionSpec
+from agentrail.core.sent import KILLS, Kill, When
+from agentrail.core.supervising import STRATEGIES, Strategy
+from agentrail.errors import AlreadyLeft, AlreadyRead, BadChoice, BadSpec, UnknownField, UnknownModel, UnknownPlugin
+from agentrail.hooks.plugin import Keyed
+from agentrail.plugins import BudgetGuard, SecurityGuard
+from agentrail.plugins.budget import Spent
+from agentrail.runtime.bus import POLICIES, Policy
+from agentrail.runtime.handle import WHEN
+from agentrail.testing import call, say
+from agentrail.tools import NotStarted, Unknown
+from agentrail.values.json import freeze_object
+from tests.runtime.tools import quick
+from tests.runtime.world import World, settle
+
+FIELDS = {"system_prompt": "system", "max_turn": "max_turns", "tols": "tools", "plugin": "plugins", "modle": "model"}
+
+
+@pytest.mark.parametrize(("given", "meant"), FIELDS.items())
+def test_a_field_that_is_misspelt_is_named_with_the_nearest_one(given: str, meant: str) -> None:
+    said = f"`SessionSpec` has no field `{given}`; did you mean `{meant}`?"
+    with pytest.raises(UnknownField) as caught:
+        SessionSpec(model="demo", **{given: 1})  # type: ignore[arg-type]  # on purpose
+    assert str(caught.value) == said
+    with pytest.raises(UnknownField) as caught:
+        SessionSpec(model="demo").but(**{given: 1})
+    assert str(caught.value) == said
+
+
+def test_a_field_that_is_like_none_is_answered_with_all() -> None:
+    with pytest.raises(UnknownField, match="its fields are `agents`, `compact_at`"):
+        SessionSpec(model="demo", qqqq=1)  # type: ignore[call-arg]  # on purpose
+
+
+NAMES = {
+    "claude-sonnet-5": "anthropic:claude-sonnet-5",
+    "gpt-5.4": "openai:gpt-5.4",
+    "anthropc:claude-sonnet-5": "anthropic:claude-sonnet-5",
+    "Anthropic:claude-sonnet-5": "anthropic:claude-sonnet-5",
+    "demoo": "demo",
+    "anthropic": "anthropic:…",
+}
+
+
+@pytest.mark.parametrize(("given", "meant"), NAMES.items())
+async def test_a_model_that_is_misspelt_is_named_with_the_nearest_one(world: World, given: str, meant: str) -> None:
+    with pytest.raises(UnknownModel) as caught:
+        await world.supervisor.spawn(SessionSpec(model=given))
+    assert str(caught.value).startswith(f"there is no model `{given}` (did you mean `{meant}`?); known here: ")
+
+
+async def test_a_model_that_is_like_none_is_answered_with_all(world: World) -> None:
+    with pytest.raises(UnknownModel, match="there is no model `nonsense`; known here: `anthropic:…`"):
+        await world.supervisor.spawn(SessionSpec(model="nonsense"))
+
+
+async def test_a_form_for_the_answers_of_a_session_is_refused_and_not_passed_over(world: World) -> None:
+    form = freeze_object({"type": "object"})
+    with pytest.raises(BadSpec, match="its `returns` is for sub-agents: give it to a spec among the `agents`"):
+        await world.supervisor.spawn(SessionSpec(model="demo", returns=form))
+    agent = SessionSpec(description="It answers.", returns=form)
+    await world.supervisor.spawn(SessionSpec(model="demo", agents={"answerer": agent}))
+
+
+async def test_a_mode_that_is_none_is_refused(world: World) -> None:
+    with pytest.raises(BadChoice, match="prompt_mode='ful' is not a choice; use one of `full`, `task`"):
+        await world.supervisor.spawn(SessionSpec(model="demo", prompt_mode="ful"))  # type: ignore[arg-type]  # on purpose
+
+
+def test_the_types_of_choices_are_the_choices() -> None:
+    assert (get_args(When), get_args(Kill), get_args(Policy)) == (WHEN, KILLS, POLICIES)
+    assert get_args(Strategy) == STRATEGIES
+
+
+async def test_two_readers_of_one_subscription_are_refused(world: World) -> None:
+    session = await world.spawn(["hello"])
+    async with session.subscribe() as events, trio.open_nursery() as nursery:
+        nursery.start_soon(anext, events)
+        await settle()
+        with pytest.raises(AlreadyRead, match="subscribe once for each reader"):
+            await anext(events)
+        nursery.cancel_scope.cancel()
+    async with session.subscribe() as events:
+        with trio.move_on_after(1):
+            await anext(events)
+        await session.prompt("hi")
+        assert (await anext(events)).session_id == session.id  # whoever was cancelled reads no more
+
+
+async def test_a_subscription_that_was_left_is_not_read_any_more(world: World) -> None:
+    session = await world.spawn(["hello"])
+    async with session.subscribe() as events:
+        await session.ask("hi")
+    with pytest.raises(AlreadyLeft, match="subscribe again with `since=`"):
+        await anext(events)
+    async with session.trace() as steps:
+        pass
+    with pytest.raises(AlreadyLeft):
+        await anext(steps)
+
+
+async def test_two_readers_of_one_trace_are_refused(world: World) -> None:
+    session = await world.spawn(["hello"])
+    async with session.trace() as steps, trio.open_nursery() as nursery:
+        nursery.start_soon(anext, steps)
+        await settle()
+        with pytest.raises(AlreadyRead):
+            await anext(steps)
+        nursery.cancel_scope.cancel()
+
+
+async def test_what_a_plugin_remembers_is_found_by_its_name(world: World) -> None:
+    plugins = [SecurityGuard(), BudgetGuard(max_tokens=10_000), Keyed("second", BudgetGuard(max_calls=3))]
+    session = await world.spawn([say(calls=[call("dig")]), "done"], tools=[quick("dig")], plugins=plugins)
+    await session.ask("go")
+    state = session.inspect()
+    assert state.plugin_state("second") == state.plugin_states[[seat.key for seat in state.seats].index("second")]
+    assert isinstance(state.plugin_state(BudgetGuard), Spent)
+    assert state.plugin_state("BudgetGuard") == state.plugin_state(BudgetGuard)
+    with pytest.raises(UnknownPlugin, match="third"):
+        state.plugin_state("third")
+
+
+def test_what_a_probe_answers_is_among_the_tools() -> None:
+    assert (NotStarted(), Unknown()) == (NotStarted(), Unknown())
