@@ -25,6 +25,7 @@ from agentrail.runtime.parts import Outfit, Surroundings
 from agentrail.tools import as_tool, validator_for
 from agentrail.tools.builtin.delegating import task_tools
 from agentrail.values.json import Json, JsonObject
+from agentrail.values.meter import Meter
 
 NONE_PRICED: Final = frozenset[str]()
 
@@ -164,11 +165,11 @@ class LateValidator:
         self._tool = tool
         self._check: Validator | None = None
 
-    def __call__(self, args: JsonObject) -> str | None:
+    def __call__(self, args: JsonObject, meter: Meter) -> str | None:
         """Return why *args* do not fit, if they do not."""
         if self._check is None:
             self._check = validator_for(self._tool.spec)
-        return self._check(args)
+        return self._check(args, meter)
 
 
 def _data(state: object) -> Json:

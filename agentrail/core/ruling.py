@@ -16,6 +16,7 @@ from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Pause, Pla
 from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.events.tools import LoopDetected, ToolBlocked, ToolCallUnknown
 from agentrail.values.json import JsonObject, is_same
+from agentrail.values.meter import RESPONSE_STEPS, Meter
 from agentrail.values.tools import ToolSpec
 
 NAMED_TOOLS = 100
@@ -88,7 +89,10 @@ def unfit(w: Work, call: Call, args: JsonObject) -> str | None:
 def check(w: Work, tool: str, revision: int, args: JsonObject) -> Ruling:
     """Have the judge say whether *args* fit *tool*."""
     options = w.s.setup.options
-    ruling = w.judge.check(tool, revision, args, options.max_argument_chars, options.max_argument_items)
+    meter = w.meter
+    if meter is None:
+        meter = w.meter = Meter(RESPONSE_STEPS)
+    ruling = w.judge.check(tool, revision, args, meter, options.max_argument_chars, options.max_argument_items)
     w.rulings.append(ruling)
     return ruling
 

@@ -15,6 +15,7 @@ from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.response import ModelSwitched
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import AssistantMessage, Message
+from agentrail.values.meter import Meter
 from agentrail.values.stream import NOTHING_YET, Partial
 from agentrail.values.usage import NOTHING_USED, Usage
 
@@ -34,6 +35,7 @@ class Work:
         "effects",
         "events",
         "judge",
+        "meter",
         "partial",
         "random",
         "response",
@@ -54,6 +56,7 @@ class Work:
         self.rulings: list[Ruling] = []
         self.answer: Answer | None = None
         self.steered: Steering | None = None
+        self.meter: Meter | None = None
         self.steer_now = False
         self.partial = partial
         self.response: AssistantMessage | None = None

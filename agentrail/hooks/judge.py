@@ -16,6 +16,7 @@ from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Place, Rul
 from agentrail.hooks.seats import Seat
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import JsonObject
+from agentrail.values.meter import Meter
 from agentrail.values.value import Value, value
 
 
@@ -79,7 +80,7 @@ class Judge(Protocol):
         """Ask a plugin of a new version to bring its stored state forward."""
         ...
 
-    def check(self, tool: str, revision: int, args: JsonObject, chars: int, items: int) -> Ruling:
+    def check(self, tool: str, revision: int, args: JsonObject, meter: Meter, chars: int, items: int) -> Ruling:
         """Say whether *args* fit the schema of *tool*, and have at most so many *chars*, and keys and *items*."""
         ...
 
@@ -135,7 +136,7 @@ class Recorded:
         """Return the recorded state."""
         return self._next("upgrade")
 
-    def check(self, tool: str, revision: int, args: JsonObject, chars: int, items: int) -> Ruling:  # noqa: ARG002 - recorded
+    def check(self, tool: str, revision: int, args: JsonObject, meter: Meter, chars: int, items: int) -> Ruling:  # noqa: ARG002 - recorded
         """Return the recorded verdict on the arguments."""
         return self._next("check")
 

@@ -37,9 +37,10 @@ from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.plugins import PluginError, PluginSlow
 from agentrail.values.fitting import fit_text
 from agentrail.values.json import MAX_DEPTH, Json, JsonObject, excess, freeze_object
+from agentrail.values.meter import Meter
 from agentrail.values.outside import MOST_WORDS, crash, mended, shown
 
-Validator = Callable[[JsonObject], str | None]
+Validator = Callable[[JsonObject, Meter], str | None]
 
 MAX_FAILURES: Final = 3
 """Failures of `on_event` after which a plugin hears no more events until the next turn."""
@@ -247,7 +248,7 @@ class Live:
             return Ruling(hook, Verdict.ABORT, seat.key, f"its state cannot be stored: {problem}", critical=True)
         return Ruling(hook, states=((0, state),))
 
-    def check(self, tool: str, revision: int, args: JsonObject, chars: int, items: int) -> Ruling:
+    def check(self, tool: str, revision: int, args: JsonObject, meter: Meter, chars: int, items: int) -> Ruling:
         """Say whether *args* fit the schema of *tool*, and have at most so many *chars*, and keys and *items*."""
         more = excess(args, chars, items)
         if len(args) == 1 and _UNREAD in args:
@@ -255,7 +256,7 @@ class Live:
         elif more is not None:
             problem = f"they {more}; send less in one call"
         else:
-            problem = self._validators[tool, revision](args)
+            problem = self._validators[tool, revision](args, meter)
         return FITS if problem is None else check_failed(problem)
 
 

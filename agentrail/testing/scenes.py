@@ -53,7 +53,7 @@ CHAINS: Final = ((), (), (Spare("spare1"),), (Spare("spare1"), Spare("spare2")))
 ALL_NAMES: Final = tuple(spec.name for spec in TOOLS)
 
 
-def fits(args: JsonObject) -> str | None:
+def fits(args: JsonObject, _: object = None) -> str | None:
     """Say why *args* fit none of `TOOLS`, if they do not."""
     return None if type(args.get("path")) is str else "$.path: is not text"
 

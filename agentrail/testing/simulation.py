@@ -68,6 +68,7 @@ from agentrail.testing.watching import Watch
 from agentrail.values.content import Text
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import Message, UserMessage
+from agentrail.values.meter import Meter
 from agentrail.values.stream import NOTHING_YET, Chunk, Failure, FailureKind, Partial, TextChunk
 from agentrail.values.tools import ToolSpec, ok
 
@@ -352,5 +353,5 @@ def _compacted(name: str, messages: Sequence[Message]) -> CompactionEnded:
     return CompactionEnded(name, left, len(messages) - len(left), "shorter")
 
 
-def _anything(_: JsonObject) -> None:
+def _anything(_: JsonObject, _meter: Meter) -> None:
     """Let a tool take any arguments: it is never run."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, cast
 
-from agentrail.tools.meter import TooManyStepsError
 from agentrail.tools.nodes import KINDS, MAX_NESTED, Apply, Check, Fault, Node, Path
 from agentrail.values.json import Json
+from agentrail.values.meter import TooManyStepsError
 
 _SAME: Final = ("allOf", "anyOf", "oneOf")
 

@@ -11,9 +11,9 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from agentrail.tools.meter import CHECK_STEPS, Meter
 from agentrail.tools.regex import flaw_of, regex
 from agentrail.values.json import EMPTY, Json, JsonObject
+from agentrail.values.meter import CHECK_STEPS, Meter
 from agentrail.values.value import Value, value
 
 _LENGTHS: Final = {

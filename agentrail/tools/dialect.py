@@ -14,9 +14,9 @@ from urllib.parse import unquote, urldefrag, urljoin
 from agentrail.tools.applicators import APPLICATORS
 from agentrail.tools.expressions import UnusableError
 from agentrail.tools.leaves import LEAVES, expression
-from agentrail.tools.meter import Meter
 from agentrail.tools.nodes import KINDS, Check, Holds, Node, never
 from agentrail.values.json import Json, JsonObject
+from agentrail.values.meter import Meter
 
 READY_STEPS: Final = 50_000
 """Steps that making a schema ready may take."""

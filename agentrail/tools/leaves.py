@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence, Sized
 from fractions import Fraction
 from typing import Final, TypeAlias, cast
 
-from agentrail.tools.meter import Meter
 from agentrail.tools.nodes import KINDS, Holds
 from agentrail.tools.regex import Regex
 from agentrail.values.json import Json
+from agentrail.values.meter import Meter
 
 _Number: TypeAlias = int | float
 _Maker: TypeAlias = Callable[[Json, Meter], Holds | None]

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import NoneType
 from typing import Final, TypeAlias
 
-from agentrail.tools.meter import Meter, TooManyStepsError
 from agentrail.tools.regex import Regex
 from agentrail.values.json import FrozenObject, Json
+from agentrail.values.meter import Meter, TooManyStepsError
 
 MAX_NESTED: Final = 240
 """Schemas that may be applied inside each other; the deepest JSON takes three for each of its levels."""

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final, TypeAlias
 
 from agentrail.tools.expressions import Atom, Branch, Look, Part, Parts, Repeat, UnusableError, read
-from agentrail.tools.meter import Meter, TooManyStepsError
+from agentrail.values.meter import Meter, TooManyStepsError
 
 MAX_STATES: Final = 5_000
 """States of the program that is made of an expression."""

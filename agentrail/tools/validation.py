@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Final, Protocol
 
 from agentrail.tools.dialect import READY_STEPS, FlawError, meta_node, node_of
 from agentrail.tools.explaining import clipped, explain
 from agentrail.tools.flat import flat_check
-from agentrail.tools.meter import CHECK_STEPS, Meter, TooManyStepsError
 from agentrail.tools.nodes import MAX_NESTED, Check, Fault, Node
 from agentrail.values.json import Json, JsonObject, canonical
+from agentrail.values.meter import CHECK_STEPS, RESPONSE_STEPS, Meter, TooManyStepsError
 from agentrail.values.tools import ToolSpec
 
-Validator: TypeAlias = Callable[[JsonObject], str | None]
+
+class Validator(Protocol):
+    """Says why arguments do not fit a schema; `None` if they fit."""
+
+    def __call__(self, args: JsonObject, meter: Meter | None = None) -> str | None:
+        """Check *args*; *meter* has the steps that are left for the checks of a response."""
+
 
 MAX_SCHEMAS: Final = 1_024
 
 _TOO_MUCH: Final = (
     f"they cannot be checked (that takes more than {CHECK_STEPS} steps, or {MAX_NESTED} schemas inside each other);"
     " send less, or simpler ones"
+)
+_TOO_MANY: Final = (
+    f"they cannot be checked (the calls of this response take more than {RESPONSE_STEPS} steps together); make fewer at"
+    " once, send less, or simpler ones"
 )
 _TOO_LARGE: Final = f"making it ready takes more than {READY_STEPS} steps; make it smaller"
 
@@ -45,18 +54,23 @@ def _validator(schema: str) -> Validator:
     read: JsonObject = json.loads(schema)
     fits = flat_check(read)
 
-    def check(args: JsonObject) -> str | None:
+    def check(args: JsonObject, meter: Meter | None = None) -> str | None:
         if fits is not None and fits(args):
             return None
         made = _ready(schema)
         if isinstance(made, str):
             return f"they cannot be checked ({made})"
+        given = CHECK_STEPS if meter is None else min(CHECK_STEPS, meter.left)
+        part = Meter(given)
         try:
-            return explain(_faults(made, args, Meter(CHECK_STEPS)))
+            return explain(_faults(made, args, part))
         except (TooManyStepsError, RecursionError):
-            return _TOO_MUCH
+            return _TOO_MUCH if given == CHECK_STEPS else _TOO_MANY
         except Exception as why:  # noqa: BLE001 - nothing that a schema or a value does may stop a session
             return f"they cannot be checked ({clipped(f'{type(why).__name__}: {why}', 200)})"
+        finally:
+            if meter is not None:
+                meter.left -= given - max(0, part.left)
 
     return check
 

@@ -72,7 +72,7 @@ def _method(answer: object) -> Callable[[object, Hook, object, Context], object]
     return lambda _self, _hook, _state, _ctx: answer
 
 
-def fits(args: JsonObject) -> str | None:
+def fits(args: JsonObject, _: object = None) -> str | None:
     """The schema of every tool on the bench."""
     return None if "bad" not in args else "$.bad: not wanted"
 

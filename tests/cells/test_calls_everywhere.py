@@ -101,7 +101,7 @@ def other(*, first: object = None) -> AnyPlugin:
 def test_attached_tools_are_there_at_once() -> None:
     for make in IN.values():
         bench = make()
-        bench.judge.tool("dig", 7, lambda _args: None)
+        bench.judge.tool("dig", 7, lambda _args, _meter: None)
         bench.send(ChangeToolsSent(attach=(DIG,), revision=7)).expect_only(
             answer=DONE,
             events=[ToolAttached("dig"), ToolsUpdated(("dig",), ())],

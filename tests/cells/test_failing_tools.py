@@ -200,7 +200,7 @@ def test_a_call_that_waits_for_its_turn_does_not_run_when_its_tool_is_gone_or_an
     ):
         bench = executing(call("solo"), call("store"))
         assert bench.call("c4").status is CallStatus.READY
-        bench.judge.tool("store", 1, lambda _args: None)
+        bench.judge.tool("store", 1, lambda _args, _meter: None)
         bench.send(change)
         bench.returns("c3")
         next_request(

@@ -155,7 +155,7 @@ def test_a_checkable_call_of_which_nobody_knows_is_unknown() -> None:
 def test_a_checkable_call_whose_tool_is_another_is_unknown() -> None:
     world = session()
     asked(world, call("solo"))
-    world.judge.tool("solo", 7, lambda _: None)
+    world.judge.tool("solo", 7, lambda _, __: None)
     step = world.apply(back(world).but(tools=(world.state.tools["solo"].spec,), revision=7))
     assert ToolUnknown("c3", "solo") in events(step)
     assert "ProbeCall" not in kinds(step)

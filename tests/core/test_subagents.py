@@ -427,7 +427,7 @@ def test_one_whose_tool_is_gone_is_lost() -> None:
 def test_one_whose_tool_is_another_is_lost() -> None:
     world = parent()
     attached = world.state.tools["keep"]
-    world.judge.tool("keep", 7, lambda _: None)
+    world.judge.tool("keep", 7, lambda _, __: None)
     done = world.apply(back(world).but(tools=(attached.spec,), revision=7))
     assert "SubagentEnd" in names(done)
     assert not any(isinstance(effect, StartCall) for effect in done.effects)

@@ -12,6 +12,7 @@ from agentrail.hooks.records import HOOK_NAMES, HOOKS, BeforePrompt, BeforeTool
 from agentrail.hooks.ruling import UNRULED, Ruling
 from agentrail.hooks.seats import in_order, refuse_twins, seat_for, unkeyed
 from agentrail.values.events.context import PlanStepCompleted
+from agentrail.values.meter import Meter
 from tests.cells.bench import plug
 
 
@@ -129,6 +130,6 @@ def test_a_replay_knows_what_it_was_not_asked_for() -> None:
     seat = seat_for("P", plug())
     assert judge.init(seat, Context).hook == "init"
     assert judge.options(seat, None, {}).hook == "on_options"
-    assert judge.check("look", 0, {}, 100, 100).hook == "check"
+    assert judge.check("look", 0, {}, Meter(1), 100, 100).hook == "check"
     assert judge.learn((), Row((), ()), Context, {}).hook == "on_event"
     assert judge.left == 1

@@ -11,11 +11,11 @@ from agentrail.adapters.mcp import McpServer
 from agentrail.adapters.mcp.patterns import told
 from agentrail.errors import BadMcpServer, BadSpec
 from agentrail.tools import make_spec
-from agentrail.tools.meter import Meter
 from agentrail.tools.validation import validator_for
 from agentrail.values.content import Data, Image, Text
 from agentrail.values.events.tools import ToolsUpdated
 from agentrail.values.json import Json, freeze_object
+from agentrail.values.meter import Meter
 from agentrail.values.tools import ok
 from tests.mcp.rig import AT_ONCE, NO_EXTRA, RAW, Marked, obedient, until, use
 from tests.patience import PATIENCE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +11,7 @@ from agentrail.adapters.models.wire import arguments
 from agentrail.testing import call, say
 from agentrail.values.json import Json, JsonObject, excess, freeze_object
 from agentrail.values.messages import ToolMessage
-from tests.runtime.tools import quick
+from tests.runtime.tools import Fake, quick
 from tests.runtime.world import World
 
 
@@ -95,3 +96,38 @@ def test_the_size_is_measured(found: JsonObject, chars: int, items: int) -> None
     written, counted = size_of(args)
     more = excess(args, chars, items)
     assert (more is None) == (written <= chars and counted <= items)
+
+
+TOWER: JsonObject = freeze_object(
+    {
+        "type": "object",
+        "properties": {"x": {"$ref": "#/$defs/d0"}},
+        "$defs": {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 10} for n in range(11)} | {"d11": {}},
+    }
+)
+"""A schema whose checks are as many as a hundred thousand millions."""
+
+
+def tower() -> Fake:
+    """A tool that takes arguments of `TOWER`."""
+    made = quick("take")
+    return evolve(made, spec=made.spec.but(parameters=TOWER))
+
+
+async def test_the_calls_of_one_response_share_the_steps_of_their_checks(world: World) -> None:
+    calls = [call("take", {"x": number}) for number in range(64)]
+    session = await world.spawn([say(calls=calls), "next"], tools=[tower()])
+    reply = await session.ask("go")
+    said = [message.text for message in reply.messages if isinstance(message, ToolMessage)]
+    one = "they cannot be checked (that takes more than 50000 steps"
+    together = "they cannot be checked (the calls of this response take more than 100000 steps together)"
+    assert [one in text for text in said] == [True] * 2 + [False] * 62
+    assert [together in text for text in said] == [False] * 2 + [True] * 62
+
+
+async def test_the_steps_are_those_of_one_response(world: World) -> None:
+    script = [say(calls=[call("take", {"x": number}) for number in range(2)]) for _ in range(3)]
+    session = await world.spawn([*script, "next"], tools=[tower()])
+    reply = await session.ask("go")
+    said = [message.text for message in reply.messages if isinstance(message, ToolMessage)]
+    assert ["of this response" in text for text in said] == [False] * 6

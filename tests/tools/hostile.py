@@ -12,6 +12,9 @@ from agentrail.tools.validation import schema_problem, validator_for
 from agentrail.values.json import Json, JsonObject, freeze_object
 from agentrail.values.tools import ToolSpec
 
+LARGE = 1_000_000
+"""Items that a value here may have: more than the border lets through, so that the engine itself is tried."""
+
 MANY: Final = 100_000
 
 
@@ -95,7 +98,7 @@ CASES: Final[Mapping[str, Callable[[], tuple[JsonObject, Mapping[str, object]]]]
         {},
     ),
     "a deep value": lambda: (with_x({"anyOf": [{"type": "null"}, {"$ref": "#"}]}), {"x": pit(60)}),
-    "many schemas": lambda: (top({"allOf": [{}] * 20_000}), {}),
+    "many schemas": lambda: (top({"allOf": [{"not": {"not": {}}}] * 3_000}), {}),
     "many patterns": lambda: (top({"patternProperties": {f"^(a|b)*x{n}$": True for n in range(2_000)}}), {"a" * 40: 1}),
     "patterns that repeat": lambda: (
         top({"patternProperties": {f"^((a|b){{900}}x{n})*$": True for n in range(2_000)}}),
@@ -112,7 +115,7 @@ def main() -> None:
     """Print the name of each case, and the seconds of CPU of taking its schema, of the first call and of the second."""
     for name, case in CASES.items():
         schema, args = case()
-        given = freeze_object(args)
+        given = freeze_object(args, [LARGE])
         times = [time.process_time()]
         schema_problem(schema)
         times.append(time.process_time())

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from agentrail.errors import BadTool
 from agentrail.tools import make_spec, validator_for
 from agentrail.tools.dialect import READY_STEPS
-from agentrail.tools.meter import CHECK_STEPS
 from agentrail.values.json import Json, JsonObject, freeze_object
+from agentrail.values.meter import CHECK_STEPS
 from agentrail.values.tools import ToolSpec
 from tests.tools import hostile
+from tests.tools.hostile import LARGE
 
 ROOT: Final = Path(__file__).parents[2]
 SECONDS: Final = 0.5
@@ -28,7 +29,7 @@ MOST: Final = 60
 
 
 def said_of(schema: JsonObject, args: dict[str, object]) -> str | None:
-    return validator_for(ToolSpec("probe", "Look.", schema))(freeze_object(args))
+    return validator_for(ToolSpec("probe", "Look.", schema))(freeze_object(args, [LARGE]))
 
 
 def test_no_case_takes_long() -> None:

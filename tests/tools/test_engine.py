@@ -11,10 +11,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agentrail.tools.dialect import META, FlawError, node_of
-from agentrail.tools.meter import Meter, TooManyStepsError
 from agentrail.tools.nodes import Check
 from agentrail.tools.validation import schema_problem, validator_for
 from agentrail.values.json import Json, JsonObject, freeze, freeze_object
+from agentrail.values.meter import Meter, TooManyStepsError
 from agentrail.values.tools import ToolSpec
 from tests.tools.reference import reference_fits, reference_takes
 from tests.tools.schemas import SCHEMAS, VALUES

@@ -10,8 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agentrail.tools.expressions import MAX_GROUPS, MAX_PATTERN, UnusableError
-from agentrail.tools.meter import CHECK_STEPS, Meter, TooManyStepsError
 from agentrail.tools.regex import Regex, flaw_of
+from agentrail.values.meter import CHECK_STEPS, Meter, TooManyStepsError
 
 PLENTY = 10_000_000
 

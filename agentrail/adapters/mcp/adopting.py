@@ -15,8 +15,8 @@ from agentrail.adapters.mcp.server import McpServer
 from agentrail.errors import BadTool, NotJson
 from agentrail.ports.tool import ToolContext
 from agentrail.tools import EffectClass, ToolResult, ToolSpec, make_spec
-from agentrail.tools.meter import Meter, TooManyStepsError
 from agentrail.values.json import JsonObject, freeze_object, weight
+from agentrail.values.meter import Meter, TooManyStepsError
 
 MAX_TOOLS: Final = 1_000
 """Tools of one server."""

@@ -10,8 +10,8 @@ from typing import Final
 
 from agentrail.tools.expressions import UnusableError
 from agentrail.tools.leaves import expression
-from agentrail.tools.meter import Meter
 from agentrail.values.json import Json, JsonObject
+from agentrail.values.meter import Meter
 
 _VALUES: Final = frozenset({"const", "default", "enum", "examples"})
 """Keywords that hold values, not schemas."""

@@ -28,8 +28,8 @@ from agentrail.ports.sandbox import (
     Written,
 )
 from agentrail.tools.expressions import UnusableError
-from agentrail.tools.meter import Meter, TooManyStepsError
 from agentrail.tools.regex import Regex
+from agentrail.values.meter import Meter, TooManyStepsError
 
 LINE_STEPS: Final = 50_000
 """Steps of a search in one line, and until the others of the loop have their turn."""

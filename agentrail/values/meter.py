@@ -8,6 +8,10 @@ CHECK_STEPS: Final = 50_000
 """Steps that checking one value may take. A step takes less than a microsecond, and mostly much less."""
 
 
+RESPONSE_STEPS: Final = 2 * CHECK_STEPS
+"""Steps that checking all calls of one response may take together: they are checked in one step of the session."""
+
+
 class TooManyStepsError(Exception):
     """The steps of a meter are used up."""
 
@@ -16,7 +20,7 @@ class TooManyStepsError(Exception):
 
 
 class Meter:
-    """The steps that are left for one check."""
+    """The steps that are left: for one check, or for those of all calls of a response."""
 
     __slots__ = ("left",)
 
