@@ -11,12 +11,12 @@ from typing import Final, TypeAlias
 
 from agentrail.core.options import Options
 from agentrail.hooks.plugin import Attachable
-from agentrail.hooks.ruling import Verdict
 from agentrail.hooks.seats import unkeyed
 from agentrail.testing.choose import Choose
 from agentrail.testing.cues import Script
-from agentrail.testing.generating import Calls, draw_cues, simpler_scripts
-from agentrail.testing.scripted import Cue, Saying
+from agentrail.testing.generating import draw_cues, simpler_scripts
+from agentrail.testing.lore import Lore
+from agentrail.testing.scripted import Cue
 from agentrail.testing.sources import Source
 from agentrail.testing.trace import Trace, simulate
 from agentrail.testing.vocabulary import PLAIN_WORDS, Vocabulary, vocabulary
@@ -31,9 +31,6 @@ Progress: TypeAlias = Callable[[int, int], None]
 """Is told how many of how many examples were tried."""
 
 DEFAULTS: Final = Options()
-
-OFTEN: Final = 4
-"""How often something that plugins do is worth keeping the calls at which they did it."""
 
 FRESH: Final = 150
 """Scripts that are tried against each smaller set, once a conflict is found."""
@@ -73,32 +70,6 @@ class Conflict:
             + f"    )\n    {check}(trace)\n"
         )
         return "\n".join(source.lines()) + "\n\n\n" + body
-
-
-class Lore:
-    """Calls at which plugins did something: what they react to once, they react to again, in another company."""
-
-    def __init__(self, calls: Sequence[ToolCall]) -> None:
-        self._by_deed: dict[object, list[ToolCall]] = {"given": list(calls)} if calls else {}
-
-    @property
-    def calls(self) -> list[list[ToolCall]]:
-        """The calls, one list for each thing that plugins did."""
-        return list(self._by_deed.values())
-
-    def learn(self, trace: Trace) -> None:
-        """Keep the calls of *trace* at which plugins did something that was seldom seen."""
-        for happened in trace.steps:
-            cue = trace.script[happened.cue] if happened.cue >= 0 else None
-            if not isinstance(cue, Saying) or happened.plain:
-                continue
-            for ruling in happened.step.rulings:
-                did = ruling.verdict, ruling.by, ruling.gathered.replaced_by, len(ruling.states)
-                if ruling.hook != "before_tool" or did == (Verdict.PASS, None, (), 0):
-                    continue
-                kept = self._by_deed.setdefault(did, [])
-                if len(kept) < OFTEN:
-                    kept.extend(cue.response.calls)
 
 
 class Setup:
@@ -175,39 +146,62 @@ def find_conflict(  # noqa: PLR0913 - all but two have a default
     chance = random.Random(seed)  # noqa: S311 - no secret
     choose = Choose(chance.randrange)
     lore = Lore(calls)
+    draws = _Draws(choose, setup, plugins)
     ends = None if seconds is None else time.monotonic() + seconds
     for number in range(examples):
         if ends is not None and time.monotonic() > ends:
             return None
         if progress is not None:
             progress(number, examples)
-        some = _some(choose, plugins)
-        script = draw_cues(choose, setup.words(some), lore.calls)
+        some, focus = draws.some()
+        script = draw_cues(choose, setup.words(focus), lore.calls(focus))
         if setup.breaks(some, script) is not None:
-            small, short = _smallest(setup, some, script, choose, lore.calls)
+            small, short = _smallest(setup, some, script, choose, lore)
             return Conflict(small, short, setup)
         if setup.last is not None:
             lore.learn(setup.last)
     return None
 
 
-def _some(choose: Choose, plugins: Sequence[Attachable]) -> tuple[Attachable, ...]:
-    """Draw a set of plugins in any order; small sets as often as large ones."""
-    most = len(plugins) if choose.percent(75) else min(4, len(plugins))
-    size = choose.number(min(1, most), most)
-    rest = list(plugins)
-    return tuple(rest.pop(choose.below(len(rest))) for _ in range(size))
+class _Draws:
+    """Draws sets of plugins, and of each set those in whose words a script is written."""
+
+    def __init__(self, choose: Choose, setup: Setup, plugins: Sequence[Attachable]) -> None:
+        self.choose = choose
+        self.plugins = plugins
+        words = setup.words(plugins) if plugins else []
+        self.related = [
+            pair for pair in combinations(range(len(plugins)), 2) if words[pair[0]].shares_with(words[pair[1]])
+        ]
+
+    def some(self) -> tuple[tuple[Attachable, ...], tuple[Attachable, ...]]:
+        """Draw a set in any order, and which of it the script is for: all, any two, or two that are related.
+
+        Small sets come as often as large ones. Two plugins are related if they read the same tool or argument of a
+        call; they meet often, because there are few of them.
+        """
+        choose, plugins = self.choose, self.plugins
+        most = len(plugins) if choose.percent(50) else min(4, len(plugins))
+        size = choose.number(min(1 if choose.percent(10) else 2, most), most)
+        about = choose.pick(("related", "two", "all"))
+        two = choose.pick(self.related) if about == "related" and self.related else ()
+        rest = [place for place in range(len(plugins)) if place not in two]
+        others = (rest.pop(choose.below(len(rest))) for _ in range(size - len(two)))
+        drawn = [*two, *others]
+        focus = list(drawn) if about == "all" else drawn[:2]
+        order = [drawn.pop(choose.below(len(drawn))) for _ in range(len(drawn))]
+        return tuple(plugins[place] for place in order), tuple(plugins[place] for place in focus)
 
 
 def _smallest(
-    setup: Setup, plugins: tuple[Attachable, ...], script: tuple[Cue, ...], choose: Choose, calls: Calls
+    setup: Setup, plugins: tuple[Attachable, ...], script: tuple[Cue, ...], choose: Choose, lore: Lore
 ) -> tuple[tuple[Attachable, ...], tuple[Cue, ...]]:
     """Return what is left of *plugins* and *script* when nothing more can be left out."""
     small, short = shrink(setup, plugins, script)
     for size in range(len(small)):
         for fewer in combinations(small, size):
             for _ in range(FRESH):
-                other = draw_cues(choose, setup.words(fewer), calls)
+                other = draw_cues(choose, setup.words(fewer), lore.calls(fewer))
                 if setup.breaks(fewer, other) is not None:
                     return shrink(setup, fewer, other)
     return small, short

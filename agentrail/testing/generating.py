@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 from agentrail.hooks.asks import AskAnswer, Failed, Ok, TimedOut
+from agentrail.testing.calling import Caller, Calls
 from agentrail.testing.choose import Choose
 from agentrail.testing.cues import (
     Prompted,
@@ -23,13 +24,9 @@ from agentrail.testing.cues import (
 )
 from agentrail.testing.scripted import Cue, Saying, call, overflow, permanent, say, stall, transient
 from agentrail.testing.vocabulary import Vocabulary
-from agentrail.values.content import ToolCall
 from agentrail.values.json import Json, JsonObject, freeze_object
 from agentrail.values.tools import AskPerson, Effect, err
 from agentrail.values.usage import NOTHING_USED, Usage
-
-Calls: TypeAlias = Sequence[Sequence[ToolCall]]
-"""Groups of calls that are worth making; each group as often as any other."""
 
 GO: Final = prompt("go")
 USAGES: Final = (NOTHING_USED, Usage(10, 1), Usage(100, 20))
@@ -40,20 +37,21 @@ RESULTS: Final = (returns("fine"), returns(err("no")), returns("x" * 200), retur
 def draw_cues(choose: Choose, words: Sequence[Vocabulary], calls: Calls = (), most: int = 6) -> tuple[Cue, ...]:
     """Draw a script of at most *most* steps, the first of which is a prompt.
 
-    Each step is made of the words of one plugin; half of the calls are taken from *calls*, if there are any.
+    Each step is made of the words of plugins; some of the calls are made of *calls*, if there are any.
     """
+    caller = Caller(choose, words, calls)
     first = prompt(choose.pick(choose.pick(words).texts)) if choose.percent(30) else GO
-    return (first, *(draw_cue(choose, choose.pick(words), calls) for _ in range(choose.below(most))))
+    return (first, *(draw_cue(choose, choose.pick(words), caller) for _ in range(choose.below(most))))
 
 
-def draw_cue(choose: Choose, words: Vocabulary, calls: Calls) -> Cue:
+def draw_cue(choose: Choose, words: Vocabulary, caller: Caller) -> Cue:
     """Draw one step."""
     draw: Callable[[], Cue] = choose.weighted(
         (
-            (10, lambda: draw_saying(choose, words, calls)),
+            (14, lambda: draw_saying(choose, words, caller)),
             (3, lambda: choose.pick(RESULTS)),
             (2, lambda: prompt(choose.pick(words.texts), at_once=choose.percent(30))),
-            (2, lambda: approve(choose.pick((None, None, draw_args(choose, words))), always=choose.percent(20))),
+            (2, lambda: approve(choose.pick((None, None, caller.args())), always=choose.percent(20))),
             (1, lambda: reject(auto_resume=choose.percent(50))),
             (1, lambda: abort(kill_tools=choose.pick(("killable", "all", "none")))),
             (1, lambda: steer(choose.pick(words.texts), choose.pick(("gap", "now")))),
@@ -66,29 +64,13 @@ def draw_cue(choose: Choose, words: Vocabulary, calls: Calls) -> Cue:
     return draw()
 
 
-def draw_saying(choose: Choose, words: Vocabulary, calls: Calls) -> Saying:
+def draw_saying(choose: Choose, words: Vocabulary, caller: Caller) -> Saying:
     """Draw a response: mostly calls."""
     usage = choose.pick(USAGES)
     if choose.percent(20):
         return say(choose.pick(words.texts), usage=usage)
-    count = choose.weighted(((6, 1), (2, 2), (1, 3)))
-    return say(calls=[draw_call(choose, words, calls) for _ in range(count)], usage=usage)
-
-
-def draw_call(choose: Choose, words: Vocabulary, calls: Calls) -> ToolCall:
-    """Draw a call."""
-    if calls and choose.percent(50):
-        return choose.pick(choose.pick(calls))
-    return call(choose.pick(words.names), draw_args(choose, words))
-
-
-def draw_args(choose: Choose, words: Vocabulary) -> JsonObject:
-    """Draw arguments."""
-    drawn: dict[str, Json] = {}
-    for _ in range(choose.weighted(((1, 0), (4, 1), (4, 2), (2, 3)))):
-        name = choose.pick(words.names)
-        drawn[name] = choose.pick(words.texts) if choose.percent(50) else choose.pick(words.numbers)
-    return freeze_object(drawn)
+    count = choose.weighted(((4, 1), (2, 2), (2, 3)))
+    return say(calls=[caller.draw() for _ in range(count)], usage=usage)
 
 
 def simpler_scripts(script: tuple[Cue, ...]) -> Iterator[tuple[Cue, ...]]:

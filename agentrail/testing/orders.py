@@ -11,8 +11,8 @@ from agentrail.hooks.plugin import Attachable
 from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.hooks.seats import unkeyed
 from agentrail.testing.choose import Choose
-from agentrail.testing.conflicts import Lore
 from agentrail.testing.generating import draw_cues, simpler_scripts
+from agentrail.testing.lore import Lore
 from agentrail.testing.scripted import Cue
 from agentrail.testing.sources import Source
 from agentrail.testing.trace import Trace, simulate
@@ -92,10 +92,11 @@ def _of_pair(first: Attachable, second: Attachable, choose: Choose, lore: Lore, 
     settled = unkeyed(first)[1].priority != unkeyed(second)[1].priority
     hooks: dict[str, OrderMatters] = {}
     for _ in range(examples):
-        script = draw_cues(choose, words, lore.calls)
-        here = _play((first, second), script)
+        script = draw_cues(choose, words, lore.calls((first, second)))
+        here, there = _play((first, second), script), _play((second, first), script)
         lore.learn(here)
-        hook = difference(here, _play((second, first), script))
+        lore.learn(there)
+        hook = difference(here, there)
         if hook is not None and hook not in hooks:
             short = _shortest(first, second, hook, script)
             hooks[hook] = OrderMatters(first, second, hook, short, settled)

@@ -16,6 +16,7 @@ import attrs
 
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Plugin
 from agentrail.hooks.seats import unkeyed
+from agentrail.testing.reading import Read, reads
 from agentrail.values.value import Value, value
 
 MOST: Final = 60
@@ -39,17 +40,32 @@ class Vocabulary(Value):
     """What may be said."""
     numbers: tuple[int | float, ...]
     """Figures, with their neighbours."""
+    read: Read | None = None
+    """What of a call matters to the plugin together, if its code says so."""
+
+    def shares_with(self, other: Vocabulary) -> bool:
+        """Return whether both plugins read the same tool, or the same argument, of a call."""
+        if self.read is None or other.read is None:
+            return False
+        here, there = ({*read.tools, *(key.name for key in read.keys)} for read in (self.read, other.read))
+        return not here.isdisjoint(there)
 
 
 def vocabulary(plugin: Attachable) -> Vocabulary:
     """Return the words of *plugin*, and a few that are common."""
-    words = _first(_words(unkeyed(plugin)[1]))
+    inner = unkeyed(plugin)[1]
+    words = _first(_words(inner))
+    read = reads(inner)
     texts = tuple(word for word in words if isinstance(word, str))
-    names = tuple(text for text in texts if _NAME.fullmatch(text))
+    read_of = (*read.tools, *(key.name for key in read.keys)) if read is not None else ()
+    names = tuple(dict.fromkeys((*read_of, *(text for text in texts if _NAME.fullmatch(text)))))
     figures = [word for word in words if not isinstance(word, str)]
     numbers = tuple(dict.fromkeys(near for figure in figures for near in (figure, figure + 1, figure - 1)))
     return Vocabulary(
-        (*names * OWN, *PLAIN_WORDS.names), (*texts * OWN, *PLAIN_WORDS.texts), (*numbers * OWN, *PLAIN_WORDS.numbers)
+        (*names * OWN, *PLAIN_WORDS.names),
+        (*texts * OWN, *PLAIN_WORDS.texts),
+        (*numbers * OWN, *PLAIN_WORDS.numbers),
+        read,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+import pytest
 from attrs import frozen
 
 from agentrail import BlockTool, Continue, Plugin
@@ -20,10 +21,10 @@ from agentrail.testing import Cue, Trace, call, prompt, say
 from agentrail.values.json import JsonObject
 
 
-def calls_of(trace: Trace, plugin: str) -> dict[str, BeforeTool]:
-    """Return the calls that *plugin* was asked about, by their ids, as it saw them."""
+def asked(trace: Trace, plugin: str) -> list[BeforeTool]:
+    """Return what *plugin* was asked about, each time that it was: an edited call comes again."""
     hooks = (decision.hook for decision in trace.decisions if decision.plugin == plugin)
-    return {hook.call_id: hook for hook in hooks if isinstance(hook, BeforeTool)}
+    return [hook for hook in hooks if isinstance(hook, BeforeTool)]
 
 
 def vetoed(trace: Trace) -> set[str]:
@@ -37,11 +38,11 @@ def vetoed(trace: Trace) -> set[str]:
 
 def counts_what_may_run(trace: Trace, plugin: str, count: Callable[[BeforeTool], float]) -> None:
     """Assert that the state of *plugin* is the sum of what it saw and nobody vetoed."""
-    asked = calls_of(trace, plugin)
-    if asked:
-        may_run = sum(count(asked[call_id]) for call_id in asked.keys() - vetoed(trace))
+    if seen := asked(trace, plugin):
+        blocked = vetoed(trace)
+        may_run = sum(count(hook) for hook in seen if hook.call_id not in blocked)
         counted = trace.plugin_state(plugin)
-        assert counted == may_run, f"{counted} was counted, {may_run} may run"
+        assert counted == pytest.approx(may_run), f"{counted} was counted, {may_run} may run"
 
 
 # Reported: an integer beside a word
@@ -184,9 +185,9 @@ class ColdStorage(Plugin[None]):
 
 def characters_counted_are_appended(trace: Trace) -> None:
     started = {start.call_id: start for start in trace.started}
-    asked = calls_of(trace, "Appends")
-    if asked and asked.keys() <= started.keys():
-        appends = sum(appended(started[call_id].name, started[call_id].args) for call_id in asked)
+    calls = [hook.call_id for hook in asked(trace, "Appends")]
+    if calls and len(set(calls)) == len(calls) and started.keys() >= set(calls):
+        appends = sum(appended(started[call_id].name, started[call_id].args) for call_id in calls)
         counted = trace.plugin_state("Appends")
         assert counted == appends, f"{counted} characters were counted and {appends} appended"
 
@@ -229,11 +230,11 @@ class Calm(Plugin[None]):
 
 def what_is_released_was_checked(trace: Trace) -> None:
     blocked = vetoed(trace)
-    asked = calls_of(trace, "Tested").values()
+    seen = asked(trace, "Tested")
     for start in trace.started:
         if start.name == "release":
             version = start.args.get("version")
-            checks = {hook.call_id for hook in asked if version_checked(hook) == version}
+            checks = {hook.call_id for hook in seen if version_checked(hook) == version}
             assert not checks or not checks <= blocked, f"{version!r} was released, and its check was blocked"
 
 

@@ -5,8 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.testing import Trace, simulate
-from tests.testing.pairs import PAIRS, SHOWN
+from agentrail.testing import Trace, find_conflict, order_report, simulate
+from tests.testing.candidates import CANDIDATES
+from tests.testing.pairs import PAIRS, SHOWN, Stored, bytes_counted_are_stored
 
 Invariant = Callable[[Trace], None]
 
@@ -20,3 +21,31 @@ def test_each_pair_breaks_its_invariant_and_neither_does_alone(
         invariant(simulate(harmless, script))
     with pytest.raises(AssertionError, match=r"counted|released"):
         invariant(simulate([first, second], script))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("first", "second", "invariant"), PAIRS, ids=SHOWN)
+def test_each_pair_is_found_among_fourteen_plugins_in_as_many_examples_as_are_tried_unasked(
+    first: AnyPlugin, second: AnyPlugin, invariant: Invariant, seed: int
+) -> None:
+    conflict = find_conflict((*CANDIDATES, first, second), invariant, seed=seed)
+    assert conflict is not None
+    assert conflict.plugins == (first, second)
+    assert len(conflict.script) <= 3
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("first", "second"), [pair[:2] for pair in PAIRS], ids=SHOWN)
+def test_the_order_of_each_pair_matters(first: AnyPlugin, second: AnyPlugin, seed: int) -> None:
+    (found,) = order_report((first, second), seed=seed)
+    assert found.hook == "before_tool"
+
+
+def test_the_reported_pair_is_found_among_all_others_of_its_kind() -> None:
+    everybody: list[AnyPlugin] = [*CANDIDATES]
+    for first, second, _ in PAIRS:
+        everybody += first, second
+    conflict = find_conflict(everybody, bytes_counted_are_stored)
+    assert conflict is not None
+    assert len(conflict.plugins) == 2
+    assert conflict.plugins[0] == Stored()

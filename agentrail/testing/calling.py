@@ -1,0 +1,124 @@
+"""Calls that chance makes: of what plugins read together, of calls that did something, and of any words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias, TypeVar
+
+from agentrail.testing.choose import Choose
+from agentrail.testing.reading import Key, Read
+from agentrail.testing.scripted import call
+from agentrail.testing.vocabulary import Vocabulary
+from agentrail.values.content import ToolCall
+from agentrail.values.json import Json, JsonObject, freeze_object
+
+T = TypeVar("T")
+
+Calls: TypeAlias = Sequence[Sequence[ToolCall]]
+"""Groups of calls that are worth making; each group as often as any other."""
+
+KEYS: Final = 4
+"""Arguments that are next to each other in the code, and said together, at most."""
+
+
+class Caller:
+    """Makes calls for one script, in the words of the plugins that it is for.
+
+    Two plugins may not get on only where what matters to the one meets what matters to the other. So calls are made of
+    what one plugin reads together, of what two of them read, and of two calls at which plugins did something.
+    """
+
+    def __init__(self, choose: Choose, words: Sequence[Vocabulary], calls: Calls = ()) -> None:
+        self.choose = choose
+        self.words = words
+        self.reads: list[Read] = [one.read for one in words if one.read is not None]
+        self.calls = calls
+        self.said: list[ToolCall] = []
+
+    def draw(self) -> ToolCall:
+        """Draw a call, and remember it for the rest of the script."""
+        ways: list[tuple[int, Callable[[], ToolCall]]] = [(2, self._of_any_words)]
+        if self.reads:
+            ways += [(2, self._of_one), (4, self._of_two)]
+        if self.calls:
+            ways += [
+                (2, self._known),
+                (2, lambda: self._changed(self._known())),
+                (6, self._of_two_known),
+            ]
+        if self.said:
+            ways += [(3, lambda: self._changed(self.choose.pick(self.said)))]
+        drawn = self.choose.weighted(ways)()
+        self.said.append(drawn)
+        return drawn
+
+    def args(self) -> JsonObject:
+        """Draw arguments, for a call that somebody edits."""
+        return self._of_one().args if self.reads and self.choose.percent(50) else self._any_args()
+
+    def _known(self) -> ToolCall:
+        return self.choose.pick(self.choose.pick(self.calls))
+
+    def _of_two_known(self) -> ToolCall:
+        return self._merged(*(self.choose.pick(group) for group in self._two(self.calls)))
+
+    def _of_two(self) -> ToolCall:
+        return self._merged(*(self._of_one(read) for read in self._two(self.reads)))
+
+    def _two(self, options: Sequence[T]) -> tuple[T, T]:
+        """Draw two of *options*, another one each if there are as many."""
+        first = self.choose.below(len(options))
+        step = self.choose.number(1, len(options) - 1) if len(options) > 1 else 0
+        return options[first], options[(first + step) % len(options)]
+
+    def _of_any_words(self) -> ToolCall:
+        return call(self.choose.pick(self.choose.pick(self.words).names), self._any_args())
+
+    def _any_args(self) -> JsonObject:
+        drawn: dict[str, Json] = {}
+        words = self.choose.pick(self.words)
+        for _ in range(self.choose.weighted(((1, 0), (4, 1), (4, 2), (2, 3)))):
+            name = self.choose.pick(words.names)
+            drawn[name] = self.choose.pick(words.texts if self.choose.percent(50) else words.numbers)
+        return freeze_object(drawn)
+
+    def _of_one(self, read: Read | None = None) -> ToolCall:
+        """Draw a call of what one plugin reads together: arguments next to each other, each likely to be there."""
+        read = read or self.choose.pick(self.reads)
+        first = self.choose.below(len(read.keys)) if len(read.keys) > KEYS else 0
+        keys = self.choose.some(read.keys[first : first + KEYS], 80)
+        return call(self._tool(read), {key.name: self._value(key, read) for key in keys})
+
+    def _tool(self, read: Read) -> str:
+        """Draw the name of a tool: one that the code names, or one of any plugin."""
+        if read.tools and self.choose.percent(90):
+            return self.choose.pick(read.tools)
+        return self.choose.pick(self.choose.pick(self.words).names)
+
+    def _value(self, key: Key, read: Read) -> Json:
+        """Draw a value of an argument: one that was said before, or one that the code tells apart from others."""
+        said = [one.args[key.name] for one in self.said if key.name in one.args]
+        if said and self.choose.percent(40):
+            return self.choose.pick(said)
+        values = key.values if key.values and self.choose.percent(80) else read.values
+        drawn = self.choose.pick(values)
+        if isinstance(drawn, str) and self.choose.percent(10):
+            more = self.choose.pick(values)
+            return drawn + more if isinstance(more, str) else drawn
+        return drawn
+
+    def _merged(self, one: ToolCall, other: ToolCall) -> ToolCall:
+        """Return a call that has the arguments of both, and the name of the first."""
+        return call(one.name, {**other.args, **one.args} if self.choose.percent(50) else {**one.args, **other.args})
+
+    def _changed(self, known: ToolCall) -> ToolCall:
+        """Return *known* with another name, or with one argument more, less or changed."""
+        if self.choose.percent(40):
+            return call(self._of_one().name if self.reads else self._of_any_words().name, known.args)
+        args = dict(known.args)
+        if args and self.choose.percent(25):
+            del args[self.choose.pick(list(args))]
+            return call(known.name, args)
+        more = self.args()
+        place = self.choose.pick(list(more)) if more else None
+        return call(known.name, args if place is None else {**args, place: more[place]})

@@ -1,0 +1,296 @@
+"""What the code of a plugin reads of a call: the tools, the arguments, and for each argument the values that matter.
+
+It is read from the bytecode of `before_tool` and of the functions that this calls, in order, because source code is not
+always there. A constant belongs to the argument that was read last: `args.get("volume") == "archive"` says that of
+`volume` the value `archive` matters, and `isinstance(size, int)` that an integer `size` does. That is a guess. A wrong
+one makes a call that does nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dis import Instruction, get_instructions
+from inspect import unwrap
+from itertools import islice
+from types import CodeType, FunctionType
+from typing import Final, cast
+
+import attrs
+
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.values.json import Json, freeze, freeze_object
+from agentrail.values.value import Value, value
+
+FUNCTIONS: Final = 20
+"""Functions of one plugin that are read, at most."""
+
+KEYS: Final = 30
+"""Arguments of one plugin that are kept, at most."""
+
+VALUES: Final = 24
+"""Values of one argument that are kept, at most."""
+
+COMMON: Final[tuple[Json, ...]] = ("a", 1, True)
+"""Values of an argument of which the code does not say more."""
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,40}")
+_LOCAL: Final = re.compile(r"(LOAD|STORE)_FAST")
+_CONSTANTS: Final = frozenset({"LOAD_CONST", "LOAD_SMALL_INT"})
+_TOOLS: Final = frozenset({"name", "tool", "tool_name"})
+_LONGEST: Final = 2_000
+_MOST_ITEMS: Final = 100
+
+_KINDS: Final[Mapping[str, tuple[Json, ...]]] = {
+    "int": (1, 0, 2),
+    "float": (0.5, 1),
+    "str": ("a", ""),
+    "bool": (True, False),
+    "list": ((), ("a",), ("a", "b")),
+}
+"""Samples of each type that code asks for."""
+
+_ALSO: Final = {"tuple": "list", "Sequence": "list", "Iterable": "list", "dict": "Mapping", "Number": "int"}
+"""Types that JSON has under another name."""
+
+
+@value
+class Key(Value):
+    """An argument that code reads."""
+
+    name: str
+    """Its name."""
+    values: tuple[Json, ...] = ()
+    """Values that the code tells apart; none if it does not say."""
+
+
+@value
+class Read(Value):
+    """What the code of one plugin reads of a call."""
+
+    tools: tuple[str, ...]
+    """Which tools it names."""
+    keys: tuple[Key, ...]
+    """The arguments, in the order in which the code reads them."""
+    values: tuple[Json, ...]
+    """All values of all arguments."""
+
+
+class _Argument:
+    """What is known of one argument while code is read."""
+
+    def __init__(self) -> None:
+        self.values: list[Json] = []
+        self.kinds: list[str] = []
+        self.measured = False
+
+    def samples(self) -> Iterator[Json]:
+        """Yield its values and their neighbours, then samples of its types."""
+        whole = [found for found in self.values if type(found) is int]
+        yield from self.values
+        yield from (near for found in whole for near in (found + 1, found - 1))
+        if self.measured:
+            sizes = sorted({size for found in whole for size in (found + 1, found) if 0 < size <= _LONGEST})
+            kinds = self.kinds or ("list", "str")
+            yield from (("a",) * size for size in sizes if "list" in kinds and size <= _MOST_ITEMS)
+            yield from ("a" * size for size in sizes if "str" in kinds)
+        yield from (sample for kind in self.kinds for sample in _KINDS.get(kind, ()))
+
+
+class _Reader:
+    """Reads the functions of one plugin."""
+
+    def __init__(self, plugin: AnyPlugin) -> None:
+        self.plugin = plugin
+        self.tools: dict[str, None] = {}
+        self.arguments: dict[str, _Argument] = {}
+        self.at: str | None = None
+        self.fresh = False
+        self.seen: set[CodeType] = set()
+        self.options = frozenset(
+            field.name for field in (attrs.fields(cast("type", type(plugin))) if attrs.has(type(plugin)) else ())
+        )
+
+    def function(self, function: FunctionType) -> None:
+        """Read *function*, if it belongs to the package of the plugin."""
+        home, here = type(self.plugin).__module__, function.__module__
+        if home.partition(".")[0] == here.partition(".")[0]:
+            self.code(function.__code__, function.__globals__)
+
+    def code(self, code: CodeType, known: Mapping[str, object]) -> None:
+        """Read *code*, whose global names are *known*."""
+        if code in self.seen or len(self.seen) >= FUNCTIONS:
+            return
+        self.seen.add(code)
+        bound: dict[str, str | None] = {}
+        named: list[FunctionType] = []  # and not called yet: their arguments are read before they are
+        instructions = list(get_instructions(code))
+        for place, one in enumerate(instructions):
+            if one.opname in _CONSTANTS:
+                self._constant(instructions, place, known, bound)
+            elif _LOCAL.match(one.opname):
+                self._locals(one, bound)
+            elif one.opname == "LOAD_GLOBAL":
+                named += self._global(str(one.argval), known.get(str(one.argval)))
+            elif one.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+                named += self._attribute(str(one.argval))
+            elif one.opname.startswith("CALL"):
+                self._functions(named)
+        self._functions(named)
+
+    def _functions(self, named: list[FunctionType]) -> None:
+        """Read the functions that were *named*, and take them out."""
+        while named:
+            self.function(named.pop())
+
+    def _constant(
+        self, instructions: list[Instruction], place: int, known: Mapping[str, object], bound: Mapping[str, str | None]
+    ) -> None:
+        found = cast("object", instructions[place].argval)
+        holds = _container(instructions, place)
+        about = None if holds is None else bound.get(holds)
+        if isinstance(found, CodeType):
+            self.code(found, known)
+        elif isinstance(found, str) and about is not None:
+            self.at = about
+            self._matters(found)
+        elif isinstance(found, str) and (holds is not None or _is_key(instructions, place)):
+            self._argument(found)
+        elif _next(instructions, place).opname == "MATCH_KEYS":
+            for name in cast("tuple[str, ...]", found):
+                self._argument(name)
+        else:
+            self._matters(found)
+
+    def _locals(self, one: Instruction, bound: dict[str, str | None]) -> None:
+        """Note what a variable holds, and that it is read."""
+        names = cast("object", one.argval)
+        several = cast("tuple[str, ...]", names) if isinstance(names, tuple) else (str(names),)
+        for does, name in zip(_LOCAL.findall(one.opname), several, strict=False):
+            if does == "STORE":
+                bound.pop(name, None)
+                if self.fresh:
+                    bound[name] = self.at
+                self.fresh = False
+            elif name in bound:
+                self.at = bound[name]
+            elif name in _TOOLS:
+                self.at = None
+
+    def _global(self, name: str, found: object) -> Iterator[FunctionType]:
+        """Note what a global *name* says of the argument; yield it if it is a function to be read."""
+        if isinstance(found, type) or name in _KINDS or name in _ALSO:
+            self._kind(_ALSO.get(name, name))
+        elif name == "len":
+            self._measured()
+        elif callable(found) and isinstance(inner := unwrap(found), FunctionType):
+            yield inner
+        elif isinstance(found, str | int | float | tuple | list | frozenset | set | dict):
+            self._matters(cast("object", found))
+
+    def _attribute(self, name: str) -> Iterator[FunctionType]:
+        """Note what an attribute says of the argument; yield it if it is a method of the plugin to be read."""
+        if name in self.options:
+            self._matters(getattr(self.plugin, name))
+        elif name in _TOOLS:
+            self.at, self.fresh = None, True
+        elif name == "args":
+            self.fresh = False
+        elif isinstance(method := _attributes(type(self.plugin)).get(name), FunctionType) and name != "before_tool":
+            yield method
+
+    def _argument(self, name: str) -> None:
+        if _NAME.fullmatch(name) and (name in self.arguments or len(self.arguments) < KEYS):
+            self.arguments.setdefault(name, _Argument())
+            self.at, self.fresh = name, True
+
+    def _kind(self, kind: str) -> None:
+        if self.at is not None and kind not in (known := self.arguments[self.at].kinds):
+            known.append(kind)
+
+    def _measured(self) -> None:
+        if self.at is not None:
+            self.arguments[self.at].measured = True
+
+    def _matters(self, found: object) -> None:
+        for one in islice(_plain(found), VALUES):
+            if self.at is not None:
+                values = self.arguments[self.at].values
+                if len(values) < VALUES and not any(type(one) is type(other) and one == other for other in values):
+                    values.append(one)
+            elif isinstance(one, str) and _NAME.fullmatch(one):
+                self.tools.setdefault(one)
+
+    def read(self) -> Read | None:
+        """Return what was read, if it was any argument."""
+        if not self.arguments:
+            return None
+        keys = [Key(name, _once(about.samples())) for name, about in self.arguments.items()]
+        whole = {name for name, about in self.arguments.items() if "Mapping" in about.kinds}
+        inner = [key for key in keys if key.name not in whole]
+        objects = tuple(freeze_object({key.name: one}) for key in inner for one in (key.values or COMMON))
+        several = freeze_object({key.name: (key.values or COMMON)[0] for key in inner})
+        keys = [key.but(values=_once((several, *objects, *key.values))) if key.name in whole else key for key in keys]
+        return Read(tuple(self.tools), tuple(keys), _once((*COMMON, *(one for key in keys for one in key.values))))
+
+
+def reads(plugin: AnyPlugin) -> Read | None:
+    """Return what `before_tool` of *plugin* reads of a call, or `None` if it reads no argument by name."""
+    function = _attributes(type(plugin)).get("before_tool")
+    if not isinstance(function, FunctionType):
+        return None
+    reader = _Reader(plugin)
+    reader.function(unwrap(function))
+    return reader.read()
+
+
+def _attributes(cls: type) -> Mapping[str, object]:
+    """Return the attributes of *cls* and of the classes that it is derived from."""
+    return {name: found for base in reversed(cls.__mro__) for name, found in vars(base).items()}
+
+
+def _is_key(instructions: list[Instruction], place: int) -> bool:
+    """Return whether the constant at *place* is the name of an argument: `.get("a")` or `["a"]`."""
+    before, after = instructions[place - 1], _next(instructions, place)
+    subscript = after.opname == "BINARY_SUBSCR" or (after.opname == "BINARY_OP" and after.argrepr == "[]")
+    return subscript or (before.opname in ("LOAD_ATTR", "LOAD_METHOD") and before.argval == "get")
+
+
+def _container(instructions: list[Instruction], place: int) -> str | None:
+    """Return the variable or attribute that the constant at *place* is looked for in, by `in`, if it is."""
+    holds: str | None = None
+    for after in instructions[place + 1 : place + 4]:
+        if after.opname == "CONTAINS_OP":
+            return holds
+        if not after.opname.startswith(("LOAD_FAST", "LOAD_ATTR")):
+            return None
+        holds = str(after.argval)
+    return None
+
+
+def _next(instructions: list[Instruction], place: int) -> Instruction:
+    """Return what follows *place*; the last one is a return, and follows itself."""
+    return instructions[min(place + 1, len(instructions) - 1)]
+
+
+def _plain(found: object) -> Iterator[Json]:
+    """Yield the JSON in *found* that is no container."""
+    if isinstance(found, Mapping):
+        for key, item in cast("Mapping[object, object]", found).items():
+            yield from _plain(key)
+            yield from _plain(item)
+    elif isinstance(found, tuple | list):
+        for item in cast("tuple[object, ...]", found):
+            yield from _plain(item)
+    elif isinstance(found, set | frozenset):
+        yield from sorted((one for item in cast("set[object]", found) for one in _plain(item)), key=repr)
+    elif (type(found) in (int, float) and abs(cast("float", found)) < _LONGEST**2) or type(found) in (str, bool):
+        yield freeze(found)
+
+
+def _once(samples: Iterable[Json]) -> tuple[Json, ...]:
+    """Return *samples*, each once; 1 is not True."""
+    found: dict[tuple[type, object], Json] = {}
+    for one in samples:
+        found.setdefault((type(one), repr(one)), one)
+    return tuple(islice(found.values(), VALUES))

@@ -1,0 +1,93 @@
+"""What the kit reads of the code of a plugin: tools, arguments, and the values that matter of each."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from attrs import frozen
+
+from agentrail import BlockTool, Continue, Plugin
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.records import BeforePrompt, BeforeTool
+from agentrail.testing.reading import reads
+from agentrail.values.json import Json
+
+CLOSED = frozenset({"north", "south"})
+Verdict = Continue[None] | BlockTool[None]
+
+
+@cache
+def is_closed(place: str) -> bool:
+    return place in CLOSED
+
+
+@frozen
+class Reader(Plugin[None]):
+    """Reads calls in every way there is."""
+
+    most: int = 7
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Verdict:
+        name, args = hook.name, hook.args
+        path = args.get("path", "a file")
+        if name in ("rm", "mv") and "secret" in str(path) and "force" in args:
+            return BlockTool("no")
+        size = args["size"]
+        if is_closed(str(args.get("where"))) or (isinstance(size, int) and size > self.most):
+            return BlockTool("no")
+        match hook.args:
+            case {"to": {"city": str(_)}} if self.is_long(args):
+                return BlockTool("no")
+            case _:
+                return Continue()
+
+    def is_long(self, args: Mapping[str, Json]) -> bool:
+        files = args.get("files")
+        return isinstance(files, Sequence) and len(files) > 40
+
+
+class Listener(Plugin[None]):
+    """Reads no call."""
+
+    def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Continue[None]:
+        return Continue(state)
+
+
+class Anything(Plugin[None]):
+    """Reads no argument by its name."""
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Verdict:
+        return BlockTool("no") if "secret" in str(hook.args) else Continue()
+
+
+def values(plugin: AnyPlugin) -> dict[str, tuple[Json, ...]]:
+    read = reads(plugin)
+    assert read is not None
+    return {key.name: key.values for key in read.keys}
+
+
+def test_tools_and_arguments_are_told_apart() -> None:
+    read = reads(Reader())
+    assert read is not None
+    assert {"rm", "mv"} <= set(read.tools)
+    assert [key.name for key in read.keys] == ["path", "force", "size", "where", "to", "city", "files"]
+
+
+def test_values_belong_to_the_argument_that_they_are_compared_with() -> None:
+    found = values(Reader())
+    assert {"north", "south"} <= set(found["where"])
+    assert "north" not in found["path"]
+    assert {"a file"} <= set(found["path"])
+
+
+def test_options_are_values_with_their_neighbours() -> None:
+    assert {20, 21, 19} <= set(values(Reader(most=20))["size"])
+
+
+def test_a_list_whose_length_matters_comes_with_one_item_more() -> None:
+    assert 41 in {len(found) for found in values(Reader())["files"] if isinstance(found, tuple)}
+
+
+def test_what_reads_no_argument_by_name_says_nothing() -> None:
+    assert reads(Listener()) is None
+    assert reads(Anything()) is None
