@@ -163,6 +163,8 @@ class Work:
             s.spares = spares
         if (model, options) != (s.model, s.model_options):
             self.emit(ModelSwitched(s.model, model, options != s.model_options, by))
+            if s.used_model is None:
+                s.used_model = (s.model, s.model_options)  # the first request says if it goes to another one
             s.model, s.model_options = model, options
 
     def take(self, ruling: Ruling, *, report: bool = True) -> None:

@@ -131,14 +131,18 @@ def test_the_next_prompt_uses_the_new_model() -> None:
     bench = idle()
     warm = FrozenObject(temperature=1)
     bench.send(SwitchModelSent("n", warm)).expect_only(
-        answer=DONE, events=[ModelSwitched("m", "n", provider_opts_changed=True)], model="n", model_options=warm
+        answer=DONE,
+        events=[ModelSwitched("m", "n", provider_opts_changed=True)],
+        model="n",
+        model_options=warm,
+        used_model=("m", EMPTY),
     )
     got = bench.prompt()
     before = got.before
     got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,
-        events=[*starts("p1", "r2")[:-1], RequestStart("r2", "n", 1, 1)],
+        events=[*starts("p1", "r2")[:-1], ModelEffective("n"), RequestStart("r2", "n", 1, 1)],
         effects=[request(before, "r2", said(), model="n", options=warm)],
         rulings=ruled(*STARTED),
         phase=Phase.RUNNING,

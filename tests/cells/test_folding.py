@@ -29,6 +29,7 @@ from agentrail.values.content import ToolCall
 from agentrail.values.events import (
     AgentAbort,
     Intervention,
+    ModelEffective,
     ModelSwitched,
     PluginEvent,
     PluginOptsUpdated,
@@ -284,6 +285,7 @@ def test_skip_keeps_what_earlier_plugins_did() -> None:
             *emits,
             ModelSwitched("m", "n", provider_opts_changed=False, by="D"),
             Intervention("note", "before_request"),
+            ModelEffective("n"),
             RequestStart("r2", "n", 2, 1),
         ],
         model="n",
@@ -532,8 +534,9 @@ def test_the_last_plugin_that_switches_the_model_wins() -> None:
     )
     decided = Ruling("before_request", gathered=Gathered(switch=Switch("late", warm, "B")))
     assert got.step.rulings[-1] == decided
-    assert got.events[-2:] == [
+    assert got.events[-3:] == [
         ModelSwitched("m", "late", provider_opts_changed=True, by="B"),
+        ModelEffective("late"),
         RequestStart("r2", "late", 1, 1),
     ]
     assert got.step.state.turn is not None

@@ -539,7 +539,7 @@ def test_this_request_goes_to_the_new_model() -> None:
     got.expect_only(
         answer=Accepted("p1", "started"),
         ids=2,
-        events=[*starts("p1", "r2")[:-1], switched, RequestStart("r2", "n", 1, 1)],
+        events=[*starts("p1", "r2")[:-1], switched, ModelEffective("n"), RequestStart("r2", "n", 1, 1)],
         effects=[request(before, "r2", said(), model="n")],
         rulings=(*ruled("before_prompt"), decided),
         phase=Phase.RUNNING,

@@ -226,6 +226,23 @@ async def test_a_model_is_switched_at_once_in_idle(world: World) -> None:
     assert other.requests[0].options == {"temperature": 0}
 
 
+async def test_a_switch_before_the_first_request_takes_effect_with_it(world: World) -> None:
+    session = await world.spawn(["never"])
+    await session.switch_model(ScriptedModel(["two"], name="other"))
+    await session.ask("hi")
+    await settle()
+    assert world.heard(session).only(ModelEffective) == ModelEffective("other")
+
+
+async def test_a_switch_there_and_back_before_the_first_request_changes_nothing(world: World) -> None:
+    session = await world.spawn(["one"])
+    await session.switch_model(ScriptedModel(["two"], name="other"))
+    await session.switch_model("scripted")
+    await session.ask("hi")
+    await settle()
+    assert world.heard(session).of(ModelEffective) == []
+
+
 async def test_a_model_is_switched_from_the_next_turn_on_in_a_turn(world: World) -> None:
     first = ScriptedModel([say(calls=[call("slow")]), "still one"])
     session = await world.spawn(first, tools=[slow()])
