@@ -151,7 +151,7 @@ class StreamStalled(Value):
     request_id: str
     """Of which request."""
     elapsed_s: float
-    """For how many seconds."""
+    """Seconds since the last chunk, or since the request went out if none has come."""
     partial: Partial = NOTHING_YET
     """What had come before."""
 

@@ -241,7 +241,8 @@ def on_stalled(w: Work, stalled: StreamStalled) -> None:
         w.ask(CancelRequest(s.request.request_id))
         s.request = None
         s.phase = Phase.RUNNING
-        failure = Failure(FailureKind.TRANSIENT, "Stalled", f"no chunk for {stalled.elapsed_s:g} s, {stalls} times")
+        problem = f"no chunk for {stalled.elapsed_s:g} s (stall {stalls} of this request)"
+        failure = Failure(FailureKind.TRANSIENT, "Stalled", problem)
         _try_again(w, s.turn, stalled.partial, failure)
     else:
         w.partial = stalled.partial  # a critical plugin that breaks at this cuts the request

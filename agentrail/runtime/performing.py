@@ -190,7 +190,7 @@ class Performer:
 
     def _watch(self, stream: Stream) -> None:
         """Look at *stream* when it may have stalled."""
-        self._house.timers.set((self._session_id, "stall"), stream.last + stream.stall_timeout, self._look)
+        self._house.timers.set((self._session_id, "stall"), stream.stalls_at, self._look)
 
     def _look(self) -> None:
         """Report the stream that is out if it has stalled, and look again as long as it is out."""
@@ -200,11 +200,11 @@ class Performer:
         now = self._house.clock.now()
         if stream.waiting:
             stream.last = now
-        elif now >= stream.last + stream.stall_timeout:
+        elif now >= stream.stalls_at:
             if not self._stall_waits:
                 self._post(stream.stalled(now))
                 self._stall_waits = True
-            stream.last = now
+            stream.reported = now
         self._watch(stream)
 
     def stall_taken(self) -> None:

@@ -62,6 +62,7 @@ class Stream:
         "closed",
         "ended",
         "last",
+        "reported",
         "request",
         "scope",
         "stall_timeout",
@@ -89,7 +90,7 @@ class Stream:
         self.ended = False
         self.waiting = False
         self._timed = False
-        self.last = clock.now()
+        self.last = self.reported = clock.now()
         self._open = False
         self._held_back: list[Event] | None = None
         self._text: list[str] = []
@@ -216,6 +217,11 @@ class Stream:
         tell(log, error, "model `%s` raised", self.request.model)
         self._failure = Failure(FailureKind.PERMANENT, named(error), described(error))
 
+    @property
+    def stalls_at(self) -> float:
+        """When it stalls, or stalls again: `stall_timeout` after the last chunk, and after the last report."""
+        return max(self.last, self.reported) + self.stall_timeout
+
     def stalled(self, now: float) -> StreamStalled:
-        """Return the input that says that no chunk has come for a while."""
+        """Return the input that says for how long no chunk has come, whether that was reported before or not."""
         return StreamStalled(self.request.request_id, round(now - self.last, 3), self.partial(cut=True))

@@ -93,13 +93,13 @@ def test_at_the_second_stall_the_request_is_cancelled_and_tried_again() -> None:
         bench.send(StreamStalled("r2", 30.0, Partial("so far", usage=used)), random=1.0).expect_only(
             events=[
                 StreamStalledEvent(30.0, 2),
-                Retry(1, 2_000, "no chunk for 30 s, 2 times", dropped_text=True),
+                Retry(1, 2_000, "no chunk for 30 s (stall 2 of this request)", dropped_text=True),
             ],
             effects=[cut("r2"), SetTimer("retry", NOW + 2_000)],
             phase=Phase.RUNNING,
             request=None,
             usage=used,
-            turn=turn(last_error="no chunk for 30 s, 2 times"),
+            turn=turn(last_error="no chunk for 30 s (stall 2 of this request)"),
         )
         before = bench.state
         bench.fires("retry").expect_only(
@@ -107,7 +107,7 @@ def test_at_the_second_stall_the_request_is_cancelled_and_tried_again() -> None:
             events=[RequestStart("r3", "m", 1, 2)],
             effects=[request(before, "r3")],
             rulings=ruled("before_request"),
-            turn=turn(last_error="no chunk for 30 s, 2 times", attempt=2),
+            turn=turn(last_error="no chunk for 30 s (stall 2 of this request)", attempt=2),
             request=out("r3"),
         )
 

@@ -162,7 +162,7 @@ def test_a_context_that_is_too_long_is_made_shorter_for_the_same_model() -> None
 
 def test_a_stall_counts_as_an_attempt() -> None:
     bench = chained(options=Options(fallback_after=1, stall_limit=1))
-    problem = "no chunk for 30 s, 1 times"
+    problem = "no chunk for 30 s (stall 1 of this request)"
     bench.send(StreamStalled("r2", 30.0)).expect_only(
         events=[
             StreamStalledEvent(30.0, 1),

@@ -355,6 +355,17 @@ async def test_a_stalled_stream_is_reported_and_then_tried_again(world: World) -
     heard = world.heard(session)
     assert [event.count for event in heard.of(StreamStalled)] == [1, 2]
     assert 60 <= trio.current_time() - start <= 63
+    assert [event.elapsed_s for event in heard.of(StreamStalled)] == [30.0, 60.0]
+    assert heard.only(Retry).reason == "no chunk for 60 s (stall 2 of this request)"
+
+
+async def test_a_chunk_begins_the_count_of_a_stall_anew(world: World) -> None:
+    halting = say("one two three", delay=40.0)
+    session = await world.spawn([halting], stall_limit=9)
+    assert (await session.ask("go")).text == "one two three"
+    await settle()
+    stalls = world.heard(session).of(StreamStalled)
+    assert [(event.elapsed_s, event.count) for event in stalls] == [(30.0, 1), (30.0, 2), (30.0, 3)]
 
 
 async def test_an_idle_session_does_nothing_for_ever(world: World) -> None:

@@ -89,7 +89,7 @@ class StreamStalled(Event):
     """No chunk came for a while."""
 
     elapsed_s: float
-    """For how many seconds."""
+    """Seconds since the last chunk, or since the request went out if none has come."""
     count: int
     """How often in this request."""
 
