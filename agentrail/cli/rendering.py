@@ -87,7 +87,7 @@ def _ended(event: e.AgentEnd) -> Piece:
 def _aborted(event: e.AgentAbort) -> Piece:
     if event.ref is None:
         return _note("nothing to stop")
-    why = f"{event.reason}: {one_line(event.detail)}" if event.detail else event.reason
+    why = f"{event.kind}: {one_line(event.reason)}" if event.reason else event.kind
     return line(f"■ stopped ({why})\n", Tone.BAD)
 
 

@@ -92,8 +92,8 @@ def end_turn(w: Work, stop: str) -> None:
 
 def abort_turn(
     w: Work,
-    reason: str,
-    detail: str | None = None,
+    kind: str,
+    reason: str | None = None,
     *,
     kill_tools: str = "killable",
     partial: Partial = NOTHING_YET,
@@ -109,22 +109,22 @@ def abort_turn(
     if turn is None or over:
         cancel_compaction(w)
         _drop_steering(w)
-        w.emit(AgentAbort(None, reason, detail))
-        _refuse_what_was_taken(w, detail or reason)
+        w.emit(AgentAbort(None, kind, reason))
+        _refuse_what_was_taken(w, reason or kind)
         if over:
             w.next("turn_over")
         else:
-            w.next("after_aborted_nothing", detail or reason)
+            w.next("after_aborted_nothing", reason or kind)
         return
     cut_request(w, partial)
     cancel_compaction(w)
     let_go_of_resting(w)
-    kill(w, kill_tools, detail or reason)
+    kill(w, kill_tools, reason or kind)
     close_batch(w)
     _close_timers(w)
     _drop_steering(w)
-    w.emit(AgentAbort(turn.ref, reason, detail))
-    _closing(w, turn.but(ended="aborted", abort_reason=reason))
+    w.emit(AgentAbort(turn.ref, kind, reason))
+    _closing(w, turn.but(ended="aborted", abort_kind=kind, abort_reason=reason))
 
 
 def _closing(w: Work, turn: Turn) -> None:
@@ -157,7 +157,8 @@ def begin_after_turn(w: Work, _: str) -> Hook | None:
     if turn is None or turn.ended is None:
         return None
     diff = s.history[min(turn.mark, len(s.history)) :]
-    return AfterTurn(turn.ended, turn.abort_reason, diff, s.usage.minus(turn.used), turn.started_at, w.at)
+    used = s.usage.minus(turn.used)
+    return AfterTurn(turn.ended, turn.abort_kind, turn.abort_reason, diff, used, turn.started_at, w.at)
 
 
 def finish_after_turn(w: Work, _ref: str, _hook: Hook, _ruling: Ruling) -> None:

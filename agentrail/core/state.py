@@ -130,8 +130,10 @@ class Turn(Value):
     """How it ends, if it ends now."""
     ended: str | None = None
     """`finished` or `aborted`, once it is over and only `after_turn` is left."""
+    abort_kind: str | None = None
+    """What aborted it, as `AgentAbort.kind`; `None` if it was not aborted."""
     abort_reason: str | None = None
-    """Why it was aborted."""
+    """The words that came with the abort; `None` if there were none."""
     deadline_left: int | None = None
     """Milliseconds left when it came to rest."""
     spares: tuple[Spare, ...] = ()

@@ -46,8 +46,8 @@ class TurnAborted(RefusedError):
 
     wording = "the turn of prompt `{0}` was aborted ({1}): {2}"
 
-    def __init__(self, ref: str, reason: str, detail: str) -> None:
-        super().__init__(ref, reason, detail)
+    def __init__(self, ref: str, kind: str, reason: str) -> None:
+        super().__init__(ref, kind, reason)
 
 
 class QueueFull(RefusedError):

@@ -56,8 +56,10 @@ class AfterTurn(Hook):
 
     outcome: str
     """`finished` or `aborted`."""
+    abort_kind: str | None
+    """What aborted it, as `AgentAbort.kind`: `user`, `plugin`, `deadline`, …; `None` if it was not aborted."""
     abort_reason: str | None
-    """Why it was aborted."""
+    """The words of whoever aborted it; `None` if it was not aborted, or without a word."""
     messages_diff: tuple[Message, ...]
     """What the turn added to the history."""
     token_usage_diff: Usage

@@ -203,7 +203,7 @@ def _replied(end: AgentEnd) -> tuple[str, Outcome]:
 def _aborted(abort: AgentAbort) -> tuple[str, Outcome] | None:
     if abort.ref is None:
         return None
-    return abort.ref, TurnAborted(abort.ref, abort.reason, abort.detail or "no reason given")
+    return abort.ref, TurnAborted(abort.ref, abort.kind, abort.reason or "no reason given")
 
 
 def _rejected(event: PromptRejectedEvent) -> tuple[str, Outcome]:

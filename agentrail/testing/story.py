@@ -133,8 +133,8 @@ def _event(event: Event) -> str | None:
             return f"=> {name} is blocked: {reason}"
         case ApprovalRequired(tool=tool, args=args):
             return f"=> {tool} is held, with {_value(args)}"
-        case AgentAbort(reason=reason, detail=detail):
-            return f"=> the turn is aborted: {detail or reason}"
+        case AgentAbort(kind=kind, reason=reason):
+            return f"=> the turn is aborted: {reason or kind}"
         case AgentEnd(stop_reason=stop):
             return f"=> the turn ends: {stop}"
         case PromptRejected(reason=reason):

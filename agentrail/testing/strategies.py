@@ -169,7 +169,8 @@ HOOK_FIELDS: Final[Mapping[type[Hook], Callable[[], Mapping[str, st.SearchStrate
         SessionEnd: lambda: {"reason": WORDS},
         AfterTurn: lambda: {
             "outcome": st.sampled_from(("finished", "aborted")),
-            "abort_reason": st.none() | st.sampled_from(("user", "plugin")),
+            "abort_kind": st.none() | st.sampled_from(("user", "plugin")),
+            "abort_reason": st.none() | WORDS,
             "messages_diff": messages(),
             "token_usage_diff": usages(),
             "started_at_ms": MOMENTS,

@@ -275,7 +275,7 @@ def _wrong_in_turns(trace: Trace, guard: BudgetGuard) -> str | None:
                 return "calls"
             elif (
                 isinstance(event, AgentAbort)
-                and "rounds" in (event.detail or "")
+                and "rounds" in (event.reason or "")
                 and rounds < (guard.max_turn_rounds or 0)
             ):
                 return "rounds"

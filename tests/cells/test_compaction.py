@@ -210,7 +210,7 @@ def test_a_plugin_may_skip_a_compaction_but_not_save_a_turn_whose_context_is_too
     bench.send(StreamCut("r5", NOTHING_YET, Failure(FailureKind.OVERFLOW, "TooLong", "too many tokens")))
     aborted = bench.got[-1].events[-1]
     assert isinstance(aborted, AgentAbort)
-    assert (aborted.reason, bench.state.phase) == ("overflow", Phase.IDLE)
+    assert (aborted.kind, bench.state.phase) == ("overflow", Phase.IDLE)
 
 
 def test_messages_that_no_provider_would_take_are_not_taken() -> None:

@@ -76,7 +76,7 @@ def _session_start(_: State) -> Waiting:
 
 def _after_turn(before: State) -> Waiting:
     return Waiting(
-        AfterTurn("finished", None, SPOKEN, NOTHING_USED, NOW, NOW),
+        AfterTurn("finished", None, None, SPOKEN, NOTHING_USED, NOW, NOW),
         events=(ResponseComplete(BYE), AgentEnd("p1", "end", SPOKEN, NOTHING_USED)),
         rulings=ruled("after_response", "before_finish"),
         changes={**_spoken(before), "phase": Phase.RUNNING, "turn": turn(ended="finished")},

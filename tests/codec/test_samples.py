@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.codec import decode, encode, from_text, to_text, upcast
+from agentrail.codec import decode, encode, from_text, to_text
 from agentrail.core.inputs import INPUTS, Arrival
 from agentrail.core.sent import PromptSent
 from agentrail.values.content import Text
@@ -43,7 +43,7 @@ def test_the_sample_of_an_input_loads_and_is_written_alike(path: Path) -> None:
 @pytest.mark.parametrize("cls", STORED, ids=lambda cls: cls.__name__)
 def test_the_sample_of_what_journals_write_loads_and_is_written_alike(cls: type[object]) -> None:
     text = read(FOLDER / "stored" / f"{cls.__name__}.json")
-    found = decode(cls, upcast(from_text(text), 1))
+    found = decode(cls, from_text(text))
     assert found == sample(cls)
     assert from_text(to_text(encode(found))) == json.loads(text)
 

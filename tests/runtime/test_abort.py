@@ -74,7 +74,7 @@ async def test_a_stream_is_cut_at_once_though_the_commit_takes_a_second(late: tu
     assert pending - heard.at(PromptReceived)[0] <= 205 + 100
     assert aborted >= 1.0
     await settle()
-    assert heard.only(AgentAbort).detail == "stop it"
+    assert heard.only(AgentAbort).reason == "stop it"
 
 
 async def test_it_is_cut_at_once_also_while_another_commit_is_late(late: tuple[World, TestJournal]) -> None:

@@ -89,7 +89,7 @@ async def check(world: World, session: SessionHandle) -> None:
     used = session.inspect().usage
     assert (used.input_tokens, used.output_tokens) >= (USED.input_tokens, USED.output_tokens)
     assert world.heard(session).said == SAID
-    assert [abort.reason for abort in world.heard(session).of(AgentAbort)][-1] == "critical"
+    assert [abort.kind for abort in world.heard(session).of(AgentAbort)][-1] == "critical"
 
 
 @pytest.mark.parametrize("commit", [None, 0.5])

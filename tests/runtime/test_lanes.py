@@ -55,7 +55,7 @@ async def test_aborts_with_reasons_of_their_own_are_all_answered_and_few_are_wri
     await settle()
     aborts = world.heard(session).of(AgentAbort)
     assert 1 <= len(aborts) <= 3
-    assert all(abort.detail is not None and abort.detail.startswith("reason ") for abort in aborts)
+    assert all(abort.reason is not None and abort.reason.startswith("reason ") for abort in aborts)
     assert (await session.ask("again")).text == "ok"
 
 

@@ -149,7 +149,7 @@ async def test_the_end_aborts_what_is_going_on_with_its_reason() -> None:
         await session.prompt("go")
         await trio.sleep(1)
     heard = world.heard(session)
-    assert heard.only(AgentAbort).reason == "stopped"
+    assert heard.only(AgentAbort).kind == "stopped"
     assert heard.names[-1] == "SessionEnded"
     assert heard.only(SessionEnded).reason == "the supervisor stopped"
 

@@ -292,7 +292,7 @@ async def test_the_end_of_a_session_comes_behind_those_of_its_sub_agents(world: 
     names = world.heard(session).names
     assert names[-1] == "SessionEnded"
     assert names.index("SubagentEnd") < names.index("SessionEnded")
-    assert world.heard(session).only(AgentAbort).reason == "stopped"
+    assert world.heard(session).only(AgentAbort).kind == "stopped"
     assert ids(world) == []
 
 

@@ -67,8 +67,8 @@ async def test_it_says_where_a_run_leaves_the_recording() -> None:
             await session.prompt("Thank you.")
             aborted = await events.__anext__()
     assert isinstance(aborted.event, AgentAbort)
-    assert aborted.event.reason == "provider_error"
-    assert "request 4 leaves the recording of session `s`: message 5 is" in str(aborted.event.detail)
+    assert aborted.event.kind == "provider_error"
+    assert "request 4 leaves the recording of session `s`: message 5 is" in str(aborted.event.reason)
 
 
 async def test_an_empty_recording_has_no_answer() -> None:

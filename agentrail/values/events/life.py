@@ -108,10 +108,10 @@ class AgentAbort(Event):
 
     ref: str | None
     """The prompt whose turn was aborted; `None` if no turn was open."""
-    reason: str
+    kind: str
     """`user`, `plugin`, `provider_error`, `overflow`, `loop`, `deadline`, `stopped` or `critical`."""
-    detail: str | None = None
-    """The words of whoever aborted."""
+    reason: str | None = None
+    """The words of whoever aborted; `None` if there were none."""
 
 
 @value

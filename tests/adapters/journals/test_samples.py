@@ -11,6 +11,8 @@ from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.codec.misfit import MisfitError
 from agentrail.codec.upcasting import FORMAT, UPCASTERS, upcast
 from agentrail.core.state import Phase
+from agentrail.values.events.life import AgentAbort
+from agentrail.values.json import Json
 from agentrail.values.messages import AssistantMessage
 from tests.adapters.journals.sampling import FOLDERS, JOURNAL, LONG, SESSION
 from tests.runtime.world import rebuilt
@@ -43,6 +45,35 @@ async def test_a_stored_session_is_read_and_is_the_one_of_the_journal(folder: Pa
     assert await import_session(into, folder / SESSION) == "sample"
     assert await into.read("sample") == await journal.read("sample")
     await journal.close()
+
+
+async def test_an_abort_of_any_format_has_its_kind_and_its_words(folder: Path) -> None:
+    journal = SqliteJournal(folder / JOURNAL)
+    records = await journal.read("sample")
+    aborts = [each.event for record in records for each in record.events if isinstance(each.event, AgentAbort)]
+    assert aborts == [AgentAbort("p6", "user", "enough")]
+    await journal.close()
+
+
+def test_an_abort_of_a_sub_agent_has_its_kind_too() -> None:
+    old: dict[str, Json] = {"$": "AgentAbort", "ref": "p1", "reason": "user", "detail": "enough"}
+    new: dict[str, Json] = {"$": "AgentAbort", "ref": "p1", "kind": "user", "reason": "enough"}
+
+    def record(abort: Json) -> Json:
+        reported: Json = {"$": "SubagentReported", "child": "s:c1", "events": [abort, {"$": "AgentStart"}]}
+        told: Json = {"$": "SubAgentEvent", "call_id": "c1", "child": "s:c1", "event": abort}
+        return {"arrival": {"input": reported}, "events": [{"seq": 1, "event": told}]}
+
+    assert upcast(record(old), 2, 3) == record(new)
+
+
+def test_a_snapshot_of_a_turn_that_was_aborted_tells_the_kind() -> None:
+    turn: dict[str, Json] = {"ref": "p1", "ended": "aborted", "abort_reason": "deadline"}
+    hook: dict[str, Json] = {"$": "AfterTurn", "outcome": "aborted", "abort_reason": "deadline"}
+    old: dict[str, Json] = {"state": {"turn": turn, "suspended": [{"hook": hook}, {"hook": {"$": "BeforeFinish"}}]}}
+    kind: dict[str, Json] = {"abort_kind": "deadline", "abort_reason": None}
+    suspended: list[Json] = [{"hook": {**hook, **kind}}, {"hook": {"$": "BeforeFinish"}}]
+    assert upcast(old, 2, 3) == {"state": {"turn": {**turn, **kind}, "suspended": suspended}}
 
 
 def test_older_formats_are_made_newer_step_by_step() -> None:

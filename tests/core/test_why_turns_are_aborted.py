@@ -1,0 +1,85 @@
+"""An abort says of what kind it was, and in whose words: in its event, in `after_turn`, and to the caller of `ask`."""
+
+from typing import Final
+
+import pytest
+
+from agentrail.core.inputs import AnyInput, StreamCut, TimerFired
+from agentrail.core.options import Options
+from agentrail.core.sent import AbortSent, StopSent
+from agentrail.errors import TurnAborted
+from agentrail.hooks.actions import Abort, Continue
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.records import AfterTurn, BeforeFinish
+from agentrail.runtime.waiting import told
+from agentrail.values.events.life import AgentAbort
+from agentrail.values.stream import NOTHING_YET, Failure, FailureKind
+from tests.cells.bench import Bench, plug
+
+KEY: Final = Failure(FailureKind.PERMANENT, "KeyRefused", "the key is wrong")
+
+GIVEN: Final[tuple[tuple[AnyInput, str, str | None], ...]] = (
+    (AbortSent("that is the wrong file"), "user", "that is the wrong file"),
+    (AbortSent(), "user", None),
+    (AbortSent("plugin"), "user", "plugin"),
+    (StopSent("the house closes"), "stopped", "the house closes"),
+    (TimerFired("turn"), "deadline", "the turn took longer than 60 s"),
+    (StreamCut("r2", NOTHING_YET, KEY), "provider_error", "the key is wrong"),
+)
+
+
+def watcher(seen: list[AfterTurn]) -> AnyPlugin:
+    """Return a plugin that puts what it is shown in `after_turn` into *seen*."""
+
+    def after_turn(hook: AfterTurn, _state: object, _ctx: Context) -> Continue[object]:
+        seen.append(hook)
+        return Continue()
+
+    return plug("Watcher", after_turn=after_turn)
+
+
+def aborted(given: AnyInput | None, *plugins: AnyPlugin) -> tuple[AgentAbort, AfterTurn]:
+    """Return what a turn that is aborted tells: its event, and what plugins are shown in `after_turn`."""
+    seen: list[AfterTurn] = []
+    bench = Bench(*plugins, watcher(seen), options=Options(max_turn_seconds=60.0))
+    bench.prompt()
+    bench.answers("hi") if given is None else bench.send(given, after=60_000)
+    (abort,) = (event for event in bench.got[-1].events if isinstance(event, AgentAbort))
+    (shown,) = seen
+    return abort, shown
+
+
+@pytest.mark.parametrize(("given", "kind", "reason"), GIVEN, ids=lambda value: str(value)[:30])
+def test_an_abort_carries_the_words_of_its_caller(given: AnyInput, kind: str, reason: str | None) -> None:
+    abort, shown = aborted(given)
+    assert abort == AgentAbort("p1", kind, reason)
+    assert (shown.outcome, shown.abort_kind, shown.abort_reason) == ("aborted", kind, reason)
+
+
+def test_an_abort_of_a_plugin_carries_its_name_and_its_words() -> None:
+    abort, shown = aborted(None, plug("Guard", before_finish=Abort("not like this")))
+    assert abort == AgentAbort("p1", "plugin", "Guard: not like this")
+    assert (shown.abort_kind, shown.abort_reason) == (abort.kind, abort.reason)
+
+
+def test_a_critical_plugin_that_breaks_is_a_kind_of_its_own() -> None:
+    def broken(_hook: BeforeFinish, _state: object, _ctx: Context) -> Continue[object]:
+        raise ZeroDivisionError
+
+    abort, shown = aborted(None, plug("Guard", critical=True, before_finish=broken))
+    assert abort.kind == "critical"
+    assert "critical plugin `Guard` broke: ZeroDivisionError" in (abort.reason or "")
+    assert (shown.abort_kind, shown.abort_reason) == (abort.kind, abort.reason)
+
+
+def test_a_turn_that_ends_by_itself_has_neither() -> None:
+    seen: list[AfterTurn] = []
+    bench = Bench(watcher(seen))
+    bench.prompt()
+    bench.answers("hi")
+    assert [(hook.outcome, hook.abort_kind, hook.abort_reason) for hook in seen] == [("finished", None, None)]
+
+
+def test_who_waits_for_the_turn_hears_both() -> None:
+    assert told(AgentAbort("p1", "user", "enough")) == ("p1", TurnAborted("p1", "user", "enough"))
