@@ -162,9 +162,9 @@ async def spawned(supervisor: Supervisor, url: str, count: int) -> list[SessionH
     return [await supervisor.spawn(spec) for _ in range(count)]
 
 
-def connections(http: Http) -> tuple[int, bool]:
-    """Return how many connections there are, and whether all of them are at rest."""
-    pool: object = vars(vars(http.client)["_transport"])["_pool"]
+def connections(http: Http, url: str) -> tuple[int, bool]:
+    """Return how many connections there are to what is at *url*, and whether all of them are at rest."""
+    pool: object = vars(vars(http.client(url))["_transport"])["_pool"]
     assert isinstance(pool, AsyncConnectionPool)
     return len(pool.connections), all(connection.is_idle() for connection in pool.connections)
 
@@ -179,9 +179,9 @@ async def test_a_request_that_is_cut_leaves_nothing_behind(moment: Moment) -> No
             for number in range(ROUNDS[profile()]):
                 imitation.begin(moment.requests)
                 await cut_at(moment, cut, imitation)
-                assert connections(http)[1]
+                assert connections(http, server.url)[1]
                 await ask_together(asking, number)
-                assert connections(http) == (WIDTH, True)
+                assert connections(http, server.url) == (WIDTH, True)
 
 
 async def cut_at(moment: Moment, sessions: list[SessionHandle], imitation: Imitation) -> None:

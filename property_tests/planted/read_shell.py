@@ -178,11 +178,8 @@ CHANGES: Final = (
         "slot_of_a_failed_request_lost",
         "a request that fails keeps its place in the lane of its provider",
         Limits._in_turn,
-        "        finally:\n            self._lanes[key].done(ticket, tokens)\n            self._send(key)\n",
-        "        finally:\n"
-        "            if tokens is not None:\n"
-        "                self._lanes[key].done(ticket, tokens)\n"
-        "            self._send(key)\n",
+        "        finally:\n            lane.done(ticket, tokens)\n",
+        "        finally:\n            if tokens is not None:\n                lane.done(ticket, tokens)\n",
         "limits",
     ),
 )
