@@ -1,3 +1,33 @@
+"""What holds for all tests."""
+
+from collections.abc import Generator
+from typing import TypeAlias, cast
+
+import pytest
+
+from agentrail.values.outside import mended
 from tests.profiles import load_profile
 
+Sent: TypeAlias = "str | int | float | list[Sent] | tuple[Sent, ...] | dict[str, Sent] | None"
+
 load_profile()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, Sent, Sent]:
+    """Replace half surrogate pairs in what a test has logged: a worker that cannot send its report ends the run."""
+    return _sendable((yield))
+
+
+def _sendable(found: Sent) -> Sent:
+    match found:
+        case str():
+            return mended(found)
+        case dict():
+            return {key: _sendable(held) for key, held in found.items()}
+        case list():
+            return [_sendable(held) for held in found]
+        case tuple():
+            return tuple(_sendable(held) for held in found)
+        case _:
+            return found
