@@ -1,7 +1,7 @@
 """What holds for all tests."""
 
 from collections.abc import Generator
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 import pytest
 
