@@ -70,21 +70,20 @@ def run(seed: int, watch: Watch, main: Callable[[MockClock], Awaitable[None]]) -
     jump = virtual._autojump  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
     everything = trio.CancelScope()
-    first: list[trio.lowlevel.Task] = []
 
     async def bounded(virtual: MockClock) -> None:
-        first.append(trio.lowlevel.current_task())
         with everything:
             await main(virtual)
 
     def jump_or_end() -> None:
         if trio.lowlevel.current_statistics().seconds_to_next_deadline < math.inf:
             jump()
-        elif everything.cancel_called:
+            return
+        # From the root on: a supervisor has tasks beside *main*; and again: what is left may shield itself in leaving.
+        shielded = _unshield(trio.lowlevel.current_root_task())
+        if everything.cancel_called and not shielded:
             raise NothingMovesError
-        else:
-            _unshield(first[0])
-            everything.cancel()
+        everything.cancel()
 
     known = scheduler._r.getstate()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     disabled = logging.root.manager.disable
@@ -109,15 +108,18 @@ def run(seed: int, watch: Watch, main: Callable[[MockClock], Awaitable[None]]) -
         raise NothingMovesError
 
 
-def _unshield(task: trio.lowlevel.Task) -> None:
-    """Let a cancellation reach *task* and all under it."""
+def _unshield(task: trio.lowlevel.Task | None) -> bool:
+    """Let a cancellation reach *task* and all under it; return whether anything of it was shielded."""
+    if task is None:
+        return False
+    shielded = False
     status: scheduler.CancelStatus | None = task._cancel_status  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     while status is not None:
+        shielded |= status._scope.shield  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         status._scope.shield = False  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         status = status._parent  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-    for nursery in task.child_nurseries:
-        for child in nursery.child_tasks:
-            _unshield(child)
+    under = [_unshield(child) for nursery in task.child_nurseries for child in nursery.child_tasks]
+    return shielded or any(under)
 
 
 def _no_thread(_: Watchdog) -> None:
