@@ -7,8 +7,10 @@ no code of the value itself: a subclass of `int`, `float` or `str` is taken for 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, cast
+
+from agentrail.values.value import Value
 
 TEN_YEARS: Final = 315_576_000.0
 """Seconds that any time is cut to: further ahead nobody plans, and milliseconds still fit 64 bits."""
@@ -26,7 +28,7 @@ MAX_CHARACTERS: Final = 80
 """Characters of a value, or of the name of its class, that an error shows."""
 
 MAX_FACTS: Final = 1_000
-"""Items of one fact of an error that are shown."""
+"""Items, in all, that the facts of an error may hold for it to be shown."""
 
 MAX_SHOWN: Final = 3
 """Exceptions of a group that are described."""
@@ -40,10 +42,16 @@ _NAME: Final = cast("Callable[[type], str]", vars(type)["__name__"].__get__)
 _FACTS: Final = cast("Callable[[object], tuple[object, ...]]", vars(BaseException)["args"].__get__)
 """Reads what an error was made with."""
 
-_SIZED: Final = tuple(
-    (kind, cast("Callable[[object], int]", vars(kind)["__len__"])) for kind in (dict, list, tuple, set, frozenset)
+_KINDS: Final[tuple[type, ...]] = (dict, list, tuple, set, frozenset)
+_HOLDERS: Final = tuple(
+    (
+        kind,
+        cast("Callable[[object], int]", vars(kind)["__len__"]),
+        cast("Callable[[object], Iterable[object]]", vars(kind)["items" if kind is dict else "__iter__"]),
+    )
+    for kind in _KINDS
 )
-"""Counts what a container holds, whatever a subclass says."""
+"""Counts, and reads, what a container holds, whatever a subclass says."""
 
 _OF_LIST: Final = cast("Callable[[object], Iterator[object]]", vars(list)["__iter__"])
 _OF_TUPLE: Final = cast("Callable[[object], Iterator[object]]", vars(tuple)["__iter__"])
@@ -162,9 +170,26 @@ def words(error: BaseException) -> str:
 
 
 def _holds_much(error: BaseException) -> bool:
-    """Whether writing what *error* holds would take long."""
-    counts = (count(fact) for fact in _FACTS(error) for kind, count in _SIZED if issubclass(type(fact), kind))
-    return any(found > MAX_FACTS for found in counts)
+    """Whether writing what *error* holds, at any depth, would take long; it looks at `MAX_FACTS` items at most."""
+    left = MAX_FACTS
+    waiting: list[object] = [_FACTS(error)]
+    while waiting and left >= 0:
+        found = waiting.pop()
+        count, items = _held(found)
+        left -= count
+        if left >= 0:
+            waiting += items
+    return left < 0
+
+
+def _held(found: object) -> tuple[int, Iterable[object]]:
+    """Return how much *found* holds, and what: of a container, and of a value of ours."""
+    for kind, count, items in _HOLDERS:
+        if issubclass(type(found), kind):
+            return count(found), items(found)
+    if isinstance(found, Value):
+        return len(found.__fields__), (getattr(found, name, None) for name in found.__fields__)
+    return 0, ()
 
 
 def crash(error: BaseException) -> str:
