@@ -116,7 +116,7 @@ def _known(word: Word, assigned: frozenset[str]) -> tuple[str, bool]:
     text, tilde = word.text, bool(word.expansions & Expansion.TILDE)
     if word.is_unknown:
         for name, known in (("HOME", "~"), ("PWD", ".")):
-            if name not in assigned and (found := re.match(rf"([\w.+-]*=)?\$\{{{name}\}}(?=/|$)", text)):
+            if name not in assigned and (found := re.match(rf"([\w.+-]*=)?\$\{{{name}\}}(?=[/:]|$)", text)):
                 text, tilde = (found[1] or "") + known + text[found.end() :], True
     return text, tilde
 

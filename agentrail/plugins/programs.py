@@ -9,12 +9,11 @@ from types import MappingProxyType
 from typing import Final
 
 from agentrail.plugins.words import Command, Word, names
-from agentrail.plugins.wrappers import SHELLS, is_interpreter, reads_program
+from agentrail.plugins.wrappers import SHELLS, is_input, is_interpreter, reads_program
 
 Question = Callable[[Sequence[str]], bool]
 """Says whether the arguments of one program hold a program, or say where names are read from."""
 
-INPUTS: Final = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 _BROWSING: Final = names("--help --version -V")
 
 
@@ -81,7 +80,7 @@ def _sed(texts: Sequence[str]) -> bool:
         elif text.startswith("--expression="):
             programs.append(text.partition("=")[2])
         elif text in {"-f", "--file"} and rest:
-            if rest.pop(0) in INPUTS:
+            if is_input(rest.pop(0)):
                 return True
             programs.append("")
         elif text.startswith("-") and text != "-" and text not in _BROWSING:
@@ -105,17 +104,20 @@ def _sed_only_edits(program: str) -> bool:
 def _awk(texts: Sequence[str]) -> bool:
     """Whether a program for `awk` may run a command, read or write a file that is no operand, or cannot be read."""
     rest = list(texts)
+    from_file = False
     while rest and rest[0].startswith("-") and rest[0] != "-":
         text = rest.pop(0)
         if text == "-f" and rest:
-            return rest[0] in INPUTS
-        if text in {"-F", "-v"} and rest:
+            if is_input(rest.pop(0)):
+                return True
+            from_file = True
+        elif text in {"-F", "-v"} and rest:
             rest.pop(0)
         elif text == "--":
             break
         elif text not in _BROWSING and not _AWK_OPTION.fullmatch(text):
             return True
-    return any(_AWK_DOES_MORE.search(text) for text in rest[:1])
+    return not from_file and any(_AWK_DOES_MORE.search(text) for text in rest[:1])
 
 
 _MAKE_RUNS: Final = names(".SHELLFLAGS GNUMAKEFLAGS MAKEFILES MAKEFLAGS SHELL")
@@ -126,10 +128,9 @@ def _make(texts: Sequence[str]) -> bool:
     """Whether `make` is given rules, or variables that are more than text."""
     if _options("E", "eval")(texts):
         return True
-    for before, text in zip(("", *texts), texts, strict=False):
-        given = text[2:] if text.startswith("-f") else text.partition("=")[2] if text.startswith("--") else ""
-        named = text if before in {"-f", "--file", "--makefile"} else given
-        if named in INPUTS:
+    for text in texts:
+        attached = text.partition("=" if text.startswith("--") else "f")[2] if text.startswith("-") else ""
+        if is_input(text) or is_input(attached):
             return True
         found = _MAKE_ASSIGNS.fullmatch(text)
         if found and not text.startswith("-") and (found[1] in _MAKE_RUNS or set(found[2]) & {"$", "`"}):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Final, TypeAlias
 
-from agentrail.plugins.places import Place, fold, is_unsure, meets
+from agentrail.plugins.places import LOST, Place, fold, is_unsure, meets
 from agentrail.plugins.programs import MAKEFILES, holds_program, scripts
 from agentrail.plugins.scenes import (
     CHANGES_DIRECTORY,
@@ -272,8 +272,8 @@ def told(command: Command) -> tuple[Word, ...]:
 
 
 def _unknown(command: Command, scene: Scene) -> Certainty:
-    home = command.program in CHANGES_DIRECTORY and not command.args and "HOME" in scene.assigned
-    return MAYBE if home or unsure(command, scene.assigned) else NO
+    lost = command.program in CHANGES_DIRECTORY and LOST in scene.after(command).bases
+    return MAYBE if lost or unsure(command, scene.assigned) else NO
 
 
 def _git_runs(command: Command, _: Scene) -> Certainty:

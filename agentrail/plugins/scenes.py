@@ -53,7 +53,7 @@ _WRITES_NO_PROGRAM: Final = names(
     "c++ cc chattr chgrp chmod chown clang clang++ g++ gcc go ld mkdir mkfifo mknod rm rmdir rustc setfacl shred srm"
     " touch unlink"
 )
-_MAX_BASES: Final = 4
+_MAX_BASES: Final = 16
 _MAX_GLOB_PARTS: Final = 64
 _A_HOME: Final = 2
 
@@ -147,17 +147,16 @@ class Scene(Value):
         if command.program in _WRITES_NO_PROGRAM:
             return self
         made = {place for word in written(command) for place in self.aim(word).places}
-        if made:
-            return self.but(written=self.written | made)
+        after = self.but(written=self.written | made) if made else self
         if command.program not in CHANGES_DIRECTORY:
-            return self
+            return after
         operands = [word for word in given(command.args).operands if word.text != "-"]
         home = (LOST,) if "HOME" in self.assigned else HOMES
         places: tuple[Place, ...] = () if command.args else home
         for aimed in map(self.aim, operands[:1]):
             places = (LOST,) if aimed.unknown or aimed.globs else aimed.places
         bases = tuple(dict.fromkeys((*self.bases, *places)))
-        return self.but(bases=bases if len(bases) <= _MAX_BASES else (*self.bases[: _MAX_BASES - 1], LOST))
+        return after.but(bases=bases if len(bases) <= _MAX_BASES else (*self.bases[: _MAX_BASES - 1], LOST))
 
 
 def given(args: Sequence[Word]) -> Given:

@@ -1,9 +1,9 @@
-"""Commands that read or copy all that is below a folder, and whether that may be what is blocked."""
+"""Commands that read, copy or change all that is below a folder, and whether that may be what is blocked."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -30,7 +30,7 @@ class Tree(Value):
     last: bool = True
     """Whether the last operand is a tree, too, and not where the copy goes."""
     links: bool = False
-    """Whether what it makes is another name: files keep their last parts, so only patterns from a root matter."""
+    """Whether it renames, removes or changes files and shows none: only what a path itself says matters."""
     here: bool = False
     """Whether it reads the directory that it runs in if it has no operand."""
 
@@ -54,6 +54,7 @@ _TABLE: Final[Mapping[str, Tree]] = MappingProxyType(
         "rsync": _COPY,
         "ditto": Tree(always=True, last=False),
         "ln mv": Tree(always=True, last=False, links=True),
+        "chgrp chmod chown rm srm": Tree("rR", ("recursive",), links=True),
         "7z 7za 7zr": Tree(words=("a", "u"), skips=2),
         "zip": Tree("rR", ("recurse-paths",), skips=1),
         "bsdtar gtar tar": Tree("cru", ("append", "create", "update"), skips=0),
@@ -63,6 +64,10 @@ _TABLE: Final[Mapping[str, Tree]] = MappingProxyType(
 _BY_PROGRAM: Final[Mapping[str, Tree]] = MappingProxyType(
     {name: tree for listed, tree in _TABLE.items() for name in listed.split()}
 )
+_CONTAINERS: Final = frozenset({"docker", "nerdctl", "podman"})
+_VOLUMES: Final = frozenset({"-v", "--volume"})
+_SOURCE: Final = re.compile(r"(?:source|src)=([^,]*)")
+_DELETES: Final = "-delete"
 _TARS: Final = frozenset({"bsdtar", "gtar", "tar"})
 _GIVES_PATTERN: Final = re.compile(r"-[A-Za-z0-9]*[ef].*|--(?:regexp|file)(?:=.*)?")
 _TAKES_VALUE: Final = re.compile(
@@ -76,9 +81,13 @@ _DUMPS: Final = {"archive": _ANYHOW, "grep": _ANYHOW, "log": _PATCHES, "whatchan
 
 
 def reads_tree(command: Command, scene: Scene) -> Certainty:
-    """Return whether *command* reads, copies or renames a tree that may hold what is blocked."""
+    """Return whether *command* reads, copies, renames or removes a tree that may hold what is blocked."""
     if command.program == "git":
         return _git(command, scene)
+    if command.program in _CONTAINERS:
+        return worst(_holds(scene.aim(word), scene, links=True) for word in _mounted(command))
+    if command.program == "find" and _DELETES in [word.text for word in command.args]:
+        return worst(_holds(scene.aim(word), scene, links=True) for word in given(command.args).operands)
     tree = _BY_PROGRAM.get(command.program)
     if tree is None or not _goes_down(command, tree):
         return NO
@@ -100,6 +109,20 @@ def _searched(args: Sequence[Word]) -> tuple[Word, ...]:
     values = {n + 1 for n, word in enumerate(args) if _TAKES_VALUE.fullmatch(word.text)}
     operands = given([word for n, word in enumerate(args) if n not in values]).operands
     return operands if any(_GIVES_PATTERN.fullmatch(word.text) for word in args) else operands[1:]
+
+
+def _mounted(command: Command) -> Iterator[Word]:
+    """Yield the folders of this machine that a container is given."""
+    for before, word in zip(command.argv, command.args, strict=False):
+        option, equals, text = word.text.partition("=")
+        if before.text in _VOLUMES:
+            yield word.but(text=word.text.partition(":")[0])
+        elif equals and option in _VOLUMES:
+            yield word.but(text=text.partition(":")[0])
+        elif word.text.startswith("-v") and word.text != "-v":
+            yield word.but(text=word.text[2:].partition(":")[0])
+        elif (before.text == "--mount" or option == "--mount") and (found := _SOURCE.search(word.text)):
+            yield word.but(text=found[1])
 
 
 def _goes_down(command: Command, tree: Tree) -> bool:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Final
 
 from agentrail.plugins.grammar import RESERVED
+from agentrail.plugins.places import HERE, join
 from agentrail.plugins.words import Assignment, Expansion, Word, names, stop
 from agentrail.values.value import Value, value
 
@@ -124,9 +125,10 @@ _SHELL: Final = Wrapper(
 )
 _ABOUT: Final = frozenset({"--help", "--version"})
 _EXECS: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
-_INPUTS: Final = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 _INTERPRETERS: Final = re.compile(r"(?:python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|tclsh|osascript)[0-9.]*")
-_QUIET_FLAGS: Final = re.compile(r"-[uBEsSIOqvwW]*|/dev/stdin|/dev/fd/0|/proc/self/fd/0")
+_QUIET_FLAGS: Final = re.compile(r"-[uBEsSIOqvwW]*")
+_TAKES_VALUE: Final = frozenset({"-I", "-W", "-X"})
+_OPEN_FILES: Final = (("dev", "fd"), ("proc", "self", "fd"))
 _END: Final = Word("--")
 _CODE_FLAGS: Final = frozenset({"-c", "-e", "-E", "-r", "--eval"})
 _COMPUTED: Final = Expansion.COMMAND | Expansion.PROCESS
@@ -160,17 +162,36 @@ def reads_program(name: str, args: Sequence[Word]) -> bool:
     if args and args[0].text in _ABOUT:
         return False
     if name in {"source", "."}:
-        return bool(args) and (args[0].text in _INPUTS or args[0].is_unknown)
+        first = args[args[:1] == (_END,) :][:1]
+        return bool(first) and (is_input(first[0].text) or first[0].is_unknown)
     if name in OTHER_SHELLS:
-        return all(word.text.startswith("-") or word.text in _INPUTS or word.is_unknown for word in args)
+        return all(word.text.startswith("-") or is_input(word.text) or word.is_unknown for word in args)
     if name in SHELLS:
         options, start = _options(name, _SHELL, args)
         first = args[start : start + 1]
-        return "s" in _letters(options) or not first or first[0].text in _INPUTS or first[0].is_unknown
+        return "s" in _letters(options) or not first or is_input(first[0].text) or first[0].is_unknown
     if is_interpreter(name):
         if any(flag.text in _CODE_FLAGS and code.expansions & _COMPUTED for flag, code in pairwise(args)):
             return True
-        return all(_QUIET_FLAGS.fullmatch(word.text) for word in args) or bool(args[0].expansions & Expansion.PROCESS)
+        return all(_QUIET_FLAGS.fullmatch(word.text) for word in args) or _reads_script(args)
+    return False
+
+
+def is_input(text: str) -> bool:
+    """Whether *text* names the input of a program, a file that it is given open, or what another process writes."""
+    if text == "-" or "<()" in text:
+        return True
+    parts = join(HERE, text).parts if text.startswith("/") else ()
+    return parts == ("dev", "stdin") or parts[:-1] in _OPEN_FILES
+
+
+def _reads_script(args: Sequence[Word]) -> bool:
+    """Whether the script that an interpreter with *args* runs is its input."""
+    for before, word in zip((_END, *args), args, strict=False):
+        if is_input(word.text):
+            return True
+        if not word.text.startswith("-") and before.text not in _TAKES_VALUE:
+            return False
     return False
 
 

@@ -508,6 +508,25 @@ def test_a_block_is_found_behind_a_hold() -> None:
     assert decision(ruled({"command": "$X", "path": "/etc/shadow"})) == "path"
 
 
+@pytest.mark.parametrize(
+    ("volume", "expected"),
+    [
+        ("-v /:/h", "hold"),
+        ("-v/:/h", "hold"),
+        ("--volume=/etc:/h", "hold"),
+        ("-v ~/.kube:/h", "hold"),
+        ("-v $HOME:/h", "hold"),
+        ("--mount type=bind,source=/,target=/h", "hold"),
+        ("--mount=type=bind,src=/etc,target=/h", "hold"),
+        ("-v .:/app", "pass"),
+        ('-v "$PWD":/app', "pass"),
+        ("-v data:/var/lib/app -p 80:80", "pass"),
+    ],
+)
+def test_a_container_is_held_that_is_given_a_folder_with_what_is_blocked(volume: str, expected: str) -> None:
+    assert decision(ruled({"command": f"docker run --rm {volume} alpine ls"})) == expected
+
+
 def test_rules_and_lists_can_be_switched() -> None:
     quiet = SecurityGuard(rules=ALL_RULES - {"power-off"})
     assert decision(ruled({"command": "reboot"}, guard=quiet)) == "pass"
