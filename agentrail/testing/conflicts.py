@@ -32,6 +32,9 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 DEFAULTS: Final = Options()
 
+EXAMPLES: Final = 10_000
+"""Sets with a script that are tried, unless somebody says how many."""
+
 FRESH: Final = 150
 """Scripts that are tried against each smaller set, once a conflict is found."""
 
@@ -79,8 +82,6 @@ class Setup:
         self.invariant = invariant
         self.options = options
         self.tools = tools
-        self.tried = 0
-        self.last: Trace | None = None
         self._words: dict[int, Vocabulary] = {}
 
     def given(self) -> Mapping[str, object]:
@@ -104,11 +105,13 @@ class Setup:
         return simulate(plugins, script, options=self.options, tools=self.tools)
 
     def breaks(self, plugins: Sequence[Attachable], script: Script) -> str | None:
+        """Play *script* against *plugins*, and say why the invariant is broken, if it is."""
+        return self.broken_by(self.plays(plugins, script))
+
+    def broken_by(self, trace: Trace) -> str | None:
         """Say why the invariant is broken, if it is."""
-        self.tried += 1
-        self.last = self.plays(plugins, script)
         try:
-            self.invariant(self.last)
+            self.invariant(trace)
         except AssertionError as broken:
             return str(broken).strip() or _line(broken)
         return None
@@ -121,7 +124,7 @@ def find_conflict(  # noqa: PLR0913 - all but two have a default
     calls: Sequence[ToolCall] = (),
     options: Options = DEFAULTS,
     tools: Sequence[ToolSpec] | None = None,
-    examples: int = 10_000,
+    examples: int = EXAMPLES,
     seconds: float | None = None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -142,25 +145,57 @@ def find_conflict(  # noqa: PLR0913 - all but two have a default
         seed: Another one is another search.
         progress: Told how far it is.
     """
-    setup = Setup(invariant, options, tools)
-    chance = random.Random(seed)  # noqa: S311 - no secret
-    choose = Choose(chance.randrange)
+    setups = {"": Setup(invariant, options, tools)}
+    return search(plugins, setups, calls, examples, seconds, seed, progress).get("")
+
+
+def find_conflicts(
+    plugins: Sequence[Attachable],
+    invariants: Mapping[str, Invariant],
+    *,
+    examples: int = EXAMPLES,
+    seconds: float | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> dict[str, Conflict]:
+    """Do as `find_conflict` for several *invariants* at once: each example is played once, and each looks at it."""
+    setups = {name: Setup(invariant, DEFAULTS, None) for name, invariant in invariants.items()}
+    return search(plugins, setups, (), examples, seconds, seed, progress)
+
+
+def search(
+    plugins: Sequence[Attachable],
+    setups: Mapping[str, Setup],
+    calls: Sequence[ToolCall],
+    examples: int,
+    seconds: float | None,
+    seed: int,
+    progress: Progress | None,
+) -> dict[str, Conflict]:
+    """Return the smallest conflict found for each of *setups* for which one was."""
+    found: dict[str, Conflict] = {}
+    if not setups:
+        return found
+    world = next(iter(setups.values()))
+    choose = Choose(random.Random(seed).randrange)  # noqa: S311 - no secret
     lore = Lore(calls)
-    draws = _Draws(choose, setup, plugins)
+    draws = _Draws(choose, world, plugins)
     ends = None if seconds is None else time.monotonic() + seconds
     for number in range(examples):
         if ends is not None and time.monotonic() > ends:
-            return None
+            break
         if progress is not None:
             progress(number, examples)
         some, focus = draws.some()
-        script = draw_cues(choose, setup.words(focus), lore.calls(focus))
-        if setup.breaks(some, script) is not None:
-            small, short = _smallest(setup, some, script, choose, lore)
-            return Conflict(small, short, setup)
-        if setup.last is not None:
-            lore.learn(setup.last)
-    return None
+        script = draw_cues(choose, world.words(focus), lore.calls(focus))
+        trace = world.plays(some, script)
+        for name, setup in setups.items():
+            if name not in found and setup.broken_by(trace) is not None:
+                found[name] = Conflict(*_smallest(setup, some, script, choose, lore), setup)
+        if len(found) == len(setups):
+            break
+        lore.learn(trace)
+    return found
 
 
 class _Draws:

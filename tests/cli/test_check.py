@@ -1,8 +1,12 @@
+import re
+from inspect import signature
 from pathlib import Path
 
 import pytest
 
+from agentrail.cli.checking import parsed
 from agentrail.cli.command import main
+from agentrail.testing import find_conflict
 
 TRAPPED = """
 from tests.testing.candidates import Redirect, RiskCheck, what_was_approved_is_safe as safe
@@ -13,6 +17,12 @@ plugins = [RiskCheck(), Redirect()]
 
 def nobody_pays_a_stranger(trace: Trace) -> None:
     safe(trace)
+"""
+
+ORDERED = """
+from tests.testing.candidates import Redirect, RiskCheck
+
+plugins = [RiskCheck(), Redirect()]
 """
 
 CLEAN = '''
@@ -50,14 +60,39 @@ def test_a_conflict_is_printed_and_the_exit_code_says_so(tmp_path: Path, capsys:
     assert "from trapped_plugins import nobody_pays_a_stranger" in out
     assert "✗ nobody_pays_a_stranger                      broken by RiskCheck and Redirect" in out
     assert "✓ laws: Redirect                              all 8 hold" in out
-    assert out.endswith("1 of 12 checks found something\n")
+    assert "✗ order                                       matters for RiskCheck and Redirect at before_tool" in out
+    assert "2 of 12 checks found something\n" in out
 
 
 def test_a_clean_file_is_clean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check(tmp_path, "clean_plugins", CLEAN, "--examples", "20", "--time", "60") == 0
     captured = capsys.readouterr()
-    assert "nothing was found\nnote: `Needy` was not checked: " in captured.out
+    told = r"nothing was found\n20 examples of plugins together, [\d,]+ a second\nnote: `Needy` was not checked: "
+    assert re.search(told, captured.out)
+    assert "holds in 20 examples" in captured.out
     assert captured.err == "", "no progress bar where nobody sees it"
+
+
+def test_that_an_order_matters_is_a_finding_unless_orders_may_differ(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check(tmp_path, "ordered_plugins", ORDERED, "--examples", "20") == 1
+    assert "\n1 of 11 checks found something\n" in capsys.readouterr().out
+    assert check(tmp_path, "ordered_plugins", ORDERED, "--examples", "20", "--orders-may-differ") == 0
+    out = capsys.readouterr().out
+    assert "✓ order                                       matters for RiskCheck and Redirect at before_tool" in out
+    assert "Redirect first:" in out, "it is still told"
+
+
+def test_the_command_tries_as_many_examples_as_the_function(tmp_path: Path) -> None:
+    file = tmp_path / "some_plugins.py"
+    file.touch()
+    assert parsed([str(file)]).examples == signature(find_conflict).parameters["examples"].default == 10_000
+
+
+def test_no_time_is_no_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(tmp_path, "hasty_plugins", CLEAN, "--time", "0") == 0
+    assert "holds in 0 examples" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
