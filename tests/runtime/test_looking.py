@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 import trio
+from attrs import frozen
 
 from agentrail import open_supervisor
 from agentrail.core.inputs import StreamBegan, StreamEnded
@@ -136,15 +137,15 @@ def hand(monkeypatch: pytest.MonkeyPatch) -> Hand:
     return Hand(monkeypatch)
 
 
+@frozen
 class Sleeper(Plugin):
     """Takes as many seconds as the prompt says, one part after the other."""
 
-    def __init__(self, hand: Hand) -> None:
-        self._hand = hand
+    hand: Hand
 
     def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Continue[None]:
         for seconds in map(float, hook.text.split()):
-            self._hand.advance(seconds)
+            self.hand.advance(seconds)
         return Continue()
 
 
@@ -160,20 +161,20 @@ async def test_the_step_that_holds_up_the_loop_is_named(
     assert [record.levelno for record in found] == [logging.WARNING, logging.ERROR]
     for record, taken in zip(found, (250, 1125), strict=True):
         assert f"session mine: `PromptSent` has held up the loop for {taken} ms\n" in record.getMessage()
-        assert "in before_prompt\n    self._hand.advance(seconds)\n" in record.getMessage()
+        assert "in before_prompt\n    self.hand.advance(seconds)\n" in record.getMessage()
     await settle()
     assert world.heard(session).only(PluginSlow).elapsed_ms == 6125
 
 
+@frozen
 class Litter(Plugin):
     """Has the garbage collector come where it holds up a step, and takes time after it; as the prompt says."""
 
-    def __init__(self, hand: Hand) -> None:
-        self._hand = hand
+    hand: Hand
 
     def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Continue[None]:
         *collecting, after = map(float, hook.text.split())
-        hand = self._hand
+        hand = self.hand
 
         class Ring:
             def __init__(self, seconds: float) -> None:
