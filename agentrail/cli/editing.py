@@ -56,6 +56,11 @@ def keys_in(typed: str) -> tuple[tuple[str, ...], str]:
     return tuple(keys), typed[at:]
 
 
+def is_text(key: str) -> bool:
+    """Whether *key* stands for itself."""
+    return key == "\t" or (len(key) == 1 and key.isprintable())
+
+
 @value
 class Line(Value):
     """A line in the making."""
@@ -90,8 +95,11 @@ class Line(Value):
             case "up" | "down":
                 return self._fetched(self.back + (1 if key == "up" else -1))
             case _:
-                fits = key == "\t" or (len(key) == 1 and key.isprintable())
-                return self._with(before + clean(key), behind) if fits else self
+                return self.insert(key) if is_text(key) else self
+
+    def insert(self, text: str) -> Line:
+        """Return the line with *text* at the cursor; a paste is one text, because each key copies the whole line."""
+        return self._with(self.text[: self.at] + clean(text), self.text[self.at :])
 
     def done(self) -> Line:
         """Return the line that comes next."""
@@ -104,12 +112,13 @@ class Line(Value):
 
     def shown(self, width: int) -> tuple[str, int]:
         """Return the part of it that fits into *width* columns, and how many columns the cursor is in."""
-        start = 0
-        while columns(self.text[start : self.at]) > width - 1:
-            start += 1
-        end = len(self.text)
-        while columns(self.text[start:end]) > width:
-            end -= 1
+        start, end = self.at, self.at
+        room = width - 1
+        while start and (room := room - columns(self.text[start - 1])) >= 0:
+            start -= 1
+        room = width - columns(self.text[start : self.at])
+        while end < len(self.text) and (room := room - columns(self.text[end])) >= 0:
+            end += 1
         return self.text[start:end], columns(self.text[start : self.at])
 
     def _with(self, before: str, behind: str) -> Line:

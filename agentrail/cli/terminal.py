@@ -9,14 +9,15 @@ from __future__ import annotations
 import codecs
 import os
 import shutil
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
+from itertools import groupby
 from typing import Final, TextIO
 
 import trio
 
-from agentrail.cli.editing import END_OF_INPUT, ENTER, Line, keys_in
+from agentrail.cli.editing import END_OF_INPUT, ENTER, Line, is_text, keys_in
 from agentrail.cli.pieces import ERASE, Flow, Look, Piece, Screen, Tone, columns, painted, put_all
 
 CHUNK: Final = 4096
@@ -204,17 +205,27 @@ class Terminal:
         """Press the keys that came, and return the lines they finished."""
         keys, self._rest = keys_in(self._rest)
         lines: list[str] = []
+        for are_text, run in groupby(keys, is_text):
+            if self._over:
+                break
+            if are_text:
+                self._line = self._line.insert("".join(run))
+            else:
+                lines.extend(self._pressed(run))
+        self._redraw()
+        return tuple(lines)
+
+    def _pressed(self, keys: Iterator[str]) -> Iterator[str]:
+        """Press *keys*, none of which is text, and yield the lines they finish."""
         for key in keys:
             if key == ENTER:
-                lines.append(self._line.text)
+                yield self._line.text
                 self._finish()
             elif key == END_OF_INPUT and not self._line.text:
                 self._over = True
                 break
             else:
                 self._line = self._line.press(key)
-        self._redraw()
-        return tuple(lines)
 
     def _finish(self) -> None:
         """Let the line that was typed stand in the output; whoever gets it says when the next one is wanted."""

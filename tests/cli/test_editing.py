@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from agentrail.cli.editing import END_OF_INPUT, ENTER, Line, keys_in
 from agentrail.cli.pieces import columns
+from tests.opcodes import counted_opcodes
 
 typed_text = st.text(st.sampled_from("\x1b[O~A5; aé日\x7f\n"), max_size=12)
 
@@ -101,3 +102,12 @@ def test_what_is_shown_fits_and_has_the_cursor_in_it(text: str, at: int, width: 
     assert columns(shown) <= width
     assert shown in text
     assert 0 <= cursor < max(width, 1)
+
+
+@pytest.mark.parametrize("at", [0, 50_000, 100_000])
+@pytest.mark.parametrize("char", ["a", "é"])
+def test_of_a_long_line_only_what_is_shown_is_measured(char: str, at: int) -> None:
+    line = Line(char * 100_000, at)
+    with counted_opcodes() as counted:
+        line.shown(80)
+    assert counted[0] < 30_000

@@ -105,6 +105,16 @@ def test_what_is_typed_while_a_tool_runs_is_neither_garbled_nor_lost() -> None:
         assert "  ✗ count was stopped for what you said\r\n  ↳ the model reads it now\r\n" in said
 
 
+def test_a_pasted_line_of_a_megabyte_is_sent() -> None:
+    with at_a_terminal(NO_COLOR="1") as (talk, _):
+        talk.wait_for("> ")
+        for _ in range(250):
+            talk.say("x" * 4000)
+            talk.wait_for(f"{ERASE}> x")  # it keeps up
+        talk.say("\r")
+        talk.wait_for("I am the built-in demo model")
+
+
 def test_an_approval_with_edited_arguments() -> None:
     with at_a_terminal(NO_COLOR="1") as (talk, _):
         begin(talk, "write hello to a.txt")
