@@ -59,10 +59,10 @@ class PriceList:
             else:
                 price = self._own.get(model)
                 found = None if price is None else price.cost(usage)
-        except BaseException as error:  # noqa: BLE001 - whatever it is, only this price is not known
+        except BaseException as error:  # noqa: BLE001, ASYNC103 - whatever it is, only this price is not known
             pass_interrupt(error)
             log.error("the price of `%s` cannot be told: %s", model, traced(error))  # noqa: TRY400 - its words may be anything
-            return None
+            return None  # noqa: ASYNC104 - see above
         return as_cost(found, model)
 
 

@@ -288,8 +288,8 @@ async def open_supervisor(  # noqa: PLR0913 - each is an option of its own
                     nursery.start_soon(sessions.bring_back, _Code(sessions, specs, None))
                 yield Supervisor(sessions, sessions.root, specs or {})
             finally:
-                stuck = await _left(roof, sessions, stop_within)
-    except BaseException as error:  # noqa: BLE001 - it is raised below, with what else there is
+                stuck = await _left(roof, sessions, stop_within)  # noqa: ASYNC102 - it ends within its time
+    except BaseException as error:  # noqa: BLE001, ASYNC103 - it is raised below, with what else there is
         problems.append(error)
     problems += [error for error in (roof.error, stuck) if error is not None]
     if len(problems) > 1 and isinstance(problems[0], trio.Cancelled):

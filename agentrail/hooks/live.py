@@ -179,7 +179,7 @@ class Live:
                     continue
                 try:
                     state = self._heard(listener, envelope, state, ctx, logs)
-                except BaseException as error:  # noqa: BLE001 - a plugin may raise anything; it is reported
+                except BaseException as error:  # noqa: BLE001, ASYNC103 - a plugin may raise anything; it is reported
                     problem = crash(error)
                     self.complain(entry.seat, ON_EVENT, problem, error)
                     errors.append(PluginError(entry.seat.key, ON_EVENT, problem))
@@ -240,10 +240,10 @@ class Live:
             problem = self._storable(state)
         except PluginRefused as refusal:
             return Ruling(hook, Verdict.ABORT, seat.key, _reason(refusal))
-        except BaseException as error:  # noqa: BLE001 - a plugin may raise anything; it is reported
+        except BaseException as error:  # noqa: BLE001, ASYNC103 - a plugin may raise anything; it is reported
             problem = crash(error)
             self.complain(seat, hook, problem, error)
-            return Ruling(hook, Verdict.ABORT, seat.key, problem, critical=True)
+            return Ruling(hook, Verdict.ABORT, seat.key, problem, critical=True)  # noqa: ASYNC104 - see above
         if problem is not None:
             return Ruling(hook, Verdict.ABORT, seat.key, f"its state cannot be stored: {problem}", critical=True)
         return Ruling(hook, states=((0, state),))

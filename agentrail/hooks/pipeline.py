@@ -150,7 +150,7 @@ class Pipeline:
                     if not went_on.emits and (went_on.state is UNCHANGED or went_on.state is before):
                         continue
                 stopped = self._take(entry, answer)
-            except BaseException as error:  # noqa: BLE001 - a plugin may raise anything; it is reported, never hidden
+            except BaseException as error:  # noqa: BLE001, ASYNC103 - a plugin may raise anything; it is reported, never hidden
                 stopped = self._broken(entry, crash(error), error)
             if stopped is not None:
                 return stopped
@@ -188,8 +188,8 @@ class Pipeline:
             stopped = effect(self, entry, answer) if effect is not None else None
         except (NotJson, BrokenPlugin) as error:
             return self._broken(entry, words(error), error)
-        except BaseException as error:  # noqa: BLE001 - what a plugin hands over may raise when it is read
-            return self._broken(entry, crash(error), error)
+        except BaseException as error:  # noqa: BLE001, ASYNC103 - what a plugin hands over may raise when it is read
+            return self._broken(entry, crash(error), error)  # noqa: ASYNC104 - see above
         if new is not UNCHANGED and new is not self.states[entry.place]:
             self.states[entry.place] = self.changed[entry.place] = new
         if emits:

@@ -163,7 +163,7 @@ def words(error: BaseException) -> str:
         return "it holds more than can be shown"
     try:
         said = plain_text(str(error))
-    except BaseException as worse:  # noqa: BLE001 - whatever it is, it is the error's own
+    except BaseException as worse:  # noqa: BLE001, ASYNC103 - whatever it is, it is the error's own
         pass_interrupt(worse)
         said = None
     return "it cannot even be shown" if said is None else mended(said[:MOST_WORDS])
