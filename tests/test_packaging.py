@@ -1,9 +1,27 @@
-import re
-import tomllib
-from pathlib import Path
+"""What is required is imported, and what is imported is required: of the core, and of each extra."""
 
-ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[1]
+PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+PROVIDES: Final = {
+    "attrs": {"attr", "attrs"},
+    "genai-prices": {"genai_prices"},
+    "mcp": {"mcp", "mcp_types", "anyio", "httpx2", "pydantic"},
+    "pytest-trio": {"pytest_trio"},
+    "typing-extensions": {"typing_extensions"},
+}
+"""What a requirement brings, where that is not called as it is; the package `mcp` shows packages of its own."""
+
+BY_NAME: Final = {"pytest_trio": "a plugin of pytest, which loads it"}
+"""What no import statement names, and how it is used."""
 
 
 def name(requirement: str) -> str:
@@ -12,23 +30,44 @@ def name(requirement: str) -> str:
     return found[0].lower()
 
 
+def brought(requirement: str) -> set[str]:
+    return PROVIDES.get(name(requirement), {name(requirement).replace("-", "_")})
+
+
+def imported() -> Iterator[str]:
+    """Yield what the package imports that is neither its own nor of the standard library."""
+    for path in (ROOT / "agentrail").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                yield from (alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                yield (node.module or "").partition(".")[0]
+
+
+FOREIGN: Final = {found for found in imported() if found not in {"agentrail", *sys.stdlib_module_names}}
+CORE: Final = PROJECT["dependencies"]
+EXTRAS: Final = PROJECT["optional-dependencies"]
+
+
 def test_the_core_needs_only_what_was_agreed() -> None:
-    assert sorted(map(name, PROJECT["dependencies"])) == [
-        "attrs",
-        "cattrs",
-        "h11",
-        "httpx",
-        "trio",
-        "trio-websocket",
-        "typing-extensions",
-    ]
+    assert sorted(map(name, CORE)) == ["attrs", "cattrs", "httpx", "trio", "typing-extensions"]
+
+
+def test_what_is_imported_is_required() -> None:
+    there = set[str]().union(*(brought(one) for one in (*CORE, *(one for needs in EXTRAS.values() for one in needs))))
+    assert sorted(FOREIGN - there) == []
+
+
+def test_what_is_required_is_imported() -> None:
+    used = FOREIGN | BY_NAME.keys()
+    wanted = {"core": CORE, **EXTRAS}
+    assert [(extra, one) for extra, needs in wanted.items() for one in needs if not brought(one) & used] == []
 
 
 def test_every_requirement_has_a_lower_bound() -> None:
-    extras = [one for extra in PROJECT["optional-dependencies"].values() for one in extra]
-    assert [one for one in PROJECT["dependencies"] + extras if ">=" not in one] == []
+    extras = [one for extra in EXTRAS.values() for one in extra]
+    assert [one for one in CORE + extras if ">=" not in one] == []
 
 
 def test_no_extra_needs_another() -> None:
-    extras = PROJECT["optional-dependencies"]
-    assert [extra for extra, needs in extras.items() if "agentrail" in map(name, needs)] == []
+    assert [extra for extra, needs in EXTRAS.items() if "agentrail" in map(name, needs)] == []
