@@ -123,7 +123,7 @@ class OtherPlace(NamedTuple):
 
 OTHERS: Final = (
     OtherPlace(
-        "limits.Limits._in_turn",
+        "limits._answered",
         "model.stream",
         "the request is tried again, or ends the turn",
         "test_isolation.py::test_failures_stay_in_their_sessions",
