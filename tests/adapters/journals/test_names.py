@@ -147,6 +147,25 @@ async def test_a_second_name_is_refused_and_the_first_goes_on(path: Path, tmp_pa
     await readable(path, 43)
 
 
+@pytest.mark.parametrize("renamed", [False, True])
+async def test_a_second_name_is_refused_in_the_process_that_has_the_first_open(
+    journal: SqliteJournal, path: Path, renamed: bool
+) -> None:
+    """A reader under the second name would look for the log beside that, and take what it lacks for damage."""
+    claim = await opened(journal, "theirs")
+    link = path.with_name("link.db")
+    link.hardlink_to(path)
+    if renamed:
+        path.unlink()  # noqa: ASYNC240
+    again = SqliteJournal(link)
+    for doing in (again.read("theirs"), again.sessions(), again.claim("mine", "test")):
+        assert f"`{link}` has another name, `{path}`" in str(await refused(JournalLinked, doing))
+    assert [each.name for each in path.parent.glob("link.db-*")] == []
+    if renamed:
+        link.rename(path)  # noqa: ASYNC240
+    assert await journal.append(claim, 3, run_of("theirs", 4, 1)) == 4
+
+
 async def test_a_file_with_two_names_is_refused_by_either_until_one_is_gone(journal: SqliteJournal, path: Path) -> None:
     await opened(journal, "theirs")
     await journal.close()

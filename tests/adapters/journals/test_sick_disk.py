@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import sqlite3
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.app.supervisor import open_supervisor
 from agentrail.errors import CommitUnknown, JournalFull, SessionCrashed
 from agentrail.testing import ScriptedModel, say
+from agentrail.testing.journals import opened, refused, run_of
 from agentrail.values.events.life import AbortPending, AgentAbort, AgentEnd
 from agentrail.values.events.response import MessageDelta
 from tests.adapters.journals.sick import Connection, Failing, connecting, sqlite_error
@@ -211,3 +213,16 @@ async def test_while_a_sync_takes_long_an_abort_stops_at_once_and_says_that_it_i
         assert (await session.ask("next?")).text == "next"
         nursery.cancel_scope.cancel()
     assert (await stored(path, "s"))[: len(heard.durable)] == heard.durable
+
+
+async def test_a_read_that_fails_is_told_as_it_failed_and_not_as_damage(path: Path) -> None:
+    """SQLite ends the transaction by itself after such an error: taking it back once more would be the error told."""
+    journal = SqliteJournal(path)
+    await opened(journal, "theirs")
+    whole = (log := path.with_name(f"{path.name}-wal")).read_bytes()  # noqa: ASYNC240 - nobody else waits
+    os.truncate(log, 32)
+    for doing in (journal.read("theirs"), journal.sessions()):
+        assert "SQLITE_IOERR_SHORT_READ" in str(await refused(JournalFull, doing))
+    log.write_bytes(whole)  # noqa: ASYNC240
+    assert await journal.read("theirs") == run_of("theirs", 1, 3)
+    await journal.close()

@@ -47,7 +47,8 @@ class Identity(NamedTuple):
 class _File:
     """A file that this process uses."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self.uses = 0
         self.descriptor: int | None = None
         self.locked = False
@@ -92,9 +93,11 @@ class FileUse:
             file = _FILES.by_identity.get(identity)
             if file is None:
                 check_kind(self._path)  # with the guard held: nobody here has a connection that it could harm
-                file = _File()
+                file = _File(self._path)
             if found.st_nlink > 1 and S_ISREG(found.st_mode) and not file.locked:
                 raise JournalLinked(str(self._path), _other_name(self._path, identity))
+            if file.path != self._path:
+                raise JournalLinked(str(self._path), f", `{file.path}`")
             file.uses += 1
             _FILES.by_identity[identity] = file
             self._identity = identity

@@ -200,7 +200,8 @@ class Reader:
         try:
             return read(db)
         finally:
-            db.execute("ROLLBACK")
+            if db.in_transaction:  # after some errors SQLite has ended it, and they are not to be hidden by another
+                db.execute("ROLLBACK")
 
 
 def _records(db: sqlite3.Connection, session_id: str, after: int, limit: int) -> tuple[Record, ...]:
