@@ -29,9 +29,12 @@ async def main():
     claim = await opened(journal, "theirs")
     head = 3
     if "fork" in sys.argv:
+        forked, tell = os.pipe()
         if not (child := os.fork()):
+            os.write(tell, b".")
             while True:
                 os.read(0, 1) or os._exit(0)
+        os.read(forked, 1)
         print(child, flush=True)
     print("ready", flush=True)
     for line in sys.stdin:
