@@ -1,0 +1,547 @@
+"""Scenes of what talks to the world: models, MCP servers, the web, sandboxes, journals."""
+
+# ruff: noqa: ARG001, SLF001 - a protocol names its parameters; what is kept, and not told, is looked at
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import ModuleType
+
+import anyio
+import httpx
+import trio
+import trio.testing
+from mcp import types
+from mcp.shared.dispatcher import ProgressFnT
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCNotification
+
+from agentrail.adapters import html, web
+from agentrail.adapters.journals.sqlite import SqliteJournal, reading, writing
+from agentrail.adapters.journals.sqlite.worker import Job
+from agentrail.adapters.mcp.adopting import McpTool, adopt
+from agentrail.adapters.mcp.pipes import Pipes
+from agentrail.adapters.mcp.results import result_of
+from agentrail.adapters.mcp.server import McpServer
+from agentrail.adapters.models.demo.understanding import steps_of
+from agentrail.adapters.models.faults import error_of, error_of_body
+from agentrail.adapters.models.history import _fit
+from agentrail.adapters.models.http import KEPT, LIMITS, Http, _plain
+from agentrail.adapters.models.openai.faults import FAULTS
+from agentrail.adapters.models.sse import EventReader
+from agentrail.adapters.models.unpacking import Unpacker
+from agentrail.adapters.models.wire import count, object_of
+from agentrail.adapters.processes import argv_of
+from agentrail.adapters.sandboxes import composite, searching
+from agentrail.adapters.sandboxes.beneath import Root, Walk
+from agentrail.adapters.sandboxes.composite import CompositeSandbox
+from agentrail.adapters.sandboxes.files import DiskFiles
+from agentrail.adapters.sandboxes.local import LocalSandbox
+from agentrail.adapters.sandboxes.matcher import short
+from agentrail.adapters.sandboxes.memory import MemorySandbox
+from agentrail.adapters.sandboxes.paths import parts_of
+from agentrail.adapters.sandboxes.patterns import Glob, Ignored
+from agentrail.app.models import Models
+from agentrail.errors import (
+    AgentrailError,
+    BadPattern,
+    CommandRefused,
+    McpFailed,
+    PathRefused,
+    StreamGarbled,
+    ToolError,
+    WebFailed,
+)
+from agentrail.ports.sandbox import Command, Execution, Output, Search
+from agentrail.ports.tool import ToolContext
+from agentrail.ports.web import MAX_PAGE
+from agentrail.testing import ScriptedModel
+from agentrail.values.content import Image, Part, Text, ToolCall
+from agentrail.values.json import EMPTY, JsonObject, freeze_object, weight
+from agentrail.values.tools import EffectClass
+from tests.limits import scene
+from tests.runtime.journals import AwakeJournal
+
+
+@contextmanager
+def smaller(module: ModuleType, name: str, figure: int) -> Iterator[None]:
+    """Have a limit be small where it would take long to come to it."""
+    was: object = getattr(module, name)
+    setattr(module, name, figure)
+    try:
+        yield
+    finally:
+        setattr(module, name, was)
+
+
+# Pages
+
+
+@scene("adapters.html.MAX_TAG")
+def characters_of_a_tag(size: int) -> bool:
+    return html.Start("a", f" b=c{' ' * (size - 7)}d=e").attributes.get("d") == "e"
+
+
+class Site:
+    """A server that sends its visitors on so many times, to a page of so many bytes."""
+
+    def __init__(self, times: int = 0, size: int = 1) -> None:
+        self.left = times
+        self.size = size
+
+    async def answer(self, request: httpx.Request) -> httpx.Response:
+        await trio.lowlevel.checkpoint()
+        self.left -= 1
+        if self.left >= 0:
+            return httpx.Response(302, headers={"location": "/on"})
+        return httpx.Response(200, stream=httpx.ByteStream(b"x" * self.size), headers={"content-type": "text/plain"})
+
+
+def visitor(site: Site, addresses: int = 1) -> web.HttpxWeb:
+    async def resolve(_host: str, _port: int) -> list[str]:
+        await trio.lowlevel.checkpoint()
+        return [f"9.9.9.{number}" for number in range(1, addresses + 1)]
+
+    return web.HttpxWeb(resolve=resolve, transport=httpx.MockTransport(site.answer))
+
+
+@scene("adapters.web.MAX_REDIRECTS")
+async def redirects_of_a_page(times: int) -> bool:
+    try:
+        page = await visitor(Site(times)).fetch("http://a.example/", timeout=9)
+    except WebFailed:
+        return False
+    return page.text == "x"
+
+
+@scene("adapters.web.MAX_ADDRESSES")
+async def addresses_of_a_name(number: int) -> bool:
+    found = await visitor(Site(), number)._addresses(httpx.URL("http://a.example/"))
+    return len(found) == number
+
+
+@scene("ports.web.MAX_PAGE")
+async def bytes_of_a_page(size: int) -> bool:
+    page = await visitor(Site(size=size)).fetch("http://a.example/", timeout=9)
+    assert len(page.text) == min(size, MAX_PAGE)
+    return not page.cut
+
+
+@scene("ports.web.MAX_PAGE")
+def bytes_of_a_page_that_comes_packed(size: int) -> bool:
+    page, cut = web._inflated(zlib.compress(b"x" * size, 1), "deflate")
+    assert len(page) == min(size, MAX_PAGE)
+    return not cut
+
+
+# Models
+
+
+@scene("adapters.models.sse.MAX_EVENT")
+def bytes_of_an_event(size: int) -> bool:
+    try:
+        EventReader().feed(b"x" * size)
+    except StreamGarbled:
+        return False
+    return True
+
+
+@cache
+def megabyte() -> bytes:
+    return zlib.compress(bytes(2**20), 1)
+
+
+@scene("adapters.models.unpacking.MOST")
+def bytes_that_an_answer_unpacks_to(size: int) -> bool:
+    """A server may write one packed text after the other."""
+    packed = megabyte() * (size // 2**20) + zlib.compress(bytes(size % 2**20), 1)
+    try:
+        assert sum(map(len, Unpacker("deflate").pieces(packed))) == size
+    except StreamGarbled:
+        return False
+    return True
+
+
+@scene("adapters.models.wire.LARGEST")
+def count_of_tokens(number: int) -> bool:
+    return count({"tokens": number}, "tokens") == number
+
+
+def garbled(data: str) -> str:
+    try:
+        object_of(data)
+    except StreamGarbled as error:
+        return str(error)
+    return ""
+
+
+@scene("adapters.models.wire.SHOWN", 199)
+def characters_of_what_is_no_event(size: int) -> bool:
+    """With its first quote it has one more."""
+    return "x" * size in garbled("x" * size)
+
+
+@scene("adapters.models.faults.SHOWN")
+def characters_of_a_reason(size: int) -> bool:
+    return "x" * size in str(error_of(FAULTS, {"error": {"message": "x" * size}}))
+
+
+@scene("adapters.models.faults.SHOWN")
+def characters_of_a_reason_that_is_no_json(size: int) -> bool:
+    return "x" * size in str(error_of_body(FAULTS, 500, {}, b"x" * size))
+
+
+@scene("adapters.models.faults.BEGINNING")
+def characters_of_what_is_no_stream(size: int) -> bool:
+    return "x" * size in str(error_of_body(FAULTS, 200, {}, b"x" * size))
+
+
+@scene("adapters.models.history.SHORT")
+def characters_of_an_odd_name(size: int) -> bool:
+    return len(_fit(ToolCall("c", "ä" * size, EMPTY)).name) == size
+
+
+@scene("adapters.models.http.CONNECTIONS")
+async def requests_that_are_out_at_once(number: int) -> bool:
+    limiter = Http()._limiter
+    try:
+        for place in range(number):
+            limiter.acquire_on_behalf_of_nowait(place)
+    except trio.WouldBlock:
+        return False
+    return True
+
+
+@scene("adapters.models.http.KEPT")
+def connections_that_are_kept(number: int) -> bool:
+    """Who keeps them is httpx."""
+    assert LIMITS.max_keepalive_connections == KEPT
+    return number <= (LIMITS.max_keepalive_connections or 0)
+
+
+@scene("adapters.models.http.MAX_BODY")
+def bytes_of_an_error_that_comes_packed(size: int) -> bool:
+    return len(_plain(zlib.compress(b"x" * size), "deflate")) == size
+
+
+@scene("adapters.models.demo.understanding.MAX_STEPS", 21)
+def steps_that_the_demo_understands(number: int) -> bool:
+    """It is how often a text is cut, so there is one step more."""
+    return len(steps_of(", then ".join(f"read `f{n}.txt`" for n in range(number)))) == number
+
+
+@scene("app.models.MOST_MADE")
+def models_that_are_kept(number: int) -> bool:
+    made: list[str] = []
+
+    def make(name: str) -> ScriptedModel:
+        made.append(name)
+        return ScriptedModel([])
+
+    models = Models({"mine": make})
+    for place in (*range(number), 0):
+        models(f"mine:{place}")
+    return len(made) == number
+
+
+# MCP servers
+
+
+async def nobody(name: str, args: JsonObject, effect: EffectClass, on_progress: ProgressFnT) -> types.CallToolResult:
+    raise ToolError(name)
+
+
+SERVER = McpServer(["nothing"], name="s")
+
+
+def tools(*schemas: Mapping[str, object], description: str = "d") -> list[McpTool]:
+    listed = [
+        types.Tool(name=f"t{place}", description=description, input_schema=dict(schema))
+        for place, schema in enumerate(schemas)
+    ]
+    return adopt(SERVER, listed, nobody)[0]
+
+
+def schema_of(size: int) -> dict[str, object]:
+    """Return a schema of so many bytes."""
+    least = weight(freeze_object({"type": "object", "description": ""}))
+    return {"type": "object", "description": "x" * (size - least)}
+
+
+@scene("adapters.mcp.adopting.MAX_TOOLS")
+def tools_of_a_server(number: int) -> bool:
+    return len(tools(*({"type": "object"} for _ in range(number)))) == number
+
+
+@scene("adapters.mcp.adopting.MAX_SCHEMA")
+def bytes_of_a_schema(size: int) -> bool:
+    return len(tools(schema_of(size))) == 1
+
+
+@scene("adapters.mcp.adopting.MAX_SCHEMAS")
+def bytes_of_all_schemas(size: int) -> bool:
+    each = size // 40
+    return len(tools(*(schema_of(each) for _ in range(39)), schema_of(size - 39 * each))) == 40
+
+
+@scene("adapters.mcp.adopting.MAX_DESCRIPTION")
+def characters_of_a_description(size: int) -> bool:
+    (tool,) = tools({"type": "object"}, description="x" * size)
+    return tool.spec.description == "x" * size
+
+
+@scene("adapters.mcp.adopting.MAX_UPDATE")
+async def characters_of_a_report(size: int) -> bool:
+    told: list[str] = []
+
+    async def reporting(
+        name: str, args: JsonObject, effect: EffectClass, on_progress: ProgressFnT
+    ) -> types.CallToolResult:
+        await on_progress(1, None, "x" * (size - len("1: ")))
+        return types.CallToolResult(content=[])
+
+    (tool,), _ = adopt(SERVER, [types.Tool(name="t", input_schema={"type": "object"})], reporting)
+    await tool.execute(EMPTY, ToolContext(call_id="c", report=told.append))
+    return told[0].endswith("x") and len(told[0]) == size
+
+
+def answered(*content: types.ContentBlock) -> tuple[Part, ...]:
+    return result_of(types.CallToolResult(content=[*content])).content
+
+
+@scene("adapters.mcp.results.MAX_PARTS")
+def parts_of_a_result(number: int) -> bool:
+    found = answered(*(types.TextContent(type="text", text="x") for _ in range(number)))
+    return found == (Text("x"),) * number
+
+
+@scene("adapters.mcp.results.MAX_TEXT")
+def characters_of_a_text(size: int) -> bool:
+    return answered(types.TextContent(type="text", text="x" * size)) == (Text("x" * size),)
+
+
+@scene("adapters.mcp.results.MAX_IMAGE")
+def characters_of_an_image(size: int) -> bool:
+    (found,) = answered(types.ImageContent(type="image", data="A" * size, mime_type="image/png"))
+    return isinstance(found, Image)
+
+
+@scene("adapters.mcp.results.MAX_STRUCTURED")
+def bytes_of_structured_content(size: int) -> bool:
+    least = weight(freeze_object({"a": ""}))
+    found = result_of(types.CallToolResult(content=[], structured_content={"a": "x" * (size - least)}))
+    return found.details is not None
+
+
+@contextmanager
+def piped() -> Iterator[Pipes]:
+    """Yield the pipes to a server that is not there."""
+    pipes = Pipes(SERVER, ".")
+    try:
+        yield pipes
+    finally:
+        for stream in (pipes._to_server, pipes._said, pipes._heard, pipes._from_server):
+            stream.close()
+
+
+@scene("adapters.mcp.pipes.MAX_MESSAGE")
+async def bytes_of_a_message(size: int) -> bool:
+    ours, theirs = trio.testing.memory_stream_one_way_pair()
+    await ours.send_all(b"x" * size)
+    await ours.aclose()
+    with piped() as pipes:
+        try:
+            await pipes._read(theirs)
+        except McpFailed as error:
+            return "closed its output" in str(error)
+    return False
+
+
+@scene("adapters.mcp.pipes.MAX_WAITING")
+def messages_that_wait_for_a_server(number: int) -> bool:
+    message = SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="ping"))
+    with piped() as pipes:
+        try:
+            for _ in range(number):
+                pipes._to_server.send_nowait(message)
+        except anyio.WouldBlock:
+            return False
+    return True
+
+
+@scene("adapters.mcp.pipes.SHOWN")
+def characters_of_last_words(size: int) -> bool:
+    with piped() as pipes:
+        return "x" * size in pipes._how(Execution(1, stderr=Output(b"x" * size, total=size)))
+
+
+# Sandboxes
+
+
+@scene("adapters.processes.MAX_COMMAND")
+def bytes_of_a_command(size: int) -> bool:
+    try:
+        argv_of(Command(("x" * size,)), ("sh",))
+    except CommandRefused:
+        return False
+    return True
+
+
+def is_path(path: str) -> bool:
+    try:
+        parts_of(path)
+    except PathRefused:
+        return False
+    return True
+
+
+@scene("adapters.sandboxes.paths.MAX_NAME")
+def bytes_of_a_name(size: int) -> bool:
+    return is_path("x" * size)
+
+
+@scene("adapters.sandboxes.paths.MAX_PATH")
+def bytes_of_a_path(size: int) -> bool:
+    return is_path("x/" * (size // 2) + "x" * (size % 2))
+
+
+@scene("adapters.sandboxes.patterns.MAX_ALTERNATIVES")
+def patterns_that_braces_stand_for(number: int) -> bool:
+    try:
+        Glob(f"{{{','.join(f'a{n}' for n in range(number))}}}")
+    except BadPattern:
+        return False
+    return True
+
+
+@scene("adapters.sandboxes.patterns.MAX_RULES")
+def lines_of_a_gitignore(number: int) -> bool:
+    return Ignored(lines=["#"] * (number - 1) + ["x"]).names(("x",), folder=False)
+
+
+@scene("adapters.sandboxes.matcher.MAX_LINE")
+def characters_of_a_line_that_matches(size: int) -> bool:
+    return short("x" * size) == "x" * size
+
+
+@scene("adapters.sandboxes.matcher.BINARY")
+async def bytes_among_which_a_zero_tells_that_it_is_no_text(size: int) -> bool:
+    found = await MemorySandbox({"a": b"x" * (size - 1) + b"\0"}).grep(Search("x"))
+    return found.skipped == 1
+
+
+@scene("adapters.sandboxes.local.THREADS")
+async def calls_that_are_in_the_file_system(number: int) -> bool:
+    limiter = LocalSandbox(".")._threads()
+    try:
+        for place in range(number):
+            limiter.acquire_on_behalf_of_nowait(place)
+    except trio.WouldBlock:
+        return False
+    return True
+
+
+@contextmanager
+def chained(links: int) -> Iterator[tuple[str, str]]:
+    """Yield a folder, and the first of so many links that lead to a file, one to the next."""
+    with TemporaryDirectory() as folder:
+        name = "file"
+        (Path(folder) / name).write_bytes(b"x")
+        for place in range(links):
+            (Path(folder) / f"l{place}").symlink_to(name)
+            name = f"l{place}"
+        yield folder, name
+
+
+@scene("adapters.sandboxes.beneath.MAX_LINKS")
+def links_of_a_walk_part_by_part(number: int) -> bool:
+    with chained(number) as (folder, name), Root(folder) as root:
+        try:
+            os.close(Walk(root.fd, os.fstat(root.fd).st_dev, links=True).open((name,), os.O_RDONLY))
+        except OSError:
+            return False
+    return True
+
+
+@scene("adapters.sandboxes.beneath.MAX_LINKS")
+def links_of_a_walk(number: int) -> bool:
+    with chained(number) as (folder, name):
+        try:
+            return DiskFiles(folder).read(name, 0, 1).data == b"x"
+        except AgentrailError:
+            return False
+
+
+@scene("adapters.sandboxes.composite.MAX_FOUND", 5)
+async def files_of_a_prefix(number: int) -> bool:
+    below = MemorySandbox({f"f{place}": b"" for place in range(number)})
+    with smaller(composite, "MAX_FOUND", 5):
+        found = await CompositeSandbox({"notes": below}, MemorySandbox()).glob("**")
+    assert len(found.entries) == min(number, 5)
+    return not found.cut
+
+
+@scene("adapters.sandboxes.searching.MAX_SEEN", 5)
+async def files_that_a_walk_looks_at(number: int) -> bool:
+    with smaller(searching, "MAX_SEEN", 5):
+        found = await MemorySandbox({f"f{place}": b"" for place in range(number)}).glob("**")
+    return len(found.entries) == number
+
+
+@scene("ports.sandbox.MAX_FILE")
+async def bytes_of_a_file_that_are_read_at_once(size: int) -> bool:
+    return len((await MemorySandbox({"a": bytes(size)}).read("a", limit=size)).data) == size
+
+
+@scene("ports.sandbox.Search.limit", 1000)
+async def matches_of_a_search(number: int) -> bool:
+    return not (await MemorySandbox({"a": b"x\n" * number}).grep(Search("x"))).cut
+
+
+@scene("ports.sandbox.Sandbox.list.limit", 1000)
+async def entries_of_a_folder(number: int) -> bool:
+    return not (await MemorySandbox({f"f{place}": b"" for place in range(number)}).list(".")).cut
+
+
+@scene("ports.sandbox.Sandbox.glob.limit", 1000)
+async def files_of_a_glob(number: int) -> bool:
+    return not (await MemorySandbox({f"f{place}": b"" for place in range(number)}).glob("*")).cut
+
+
+# Journals
+
+
+@scene("adapters.journals.sqlite.journal.MOST_TOGETHER")
+async def calls_that_one_transaction_carries_out(number: int) -> bool:
+    with TemporaryDirectory() as folder:
+        worker = SqliteJournal(Path(folder) / "j")._writing
+    worker._jobs.extend(Job(lambda _: None) for _ in range(number))
+    jobs, _ = worker._next()
+    return len(jobs) == number
+
+
+@scene("adapters.journals.sqlite.reading.MOST_SOUND")
+def sessions_whose_index_is_whole(number: int) -> bool:
+    sound = reading.Sound()
+    for place in range(number):
+        sound.add(f"s{place}")
+    return "s0" in sound
+
+
+@scene("adapters.journals.sqlite.writing.ROWS_KEPT", 5)
+async def sessions_whose_rows_are_at_hand(number: int) -> bool:
+    with TemporaryDirectory() as folder, smaller(writing, "ROWS_KEPT", 5):
+        journal = SqliteJournal(Path(folder) / "j", synchronous="NORMAL")
+        writer = journal._writing._servant
+        assert isinstance(writer, writing.Writer)
+        for place in range(number):
+            await AwakeJournal(journal).claim(f"s{place}", "me")
+        kept = len(writer._rows)
+        await AwakeJournal(journal).close()
+    return kept == number

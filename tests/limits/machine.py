@@ -1,0 +1,539 @@
+"""Scenes of the machine: its options, what plugins may do, and what values, errors and stored texts may be."""
+
+from collections.abc import Callable
+from typing import cast
+
+import trio
+
+from agentrail.app import growing
+from agentrail.app.spec import SessionSpec
+from agentrail.codec import from_text
+from agentrail.codec.misfit import MisfitError, shortened
+from agentrail.codec.states import storable
+from agentrail.core.answers import Refused
+from agentrail.core.calls import Doubt
+from agentrail.core.doubts import bounded
+from agentrail.core.effects import StartCall
+from agentrail.core.inline import title_in, without_tags
+from agentrail.core.inputs import AskSettled, StreamCut, StreamStalled, ToolRaised
+from agentrail.core.options import Options
+from agentrail.core.sent import AbortSent, SteerSent
+from agentrail.core.state import Phase
+from agentrail.errors import BadPlugin, BadSpec, BadText, NotJson, SupervisorStuck
+from agentrail.hooks.actions import Ask, Intervene
+from agentrail.hooks.asks import CallModel, Ok
+from agentrail.plugins import BudgetGuard
+from agentrail.testing import Cue, call, prompt, say, simulate, stall
+from agentrail.values import fitting, outside
+from agentrail.values.content import Text, ToolCall
+from agentrail.values.events import (
+    AgentAbort,
+    LoopDetected,
+    PluginError,
+    RequestStart,
+    Retry,
+    SteeringReceived,
+    SubagentEnd,
+    ToolBlocked,
+    ToolExecutionStart,
+    ToolUnknown,
+)
+from agentrail.values.events.envelope import Envelope, Event
+from agentrail.values.fitting import UnfitError
+from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object
+from agentrail.values.stream import Failure, FailureKind, Partial, Response
+from agentrail.values.tools import ok
+from tests.cells import bench as benches
+from tests.cells.bench import Bench, plug
+from tests.cells.scenes import executing, running, streaming
+from tests.core import driving
+from tests.limits import scene
+from tests.runtime.families import agent, task
+from tests.runtime.world import open_world
+
+OPTIONS = "core.options.Options"
+
+
+def has(bench: Bench, kind: type[Event]) -> bool:
+    return any(isinstance(event, kind) for got in bench.got for event in got.events)
+
+
+def refused(bench: Bench) -> bool:
+    return any(isinstance(got.step.answer, Refused) for got in bench.got)
+
+
+# Options, each as it is by default
+
+
+@scene(f"{OPTIONS}.max_turns", 100)
+def rounds_of_a_turn(count: int) -> bool:
+    bench = streaming()
+    for number in range(count):
+        if bench.state.request is not None:
+            bench.answers("", benches.call("look", path=f"{number}"))
+        if bench.state.batch is not None:
+            bench.returns(bench.state.batch.calls[0].call_id)
+    return sum(isinstance(event, RequestStart) for got in bench.got for event in got.events) >= count
+
+
+@scene(f"{OPTIONS}.max_prompt_queue", 100)
+def prompts_that_wait(count: int) -> bool:
+    bench = streaming()
+    for _ in range(count):
+        bench.prompt()
+    return not refused(bench)
+
+
+@scene(f"{OPTIONS}.max_steering_queue", 3)
+def steering_texts_that_wait(count: int) -> bool:
+    bench = streaming()
+    for _ in range(count):
+        bench.send(SteerSent("rather this"))
+    return not refused(bench)
+
+
+@scene(f"{OPTIONS}.max_interventions", 5)
+def interventions_of_a_turn(count: int) -> bool:
+    bench = streaming(plug("A", before_finish=Intervene("more")))
+    for _ in range(count):
+        bench.answers("so")
+    return bench.state.turn is not None
+
+
+@scene(f"{OPTIONS}.stall_limit", 2, last=-1)
+def stalls_of_a_request(count: int) -> bool:
+    bench = running()
+    for number in range(count):
+        if bench.state.request is not None:
+            bench.send(StreamStalled("r2", 30.0 * number))
+    return not has(bench, Retry)
+
+
+BUSY = Failure(FailureKind.TRANSIENT, "Busy", "try later")
+
+
+def broken_requests(count: int) -> Bench:
+    bench = running()
+    for _ in range(count):
+        if bench.state.request is not None:
+            bench.send(StreamCut(bench.request_id, Partial(), BUSY))
+        if bench.state.turn is not None:
+            bench.fires("retry")
+    return bench
+
+
+@scene(f"{OPTIONS}.max_retries", 5)
+def retries_of_a_request(count: int) -> bool:
+    return not has(broken_requests(count), AgentAbort)
+
+
+@scene(f"{OPTIONS}.tool_max_retries", 2)
+def retries_of_a_tool(count: int) -> bool:
+    bench = executing()
+    for attempt in range(1, count + 1):
+        bench.send(ToolRaised("c3", attempt, "OSError"))
+    return sum(isinstance(e, ToolExecutionStart) for got in bench.got for e in got.events) == count + 1
+
+
+def many(count: int) -> Bench:
+    return executing(*(benches.call("look", path=f"{number}") for number in range(count)))
+
+
+@scene(f"{OPTIONS}.max_parallel_tools", 8)
+def calls_at_once(count: int) -> bool:
+    return sum(isinstance(effect, StartCall) for effect in many(count).got[-1].step.effects) == count
+
+
+@scene(f"{OPTIONS}.max_calls_per_response", 64)
+def calls_of_a_response(count: int) -> bool:
+    return all(many(count).call(f"c{number + 3}").result is None for number in range(count))
+
+
+def taken(**args: object) -> bool:
+    try:
+        bench = executing(ToolCall("", "look", freeze_object(args)))
+    except NotJson:
+        return False
+    return has(bench, ToolExecutionStart)
+
+
+@scene(f"{OPTIONS}.max_argument_chars", 1_000_000)
+def characters_of_arguments(size: int) -> bool:
+    return taken(path="x" * (size - len("path")))
+
+
+@scene(f"{OPTIONS}.max_argument_items", 10_000)
+def items_of_arguments(count: int) -> bool:
+    return taken(path=[0] * (count - 1))
+
+
+@scene(f"{OPTIONS}.repeat_pattern", 3, last=-1)
+def equal_calls_in_a_row(count: int) -> bool:
+    bench = streaming()
+    for number in range(count):
+        bench.answers("", benches.call("store", value="x"))
+        bench.returns(f"c{2 * number + 3}")
+    return not has(bench, LoopDetected)
+
+
+def on_one_subject(count: int, kind: str) -> bool:
+    """Whether so many calls on one file are no loop of a *kind*."""
+    bench = streaming()
+    for number in range(count):
+        if bench.state.request is not None:
+            bench.answers("", benches.call("look", path="a", line=number))
+        if bench.state.batch is not None:
+            bench.returns(bench.state.batch.calls[0].call_id)
+    return not any(isinstance(e, LoopDetected) and e.kind == kind for got in bench.got for e in got.events)
+
+
+@scene(f"{OPTIONS}.file_loop_warn", 5, last=-1)
+def calls_on_one_subject_before_a_remark(count: int) -> bool:
+    return on_one_subject(count, "file_loop_warn")
+
+
+@scene(f"{OPTIONS}.file_loop_abort", 8, last=-1)
+def calls_on_one_subject_before_an_abort(count: int) -> bool:
+    return on_one_subject(count, "file_loop_abort")
+
+
+# What plugins may do
+
+
+@scene("hooks.pipeline.MAX_ASKS")
+def questions_of_one_hook(count: int) -> bool:
+    bench = Bench(plug("Asks", before_prompt=Ask(CallModel("again?"))))
+    bench.prompt()
+    for _ in range(count - 1):
+        bench.send(AskSettled(bench.state.suspended[0].ask_id, Ok(None)))
+    return not has(bench, PluginError)
+
+
+@scene("hooks.live.MAX_FAILURES", last=-1)
+def failures_before_a_listener_is_left_alone(count: int) -> bool:
+    """It hears one event more as long as it has not failed too often."""
+    heard: list[object] = []
+
+    def on_event(event: object, _state: object, _ctx: object) -> None:
+        if isinstance(event, Envelope) and isinstance(event.event, SteeringReceived):
+            heard.append(event)
+            raise KeyError(event.seq)
+
+    bench = streaming(plug("Deaf", on_event=on_event), options=Options(max_steering_queue=10))
+    for _ in range(count + 1):
+        bench.send(SteerSent("rather this"))
+    return len(heard) == count + 1
+
+
+def guarded(guard: BudgetGuard, *cues: Cue) -> bool:
+    """Whether a guard lets all of it happen."""
+    events = [envelope.event for happened in simulate([guard], [*cues]).steps for envelope in happened.step.events]
+    return not any(isinstance(event, AgentAbort | ToolBlocked) for event in events)
+
+
+def rounds(count: int) -> list[Cue]:
+    return [*(say(calls=[call("read", {"n": n})]) for n in range(count - 1)), say("done")]
+
+
+@scene("plugins.budget.BudgetGuard.max_rounds", 3)
+def rounds_of_a_guarded_session(count: int) -> bool:
+    return guarded(BudgetGuard(max_rounds=3), prompt("go"), *rounds(2), prompt("on"), *rounds(count - 2))
+
+
+@scene("plugins.budget.BudgetGuard.max_turn_rounds", 3)
+def rounds_of_a_guarded_turn(count: int) -> bool:
+    return guarded(BudgetGuard(max_turn_rounds=3), prompt("go"), *rounds(3), prompt("on"), *rounds(count))
+
+
+def calls(count: int) -> list[Cue]:
+    return [say(calls=[call("read", {"n": n}) for n in range(count)]), say("done")]
+
+
+@scene("plugins.budget.BudgetGuard.max_calls", 3)
+def calls_of_a_guarded_session(count: int) -> bool:
+    return guarded(BudgetGuard(max_calls=3), prompt("go"), *calls(1), prompt("on"), *calls(count - 1))
+
+
+@scene("plugins.budget.BudgetGuard.max_turn_calls", 3)
+def calls_of_a_guarded_turn(count: int) -> bool:
+    return guarded(BudgetGuard(max_turn_calls=3), prompt("go"), *calls(3), prompt("on"), *calls(count))
+
+
+# Calls, doubts, results
+
+
+@scene("core.doubts.MOST")
+def doubts_of_a_session(count: int) -> bool:
+    doubts = tuple(Doubt(f"c{n}", f"tool{n}", EMPTY) for n in range(count))
+    return bounded(doubts) == doubts
+
+
+@scene("core.doubts.MOST")
+def doubts_about_one_tool(count: int) -> bool:
+    doubts = tuple(Doubt(f"c{n}", "tool", freeze_object({"n": n})) for n in range(count))
+    kept = bounded(doubts)
+    assert all(any(one.covers("tool", freeze_object({"n": n})) for one in kept) for n in range(count))
+    return kept == doubts
+
+
+@scene("core.batch.NOTICE_CHARS")
+def characters_of_a_call_that_ended_in_the_background(size: int) -> bool:
+    bench = executing(benches.call("keep"))
+    bench.send(AbortSent())
+    bench.returns("c3", ok("x" * size))
+    (notice,) = bench.state.notices
+    return "x" * size in notice
+
+
+@scene("core.ruling.NAMED_TOOLS")
+def tools_that_an_unknown_one_is_told_of(count: int) -> bool:
+    bench = Bench(tools=tuple(benches.LOOK.but(name=f"look{number}") for number in range(count)))
+    bench.prompt()
+    bench.begins()
+    bench.answers("", benches.call("unknown"))
+    return bench.state.history[-1].text.count("`look") == count
+
+
+@scene("core.inline.LONGEST")
+def characters_of_a_tag(size: int) -> bool:
+    _, tags = without_tags((Text(f"<status>{'x' * size}</status>"),))
+    return len(tags) == 1
+
+
+@scene("core.inline.TITLE")
+def characters_of_a_title(size: int) -> bool:
+    _, tags = without_tags((Text(f"<title>{'x' * size}</title>"),))
+    return len(title_in(tags)) == size
+
+
+@scene("errors.outside.MAX_STUCK")
+def names_of_what_is_stuck(count: int) -> bool:
+    error = SupervisorStuck(1.0, tuple(f"task {number}" for number in range(count)))
+    assert len(error.stuck) == count
+    return str(error).count("task ") == count
+
+
+# Values, and what is stored
+
+
+def nested(levels: int) -> object:
+    found: object = []
+    for _ in range(levels - 1):
+        found = [found]
+    return found
+
+
+def is_json(found: object) -> bool:
+    try:
+        freeze(found)
+    except NotJson:
+        return False
+    return True
+
+
+@scene("values.json.MAX_DEPTH")
+def levels_of_json(levels: int) -> bool:
+    return is_json(nested(levels))
+
+
+@scene("values.json.INT_MAX", 2**64 - 1)
+def largest_number(number: int) -> bool:
+    assert is_json(number) is can_be_read(f"{number}")
+    return is_json(number)
+
+
+@scene("values.json.INT_MIN", 2**63)
+def smallest_number(number: int) -> bool:
+    assert is_json(-number) is can_be_read(f"-{number}")
+    return is_json(-number)
+
+
+def can_be_read(text: str) -> bool:
+    try:
+        from_text(text)
+    except BadText:
+        return False
+    return True
+
+
+@scene("codec.text._LONGEST_INT")
+def digits_of_a_number(count: int) -> bool:
+    return can_be_read("1" * count)
+
+
+@scene("codec.text.DOCUMENT_DEPTH")
+def levels_of_a_text(levels: int) -> bool:
+    return can_be_read("[" * levels + "]" * levels)
+
+
+@scene("codec.states.STATE_LIMIT")
+def bytes_of_the_state_of_a_plugin(size: int) -> bool:
+    return storable("x" * (size - 2)) is None
+
+
+@scene("core.prompting.STATE_LIMIT")
+def bytes_of_the_first_state_of_a_plugin(size: int) -> bool:
+    bench = Bench(plug("Large", first="x" * (size - 2), critical=True))
+    return bench.state.phase is Phase.IDLE
+
+
+@scene("codec.misfit._LONGEST")
+def characters_of_a_path(size: int) -> bool:
+    error = MisfitError("x" * size, "is odd")
+    return "x" * size in error.place
+
+
+@scene("codec.misfit.shortened<60", 60)
+def characters_of_a_key(size: int) -> bool:
+    return shortened("x" * size) == "x" * size
+
+
+@scene("plugins.budget.BudgetGuard.max_tokens", 100)
+def tokens_of_a_guarded_session(count: int) -> bool:
+    """What a request reads counts before it goes out, four characters as one token."""
+    return guarded(BudgetGuard(max_tokens=100), prompt("x" * 4 * count))
+
+
+@scene("plugins.budget.BudgetGuard.max_turn_tokens", 100)
+def tokens_of_a_guarded_turn(count: int) -> bool:
+    return guarded(BudgetGuard(max_turn_tokens=100), prompt("x" * 4 * count))
+
+
+@scene("core.recovering.MAX_RUNS")
+def runs_of_a_call_that_end_with_the_process(count: int) -> bool:
+    """Each but the first comes with a process that brings the session back."""
+    world = driving.session()
+    driving.asked(world, driving.call("read"))
+    events = [event for _ in range(count - 1) for event in driving.events(world.apply(driving.back(world)))]
+    return not any(isinstance(event, ToolUnknown) for event in events)
+
+
+@scene("core.options.Options.max_turn_seconds", 3)
+async def seconds_of_a_turn(seconds: int) -> bool:
+    """Half a second before it is over it is not."""
+    async with open_world() as world:
+        session = await world.spawn([stall()], max_turn_seconds=3.0)
+        await session.prompt("go")
+        await trio.sleep(seconds - 0.5)
+        return session.status().turn_open
+
+
+@scene("core.options.Options.max_agent_seconds", 3)
+async def seconds_of_a_sub_agent(seconds: int) -> bool:
+    async with open_world() as world:
+        agents = {"finder": agent([stall()])}
+        session = await world.spawn([task(), stall()], "p", agents=agents, max_agent_seconds=3.0)
+        await session.prompt("go")
+        await trio.sleep(seconds - 0.5)
+        return not world.heard(session).of(SubagentEnd)
+
+
+# What comes from outside
+
+
+def fit(make: Callable[[], object]) -> bool:
+    """Whether something is fit to be kept."""
+    try:
+        make()
+    except (NotJson, UnfitError):
+        return False
+    return True
+
+
+@scene("values.json.MAX_ITEMS")
+def items_of_json(count: int) -> bool:
+    return is_json([0] * count)
+
+
+@scene("values.json.MAX_ITEMS")
+def keys_of_json(count: int) -> bool:
+    return is_json({f"k{number}": 0 for number in range(count)})
+
+
+@scene("values.fitting.MAX_TEXT")
+def characters_of_a_text_from_outside(size: int) -> bool:
+    return fit(lambda: fitting.fit_text("x" * size))
+
+
+@scene("values.fitting.MAX_TEXT")
+def characters_of_all_texts_of_a_response(size: int) -> bool:
+    return fit(lambda: fitting.fit_response(Response((Text("x" * (size - 1)), Text("y")))))
+
+
+@scene("values.fitting.MAX_TEXT")
+def characters_of_all_texts_of_a_result(size: int) -> bool:
+    return fit(lambda: fitting.fit_result(ok("x" * size)))
+
+
+@scene("values.fitting.MAX_NAME")
+def characters_of_the_name_of_a_call(size: int) -> bool:
+    return fit(lambda: fitting.fit_call(ToolCall("c", "x" * size, EMPTY)))
+
+
+@scene("values.fitting.MAX_PARTS")
+def parts_of_a_response(count: int) -> bool:
+    return fit(lambda: fitting.fit_response(Response((Text(""),) * count)))
+
+
+@scene("values.fitting.MAX_PARTS")
+def calls_that_a_response_may_hold(count: int) -> bool:
+    return fit(lambda: fitting.fit_response(Response((), (ToolCall("c", "n", EMPTY),) * count)))
+
+
+@scene("values.fitting.CALLS_WITH_MUCH")
+def calls_of_a_response_with_as_many_items_as_may_be(count: int) -> bool:
+    much: list[ToolCall] = [ToolCall("c", "n", cast("JsonObject", {"a": [0] * 9_999})) for _ in range(count)]
+    return fit(lambda: fitting.fit_response(Response((), tuple(much))))
+
+
+@scene("values.outside.TEN_YEARS")
+def seconds_of_a_time(count: int) -> bool:
+    return outside.seconds(count) == count
+
+
+@scene("values.outside.MOST_TOKENS")
+def tokens_of_a_response(count: int) -> bool:
+    return outside.tokens(count) == count
+
+
+@scene("values.outside.MOST_USD")
+def dollars_of_a_response(count: int) -> bool:
+    return outside.money(count) == count
+
+
+@scene("values.outside.MOST_WORDS")
+def characters_of_an_error(size: int) -> bool:
+    return outside.words(ValueError("x" * size)) == "x" * size
+
+
+@scene("values.outside.MAX_CHARACTERS")
+def characters_of_a_value_in_an_error(size: int) -> bool:
+    return "x" * size in outside.shown("x" * size)
+
+
+@scene("values.outside.MAX_FACTS")
+def facts_of_an_error(count: int) -> bool:
+    return outside.words(ValueError(*range(count))) != "it holds more than can be shown"
+
+
+@scene("app.growing.MOST_RESTARTS")
+def restarts_that_count(count: int) -> bool:
+    return growing.policy("one_for_one", count, 5.0).max_restarts == count
+
+
+@scene("app.spec.MOST")
+def figure_of_a_specification(figure: int) -> bool:
+    try:
+        SessionSpec(model="demo", max_turns=figure).check()
+    except BadSpec:
+        return False
+    return True
+
+
+@scene("hooks.seats.MOST_SAID")
+def priority_of_a_plugin(figure: int) -> bool:
+    try:
+        Bench(plug("P", priority=figure))
+    except BadPlugin:
+        return False
+    return True

@@ -1,0 +1,210 @@
+"""Scenes of a session's mailbox: how many messages, and how many bytes, wait in each lane."""
+
+import math
+from collections.abc import Awaitable, Callable
+
+import trio
+import trio.testing
+
+from agentrail.core.inputs import TimerFired
+from agentrail.core.sent import AbortSent, PromptSent, SteerSent
+from agentrail.errors import MailboxFull
+from agentrail.runtime.gate import WIDTH, Gate
+from agentrail.runtime.mailbox import MAX_BYTES, Letter, Mailbox
+from agentrail.runtime.slot import Slot
+from agentrail.values.content import Text
+from tests.limits import scene
+
+MESSAGES = "runtime.mailbox.MAX_MESSAGES"
+BYTES = "runtime.mailbox.MAX_BYTES"
+
+
+def opened() -> Mailbox:
+    return Mailbox("s", Gate(math.inf))
+
+
+def prompt(size: int = 1, text: str = "hi") -> Letter:
+    return Letter(PromptSent((Text(text),)), size=size)
+
+
+def said(size: int = 1) -> Letter:
+    return Letter(SteerSent("left"), slot=Slot(), size=size)
+
+
+def fits(post: Callable[[Letter], object], *letters: Letter) -> bool:
+    """Whether none of some letters is refused."""
+    try:
+        for letter in letters:
+            post(letter)
+    except MailboxFull:
+        return False
+    return True
+
+
+def two(together: int) -> tuple[Letter, Letter]:
+    """Return two prompts that have so many bytes together: one alone always passes."""
+    return prompt(together - 1), prompt(1)
+
+
+# Messages
+
+
+@scene(MESSAGES)
+def user_lane(count: int) -> bool:
+    mailbox = opened()
+    return fits(mailbox.post_user_nowait, *(prompt() for _ in range(count)))
+
+
+@scene(MESSAGES)
+def control_lane(count: int) -> bool:
+    mailbox = opened()
+    return fits(mailbox.post_control, *(Letter(AbortSent(), command=f"{number}") for number in range(count)))
+
+
+@scene(MESSAGES)
+def said_beside_the_results(count: int) -> bool:
+    mailbox = opened()
+    for number in range(count):
+        mailbox.post_result(Letter(TimerFired(f"{number}")))
+    return fits(mailbox.post_said, *(said() for _ in range(count)))
+
+
+@scene(MESSAGES)
+async def sender_that_waits(count: int) -> bool:
+    mailbox = opened()
+    with trio.move_on_after(1) as scope:
+        for _ in range(count):
+            await mailbox.post_user(prompt())
+    return not scope.cancelled_caught
+
+
+# Bytes, also when those of letters that are gone were counted
+
+
+@scene(BYTES)
+def bytes_of_the_user(together: int) -> bool:
+    return fits(opened().post_user_nowait, *two(together))
+
+
+@scene(BYTES)
+def bytes_beside_the_results(together: int) -> bool:
+    mailbox = opened()
+    mailbox.post_said(said(together - 1))
+    return fits(mailbox.post_said, said())
+
+
+@scene(BYTES)
+async def bytes_of_letters_that_were_received(together: int) -> bool:
+    mailbox = opened()
+    assert fits(mailbox.post_user_nowait, *two(MAX_BYTES))
+    for _ in range(2):
+        await mailbox.receive()
+    return fits(mailbox.post_user_nowait, *two(together))
+
+
+@scene(BYTES)
+async def bytes_of_letters_that_were_cleared(together: int) -> bool:
+    mailbox = opened()
+    assert fits(mailbox.post_user_nowait, *two(MAX_BYTES))
+    mailbox.post_control(Letter(AbortSent(clear_queue=True)))
+    for _ in range(2):
+        assert isinstance((await mailbox.receive()).given, PromptSent)
+    return fits(mailbox.post_user_nowait, *two(together))
+
+
+@scene(BYTES)
+async def bytes_of_a_letter_that_was_put_back(together: int) -> bool:
+    mailbox = opened()
+    mailbox.post_user_nowait(prompt(together - 1))
+    mailbox.put_back(await mailbox.receive())
+    return fits(mailbox.post_user_nowait, prompt())
+
+
+@scene(BYTES)
+async def bytes_of_a_result_that_was_put_back(together: int) -> bool:
+    """They are of another lane: those of the user are what they were."""
+    mailbox = opened()
+    mailbox.post_said(said(MAX_BYTES))
+    mailbox.put_back(await mailbox.receive())
+    return fits(mailbox.post_user_nowait, *two(together))
+
+
+async def waited(mailbox: Mailbox, letter: Letter, freed: Callable[[], Awaitable[object]]) -> bool:
+    """Whether a sender that waits for room is let in when something is *freed*."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(mailbox.post_user, letter)
+        await trio.testing.wait_all_tasks_blocked()
+        await freed()
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    return letter.number > 0
+
+
+@scene(BYTES)
+async def bytes_of_a_sender_that_waits(together: int) -> bool:
+    mailbox = opened()
+    mailbox.post_user_nowait(prompt(5))
+    mailbox.post_user_nowait(prompt(MAX_BYTES - 5))
+    return await waited(mailbox, prompt(together - (MAX_BYTES - 5)), mailbox.receive)
+
+
+# Turns
+
+
+@scene("runtime.mailbox.PATIENCE")
+async def urgent_letters_before_one_of_the_user(count: int) -> bool:
+    mailbox = opened()
+    mailbox.post_user_nowait(prompt())
+    for number in range(count):
+        mailbox.post_result(Letter(TimerFired(f"{number}")))
+    got = [(await mailbox.receive()).given for _ in range(count)]
+    return not any(isinstance(given, PromptSent) for given in got)
+
+
+class Passes(trio.abc.Instrument):
+    """Counts the passes of the scheduler."""
+
+    count = 0
+
+    def after_io_wait(self, timeout: float) -> None:
+        self.count += 1
+
+
+@scene("runtime.mailbox.LETTERS_PER_PASS")
+async def letters_without_a_pass(count: int) -> bool:
+    mailbox, passes = opened(), Passes()
+    for number in range(count):
+        mailbox.post_result(Letter(TimerFired(f"{number}")))
+    trio.lowlevel.add_instrument(passes)
+    for _ in range(count):
+        await mailbox.receive()
+    trio.lowlevel.remove_instrument(passes)
+    return passes.count == 0
+
+
+@scene("runtime.gate.WIDTH")
+async def sessions_that_enter_in_one_pass(count: int) -> bool:
+    gate, admitted = Gate(), 0
+
+    def admit() -> None:
+        nonlocal admitted
+        admitted += 1
+
+    for _ in range(count):
+        gate.enter(admit)
+    return admitted == count
+
+
+@scene("runtime.gate.WIDTH")
+async def sessions_that_are_admitted_in_a_later_pass(count: int) -> bool:
+    gate, passes, admitted = Gate(), Passes(), list[int]()
+    for _ in range(WIDTH + count):
+        gate.enter(lambda: admitted.append(passes.count))
+    trio.lowlevel.add_instrument(passes)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(gate.run)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    trio.lowlevel.remove_instrument(passes)
+    assert admitted[:WIDTH] == [0] * WIDTH
+    return len(set(admitted[WIDTH:])) == 1

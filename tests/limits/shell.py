@@ -1,0 +1,656 @@
+"""Scenes of the runtime: what is kept, read, started and shown."""
+
+# ruff: noqa: SLF001 - what is kept, and not told, is looked at
+
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+
+import trio
+import trio.testing
+
+from agentrail import open_supervisor
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.adapters.sandboxes.memory import MemorySandbox
+from agentrail.core.answers import DONE
+from agentrail.core.inputs import Arrival, TimerFired
+from agentrail.core.supervising import Ending, Policy, Ward, decide
+from agentrail.errors import CommandRefused, NotReadable, RateLimited, ToolError
+from agentrail.hooks.seats import seat_for
+from agentrail.plugins import BudgetGuard
+from agentrail.ports.journal import Claim, Record, Snapshot, StoredSession
+from agentrail.ports.sandbox import Execution, Heard
+from agentrail.runtime import rebuilding
+from agentrail.runtime.answers import Answers
+from agentrail.runtime.asks import _text_of_file
+from agentrail.runtime.border import traced as told
+from agentrail.runtime.bus import Bus
+from agentrail.runtime.clock import Steady
+from agentrail.runtime.commands import subscription
+from agentrail.runtime.complaints import Complaints
+from agentrail.runtime.ids import follows_grammar
+from agentrail.runtime.jobs import MAX_KEPT, BackgroundJobs
+from agentrail.runtime.limits import Lane, Limits, Ticket
+from agentrail.runtime.past import Past
+from agentrail.runtime.records import SNAPSHOT_EVERY
+from agentrail.runtime.recovery import _left_behind
+from agentrail.runtime.reports import Reason, reason_of
+from agentrail.runtime.threads import Threads
+from agentrail.runtime.timers import SLACK, Timers
+from agentrail.runtime.tracing import TracedStep
+from agentrail.testing import say
+from agentrail.values.events.envelope import Cursor, Envelope
+from agentrail.values.events.life import AgentStart
+from agentrail.values.events.plugins import Gap
+from agentrail.values.events.response import MessageDelta
+from agentrail.values.events.tools import SubagentEnd, ToolExecutionEnd, ToolExecutionStart
+from agentrail.values.json import JsonObject, canonical, freeze_object
+from agentrail.values.limits import Limit
+from agentrail.values.outside import described
+from agentrail.values.secrets import Secret
+from agentrail.values.stream import ModelRequest
+from tests.cells.bench import Bench
+from tests.limits import scene
+from tests.runtime.families import agent, task, tasks
+from tests.runtime.journals import TestJournal
+from tests.runtime.recorded import Session
+from tests.runtime.test_limits import Provider
+from tests.runtime.world import open_world, settle, until
+
+# What is kept
+
+
+@scene("runtime.answers.MOST_KEPT")
+async def answers_at_hand(count: int) -> bool:
+    journal = MemoryJournal()
+    answers = Answers("s", journal, new=True)
+    for number in range(count):
+        answers.remember(f"c{number}", b"", DONE)
+    assert answers.has(f"c{count - 1}")
+    assert answers.are_all_kept is answers.has("c0")
+    return answers.has("c0")
+
+
+class Keeping(TestJournal):
+    """A journal that remembers behind which records snapshots were kept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: list[int] = []
+
+    async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
+        self.kept.append(snapshot.number)
+        await super().keep(claim, snapshot)
+
+
+@scene("runtime.records.SNAPSHOT_EVERY", last=-1)
+async def records_without_a_snapshot(count: int) -> bool:
+    """The next one comes as many records behind the first."""
+    journal = Keeping()
+    async with open_world(journal) as world:
+        session = await world.spawn([])
+        (written,) = await journal.read(session.id)
+        for _ in range(written.number, count):
+            await session.abort()
+        await settle()
+        first = list(journal.kept)
+        for _ in range(count):
+            await session.abort()
+        await settle()
+        assert journal.kept == [SNAPSHOT_EVERY, 2 * SNAPSHOT_EVERY][: 2 * count // SNAPSHOT_EVERY]
+    return not first
+
+
+@scene("runtime.family.MAX_KEPT")
+async def tasks_that_have_ended(count: int) -> bool:
+    async with open_world() as world:
+        wanted = [task("finder", background=True) for _ in range(count)]
+        script = [*wanted, *("fine" for _ in range(count + 1))]
+        session = await world.spawn(script, "p", agents={"finder": agent(["x"] * count)}, max_turns=1000)
+        await session.ask("go")
+        await settle()
+        kept = session.tasks()
+    return len(kept) == count
+
+
+@scene("runtime.tree.MAX_REPORTS")
+async def reports_of_crashes(count: int) -> bool:
+    async with open_supervisor(max_restarts=10 * count) as supervisor:
+        crashes = 0
+
+        async def service(task_status: trio.TaskStatus[None]) -> None:
+            nonlocal crashes
+            task_status.started()
+            if crashes < count:
+                crashes += 1
+                raise ValueError(crashes)
+            await trio.sleep_forever()
+
+        await supervisor.start_service(service, "a")
+        await until(lambda: crashes == count)
+        await settle()
+        return supervisor.crashes()[0].reason.text == "ValueError: 1"
+
+
+@scene("runtime.tree.MAX_ASIDE")
+async def sessions_set_aside(count: int) -> bool:
+    gone: list[int] = []
+    async with open_supervisor() as supervisor:
+        tree = supervisor._sessions.tree
+
+        def let_go(number: int) -> None:
+            gone.append(number)
+            tree.forget(f"s{number}")
+
+        for number in range(count):
+            tree.set_aside(f"s{number}", partial(let_go, number))
+        assert len(tree._aside) == count - len(gone)
+    assert gone == list(range(len(gone)))
+    return not gone
+
+
+class Job:
+    """A command of a sandbox that does nothing, until it is killed or at once."""
+
+    execution = None
+
+    def __init__(self, *, ends: bool) -> None:
+        self._killed = trio.Event()
+        if ends:
+            self._killed.set()
+
+    async def run(self) -> Execution:
+        await self._killed.wait()
+        return Execution(0)
+
+    def heard(self, since: int = 0) -> Heard:
+        return Heard(next=since)
+
+    def kill(self) -> None:
+        self._killed.set()
+
+
+@scene("runtime.jobs.MAX_RUNNING")
+async def jobs_that_run(count: int) -> bool:
+    async with trio.open_nursery() as nursery:
+        jobs = BackgroundJobs(nursery)
+        ended = jobs.start("one that has ended does not count", Job(ends=True))
+        await until(lambda: ended.has_ended)
+        try:
+            for number in range(count):
+                jobs.start(f"{number}", Job(ends=False))
+        except CommandRefused:
+            return False
+        finally:
+            jobs.close()
+    return True
+
+
+@scene("runtime.jobs.MAX_KEPT")
+async def jobs_that_can_be_read(count: int) -> bool:
+    async with trio.open_nursery() as nursery:
+        jobs = BackgroundJobs(nursery)
+        for number in range(count):
+            job = jobs.start(f"{number}", Job(ends=True))
+            await until(partial(getattr, job, "has_ended"))
+        assert len(jobs.all()) == min(count, MAX_KEPT)
+        return jobs.find("job-1") is not None
+
+
+@scene("runtime.jobs.MOST_SHOWN")
+async def characters_of_a_job(count: int) -> bool:
+    async with trio.open_nursery() as nursery:
+        jobs = BackgroundJobs(nursery)
+        jobs.start("x" * count, Job(ends=False))
+        (shown,) = jobs.names()
+        jobs.close()
+    return "x" * count in shown
+
+
+@scene("runtime.complaints.MAX_KEPT")
+def hooks_of_which_the_last_line_is_remembered(count: int) -> bool:
+    """One that is remembered is not told of again at once."""
+    told: list[str] = []
+
+    class Noting(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            told.append(record.getMessage())
+
+    complaints, seat, noting = Complaints(lambda: 0.0), seat_for("b", BudgetGuard()), Noting()
+    log = logging.getLogger("agentrail.plugin")
+    log.addHandler(noting)
+    try:
+        for number in (*range(count), 0):
+            complaints.tell(seat, f"hook{number}", "why", None)
+    finally:
+        log.removeHandler(noting)
+    return len(told) == count
+
+
+@scene("runtime.limits.MOST_RESTING")
+async def lanes_that_rest(count: int) -> bool:
+    timers = Timers()
+    limits = Limits({"acme": Limit(concurrency=1)}, timers)
+    model = Provider(takes=0.0)
+    for number in range(count):
+        request = ModelRequest("acme:large", (), options={"api_key": Secret(f"KEY{number}")})
+        await limits.stream("s", model, request, lambda _: None)
+        await trio.sleep(61)
+    return len(limits._lanes) == count
+
+
+@scene("runtime.timers.SLACK", SLACK + 2)
+def timers_that_were_replaced(count: int) -> bool:
+    """One of them lives, which counts twice."""
+    timers = Timers()
+    for number in range(count):
+        timers.set(("s", "t"), number, lambda: None)
+    return timers.size == count
+
+
+# Subscribers
+
+
+@scene("runtime.bus.CAPACITY")
+async def events_that_wait_for_a_subscriber(count: int) -> bool:
+    session = Session()
+    async with subscription(session.bus, None, None, "drop", None) as events:
+        for number in range(count):
+            session.publish(AgentStart(f"{number}"))
+        session.bus.close()
+        heard = [envelope.event async for envelope in events]
+    assert len(heard) == count
+    return not isinstance(heard[-1], Gap)
+
+
+@scene("runtime.bus.MOST_MERGED", last=-1)
+async def delta_that_takes_in_another(size: int) -> bool:
+    session = Session()
+    async with session.subscribe(capacity=1) as events:
+        session.whisper(MessageDelta("x" * size))
+        session.whisper(MessageDelta("y"))
+        first = (await anext(events)).event
+        return first == MessageDelta("x" * size + "y")
+
+
+@scene("core.options.Options.event_buffer_size", 3)
+async def deltas_for_who_comes_late(count: int) -> bool:
+    session = Session(buffer_size=3)
+    session.publish(AgentStart("p"))
+    for number in range(count):
+        session.whisper(MessageDelta(f"{number}"))
+    async with session.subscribe(since=Cursor(1)) as events:
+        return (await anext(events)).event == MessageDelta("0")
+
+
+def traced() -> TracedStep:
+    return TracedStep(TimerFired("t"), 0, "idle", "idle", (), ())
+
+
+@scene("runtime.tracing.CAPACITY")
+async def steps_that_wait_for_a_reader(count: int) -> bool:
+    async with open_world() as world:
+        trace = (await world.spawn([])).trace()
+        for _ in range(count):
+            trace.offer(traced())
+        for _ in range(min(count, 256)):
+            trace._steps.popleft()
+        trace.offer(traced())
+        return trace._steps[-1].missed == 0
+
+
+# Pages
+
+
+class Counting:
+    """Records that say how many are asked for at once."""
+
+    def __init__(self, count: int) -> None:
+        self.asked: list[int] = []
+        self._session = Session()
+        for number in range(count):
+            self._session.commit(AgentStart(f"{number}"))
+
+    async def read(self, after: int, limit: int) -> Sequence[Record]:
+        self.asked.append(limit)
+        await trio.lowlevel.checkpoint()
+        return self._session.records[after : after + limit]
+
+    async def place(self, seq: int) -> int:
+        await trio.lowlevel.checkpoint()
+        return seq
+
+
+@scene("runtime.past.PAGE")
+async def records_that_a_subscriber_reads_at_once(count: int) -> bool:
+    records = Counting(count)
+    bus = Bus("s", 0, records)
+    past = Past("s", records, None, Cursor(0), Cursor(count), [], [])
+    for _ in range(count):
+        assert await past.next() is not None
+    assert await past.next() is None
+    assert bus.cursor == Cursor(0)
+    return len(records.asked) == 1
+
+
+class Paged(TestJournal):
+    """A journal that remembers how many records are asked for at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[int] = []
+        self.listed = 0
+
+    async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
+        self.asked.append(limit)
+        return await super().read(session_id, after, limit)
+
+    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
+        self.listed += 1
+        return await super().sessions(after, limit)
+
+
+@scene("runtime.rebuilding.PAGE", last=-1)
+async def records_that_are_done_again_at_once(count: int) -> bool:
+    """A page that is full may not be the last one, so that it takes another look."""
+    journal = Paged()
+    async with open_world(journal) as world:
+        session = await world.spawn([])
+        while len(await journal.read(session.id)) < count:
+            await session.abort()
+        journal.asked.clear()
+        await rebuilding.rebuilt(journal, session.id)
+        return len(journal.asked) == 1
+
+
+# Limits of providers
+
+
+def ticket(tokens: int = 0) -> Ticket:
+    return Ticket("s", tokens)
+
+
+def all_sent(limit: Limit, *tickets: Ticket, now: float = 0.0) -> bool:
+    lane = Lane(limit)
+    for one in tickets:
+        lane.join(one)
+    return len(lane.send(now)[0]) == len(tickets)
+
+
+@scene("values.limits.Limit.concurrency", 3)
+def requests_that_are_out(count: int) -> bool:
+    return all_sent(Limit(concurrency=3), *(ticket() for _ in range(count)))
+
+
+@scene("values.limits.Limit.requests_per_minute", 3)
+def requests_of_a_minute(count: int) -> bool:
+    return all_sent(Limit(requests_per_minute=3), *(ticket() for _ in range(count)))
+
+
+@scene("values.limits.Limit.tokens_per_minute", 100)
+def tokens_of_a_minute(count: int) -> bool:
+    return all_sent(Limit(tokens_per_minute=100), ticket(count - 1), ticket(1))
+
+
+@scene("runtime.limits.LONGEST_PAUSE")
+async def seconds_that_a_provider_closes_a_lane_for(seconds: int) -> bool:
+    provider = Provider(errors=[RateLimited("slower", float(seconds))])
+    start = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        timers = Timers()
+        nursery.start_soon(timers.run)
+        limits = Limits({"acme": Limit(concurrency=1)}, timers)
+        with suppress(RateLimited):
+            await limits.stream("s", provider, ModelRequest("acme:large", ()), lambda _: None)
+        await limits.stream("s", provider, ModelRequest("acme:large", ()), lambda _: None)
+        nursery.cancel_scope.cancel()
+    return provider.times(start)[1] == seconds
+
+
+# Threads
+
+
+@scene("runtime.threads.MAX_WORKING")
+async def threads_that_are_waited_for(count: int) -> bool:
+    places = Threads().places
+    try:
+        for number in range(count):
+            places.acquire_on_behalf_of_nowait(number)
+    except trio.WouldBlock:
+        return False
+    return True
+
+
+@scene("runtime.threads.MAX_LEFT", last=-1)
+async def threads_that_were_left_behind(count: int) -> bool:
+    """So many go on that nobody waits for; those that are waited for do not count."""
+    threads = Threads()
+    for number in range(count):
+        threads.note(f"tool{number}", 1)
+    for number in range(5):
+        threads.note("waited for", 1)
+        threads.places.acquire_on_behalf_of_nowait(number)
+    try:
+        threads.check()
+    except ToolError:
+        return False
+    return True
+
+
+# What plugins ask for, and what is shown
+
+
+@scene("runtime.asks.MAX_READ")
+async def bytes_of_a_file_that_a_plugin_reads(size: int) -> bool:
+    sandbox = MemorySandbox({"a": b"x" * size})
+    try:
+        return len(await _text_of_file(sandbox, "a")) == size
+    except NotReadable:
+        return False
+
+
+@scene("runtime.ids.MAX_ID")
+def characters_of_an_id(size: int) -> bool:
+    return follows_grammar("a" * size)
+
+
+def chained(count: int) -> Exception:
+    error: Exception | None = None
+    for number in reversed(range(count + 1)):
+        made = ValueError(number)
+        made.__cause__ = error
+        error = made
+    assert error is not None
+    return error
+
+
+@scene("runtime.reports.MAX_DEPTH")
+def causes_of_a_report(count: int) -> bool:
+    found: Reason | None = reason_of(chained(count))
+    depth = -1
+    while found is not None:
+        depth, found = depth + 1, found.cause
+    return depth == count
+
+
+@scene("runtime.reports.MAX_WIDTH")
+def errors_of_a_group_in_a_report(count: int) -> bool:
+    return len(reason_of(ExceptionGroup("many", [ValueError(n) for n in range(count)])).parts) == count
+
+
+@scene("values.outside.MAX_SHOWN")
+def errors_of_a_group_in_words(count: int) -> bool:
+    return described(ExceptionGroup("many", [ValueError(n) for n in range(count)])).count("ValueError") == count
+
+
+# Restarts
+
+
+def crashed(policy: Policy, times: Sequence[float], *, session: bool) -> list[bool]:
+    """Return whether it goes on behind each of some crashes."""
+    ward, restarts, went_on = Ward("a", session=session), tuple[float, ...](), list[bool]()
+    for at in times:
+        decided = decide(policy, {"a": ward}, restarts, "a", Ending(), at=at)
+        ward, restarts = decided.ward or ward, decided.restarts
+        went_on.append(not decided.fails and not decided.set_aside)
+    return went_on
+
+
+@scene("core.supervising.Policy.max_restarts", 3)
+def restarts_of_a_service(count: int) -> bool:
+    return all(crashed(Policy(max_restarts=3), [0.0] * count, session=False))
+
+
+@scene("core.supervising.Policy.max_restarts", 3)
+def restarts_of_a_session(count: int) -> bool:
+    return all(crashed(Policy(max_restarts=3), [0.0] * count, session=True))
+
+
+@scene("core.supervising.Policy.max_restarts", 3)
+def restarts_behind_older_ones_that_count_no_more(count: int) -> bool:
+    policy, old = Policy(max_restarts=3, period=5.0), [0.0, 0.0, 0.0]
+    return all(crashed(policy, [*old, *[5.1] * count], session=True))
+
+
+@scene("core.supervising.Policy.period", 5)
+def seconds_that_a_restart_counts(seconds: int) -> bool:
+    """At the very end of the period it still counts."""
+    return not all(crashed(Policy(max_restarts=1, period=5.0), [0.0, float(seconds)], session=False))
+
+
+@scene("core.supervising.Policy.max_restarts", 2)
+async def restarts_of_services_of_a_supervisor_that_was_started_again(count: int) -> bool:
+    """It counts anew: those of its life before are gone."""
+    async with open_supervisor(max_restarts=100) as root:
+        below = await root.start_supervisor("below", max_restarts=2)
+        breaking = trio.Event()
+
+        async def service() -> None:
+            nonlocal breaking
+            breaking = trio.Event()
+            await breaking.wait()
+            raise ValueError
+
+        await below.start_service(service, "a")
+        for _ in range(3 + count):  # the first three fail it
+            await settle()
+            breaking.set()
+        await settle()
+        done = [report.done for report in root.crashes() if report.kind == "supervisor"]
+        assert done[:1] == ["restarted"]
+        return len(done) == 1
+
+
+@scene("core.supervising.SAME_INPUT", last=-1)
+def crashes_on_one_message(count: int) -> bool:
+    return not set_aside(["PromptSent 1"] * count)
+
+
+@scene("core.supervising.SAME_INPUT", last=-1)
+def crashes_on_one_message_behind_those_on_another(count: int) -> bool:
+    return not set_aside(["PromptSent 1", "PromptSent 1", *["PromptSent 2"] * count])
+
+
+@scene("core.supervising.SAME_INPUT", last=-1)
+def crashes_on_one_message_behind_one_on_none(count: int) -> bool:
+    return not set_aside(["PromptSent 1", "PromptSent 1", "", *["PromptSent 1"] * count])
+
+
+def set_aside(inputs: Sequence[str]) -> bool:
+    ward = Ward("a", session=True)
+    for place, input_ in enumerate(inputs):
+        decided = decide(Policy(max_restarts=1), {"a": ward}, (), "a", Ending(input=input_), at=100.0 * place)
+        assert decided.ward is not None
+        ward = decided.ward
+        if decided.set_aside:
+            assert decided.same_input
+            return True
+    return False
+
+
+# Sub-agents
+
+
+@scene("core.options.Options.max_agents", 3)
+async def sub_agents_at_once_of_a_whole_tree(count: int) -> bool:
+    """One in the middle, and those under it, twice: those that have ended count no more."""
+    async with open_world() as world:
+        inmost = agent([say("done", delay=5.0)] * 20, "inner")
+        wanted = tasks(*["inner"] * (count - 1))
+        middle = agent([wanted, "middle", wanted, "middle"], agents={"inner": inmost}, max_agents=20)
+        script = [task(), task(), "fine"]
+        session = await world.spawn(script, "p", agents={"finder": middle}, max_agents=3)
+        await session.ask("go")
+        await settle()
+        assert len(world.heard(session).of(SubagentEnd)) == 2
+        refused = [
+            envelope.event
+            for stored in await world.journal.sessions()
+            for record in await world.journal.read(stored.session_id)
+            for envelope in record.events
+            if isinstance(envelope.event, ToolExecutionEnd) and envelope.event.is_error
+        ]
+    return not refused
+
+
+@scene("core.options.Options.max_agent_depth", 2)
+async def sub_agents_under_each_other(count: int) -> bool:
+    async with open_world() as world:
+        made = agent(["deepest"], "a0")
+        for depth in range(1, count):
+            made = agent([task("finder"), f"at {depth}"], f"a{depth}", agents={"finder": made})
+        session = await world.spawn([task("finder"), "fine"], "p", agents={"finder": made}, max_agent_depth=2)
+        await session.ask("go")
+        return bool(await world.journal.read("p" + ".c3" * count))
+
+
+class Started:
+    """The records of a session that has started one call."""
+
+    def __init__(self, args: JsonObject) -> None:
+        envelope = Envelope("s", 1, 0, 0, 1, 1, ToolExecutionStart("c1", "store", args, 1))
+        self._record = Record("s", 1, Arrival(TimerFired("t"), 0), events=(envelope,))
+
+    async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
+        await trio.lowlevel.checkpoint()
+        return () if after else (self._record,)
+
+
+@scene("runtime.recovery.MOST_SHOWN")
+async def characters_of_what_a_fork_left_behind(size: int) -> bool:
+    args = canonical(freeze_object({"x": ""}))
+    journal = MemoryJournal()
+    started = Started(freeze_object({"x": "y" * (size - len(args))}))
+    journal.read = started.read  # type: ignore[method-assign]  # its records are written by hand
+    (shown,) = await _left_behind(journal, "s", 0, Bench().state)
+    return shown.endswith("}")
+
+
+@scene("runtime.border.MAX_FRAMES")
+def frames_of_a_trace(count: int) -> bool:
+    """Two functions call each other: of equal lines Python shows three."""
+
+    def one(left: int) -> None:
+        if left:
+            other(left - 1)
+        raise ValueError
+
+    def other(left: int) -> None:
+        if left:
+            one(left - 1)
+        raise ValueError
+
+    try:
+        one(count - 2)
+    except ValueError as error:
+        return "in frames_of_a_trace" in told(error)
+    return False
+
+
+@scene("runtime.clock.MOST")
+def seconds_of_a_clock(seconds: int) -> bool:
+    clock = trio.testing.MockClock()
+    steady = Steady(clock)
+    clock.jump(seconds - clock.current_time())
+    return steady.now() == seconds

@@ -1,0 +1,29 @@
+"""Each limit lets through what it promises, and nothing more."""
+
+from inspect import isawaitable
+from itertools import product
+
+import pytest
+
+from tests.limits import (
+    SCENES,
+    SIDES,
+    Scene,
+    adapters,  # noqa: F401 - its scenes are entered when it is imported
+    machine,  # noqa: F401 - as above
+    mailboxes,  # noqa: F401 - as above
+    shell,  # noqa: F401 - as above
+    tools,  # noqa: F401 - as above
+)
+
+
+@pytest.mark.parametrize(
+    ("scene", "side"),
+    list(product(SCENES, SIDES)),
+    ids=lambda given: given.name if isinstance(given, Scene) else f"{given:+d}",
+)
+async def test_what_is_within_a_limit_passes_and_what_is_above_does_not(scene: Scene, side: int) -> None:
+    passes = scene.passes(scene.at + side)
+    if isawaitable(passes):
+        passes = await passes
+    assert passes is (side <= scene.last)

@@ -1,0 +1,372 @@
+"""Scenes of tools and guards: what a tool shows, what a schema or an expression may be, and what a guard reads."""
+
+# ruff: noqa: SLF001 - what is kept, and not told, is looked at
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import _lru_cache_wrapper
+
+import trio
+
+from agentrail.adapters.sandboxes.memory import MemorySandbox
+from agentrail.app import spec
+from agentrail.core.options import Options
+from agentrail.plugins import arguments
+from agentrail.plugins.commands import Commands, lex
+from agentrail.plugins.places import LOST, Place, directory, fence, meets, pieces
+from agentrail.plugins.scenes import NO
+from agentrail.plugins.scenes import Scene as Where
+from agentrail.plugins.words import Command, Word
+from agentrail.ports.sandbox import Execution, Heard, Output
+from agentrail.runtime.jobs import BackgroundJobs
+from agentrail.tools import expressions, regex, validation, validator_for
+from agentrail.tools.builtin.delegating import TaskTool
+from agentrail.tools.builtin.nearness import _pairs, nearest
+from agentrail.tools.builtin.shell import _told_output
+from agentrail.tools.expressions import UnusableError
+from agentrail.tools.regex import Regex
+from agentrail.values.json import freeze_object
+from agentrail.values.meter import CHECK_STEPS, Meter, TooManyStepsError
+from agentrail.values.tools import ToolSpec, ok
+from tests.cells.scenes import executing
+from tests.limits import scene
+from tests.limits.shell import Job
+from tests.tools.builtin.rig import call
+
+# What tools show
+
+
+def files(**found: bytes) -> MemorySandbox:
+    return MemorySandbox(found)
+
+
+@scene("tools.builtin.searching.MAX_LINE")
+async def characters_of_a_line_that_grep_shows(size: int) -> bool:
+    return "x" * size in await call("grep", files(a=b"x" * size), pattern="x")
+
+
+@scene("tools.builtin.lines.MAX_LINE")
+async def characters_of_a_line_of_a_file(size: int) -> bool:
+    return "x" * size in await call("read_file", files(a=b"x" * size), path="a")
+
+
+@scene("tools.builtin.reading.read_file.limit", 2000)
+async def lines_of_a_file(count: int) -> bool:
+    return f"{count}\tx" in await call("read_file", files(a=b"x\n" * count), path="a")
+
+
+@scene("tools.builtin.surroundings.MAX_TEXT")
+async def characters_of_an_answer(size: int) -> bool:
+    """Each line takes eight more: its number, and what is around it."""
+    lines = [b"x" * 92] * 279
+    shown = await call("read_file", files(a=b"\n".join([*lines, b"y" * (size - 279 * 100 - 8)])), path="a")
+    return "yy" in shown
+
+
+@scene("tools.builtin.searching.grep.limit", 200)
+async def lines_that_grep_finds(count: int) -> bool:
+    return "stopped at" not in await call("grep", files(a=b"x\n" * count), pattern="x")
+
+
+def many(count: int) -> MemorySandbox:
+    return files(**{f"f{number}": b"" for number in range(count)})
+
+
+@scene("tools.builtin.searching.glob.limit", 500)
+async def files_that_glob_finds(count: int) -> bool:
+    return "there are more" not in await call("glob", many(count), pattern="f*")
+
+
+@scene("tools.builtin.searching.list_dir.limit", 500)
+async def files_that_are_listed(count: int) -> bool:
+    return "there are more" not in await call("list_dir", many(count))
+
+
+@scene("tools.builtin.editing.SHOWN_PLACES")
+async def places_of_a_text_that_is_not_unique(count: int) -> bool:
+    told = await call("edit_file", files(a=b"x\n" * count), path="a", old_text="x", new_text="y")
+    assert "nothing was changed" in told
+    return "…" not in told
+
+
+@scene("tools.builtin.nearness.MAX_SHOWN")
+async def lines_that_come_near(count: int) -> bool:
+    text = "\n".join(f"one line of many {number}" for number in range(count))
+    return (await nearest(files(a=text.encode()), "a", text)).count("\t") == count
+
+
+@scene("tools.builtin.nearness.MAX_ANCHOR")
+def characters_of_a_line_that_are_compared(size: int) -> bool:
+    return "xy" in _pairs("x" * (size - 1) + "y")
+
+
+@scene("tools.builtin.nearness.MAX_COMPARED")
+async def bytes_of_a_file_that_are_compared(size: int) -> bool:
+    line = b"a line that is near\n"
+    others = (b"z" * 8191 + b"\n") * (size // 8192)
+    return "that is near" in await nearest(files(a=others[-(size - len(line)) :] + line), "a", line.decode())
+
+
+async def is_whole(output: bytes, call_id: str = "c") -> bool:
+    execution = Execution(0, Output(output, total=len(output)))
+    text, _ = await _told_output(MemorySandbox(), execution, call_id)
+    return text == output.decode()
+
+
+@scene("tools.builtin.shell.MAX_BYTES")
+async def bytes_of_an_output(size: int) -> bool:
+    return await is_whole(b"x" * size)
+
+
+@scene("tools.builtin.shell.MAX_LINES")
+async def lines_of_an_output(count: int) -> bool:
+    return await is_whole(b"x\n" * count)
+
+
+class Talking(Job):
+    """A command that has written so much."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(ends=True)
+        self._size = size
+
+    def heard(self, since: int = 0) -> Heard:
+        return Heard(b"x" * self._size, self._size)
+
+
+@scene("tools.builtin.shell.MAX_HEARD")
+async def bytes_of_a_job_that_are_read_at_once(size: int) -> bool:
+    async with trio.open_nursery() as nursery:
+        jobs = BackgroundJobs(nursery)
+        jobs.start("talk", Talking(size))
+        return "there is more" not in await call("shell_output", MemorySandbox(), jobs=jobs, job="job-1")
+
+
+@scene("tools.builtin.delegating.MAX_SHOWN")
+def characters_of_a_task(size: int) -> bool:
+    tool = TaskTool({"finder": "Finds."}, 1.0)
+    args = freeze_object({"agent": "finder", "description": "x" * size, "prompt": "go"})
+    return validator_for(tool.spec)(args) is None
+
+
+@scene("values.tools.ToolSpec.max_result_chars", 30_000)
+def characters_of_a_result(size: int) -> bool:
+    bench = executing()
+    bench.returns("c3", ok("x" * size))
+    return bench.state.history[-1].text == "x" * size
+
+
+# Schemas
+
+
+def said(schema: object, **args: object) -> str:
+    """Return why arguments do not fit a schema; empty if they do."""
+    return validator_for(ToolSpec("t", "t", freeze_object(schema)))(freeze_object(args)) or ""
+
+
+CLOSED: dict[str, object] = {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+@scene("tools.explaining.MAX_FAULTS")
+def faults_that_are_told(count: int) -> bool:
+    return "more" not in said(CLOSED, **{f"k{number}": 1 for number in range(count)})
+
+
+@scene("tools.explaining.MAX_CHARS")
+def characters_of_faults(size: int) -> bool:
+    """Each fault has two more, for what stands between it and the next."""
+    alone = len(said(CLOSED, a="")) - 1
+    lengths = [72] * 4
+    lengths.append(size - sum(lengths) - 5 * (alone + 2))
+    names = [letter * length for letter, length in zip("abcde", lengths, strict=True)]
+    return "more" not in said(CLOSED, **dict.fromkeys(names, 1))
+
+
+@scene("tools.explaining._LOOKED_AT")
+def faults_that_are_counted(count: int) -> bool:
+    return f"and {count - 5} more" in said(CLOSED, **{f"k{number:03}": 1 for number in range(count)})
+
+
+@scene("tools.explaining._CLIPPED", 118)
+def characters_of_a_known_name(size: int) -> bool:
+    """With its quotes it has two more."""
+    return "x" * size in said(CLOSED | {"properties": {"x" * size: True}}, a=1)
+
+
+@scene("tools.explaining._FEW")
+def keys_of_an_object_that_is_shown(count: int) -> bool:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    return f"`k{count - 1}`" in said(schema, a={f"k{number}": 1 for number in range(count)})
+
+
+@scene("tools.explaining._shown[:60]", 58)
+def characters_of_a_text_that_is_shown(size: int) -> bool:
+    """With its quotes it has two more."""
+    return "x" * size in said({"type": "object", "properties": {"a": {"type": "integer"}}}, a="x" * size)
+
+
+@scene("tools.nodes.MAX_NESTED", 240)
+def schemas_inside_each_other(count: int) -> bool:
+    """The arguments are the first of them, and what stands under `a` the second."""
+    inside = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(count - 2)}
+    defs = {**inside, f"d{count - 2}": {"type": "integer"}}
+    schema = {"type": "object", "$defs": defs, "properties": {"a": {"$ref": "#/$defs/d0"}}}
+    return "cannot be checked" not in said(schema, a="")
+
+
+def spends(steps: int, most: int) -> bool:
+    try:
+        Meter(most).spend(steps)
+    except TooManyStepsError:
+        return False
+    return True
+
+
+@scene("values.meter.CHECK_STEPS")
+def steps_of_a_meter(steps: int) -> bool:
+    return spends(steps, CHECK_STEPS)
+
+
+# Expressions
+
+
+def usable(pattern: str, flags: int = 0) -> bool:
+    try:
+        Regex(pattern, flags)
+    except UnusableError:
+        return False
+    return True
+
+
+@scene("tools.expressions.MAX_PATTERN")
+def characters_of_an_expression(size: int) -> bool:
+    return usable("x" * size)
+
+
+@scene("tools.expressions.MAX_GROUPS")
+def groups_inside_each_other(count: int) -> bool:
+    return usable("(" * count + "x" + ")" * count)
+
+
+@scene("tools.expressions.MAX_CASELESS")
+def characters_whose_case_is_ignored(count: int) -> bool:
+    few = count - 3 * 0xFFFF  # the first of a range does not count
+    return usable("[\U00010000-\U0001ffff]" * 3 + f"[\u4e00-{chr(0x4E00 + few)}]", re.IGNORECASE)
+
+
+# Caches
+
+
+def kept(cache: _lru_cache_wrapper[object], make: Callable[[int], tuple[object, ...]], count: int) -> bool:
+    """Whether a cache still has the first of so many."""
+    cache.cache_clear()
+    for number in range(count):
+        cache(*make(number))
+    hits = cache.cache_info().hits
+    cache(*make(0))
+    return cache.cache_info().hits == hits + 1
+
+
+@scene("tools.validation.MAX_SCHEMAS")
+def validators_that_are_kept(count: int) -> bool:
+    return kept(validation._validator, lambda number: (f'{{"minimum":{number}}}',), count)
+
+
+@scene("tools.validation.MAX_SCHEMAS")
+def schemas_that_are_kept(count: int) -> bool:
+    return kept(validation._ready, lambda number: (f'{{"minimum":{number}}}',), count)
+
+
+@scene("tools.regex._EXPRESSIONS")
+def expressions_that_are_kept(count: int) -> bool:
+    return kept(regex.regex, lambda number: (f"x{number}",), count)
+
+
+@scene("plugins.places.fence(maxsize)", 32)
+def fences_that_are_kept(count: int) -> bool:
+    return kept(fence, lambda number: ((f"p{number}",),), count)
+
+
+@scene("app.spec._shared(maxsize)", 64)
+def figures_that_are_shared(count: int) -> bool:
+    return kept(spec._shared, lambda number: (Options(max_turns=number),), count)
+
+
+@scene("tools.expressions._compiled(maxsize)", 1024)
+def characters_that_are_kept_compiled(count: int) -> bool:
+    return kept(expressions._compiled, lambda number: (f"x{number}", 0), count)
+
+
+# Guards
+
+
+def is_read(line: str) -> bool:
+    return isinstance(lex(line), Commands)
+
+
+@scene("plugins.grammar.MAX_CHARACTERS")
+def characters_of_a_line(size: int) -> bool:
+    return is_read("x" * size)
+
+
+@scene("plugins.grammar.MAX_COMMANDS")
+def commands_of_a_line(count: int) -> bool:
+    return is_read(";".join(["a"] * count))
+
+
+@scene("plugins.grammar.MAX_DEPTH")
+def groups_of_a_line(count: int) -> bool:
+    return is_read("a $(" * count + "a" + ")" * count)
+
+
+@scene("plugins.commands._MAX_WRAPPERS")
+def wrappers_of_a_command(count: int) -> bool:
+    return is_read("nice " * count + "a")
+
+
+@scene("plugins.places._MAX_GLOB")
+def characters_of_a_pattern(size: int) -> bool:
+    """A longer one may meet anything."""
+    return not meets("a" * size, "b")
+
+
+@scene("plugins.places._MAX_PIECES")
+def pieces_of_a_word(count: int) -> bool:
+    """What is behind the last one stays whole."""
+    word = Word("=".join(f"/p{number}" for number in range(count + 1)))
+    aims = [place for aimed in pieces(word, (directory("/"),), frozenset()) for place in aimed.places]
+    return Place(True, (f"p{count}",)) in aims
+
+
+@scene("plugins.arguments.shown.limit", 2_000)
+def characters_that_a_person_is_shown(size: int) -> bool:
+    return arguments.shown("x" * size) == "x" * size
+
+
+def here() -> Where:
+    """A working directory, with nothing behind a fence."""
+    none = fence(())
+    return Where(Commands(()), (directory("/work"),), directory("/work"), none, none, none, frozenset())
+
+
+def command(line: str) -> Command:
+    found = lex(line)
+    assert isinstance(found, Commands)
+    return found.commands[0]
+
+
+@scene("plugins.scenes._MAX_BASES")
+def directories_that_a_command_may_run_in(count: int) -> bool:
+    where = here()
+    for number in range(count - 1):
+        where = where.after(command(f"cd /d{number}"))
+    return len(where.bases) == count and LOST not in where.bases
+
+
+@scene("plugins.scenes._MAX_GLOB_PARTS")
+def parts_of_a_pattern(count: int) -> bool:
+    """A longer one may lead anywhere; the working directory is the first part."""
+    word = command(f"cat {'a/' * (count - 2)}*").args[0]
+    return here().fenced(word, fence(("/secret",))) == (NO, "")
