@@ -1,0 +1,378 @@
+"""Tests of the tests at limits: bugs that are planted there, one at a time, are noticed by the scene or test named."""
+
+# ruff: noqa: SLF001 - private parts are what is broken here
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
+from importlib import import_module
+from inspect import isawaitable
+from types import FunctionType
+from typing import Final, cast
+
+import pytest
+from attrs import frozen
+
+from agentrail.core import supervising
+from agentrail.errors import JournalFull
+from agentrail.runtime import answers, bus, family, gate, jobs, limits, mailbox, node, records, threads, timers, tree
+from property_tests.planted import Planting
+from tests.limits import SCENES, SIDES, Scene, adapters, machine, mailboxes, shell, test_runtime, tools
+from tests.runtime.conftest import run_in_virtual_time
+
+ENTERED: Final = (adapters, machine, mailboxes, shell, tools)
+"""The modules of scenes."""
+
+
+@frozen
+class Edit:
+    """One place that says something else."""
+
+    says: str
+    """What is wrong."""
+    where: object
+    """The function."""
+    old: str
+    """What it says."""
+    new: str
+    """What it says instead."""
+    by: tuple[str, ...]
+    """The scenes and tests that notice it, each alone."""
+
+    def plant(self, planting: Planting) -> None:
+        planting.rewrite(cast("FunctionType", self.where), self.old, self.new)
+
+
+EDITS: Final = (
+    # Kept
+    Edit(
+        "a snapshot is kept at every record",
+        records.Records.write,
+        "self.head >= self._kept + SNAPSHOT_EVERY",
+        "self.head >= self._kept + 1",
+        ("records_without_a_snapshot",),
+    ),
+    Edit(
+        "behind the first snapshot one is kept at every record",
+        records.Records.write,
+        "            self._kept = self.head\n",
+        "",
+        ("records_without_a_snapshot",),
+    ),
+    Edit(
+        "answers are kept without limit",
+        answers.Answers.remember,
+        "if len(self._kept) > MOST_KEPT:",
+        "if False:",
+        ("answers_at_hand",),
+    ),
+    Edit(
+        "answers that are not at hand any more count as never given",
+        answers.Answers.remember,
+        "            self.are_all_kept = False\n",
+        "",
+        ("answers_at_hand",),
+    ),
+    Edit(
+        "results of tasks are kept without limit",
+        family.Family._see_off,
+        "if len(self._kept) > MAX_KEPT:",
+        "if False:",
+        ("tasks_that_have_ended",),
+    ),
+    Edit(
+        "reports of crashes are kept without limit",
+        tree.Tree.__init__,
+        "deque(maxlen=MAX_REPORTS)",
+        "deque()",
+        ("reports_of_crashes",),
+    ),
+    Edit(
+        "sessions that are set aside are kept without limit",
+        tree.Tree.set_aside,
+        "if len(self._aside) > MAX_ASIDE:",
+        "if False:",
+        ("sessions_set_aside",),
+    ),
+    Edit(
+        "jobs that have ended are kept without limit",
+        jobs.BackgroundJobs.start,
+        "            del self._jobs[old.job_id]\n",
+        "            pass\n",
+        ("jobs_that_can_be_read",),
+    ),
+    Edit(
+        "jobs that have ended count as running",
+        jobs.BackgroundJobs.start,
+        "sum(1 for job in self._jobs.values() if not job.has_ended)",
+        "len(self._jobs)",
+        ("jobs_that_run",),
+    ),
+    Edit(
+        "timers that were replaced pile up",
+        timers.Timers.set,
+        "if len(self._heap) > SLACK + 2 * self._set:",
+        "if False:",
+        ("timers_that_were_replaced",),
+    ),
+    Edit(
+        "lanes that rest are kept without limit",
+        limits.Limits._lane,
+        "if len(self._lanes) >= MOST_RESTING:",
+        "if False:",
+        ("lanes_that_rest",),
+    ),
+    Edit(
+        "that there is no space for a snapshot ends the session",
+        records.Records.keep,
+        "        except (JournalUnavailable, Fenced):\n",
+        "        except JournalFull:\n            raise\n        except (JournalUnavailable, Fenced):\n",
+        ("test_a_snapshot_that_cannot_be_kept_ends_nobody",),
+    ),
+    # Restarts
+    Edit(
+        "the restarts of a supervisor count over its own restart",
+        node.Node.run,
+        "        self._restarts = ()\n",
+        "",
+        ("restarts_of_services_of_a_supervisor_that_was_started_again",),
+    ),
+    Edit(
+        "restarts count for ever",
+        supervising._recent,
+        "for time in times if time >= at - policy.period",
+        "for time in times",
+        ("restarts_behind_older_ones_that_count_no_more", "seconds_that_a_restart_counts"),
+    ),
+    Edit(
+        "crashes on another message count too",
+        supervising._counted,
+        "ward.crashes + 1 if ending.input == ward.input else 1",
+        "ward.crashes + 1",
+        ("crashes_on_one_message_behind_those_on_another",),
+    ),
+    Edit(
+        "a crash on no message resets nothing",
+        supervising._counted,
+        'return ward.but(input="", crashes=0)',
+        "return ward",
+        ("crashes_on_one_message_behind_one_on_none",),
+    ),
+    # The mailbox
+    Edit(
+        "the bytes of a letter that is received are not given back",
+        mailbox.Mailbox._take,
+        "return self._take_user(0)",
+        "self._lane = self._user\n            return self._user.pop(0)",
+        ("bytes_of_letters_that_were_received", "bytes_of_a_sender_that_waits"),
+    ),
+    Edit(
+        "the bytes of letters that an abort clears are not given back",
+        mailbox.Mailbox._cleared,
+        "return self._take_user(place)",
+        "return self._user.pop(place)",
+        ("bytes_of_letters_that_were_cleared",),
+    ),
+    Edit(
+        "the bytes of no letter are given back",
+        mailbox.Mailbox._take_user,
+        "        self._bytes -= letter.size\n",
+        "",
+        ("bytes_of_letters_that_were_received", "bytes_of_letters_that_were_cleared"),
+    ),
+    Edit(
+        "the bytes of a letter that is put back do not count",
+        mailbox.Mailbox.put_back,
+        "            self._bytes += letter.size\n",
+        "            pass\n",
+        ("bytes_of_a_letter_that_was_put_back",),
+    ),
+    Edit(
+        "the bytes of a result that is put back count among those of the user",
+        mailbox.Mailbox.put_back,
+        "        if self._lane is self._user:\n",
+        "        if True:\n",
+        ("bytes_of_a_result_that_was_put_back",),
+    ),
+    Edit(
+        "of what callers say beside the results, only the messages are counted",
+        mailbox.Mailbox.post_said,
+        "_have_room(len(said), sum(said), letter.size)",
+        "_have_room(len(said), 0, 0)",
+        ("bytes_beside_the_results",),
+    ),
+    Edit(
+        "results count among what callers say beside them",
+        mailbox.Mailbox.post_said,
+        "for waiting in self._results if waiting.slots",
+        "for waiting in self._results",
+        ("said_beside_the_results",),
+    ),
+    Edit(
+        "whoever waits for room is let in one too early",
+        mailbox.Mailbox._make_room,
+        "if not self._has_room(letter.size):",
+        "if not self._has_room(0):",
+        ("bytes_of_a_sender_that_waits",),
+    ),
+    Edit(
+        "the gate lets all in that wait",
+        gate.Gate.run,
+        "min(int(self._width), len(self._waiting))",
+        "len(self._waiting)",
+        ("sessions_that_are_admitted_in_a_later_pass",),
+    ),
+    # Subscribers
+    Edit(
+        "a delta is merged over a durable event that a subscriber has not asked for",
+        bus.Subscription._merged,
+        " or last.seq != envelope.seq",
+        "",
+        ("test_deltas_on_both_sides_of_a_durable_event_stay_apart",),
+    ),
+    Edit(
+        "merged deltas grow without limit",
+        bus.Subscription._merged,
+        "if len(last.event.delta) >= MOST_MERGED:",
+        "if False:",
+        ("delta_that_takes_in_another",),
+    ),
+    Edit(
+        "deltas for who comes late are kept without limit",
+        bus.Bus.whisper,
+        "if self._buffered > self._buffer_size:",
+        "if False:",
+        ("deltas_for_who_comes_late",),
+    ),
+    # Sub-agents and threads
+    Edit(
+        "a sub-agent counts in its own family only",
+        family.Family._launch,
+        "        for family in self._line():\n            family.living += 1\n",
+        "        self.living += 1\n",
+        ("sub_agents_at_once_of_a_whole_tree",),
+    ),
+    Edit(
+        "a sub-agent that has ended still counts above its own family",
+        family.Family._see_off,
+        "        for family in self._line():\n            family.living -= 1\n",
+        "        self.living -= 1\n",
+        ("sub_agents_at_once_of_a_whole_tree",),
+    ),
+    Edit(
+        "threads that are waited for count among those that are left",
+        threads.Threads.check,
+        " - self.places.borrowed_tokens",
+        "",
+        ("threads_that_were_left_behind",),
+    ),
+)
+"""The edits."""
+
+BY_NAME: Final = {getattr(scene.passes, "__name__", ""): scene for scene in SCENES}
+
+
+def one(scene: Scene, size: int) -> bool:
+    """Return whether so much passes."""
+
+    async def asked() -> bool:
+        passes = scene.passes(size)
+        return await passes if isawaitable(passes) else passes
+
+    return run_in_virtual_time(asked)
+
+
+def held(scene: Scene) -> bool:
+    """Whether a scene finds its limit as it is to be."""
+    return all(one(scene, scene.at + side) is (side <= scene.last) for side in SIDES)
+
+
+def fails(name: str) -> bool:
+    """Whether a scene or a test notices what is planted."""
+    try:
+        if name in BY_NAME:
+            return not held(BY_NAME[name])
+        test: Callable[..., Awaitable[None]] = getattr(test_runtime, name)
+        given = [JournalFull("no space")] if "snapshot" in name else []
+        run_in_virtual_time(partial(test, *given))
+    except Exception:  # noqa: BLE001 - whatever it raises, it has noticed; with it all groups of Trio
+        return True
+    return False
+
+
+@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.says)
+def test_an_edit_at_a_limit_is_noticed(edit: Edit) -> None:
+    """That they find nothing without it, their own run says."""
+    planting = Planting()
+    try:
+        edit.plant(planting)
+        noticed = {name: fails(name) for name in edit.by}
+    finally:
+        planting.remove()
+    assert noticed == dict.fromkeys(edit.by, True)
+
+
+AT_IMPORT: Final = frozenset(
+    {
+        "adapters.models.http.CONNECTIONS",
+        "adapters.models.http.KEPT",
+        "adapters.models.sse.MAX_EVENT",
+        "adapters.models.unpacking.MOST",
+        "codec.states.STATE_LIMIT",
+        "codec.text.DOCUMENT_DEPTH",
+        "runtime.gate.WIDTH",
+        "tools.regex._EXPRESSIONS",
+        "values.fitting.MAX_TEXT",
+        "tools.validation.MAX_SCHEMAS",
+    }
+)
+"""Limits that something was made with when it was imported: to move them now moves nothing."""
+
+OTHERWISE: Final = frozenset(
+    {
+        "adapters.journals.sqlite.writing.ROWS_KEPT",  # the scene has a figure of its own
+        "adapters.sandboxes.composite.MAX_FOUND",  # as above
+        "adapters.sandboxes.searching.MAX_SEEN",  # as above
+        "adapters.sandboxes.beneath.MAX_LINKS",  # the kernel has the same
+        "codec.text._LONGEST_INT",  # whatever is longer does not fit 64 bits either
+        "core.prompting.STATE_LIMIT",  # named in an error; `codec.states` has the limit
+        "runtime.tracing.CAPACITY",  # of readers who do not say; a handle says it
+        "values.meter.CHECK_STEPS",  # the meter is the scene's own
+        "values.json.INT_MIN",  # one more is one number less
+    }
+)
+"""Limits that are not moved here, and why."""
+
+
+def constants() -> list[Scene]:
+    """Return the scenes of limits that are constants and are looked up when they count."""
+    return [
+        scene
+        for scene in SCENES
+        if scene.limit.rpartition(".")[2].isupper() and scene.limit not in AT_IMPORT | OTHERWISE
+    ]
+
+
+def moved(planting: Planting, limit: str) -> None:
+    """Have a limit be one more, wherever a module knows it."""
+    owner, _, name = limit.rpartition(".")
+    old: int = getattr(import_module(f"agentrail.{owner}"), name)
+    for module_name, module in list(sys.modules.items()):
+        if module_name.startswith("agentrail.") and vars(module).get(name) == old:
+            planting.put(module, name, old + 1)
+
+
+@pytest.mark.parametrize("scene", constants(), ids=lambda scene: scene.name)
+def test_a_limit_that_is_one_more_is_noticed(scene: Scene) -> None:
+    planting = Planting()
+    try:
+        moved(planting, scene.limit)
+        try:
+            passes = one(scene, scene.at + scene.last + 1)
+        except* AssertionError:
+            passes = True  # the scene has noticed it on its way
+    finally:
+        planting.remove()
+    assert passes
