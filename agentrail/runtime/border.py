@@ -68,7 +68,7 @@ class Contained:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         if error is None:
             return False
-        passing, crash = _split(error)
+        passing, crash = split(error)
         if crash is not None:
             self._told(_bare(crash))
         if passing is None or passing is error:
@@ -76,7 +76,7 @@ class Contained:
         raise passing from None
 
 
-def _split(error: BaseException) -> tuple[BaseException | None, BaseException | None]:
+def split(error: BaseException) -> tuple[BaseException | None, BaseException | None]:
     """Return what of *error* must go on its way, and what is a crash."""
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)

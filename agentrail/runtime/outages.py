@@ -18,6 +18,7 @@ from agentrail.errors import (
     JournalUnavailable,
 )
 from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.runtime.border import split
 from agentrail.values.outside import described
 
 log = logging.getLogger("agentrail.journal")
@@ -40,7 +41,7 @@ FROM_OUTSIDE: Final = (OSError, EOFError, MemoryError)
 """Python's own errors that tell of the machine; its others tell that the journal's code is wrong."""
 
 
-def meaning(error: Exception, attempt: str) -> Exception:
+def meaning(error: BaseException, attempt: str) -> Exception:
     """Return what *error* of a journal means, which was to do *attempt*: one of our errors, whatever it was.
 
     A class that is not Python's own comes from a driver or a client, and is taken for an outage like `OSError`.
@@ -182,9 +183,14 @@ class _Call:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if not isinstance(error, Exception):
+        if error is None:
             return
-        meant = meaning(error, self._attempt.format(self._about))
+        passing, crash = split(error)
+        if crash is None:
+            return
+        if passing is not None:
+            raise passing from None
+        meant = meaning(crash, self._attempt.format(self._about))
         if isinstance(meant, JournalUnavailable):
             self._journal.failed(meant)
         if meant is not error:

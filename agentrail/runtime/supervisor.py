@@ -61,6 +61,7 @@ class Sessions:
         self._wrap = wrap
         self.house.fork = self._fork_here
         self._starting: dict[str, trio.Event] = {}
+        self._farewell = trio.CancelScope(shield=True)
 
     def handle(self, session_id: str) -> SessionHandle:
         """Return the handle of a session."""
@@ -193,16 +194,21 @@ class Sessions:
 
     async def bring_back(self, equip: Equip) -> None:
         """Bring back the sessions that had something under way, each as far as its code is known; others when due."""
+
+        def told(error: BaseException) -> None:
+            log.error("the sessions that had something under way are not brought back: %s", _said(error))
+
         after = ""
-        while page := await patiently(partial(self.stored, after, PAGE)):
-            after = page[-1].session_id
-            for stored in page:
-                if stored.ended or stored.problem:
-                    continue
-                if stored.at_work:
-                    await self._bring_back(stored.session_id, equip, attempts=1)
-                elif stored.due is not None:
-                    self._bring_back_when_due(stored.session_id, stored.due, equip)
+        with Contained(told):  # a journal may be code of users
+            while page := await patiently(partial(self.stored, after, PAGE)):
+                after = page[-1].session_id
+                for stored in page:
+                    if stored.ended or stored.problem:
+                        continue
+                    if stored.at_work:
+                        await self._bring_back(stored.session_id, equip, attempts=1)
+                    elif stored.due is not None:
+                        self._bring_back_when_due(stored.session_id, stored.due, equip)
 
     def _bring_back_when_due(self, session_id: str, due: int, equip: Equip) -> None:
         def is_due() -> None:
@@ -220,8 +226,7 @@ class Sessions:
             if isinstance(error, JournalUnavailable):
                 self.house.nursery.start_soon(self._bring_back, session_id, equip)
                 return
-            said = error if isinstance(error, AgentrailError) else traced(error)
-            log.error("session %s cannot be brought back: %s", session_id, said)
+            log.error("session %s cannot be brought back: %s", session_id, _said(error))
 
         with Contained(told):  # specifications are built by code of users
             await patiently(partial(self._bring_back_once, session_id, equip), attempts=attempts)
@@ -280,7 +285,7 @@ class Sessions:
                 await child.wait_ended()
             await self._see_off_calls()
         finally:
-            with trio.CancelScope(shield=True):  # also if the time is over: it is quick unless the disk hangs
+            with self._farewell:  # also if the time is over: it is quick unless the disk hangs
                 await self._close_journal()
             self.house.watchdog.close()
 
@@ -290,9 +295,10 @@ class Sessions:
         _cancel(self.root)
 
     def give_up(self) -> None:
-        """Tell everybody who waits for a session that does not end that it is gone."""
+        """Tell everybody who waits for a session that does not end that it is gone; close the journal no more."""
         self.house.watchdog.close()
         self.root.gone(None)
+        self._farewell.cancel()
 
     async def _close_journal(self) -> None:
         """Give back the journal; if it cannot be used now, that is in the log, and nothing is lost by it."""
@@ -313,6 +319,10 @@ class Sessions:
         stubborn = calls.names(left)
         if stubborn:
             log.warning("tools that ignore their cancellation are waited for: %s", ", ".join(stubborn))
+
+
+def _said(error: BaseException) -> object:
+    return error if isinstance(error, AgentrailError) else traced(error)
 
 
 def _cancel(node: Node) -> None:

@@ -24,7 +24,7 @@ from agentrail.errors import (
     SessionCrashed,
     UnknownApproval,
 )
-from agentrail.ports.journal import Claim, Record, Snapshot, StoredAnswer
+from agentrail.ports.journal import Claim, Record, Snapshot, StoredAnswer, StoredSession
 from agentrail.ports.model import Compacted
 from agentrail.runtime.jobs import BackgroundJobs
 from agentrail.runtime.outages import LONGEST_PAUSE, meaning
@@ -439,6 +439,13 @@ MISTAKES = [
 ]
 
 
+class Panic(BaseException):
+    """What an extension in another language raises when it fails."""
+
+
+NO_EXCEPTIONS = [SystemExit(1), GeneratorExit(), Panic("no"), BaseExceptionGroup("one", [Panic("no")])]
+
+
 @pytest.mark.parametrize("error", OUTAGES, ids=repr)
 def test_what_tells_of_the_machine_is_an_outage(error: Exception) -> None:
     meant = meaning(error, "write a record")
@@ -447,8 +454,11 @@ def test_what_tells_of_the_machine_is_an_outage(error: Exception) -> None:
     assert isinstance(meant, InfrastructureError)
 
 
-@pytest.mark.parametrize("error", [*MISTAKES, ExceptionGroup("both", [OSError(), KeyError("no")])], ids=repr)
-def test_what_tells_of_the_code_is_a_broken_contract(error: Exception) -> None:
+BOTH = ExceptionGroup("both", [OSError(), KeyError("no")])
+
+
+@pytest.mark.parametrize("error", [*MISTAKES, *NO_EXCEPTIONS, BOTH], ids=repr)
+def test_what_tells_of_the_code_is_a_broken_contract(error: BaseException) -> None:
     meant = meaning(error, "write a record")
     assert type(meant) is BrokenJournal
     assert "report this" in str(meant)
@@ -473,7 +483,7 @@ class Away(TestJournal):
     def __init__(self) -> None:
         super().__init__()
         self.away: frozenset[str] = frozenset()
-        self.error: Exception = OSError(5, "the disk is away")
+        self.error: BaseException = OSError(5, "the disk is away")
         self.calls: Counter[str] = Counter()
 
     def _check(self, call: str) -> None:
@@ -496,6 +506,10 @@ class Away(TestJournal):
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
         self._check("answer")
         return await super().answer(session_id, command)
+
+    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
+        self._check("sessions")
+        return await super().sessions(after, limit)
 
 
 ALL = frozenset({"append", "read", "answer"})
@@ -538,6 +552,44 @@ async def test_a_command_id_that_cannot_be_looked_up_is_refused_and_nothing_is_d
         journal.away = frozenset()
         assert (await session.ask("hi", command="c")).ref == "p1"
         assert [message.text for message in session.messages()] == ["hi", "fine", "more", "fine"]
+
+
+@pytest.mark.parametrize("error", [*MISTAKES, *NO_EXCEPTIONS], ids=repr)
+async def test_whatever_a_journal_raises_ends_no_program(
+    error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal = Away()
+    journal.away, journal.error = frozenset({"sessions"}), error
+    async with open_supervisor(journal=journal, specs={"n": spec}) as supervisor:
+        await until(lambda: "are not brought back" in caplog.text)
+        with pytest.raises(BrokenJournal, match="list its sessions"):
+            await supervisor.stored()
+        session = await supervisor.spawn(spec(), "s")
+        assert (await session.ask("hi")).text == "fine"
+        journal.away = frozenset({"read"})
+        with pytest.raises(BrokenJournal, match="read records"):
+            await supervisor.spawn(spec(), "another")
+        assert supervisor.crashes() == ()
+
+
+async def test_a_cancellation_goes_through_the_journal_as_it_is() -> None:
+    class Groups(TestJournal):
+        async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(fails_when_cancelled)
+                await trio.sleep_forever()
+            raise AssertionError
+
+    async def fails_when_cancelled() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise OSError(5, "it was cut")
+
+    async with open_supervisor(journal=Groups()) as supervisor:
+        with trio.move_on_after(1) as scope:
+            await supervisor.spawn(spec(), "s")
+        assert scope.cancelled_caught
 
 
 async def test_an_abort_whose_id_cannot_be_looked_up_stops_all_the_same_and_is_refused() -> None:

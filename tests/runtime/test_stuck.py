@@ -342,6 +342,24 @@ async def test_a_disk_that_hangs_in_a_commit_holds_nobody(hung: Hung, tmp_path: 
     assert [type(record.arrival.input).__name__ for record in records][:2] == ["SessionOpened", "PromptSent"]
 
 
+async def test_a_journal_that_hangs_while_it_is_closed_is_named_and_then_cancelled() -> None:
+    class Hangs(TestJournal):
+        async def close(self) -> None:
+            await trio.sleep(1000)
+
+    await settle()
+    before = trio.lowlevel.current_statistics().tasks_living
+    began = trio.current_time()
+    with pytest.raises(SupervisorStuck) as stuck:
+        async with open_supervisor(stop_within=WITHIN, journal=Hangs()):
+            pass
+    assert trio.current_time() - began == pytest.approx(WITHIN)
+    (said,) = stuck.value.stuck
+    assert said.startswith(f"the end of the supervisor at {HERE}")
+    await settle()
+    assert trio.lowlevel.current_statistics().tasks_living == before
+
+
 @pytest.mark.parametrize("within", [-1, float("nan"), "10"])
 async def test_a_time_that_is_none_is_refused(within: float) -> None:
     with pytest.raises(WrongType, match="stop_within"):
