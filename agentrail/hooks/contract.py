@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import partial, partialmethod
 from types import MappingProxyType
@@ -46,13 +46,21 @@ def check_class(cls: type, hooks: frozenset[str], home: str) -> None:
     What classes of the module *home*, of the contract itself, define is not looked at.
     """
     methods: dict[str, tuple[str, ...]] = {**dict.fromkeys(hooks, _HOOK), **OTHERS}
+    seen: set[str] = set()
     for owner in cls.__mro__:
+        if owner.__module__ == home:
+            seen.update(vars(owner))
         if owner.__module__ in {home, "builtins", "typing"}:
             continue
         annotated = cast("Mapping[str, object]", vars(owner).get("__annotations__", {}))
         for name, member in vars(owner).items():
             if name in methods:
                 _check_method(cls, name, member, methods[name])
+                if name in seen:
+                    problem = (
+                        f"the `{name}` of its base `{owner.__name__}` is never called: name that base before `Plugin`"
+                    )
+                    raise BadPlugin(cls.__name__, problem)
             elif not name.startswith("_") and name not in PROPERTIES and name not in CONSTANTS:
                 _check_name(cls, name, member, methods, is_field=name in annotated)
 
@@ -135,12 +143,26 @@ def check_frozen(plugin: object, names: frozenset[str]) -> None:
             raise BadPlugin(cls.__name__, f"its `{name}` is set on the object; define it in the class")
     for name in dict.fromkeys((*fields, *own)):
         found: object = getattr(plugin, name)
-        for kind, better in _MUTABLE:
-            if isinstance(found, kind) and not isinstance(found, FrozenObject):
-                problem = f"its option `{name}` is a `{kind.__name__}`, which can change; use {better}"
-                raise BadPlugin(cls.__name__, problem)
+        for each in _within(found):
+            for kind, better in _MUTABLE:
+                if isinstance(each, kind) and not isinstance(each, FrozenObject):
+                    has = "is" if each is found else "has"
+                    problem = f"its option `{name}` {has} a `{kind.__name__}`, which can change; use {better}"
+                    raise BadPlugin(cls.__name__, problem)
         if _can_set(plugin, name, found):
             raise BadPlugin(cls.__name__, f"its `{name}` can be set; {FROZEN}")
+
+
+def _within(found: object) -> Iterator[object]:
+    """Yield *found*, and what the tuples and the mappings in it hold."""
+    waiting = [found]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        if isinstance(each, tuple):
+            waiting += cast("tuple[object, ...]", each)
+        elif isinstance(each, MappingProxyType):
+            waiting += cast("Mapping[object, object]", each).values()
 
 
 def _can_set(plugin: object, name: str, found: object) -> bool:

@@ -259,7 +259,8 @@ Attachable: TypeAlias = AnyPlugin | Keyed
 
 
 def check_plugin(plugin: AnyPlugin) -> None:
-    """Raise `BadPlugin` if *plugin* can change, or if a hook is set on the object, where nothing looks for it."""
+    """Raise `BadPlugin` if *plugin* can change, has a hook on the object, or one set on its class that would not do."""
+    check_class(type(plugin), HOOK_NAMES, __name__)
     check_frozen(plugin, HOOK_NAMES)
 
 

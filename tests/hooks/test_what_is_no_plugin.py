@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import attrs
 import pytest
@@ -223,6 +224,36 @@ def test_an_option_that_can_change_is_refused_where_it_joins(option: object) -> 
     seat_for("p", Holding((1,)))
     with pytest.raises(BadPlugin, match="its option `option` is a"):
         seat_for("p", Holding(option))
+
+
+@pytest.mark.parametrize("option", [([],), ((1, {}),), MappingProxyType({"a": [1]})], ids=repr)
+def test_an_option_that_holds_what_can_change_is_refused_too(option: object) -> None:
+    @frozen
+    class Table(Plugin[None]):
+        rows: object
+
+    with pytest.raises(BadPlugin, match=r"its option `rows` has a `\w+`, which can change; use "):
+        seat_for("p", Table(option))
+
+
+def test_a_hook_that_was_set_on_the_class_later_is_looked_at_where_it_joins() -> None:
+    class Late(Plugin[None]):
+        """A guard without hooks yet."""
+
+    Late.before_tool = blocks  # type: ignore[method-assign, assignment]
+    seat_for("p", Late())
+    Late.before_tool = waits  # type: ignore[method-assign, assignment]
+    with pytest.raises(BadPlugin, match="its `before_tool` is async"):
+        seat_for("p", Late())
+
+
+def test_a_hook_of_a_base_that_stands_after_plugin_is_refused() -> None:
+    class Mixin:
+        before_tool = blocks
+
+    with pytest.raises(BadPlugin, match="the `before_tool` of its base `Mixin` is never called: name that base before"):
+        type("Guard", (Plugin, Mixin), {})
+    seat_for("p", type("Guard", (Mixin, Plugin), {})())
 
 
 def test_a_hook_on_the_object_is_refused_where_it_joins() -> None:
