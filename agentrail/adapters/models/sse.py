@@ -46,7 +46,7 @@ class EventReader:
             return []
         if self._after_cr and piece.startswith(b"\n"):
             piece = piece[1:]
-        self._after_cr = piece.endswith(b"\r") or (self._after_cr and not piece)
+        self._after_cr = piece.endswith(b"\r")
         self._size += len(piece)
         if b"\n" not in piece and b"\r" not in piece:
             if piece:

@@ -20,6 +20,7 @@ def read(*pieces: bytes) -> list[ServerEvent]:
         (b"event: x\n\ndata: one\n\n", [("", "one")]),
         (b"data: one\ndata:\ndata: two\n\n", [("", "one\n\ntwo")]),
         (b"data: one\r\rdata: two\r\n\r\ndata: three\n\n", [("", "one"), ("", "two"), ("", "three")]),
+        (b"data: one\r\n\ndata: two\n\r\ndata: three\r\n\r", [("", "one"), ("", "two"), ("", "three")]),
         (b": comment\nid: 1\nretry: 3\nother: x\nnothing\n\ndata: one\n\n", [("", "one")]),
         (b"\xef\xbb\xbfdata: one\n\n", [("", "one")]),
         (b"data: \xef\xbb\xbfone\n\n", [("", "\ufeffone")]),
