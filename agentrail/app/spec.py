@@ -16,7 +16,7 @@ from agentrail.ports.model import ModelChain
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import Service
 from agentrail.ports.web import Web
-from agentrail.values.json import EMPTY, Json
+from agentrail.values.json import EMPTY, MAX_ITEMS, Json
 from agentrail.values.outside import TEN_YEARS, mended, money, named, number, shown
 from agentrail.values.prices import Price
 from agentrail.values.value import named_value
@@ -264,7 +264,7 @@ AT_LEAST: Mapping[str, float] = {
 MOST: Final = 2**53
 """The most of any figure that is no time."""
 
-AT_MOST: Mapping[str, float] = {"compact_at": 1, "compact_to": 1}
+AT_MOST: Mapping[str, float] = {"compact_at": 1, "compact_to": 1, "max_argument_items": MAX_ITEMS}
 """The most that makes sense of some figures."""
 
 TIMES: Final = frozenset(

@@ -36,7 +36,7 @@ from agentrail.hooks.seats import Seat
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.plugins import PluginError, PluginSlow
 from agentrail.values.fitting import fit_text
-from agentrail.values.json import MAX_DEPTH, Json, JsonObject, excess, freeze_object
+from agentrail.values.json import MAX_DEPTH, MAX_ITEMS, Json, JsonObject, excess, freeze_object
 from agentrail.values.meter import Meter
 from agentrail.values.outside import MOST_WORDS, crash, mended, shown
 
@@ -252,7 +252,8 @@ class Live:
         """Say whether *args* fit the schema of *tool*, and have at most so many *chars*, and keys and *items*."""
         more = excess(args, chars, items)
         if len(args) == 1 and _UNREAD in args:
-            problem: str | None = f"they are no JSON object, or one of more than {MAX_DEPTH} levels"
+            limits = f"{MAX_DEPTH} levels or {MAX_ITEMS} keys and items"
+            problem: str | None = f"they are no JSON object, or one of more than {limits}"
         elif more is not None:
             problem = f"they {more}; send less in one call"
         else:

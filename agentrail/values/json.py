@@ -73,7 +73,7 @@ def _freeze_container(found: object, at: str, depth: int, room: list[int]) -> Js
         raise NotJson(at, f"more than {MAX_DEPTH} levels")
     kind = type(found)
     if issubclass(kind, FrozenObject):
-        _count_levels(cast("FrozenObject", found), at, depth)
+        _fit_frozen(cast("FrozenObject", found), at, depth, room)
         return cast("FrozenObject", found)
     if issubclass(kind, Mapping):
         pairs: dict[str, Json] = {}
@@ -107,13 +107,15 @@ def _take_room(count: int, at: str, room: list[int]) -> None:
         raise NotJson(at, f"more than {MAX_ITEMS} items")
 
 
-def _count_levels(frozen: Json, at: str, depth: int) -> None:
-    """Refuse what was frozen before and has too many levels where it stands now, *depth* of them with its own."""
+def _fit_frozen(frozen: Json, at: str, depth: int, room: list[int]) -> None:
+    """Refuse JSON that was frozen before if, where it stands now, it has too many levels or items."""
     if depth > MAX_DEPTH:
         raise NotJson(at, f"more than {MAX_DEPTH} levels")
-    for item in frozen.values() if isinstance(frozen, Mapping) else cast("Sequence[Json]", frozen):
+    items = frozen.values() if isinstance(frozen, Mapping) else cast("Sequence[Json]", frozen)
+    _take_room(len(items), at, room)
+    for item in items:
         if isinstance(item, Mapping | tuple):
-            _count_levels(item, at, depth + 1)
+            _fit_frozen(item, at, depth + 1, room)
 
 
 def freeze_object(found: object, room: list[int] | None = None) -> JsonObject:

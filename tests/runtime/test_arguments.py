@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.adapters.models.wire import arguments
+from agentrail.errors import BadSpec
 from agentrail.testing import call, say
 from agentrail.values.json import Json, JsonObject, excess, freeze_object
 from agentrail.values.messages import ToolMessage
@@ -63,13 +64,30 @@ async def test_the_limits_are_options(world: World) -> None:
     assert longer.text.endswith("they have more than 3 characters; send less in one call")
 
 
-WRITTEN = ['{"x":' * 65 + "1" + "}" * 65, '{"x":' + "[" * 100_000, '{"x": 1', "[1]", "7"]
+async def test_more_items_than_json_may_have_cannot_be_allowed(world: World) -> None:
+    with pytest.raises(BadSpec, match="it must be at most 10000"):
+        await world.spawn([], max_argument_items=10_001)
 
 
-@pytest.mark.parametrize("written", WRITTEN, ids=["65 levels", "100,000 levels", "cut", "a list", "a number"])
-async def test_what_is_too_deep_or_no_object_is_an_error_result_that_says_so(world: World, written: str) -> None:
+WRITTEN = [
+    '{"x":' * 65 + "1" + "}" * 65,
+    '{"x":' + "[" * 100_000,
+    '{"x": [1' + ", 1" * 9_999 + "]}",
+    '{"x": 1',
+    "[1]",
+    "7",
+]
+
+
+@pytest.mark.parametrize(
+    "written", WRITTEN, ids=["65 levels", "100,000 levels", "10,001 items", "cut", "a list", "a number"]
+)
+async def test_what_is_too_deep_too_much_or_no_object_is_an_error_result_that_says_so(
+    world: World, written: str
+) -> None:
     message = await told(world, arguments(written))
-    said = "the arguments do not fit `take`: they are no JSON object, or one of more than 64 levels"
+    problem = "they are no JSON object, or one of more than 64 levels or 10000 keys and items"
+    said = f"the arguments do not fit `take`: {problem}"
     assert (message.text, message.is_error) == (said, True)
 
 

@@ -115,8 +115,8 @@ def count(found: Mapping[str, object], key: str) -> int:
 def arguments(written: str) -> JsonObject:
     """Return the arguments of a call from the JSON that was streamed; nothing at all, or `null`, stands for none.
 
-    What is no JSON object, or one with too many levels, becomes `{"": text}`, which the judge refuses with that reason:
-    the model may correct itself.
+    What is no JSON object, or one with too many levels or items, becomes `{"": text}`, which the judge refuses with
+    that reason: the model may correct itself.
     """
     if written.strip() in {"", "null"}:
         return EMPTY
