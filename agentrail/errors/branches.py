@@ -7,7 +7,7 @@ same class with the same facts are equal, so an answer that refuses can be store
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 
 def listed(names: Iterable[str]) -> str:
@@ -58,3 +58,11 @@ class InfrastructureError(AgentrailError):
 
 class BrokenContractError(AgentrailError):
     """We or a plugin broke a promise; please report it to whoever wrote it."""
+
+
+E = TypeVar("E", bound=AgentrailError)
+
+
+def fresh(error: E) -> E:
+    """Return *error* anew, so that each caller has a traceback of its own."""
+    return type(error)(*error.args)

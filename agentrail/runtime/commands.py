@@ -39,6 +39,7 @@ from agentrail.errors import (
 )
 from agentrail.errors import SessionAsleep as SessionAsleep
 from agentrail.errors import SessionForgotten as SessionForgotten
+from agentrail.errors.branches import fresh as fresh
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.seats import refuse_unknown_tools as refuse_unknown_tools
 from agentrail.hooks.seats import seat_for as seat_for
@@ -169,11 +170,6 @@ def raised(answer: Answer) -> Answer:
     if isinstance(answer, Refused):
         raise fresh(answer.error)
     return answer
-
-
-def fresh(error: AgentrailError) -> AgentrailError:
-    """Return *error* anew, so that each caller has a traceback of its own."""
-    return type(error)(*error.args)
 
 
 def accepted(answer: Answer) -> Accepted:

@@ -12,6 +12,7 @@ from agentrail.core.answers import Answer, Refused
 from agentrail.core.sent import ChangeToolsSent
 from agentrail.core.state import State
 from agentrail.errors import AgentrailError, SourceFailed, ToolExists, UnknownTool
+from agentrail.errors.branches import fresh
 from agentrail.ports.source import ToolSource
 from agentrail.ports.tool import Tool
 from agentrail.runtime.border import Contained
@@ -242,7 +243,7 @@ class Sources:
         If it cannot, the reason is raised, and what was there before goes on; the same if the caller is cancelled.
         """
         if self._closed is not None:
-            raise _anew(self._closed)
+            raise fresh(self._closed)
         before = self._running.get(source.name)
         if before is not None:
             before.closing = True
@@ -258,7 +259,7 @@ class Sources:
                     await source.withdraw()
                     await self._put_back(source.name, before)
         if source.failure is not None:
-            raise _anew(source.failure)
+            raise fresh(source.failure)
         if before is not None:
             await before.end()
 
@@ -284,8 +285,3 @@ class Sources:
         self._closed = why
         for source in self._running.values():
             source.give_up(why)
-
-
-def _anew(error: AgentrailError) -> AgentrailError:
-    """Return *error* anew, so that each caller has a traceback of its own."""
-    return type(error)(*error.args)

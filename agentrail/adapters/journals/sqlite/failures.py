@@ -64,8 +64,3 @@ def in_checkpoint(error: sqlite3.Error) -> CommitUnknown | None:
     """Return what *error* means if it comes from a checkpoint; `None`: it can be done later."""
     unknown = in_commit(error)
     return unknown if isinstance(unknown, CommitUnknown) else None
-
-
-def fresh(error: JournalError) -> JournalError:
-    """Return *error* anew: each caller has a traceback of its own."""
-    return type(error)(*error.args)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from agentrail.adapters.journals.packing import Packed, check_of, pack
-from agentrail.adapters.journals.sqlite.failures import RAISED, fresh, in_checkpoint, in_commit, is_passing, rolled_back
+from agentrail.adapters.journals.sqlite.failures import RAISED, in_checkpoint, in_commit, is_passing, rolled_back
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_writing
 from agentrail.adapters.journals.sqlite.ownership import Ownership
 from agentrail.adapters.journals.sqlite.reading import checked, session_row
@@ -24,6 +24,7 @@ from agentrail.adapters.journals.sqlite.tables import (
 )
 from agentrail.adapters.journals.sqlite.worker import Job
 from agentrail.errors import AgentrailError, BadRecord, CommitUnknown, Fenced, JournalError
+from agentrail.errors.branches import fresh
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Claim, Record, Snapshot, check_snapshot, last_seq, stored_session
 
