@@ -26,6 +26,7 @@ from agentrail.tools import as_tool, validator_for
 from agentrail.tools.builtin.delegating import task_tools
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.meter import Meter
+from agentrail.values.outside import seconds
 
 NONE_PRICED: Final = frozenset[str]()
 
@@ -65,7 +66,7 @@ def tools_of(spec: SessionSpec) -> dict[str, Tool]:
     """Return the tools of *spec* by name, but for those of sources; refuse two of one name."""
     tools: dict[str, Tool] = {}
     described = {name: agent.description for name, agent in spec.agents.items()}
-    for given in (*spec.tools, *task_tools(described, spec.options.max_agent_seconds)):
+    for given in (*spec.tools, *task_tools(described, seconds(spec.max_agent_seconds) or 0.0)):
         if isinstance(given, ToolSource):
             continue
         tool = as_tool(given)

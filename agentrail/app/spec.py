@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, Self, cast
 
@@ -85,15 +86,17 @@ class SessionSpec(Options):
     @property
     def options(self) -> Options:
         """The figures alone."""
-        own = Options().but(**{name: _cut(name, getattr(self, name)) for name in Options.__fields__})
-        return _shared(own)
+        changed = _changed(self)
+        if not changed:
+            return DEFAULTS
+        return _shared(DEFAULTS.but(**{name: _cut(name, found) for name, found in changed.items()}))
 
     def check(self) -> None:
         """Raise `BadSpec` for what cannot be run."""
         if self.returns:
             raise BadSpec("returns", OF_SUBAGENTS)
         _check_alone(self)
-        _check_agents(self.agents, self.model, self.options.max_agent_depth)
+        _check_agents(self.agents, self.model, int(number(self.max_agent_depth) or 0))
 
 
 def refuse_unknown(cls: type[SessionSpec], given: Iterable[str]) -> None:
@@ -115,12 +118,15 @@ def _check_alone(spec: SessionSpec) -> None:
         _check_text(name, getattr(spec, name))
     if "\0" in spec.working_dir:
         raise BadSpec("working_dir", "has a NUL character; give the path of a folder")
-    for name, least in AT_LEAST.items():
-        _check_figure(name, getattr(spec, name), least)
+    changed = _changed(spec)
+    for name, found in changed.items():
+        if name in AT_LEAST:
+            _check_figure(name, found, AT_LEAST[name])
     for name, choices in CHOICES.items():
-        _check_text(name, getattr(spec, name))
-        if getattr(spec, name) not in choices:
-            raise BadChoice.among(name, getattr(spec, name), choices)
+        if name in changed:
+            _check_text(name, changed[name])
+            if changed[name] not in choices:
+                raise BadChoice.among(name, changed[name], choices)
 
 
 def _check_agents(agents: Mapping[str, SessionSpec], model: ModelChain, depth: int) -> None:
@@ -135,6 +141,15 @@ def _check_agents(agents: Mapping[str, SessionSpec], model: ModelChain, depth: i
         inherits = agent.but(model=agent.model or model)
         _check_alone(inherits)
         _check_agents(agent.agents, inherits.model, depth - 1)
+
+
+def _changed(spec: SessionSpec) -> dict[str, object]:
+    """Return the figures of *spec* by name, without those that are the very object that is the default.
+
+    Most specifications leave most figures alone, and a spawn need not look at a default again.
+    """
+    figures = zip(Options.__fields__, FIGURES(spec), DEFAULT_FIGURES, strict=True)
+    return {name: found for name, found, default in figures if found is not default}
 
 
 @lru_cache(maxsize=64)
@@ -171,7 +186,7 @@ def _check_price(name: str, found: object, *, needed: bool) -> None:
 def _check_text(name: str, found: object) -> None:
     if type(found) is not str:
         raise BadSpec(name, f"is a `{named(found)}`; it must be text")
-    if mended(found) != found:
+    if not found.isascii() and mended(found) != found:
         raise BadSpec(name, "has half a surrogate pair, which no file can hold; leave it out")
 
 
@@ -183,8 +198,6 @@ def _check_flag(name: str, found: object) -> None:
 def _check_figure(name: str, found: object, least: float) -> None:
     """Raise `BadSpec` for what is not a figure of the kind of its default, too small or too large."""
     default = getattr(DEFAULTS, name)
-    if found is None and default is None:
-        return
     whole = isinstance(default, int) or name == "context_window"
     plain = number(found)
     if plain is None or (whole and type(plain) is not int):
@@ -208,6 +221,11 @@ NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What a sub-agent may be called."""
 
 DEFAULTS = Options()
+
+FIGURES: Final = cast("Callable[[Options], tuple[object, ...]]", attrgetter(*Options.__fields__))
+"""Reads the figures of a specification, in the order of `Options`."""
+
+DEFAULT_FIGURES: Final = FIGURES(DEFAULTS)
 
 MODEL_WANTED = "a name, or an object with `name` and `stream`"
 

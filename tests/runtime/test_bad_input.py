@@ -9,6 +9,7 @@ import trio
 from attrs import Factory, define, field, frozen
 
 from agentrail.app.spec import SessionSpec
+from agentrail.core.options import Options
 from agentrail.errors import (
     AgentrailError,
     BadChoice,
@@ -43,6 +44,7 @@ from agentrail.hooks.records import BeforePrompt
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, stall
 from agentrail.values.events.plugins import PluginError
+from agentrail.values.outside import TEN_YEARS
 from tests.runtime.tools import quick
 from tests.runtime.world import World, settle, spec_of
 
@@ -132,6 +134,36 @@ async def test_two_sessions_with_one_id(world: World, bystander: SessionHandle) 
 )
 async def test_a_specification_that_cannot_be_run(world: World, spec: SessionSpec, field: str, says: str) -> None:
     await refused(world.supervisor.spawn(spec), BadSpec, UsageError, f"`{field}`", says)
+
+
+class Whole(int):
+    """Equal to a whole number, and another object."""
+
+
+class Decimal(float):
+    """Equal to a number, and another object."""
+
+
+def test_a_default_is_a_figure_that_is_taken() -> None:
+    defaults = Options()
+    numbers: dict[str, object] = {name: getattr(defaults, name) for name in Options.__fields__}
+    wholes = {name: Whole(found) for name, found in numbers.items() if type(found) is int}
+    decimals = {name: Decimal(found) for name, found in numbers.items() if type(found) is float}
+    assert len(wholes) > 10
+    assert len(decimals) > 5
+    spec = SessionSpec(model="demo").but(**wholes, **decimals)
+    spec.check()  # the default objects themselves are not looked at
+    assert spec.options == defaults
+    kept = {type(getattr(spec.options, name)) for name in (*wholes, *decimals)}
+    assert kept == {int, float}
+
+
+def test_specifications_with_the_same_figures_share_them() -> None:
+    assert SessionSpec(model="demo").options is SessionSpec(model="demo", system="another").options
+    changed = [SessionSpec(model="demo", max_turns=turns, stall_timeout=1e300).options for turns in (7, 7, 8)]
+    assert changed[0] is changed[1]
+    assert changed[0] == Options(max_turns=7, stall_timeout=TEN_YEARS)
+    assert changed[2].max_turns == 8
 
 
 NO_MODEL = "; give a name, or an object with `name` and `stream`"
