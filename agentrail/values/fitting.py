@@ -52,13 +52,14 @@ class UnfitError(TypeError):
 def fit_result(result: object) -> ToolResult:
     """Return what a tool has returned, fit to be kept; raise what is wrong with it."""
     kind = type(result)
-    if issubclass(kind, Ok | Err):
+    if kind is Ok or issubclass(kind, (Ok, Err)):  # a union would be made anew each time
         answer = cast("Ok | Err", result)
         details: object = answer.details
-        made = Ok if issubclass(kind, Ok) else Err
+        made = Ok if kind is Ok or issubclass(kind, Ok) else Err
         room = [MAX_ITEMS]
         parts = tuple([fit_part(part, room) for part in fit_items(answer.content, "content")])
-        _check_size(sum([len(part.text) for part in parts if isinstance(part, Text)]))
+        if len(parts) > 1:  # of one alone it is known
+            _check_size(sum([len(part.text) for part in parts if isinstance(part, Text)]))
         return made(parts, None if details is None else freeze_object(details, room))
     if issubclass(kind, Effect):
         return _fit_effect(cast("Effect", result).effect)
@@ -88,9 +89,13 @@ def _fit_todo(found: object) -> Todo:
 
 def fit_items(found: object, what: str) -> tuple[object, ...]:
     """Return the items of a tuple or a list; anything else may have no end."""
-    if not issubclass(type(found), tuple | list):
+    kind: type = type(found)
+    if kind is tuple:
+        items: tuple[object, ...] = found  # type: ignore[assignment] # pyright: ignore[reportAssignmentType]  # it was tested
+    elif issubclass(kind, tuple | list):
+        items = tuple(items_of(cast("tuple[object, ...]", found)))
+    else:
         raise UnfitError(found, "a tuple", f"its `{what}`")
-    items = tuple(items_of(cast("tuple[object, ...]", found)))
     if len(items) > MAX_PARTS:
         raise UnfitError(len(items), f"at most {MAX_PARTS} items", f"its `{what}`")
     return items
@@ -105,7 +110,8 @@ def fit_part(part: object, room: list[int] | None = None) -> Part:
     """Return a part of what is said to a model, with JSON of as many items as there is *room*; else raise."""
     match part:
         case Text(text=said):
-            return Text(fit_text(said))
+            text = fit_text(said)
+            return part if text is said and type(part) is Text else Text(text)
         case Image(media_type=media_type, data=data):
             return Image(fit_text(media_type), fit_text(data))
         case Data(data=found):
@@ -116,6 +122,8 @@ def fit_part(part: object, room: list[int] | None = None) -> Part:
 
 def fit_text(found: object, most: int = MAX_TEXT) -> str:
     """Return *found* as a text that is fit to be kept; raise if it is none, or longer than *most*."""
+    if type(found) is str and found.isascii() and len(found) <= most:
+        return found
     said = plain_text(found)
     if said is None:
         raise UnfitError(found, "text")
@@ -128,7 +136,8 @@ def fit_said(part: object) -> Said:
     """Return a part of what a model says; raise for anything else."""
     match part:
         case Text(text=said):
-            return Text(fit_text(said))
+            text = fit_text(said)
+            return part if text is said and type(part) is Text else Text(text)
         case Thinking(text=said, signature=signature):
             return Thinking(fit_text(said), None if signature is None else fit_text(signature))
         case _:
@@ -187,17 +196,25 @@ def fit_message(message: object) -> Message:
 
 def fit_response(response: object) -> Response:
     """Return what a model has answered, fit to be kept; raise what is wrong with it."""
-    if not issubclass(type(response), Response):
-        raise UnfitError(response, "a Response", "what it returned")
-    given = cast("Response", response)
+    given = response if type(response) is Response else _as_response(response)
     parts: tuple[Said, ...] = tuple([fit_said(part) for part in fit_items(given.parts, "parts")])
-    _check_size(sum([len(part.text) for part in parts]))
-    room = [MAX_ITEMS * CALLS_WITH_MUCH]
-    calls = tuple([fit_call(call, room) for call in fit_items(given.calls, "calls")])
+    if len(parts) > 1:  # of one alone it is known
+        _check_size(sum([len(part.text) for part in parts]))
+    calls: tuple[ToolCall, ...] = ()
+    asked = fit_items(given.calls, "calls")
+    if asked:
+        room = [MAX_ITEMS * CALLS_WITH_MUCH]
+        calls = tuple([fit_call(call, room) for call in asked])
     stop: object = given.stop
     if type(stop) is not StopReason:
         raise UnfitError(stop, "a StopReason", "its `stop`")
     return Response(parts, calls, stop, fit_usage(given.usage))
+
+
+def _as_response(found: object) -> Response:
+    if not issubclass(type(found), Response):
+        raise UnfitError(found, "a Response", "what it returned")
+    return cast("Response", found)
 
 
 def fit_chunk(chunk: object, room: int) -> Chunk:

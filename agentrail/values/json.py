@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NewType, NoReturn, TypeAlias, cast
 
@@ -75,12 +75,9 @@ def _freeze_container(found: object, at: str, depth: int, room: list[int]) -> Js
     if issubclass(kind, FrozenObject):
         _fit_frozen(cast("FrozenObject", found), at, depth, room)
         return cast("FrozenObject", found)
-    if issubclass(kind, Mapping):
-        pairs: dict[str, Json] = {}
-        for key, item in _pairs(cast("Mapping[object, object]", found), at, room):
-            name = _key(key, at)
-            pairs[name] = freeze(item, f"{at}.{name}", depth, room)
-        return FrozenObject(pairs)
+    if kind is dict or issubclass(kind, Mapping):
+        pairs = _pairs(cast("Mapping[object, object]", found), at, room)
+        return FrozenObject({_key(key, at): freeze(item, f"{at}.{key}", depth, room) for key, item in pairs})
     if issubclass(kind, list | tuple):
         items = tuple(items_of(cast("list[object] | tuple[object, ...]", found)))
         _take_room(len(items), at, room)
@@ -92,6 +89,10 @@ def _freeze_container(found: object, at: str, depth: int, room: list[int]) -> Js
 
 def _pairs(found: Mapping[object, object], at: str, room: list[int]) -> list[tuple[object, object]]:
     """Return what a mapping holds, whatever its author has made of it: it may break, or have no end."""
+    kind: type = type(found)
+    if kind is dict:
+        _take_room(len(found), at, room)
+        return [*found.items()]
     try:
         pairs = [(key, item) for key, item in islice(found.items(), room[0] + 1)]
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is the mapping's own
@@ -120,6 +121,8 @@ def _fit_frozen(frozen: Json, at: str, depth: int, room: list[int]) -> None:
 
 def freeze_object(found: object, room: list[int] | None = None) -> JsonObject:
     """Return *found* as a frozen JSON object."""
+    if type(found) is FrozenObject:
+        return found  # frozen when it was made
     frozen = freeze(found, room=room)
     if not isinstance(frozen, FrozenObject):
         raise NotJson("$", f"a `{type(found).__name__}` where an object is wanted")
@@ -158,19 +161,19 @@ def excess(frozen: JsonObject, chars: int, items: int) -> str | None:
     """
     counted = written = 0
     todo: list[Mapping[str, Json] | Sequence[Json]] = [frozen]
-    while todo:
-        found = todo.pop()
+    for found in todo:  # it grows meanwhile
         counted += len(found)
         if counted > items:
             return f"have more than {items} keys and items"
-        if isinstance(found, Mapping):
-            for key in found:
-                written += len(key)
-            found = tuple(found.values())
-        for one in found:
+        if isinstance(found, FrozenObject):
+            written += sum(map(len, found))
+            values: Iterable[Json] = found.values()
+        else:
+            values = cast("Sequence[Json]", found)
+        for one in values:
             if isinstance(one, str):
                 written += len(one)
-            elif isinstance(one, FrozenObject | tuple):
+            elif isinstance(one, (FrozenObject, tuple)):  # a union would be made anew each time
                 todo.append(one)
     return f"have more than {chars} characters" if written > chars else None
 

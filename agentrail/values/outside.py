@@ -65,9 +65,9 @@ _HELD: Final = cast("Callable[[object], tuple[BaseException, ...]]", vars(BaseEx
 
 def number(found: object) -> int | float | None:
     """Return *found* as a plain, finite `int` or `float`; `None` if it is none, as no boolean is."""
+    if type(found) is int:
+        return found
     kind = type(found)
-    if kind is int:
-        return cast("int", found)
     if issubclass(kind, float):
         plain = float.__float__(cast("float", found))
         return plain if math.isfinite(plain) else None
@@ -107,10 +107,9 @@ def money(found: object) -> float | None:
 
 def plain_text(found: object) -> str | None:
     """Return *found* as a plain text; `None` if it is none."""
-    kind = type(found)
-    if kind is str:
-        return cast("str", found)
-    return str.__str__(cast("str", found)) if issubclass(kind, str) else None
+    if type(found) is str:
+        return found
+    return str.__str__(cast("str", found)) if issubclass(type(found), str) else None
 
 
 def mended(text: str) -> str:

@@ -46,10 +46,7 @@ class Value:
     def but(self, **changes: object) -> Self:
         """Return a copy with *changes*; a field that does not exist is an `AttributeError`."""
         cls = type(self)
-        made = _COPIERS.get(cls)
-        if made is None:
-            made = _COPIERS[cls] = copier(cls, loose(cls))
-        copy = made(self)
+        copy = _COPIERS[cls](self)
         for name, new in changes.items():
             setattr(copy, name, new)
         copy.__class__ = cls
@@ -58,7 +55,16 @@ class Value:
 
 Copier = Callable[[object], object]
 
-_COPIERS: dict[type, Copier] = {}
+
+class _Copiers(dict[type["Value"], Copier]):
+    """Copiers by class, each written when the first value of its class is copied."""
+
+    def __missing__(self, cls: type[Value]) -> Copier:
+        made = self[cls] = copier(cls, loose(cls))
+        return made
+
+
+_COPIERS: Final = _Copiers()
 
 SETTABLE: Final = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
 """Makes the fields of a class settable; with one of the two alone, Python sets them ten times as slowly."""
