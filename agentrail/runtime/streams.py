@@ -54,7 +54,6 @@ class Stream:
         "_open",
         "_post",
         "_price",
-        "_room",
         "_tags",
         "_text",
         "_thinking",
@@ -79,7 +78,6 @@ class Stream:
     ) -> None:
         self._post = post
         self._price = price
-        self._room = MAX_TEXT
         self._tags = TagFilter() if started.inline_tags else None
         self._clock = clock
         self._bus = bus
@@ -118,39 +116,40 @@ class Stream:
         """Take a chunk: publish it if the stream is open, keep it until then; raise `BadResponse` if it is none."""
         if self.closed or self.ended:
             return
-        if not (
-            (type(chunk) is TextChunk or type(chunk) is ThinkingChunk)
-            and type(chunk.text) is str
-            and chunk.text.isascii()
-            and len(chunk.text) <= self._room
+        meter = self._meter
+        if (
+            (type(chunk) is not TextChunk and type(chunk) is not ThinkingChunk)
+            or type(text := chunk.text) is not str
+            or not text.isascii()
+            or (said := meter.said + len(text)) > MAX_TEXT
         ):
-            chunk = fit_chunk(chunk, self._room)
+            chunk = fit_chunk(chunk, MAX_TEXT - meter.said)
+            if not isinstance(chunk, TextChunk | ThinkingChunk):
+                self._take(chunk)
+                return
+            text = chunk.text
+            said = meter.said + len(text)
+        meter.said = said
         self.last = self._clock.now()
-        if isinstance(chunk, TextChunk):
-            text = chunk.text
-            self.waiting = False
-            self._meter.uncounted += len(text)
-            self._room -= len(text)
-            if self._tags is None:
-                self._text.append(text)
-                self._say(MessageDelta(text))
-            else:
-                self._write(self._tags.feed(text))
-        elif isinstance(chunk, ThinkingChunk):
-            text = chunk.text
-            self.waiting = False
-            self._meter.uncounted += len(text)
-            self._room -= len(text)
+        self.waiting = False
+        if type(chunk) is ThinkingChunk:
             if self._thinking is None:
                 self._thinking = []
                 self._say(ThinkingStart())
             self._thinking.append(text)
             self._say(ThinkingDelta(text))
+        elif self._tags is None:
+            self._text.append(text)
+            self._say(MessageDelta(text))
         else:
-            if isinstance(chunk, CallChunk):
-                self.waiting = False
-                self._room -= len(chunk.text)
-            self._meter.take(chunk)
+            self._write(self._tags.feed(text))
+
+    def _take(self, chunk: Chunk) -> None:
+        """Count a chunk that nobody hears; a ping alone does not tell that the response has begun."""
+        self.last = self._clock.now()
+        if isinstance(chunk, CallChunk):
+            self.waiting = False
+        self._meter.take(chunk)
 
     def _write(self, pieces: Iterable[str | Tagged]) -> None:
         """Let pieces of the text be heard; a title is the machine's to report."""
