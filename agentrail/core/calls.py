@@ -129,21 +129,25 @@ _NEW: Final = object.__new__
 _CODES: Final = {status: code for code, status in enumerate(CallStatus)}
 """The byte that stands for each status."""
 
+_RUNNING, _SETTLING = _CODES[CallStatus.RUNNING], _CODES[CallStatus.SETTLING]
+_HELD, _ASKING = _CODES[CallStatus.HELD], _CODES[CallStatus.ASKING]
+
 
 class CallList(Sequence[Call]):
     """Calls in the order of the response: a frozen sequence that finds a call by its id or status.
 
     A response may hold thousands of calls, and each changes several times. So the calls lie in pages: a list in which
-    one call has changed shares all pages but one with the list before. Their statuses are bytes, which are searched and
-    copied without a loop.
+    one call has changed shares all pages but one with the list before, and no page of a list ever changes. Their
+    statuses are bytes, which are searched and copied without a loop.
     """
 
     __slots__ = ("_pages", "_places", "_statuses")
 
     def __init__(self, calls: Iterable[Call] = ()) -> None:
-        whole = tuple(calls)
+        whole = list(calls)
         self._places = {call.call_id: place for place, call in enumerate(whole)}
-        self._pages = tuple([whole[start : start + PAGE] for start in range(0, len(whole), PAGE)])
+        starts = range(0, len(whole), PAGE)
+        self._pages = [whole] if len(starts) == 1 else [whole[start : start + PAGE] for start in starts]
         self._statuses = bytearray([_CODES[call.status] for call in whole])
 
     def find(self, call_id: str) -> Call | None:
@@ -153,13 +157,12 @@ class CallList(Sequence[Call]):
 
     def put(self, changed: Call) -> CallList:
         """Return the list with *changed* in its place."""
-        place = self._places[changed.call_id]
-        number, pages = place // PAGE, self._pages
-        page = list(pages[number])
-        page[place % PAGE] = changed
         made = _NEW(CallList)
-        made._places = self._places  # noqa: SLF001  # another list of the same calls
-        made._pages = (*pages[:number], tuple(page), *pages[number + 1 :]) if len(pages) > 1 else (tuple(page),)  # noqa: SLF001
+        made._places = places = self._places  # noqa: SLF001  # another list of the same calls
+        place = places[changed.call_id]
+        made._pages = pages = self._pages.copy()  # noqa: SLF001
+        pages[place // PAGE] = page = pages[place // PAGE].copy()
+        page[place % PAGE] = changed
         made._statuses = statuses = self._statuses.copy()  # noqa: SLF001
         statuses[place] = _CODES[changed.status]
         return made
@@ -171,12 +174,14 @@ class CallList(Sequence[Call]):
     @property
     def busy(self) -> int:
         """How many calls count towards what may run at once."""
-        return self.count(CallStatus.RUNNING) + self.count(CallStatus.SETTLING)
+        count = self._statuses.count
+        return count(_RUNNING) + count(_SETTLING)
 
     @property
     def waiting(self) -> int:
         """How many calls wait for a person."""
-        return self.count(CallStatus.HELD) + self.count(CallStatus.ASKING)
+        count = self._statuses.count
+        return count(_HELD) + count(_ASKING)
 
     def among(self, status: CallStatus) -> Iterator[Call]:
         """Return the calls that have this *status*, in order."""

@@ -52,9 +52,12 @@ def bounded(doubts: tuple[Doubt, ...]) -> tuple[Doubt, ...]:
 
 def is_in_doubt(w: Work, name: str, args: JsonObject) -> bool:
     """Whether an equal call may have taken effect; of one that is safe to repeat, only if it was itself stopped."""
+    doubts = w.s.in_doubt
+    if not doubts:
+        return False
     attached = w.s.tools.get(name)
     unsafe = attached is None or attached.spec.effect is EffectClass.UNSAFE
-    return any(doubt.covers(name, args) for doubt in w.s.in_doubt if unsafe or doubt.args is not None)
+    return any(doubt.covers(name, args) for doubt in doubts if unsafe or doubt.args is not None)
 
 
 def clear_up(w: Work, name: str, args: JsonObject) -> None:

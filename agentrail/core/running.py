@@ -97,8 +97,7 @@ def _start_ready(w: Work, batch: Batch) -> CallList:
     most = s.setup.options.max_parallel_tools
     if running >= most:
         return batch.calls
-    busy = batch.calls.among(CallStatus.RUNNING), batch.calls.among(CallStatus.SETTLING)
-    alone = running > 0 and any(c.spec is not None and not c.spec.parallel for calls in busy for c in calls)
+    alone = running > 0 and _has_loner(batch.calls)
     writers = any(stray.writes and not stray.reported for stray in s.quarantined)
     for call in batch.calls.among(CallStatus.READY):
         if call.spec is None:
@@ -116,6 +115,12 @@ def _start_ready(w: Work, batch: Batch) -> CallList:
         running += 1
         alone = not call.spec.parallel
     return batch.calls if s.batch is None else s.batch.calls
+
+
+def _has_loner(calls: CallList) -> bool:
+    """Whether a call that is under way must run alone."""
+    busy = calls.among(CallStatus.RUNNING), calls.among(CallStatus.SETTLING)
+    return any(call.spec is not None and not call.spec.parallel for some in busy for call in some)
 
 
 def _start(w: Work, call: Call) -> None:
