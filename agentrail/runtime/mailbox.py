@@ -271,9 +271,10 @@ class Mailbox:
             await trio.lowlevel.wait_task_rescheduled(self._leave)
 
     def _take(self) -> Letter | None:
-        cleared = self._cleared(self._control[0]) if self._control else None
-        if cleared is not None:
-            return cleared
+        if self._control:
+            cleared = self._cleared(self._control[0])
+            if cleared is not None:
+                return cleared
         if self._suspended:
             self._lane = self._control
             return self._control.pop(0) if self._control else None

@@ -83,22 +83,26 @@ async def patiently(
     *,
     waits: Callable[[JournalUnavailable], None] | None = None,
     attempts: int | None = None,
+    failed: JournalUnavailable | None = None,
 ) -> T:
     """Return what *call* returns, as soon as the journal can do it; before each pause, *waits* hears why there is one.
 
-    With *attempts*, raise `JournalUnavailable` after so many.
+    With *attempts*, raise `JournalUnavailable` after so many. The first of them may have *failed* already.
     """
     pause = FIRST_PAUSE
     made = 0
     while True:
-        try:
-            return await call()
-        except JournalUnavailable as error:
-            made += 1
-            if made == attempts:
-                raise
-            if waits is not None:
-                waits(error)
+        if failed is None:
+            try:
+                return await call()
+            except JournalUnavailable as error:
+                failed = error
+        made += 1
+        if made == attempts:
+            raise failed
+        if waits is not None:
+            waits(failed)
+        failed = None
         await trio.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE)
 

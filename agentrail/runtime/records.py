@@ -103,7 +103,10 @@ class Records:
         self.unwritten = (*self.unwritten, record)
         if outcome.state.opening:
             return
-        self.head = await self.through(self._append, None if self.wrote else ATTEMPTS)
+        try:
+            self.head = await self._append()
+        except JournalUnavailable as error:
+            self.head = await self.through(self._append, None if self.wrote else ATTEMPTS, error)
         self.unwritten = ()
         self.wrote = True
         if self.head >= self._kept + SNAPSHOT_EVERY:
@@ -111,10 +114,15 @@ class Records:
             name = f"snapshot ({self._claim.session_id})"
             self._house.nursery.start_soon(self.keep, outcome.state, self.head, name=name)
 
-    async def through(self, call: Callable[[], Awaitable[T]], attempts: int | None = None) -> T:
-        """Return what *call* returns, as soon as the journal can do it; who calls the session meanwhile is refused."""
+    async def through(
+        self, call: Callable[[], Awaitable[T]], attempts: int | None = None, failed: JournalUnavailable | None = None
+    ) -> T:
+        """Return what *call* returns, as soon as the journal can do it; who calls the session meanwhile is refused.
+
+        The first of the *attempts* may have *failed* already: a step whose record is written at once needs no more.
+        """
         try:
-            return await patiently(call, waits=self._wait, attempts=attempts)
+            return await patiently(call, waits=self._wait, attempts=attempts, failed=failed)
         finally:
             self.stuck = None
 

@@ -19,12 +19,12 @@ SLACK = 64
 class Timers:
     """Calls plain functions at times of Trio's clock."""
 
-    __slots__ = ("_counter", "_heap", "_live", "_parked", "_set", "_task", "_until")
+    __slots__ = ("_counter", "_heap", "_limit", "_live", "_parked", "_task", "_until")
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Key]] = []
         self._live: dict[str, dict[str, tuple[int, Callable[[], None]]]] = {}
-        self._set = 0
+        self._limit = SLACK
         self._counter = 0
         self._until = math.inf
         self._task: trio.lowlevel.Task | None = None
@@ -37,18 +37,15 @@ class Timers:
 
     def set(self, key: Key, at: float, fire: Callable[[], None]) -> None:
         """Call *fire* at a time; it replaces a timer with the same key."""
-        self._counter += 1
+        count = self._counter = self._counter + 1
         owner, name = key
         own = self._live.get(owner)
         if own is None:
             own = self._live[owner] = {}
-        if name not in own:
-            self._set += 1
-        own[name] = (self._counter, fire)
-        heapq.heappush(self._heap, (at, self._counter, key))
-        if len(self._heap) > SLACK + 2 * self._set:
-            self._heap = [timer for timer in self._heap if self._is_live(timer)]
-            heapq.heapify(self._heap)
+        own[name] = (count, fire)
+        heapq.heappush(self._heap, (at, count, key))
+        if len(self._heap) > self._limit:
+            self._sweep()
         if at < self._until and self._parked and self._task is not None:
             self._parked = False
             trio.lowlevel.reschedule(self._task)
@@ -56,23 +53,23 @@ class Timers:
 
     def clear(self, key: Key) -> None:
         """Forget a timer, if it is set."""
-        if key[1] in self._live.get(key[0], ()):
-            self._take(key)
+        self._take(key)
         reach(Failpoint.TIMER_CLEARED)
 
     def clear_all(self, owner: str) -> None:
         """Forget all timers whose key begins with *owner*; those of others are not looked at."""
-        self._set -= len(self._live.pop(owner, ()))
+        self._live.pop(owner, None)
 
-    def _take(self, key: Key) -> Callable[[], None]:
-        """Take out a timer that is set, and return what it calls."""
+    def _take(self, key: Key) -> Callable[[], None] | None:
+        """Take out a timer, and return what it calls; `None` if it is not set."""
         owner, name = key
-        own = self._live[owner]
-        _, fire = own.pop(name)
-        self._set -= 1
+        own = self._live.get(owner)
+        taken = None if own is None else own.pop(name, None)
+        if taken is None:
+            return None
         if not own:
             del self._live[owner]
-        return fire
+        return taken[1]
 
     async def run(self) -> None:
         """Fire what is due, for ever."""
@@ -81,9 +78,10 @@ class Timers:
             now = trio.current_time()
             while self._heap and self._heap[0][0] <= now:
                 timer = heapq.heappop(self._heap)
-                if self._is_live(timer):
+                fire = self._take(timer[2]) if self._is_live(timer) else None
+                if fire is not None:
                     reach(Failpoint.TIMER_FIRED)
-                    self._take(timer[2])()
+                    fire()
             self._drop_dead()
             self._until = self._heap[0][0] if self._heap else math.inf
             self._parked = True
@@ -94,6 +92,13 @@ class Timers:
         """Drop cleared timers from the front, so that nobody is woken for them."""
         while self._heap and not self._is_live(self._heap[0]):
             heapq.heappop(self._heap)
+        self._limit = min(self._limit, SLACK + 2 * len(self._heap))
+
+    def _sweep(self) -> None:
+        """Drop all dead timers; the next time is when there may be as many dead as live ones again."""
+        self._heap = [timer for timer in self._heap if self._is_live(timer)]
+        heapq.heapify(self._heap)
+        self._limit = SLACK + 2 * len(self._heap)
 
     def _is_live(self, timer: tuple[float, int, Key]) -> bool:
         owner, name = timer[2]
