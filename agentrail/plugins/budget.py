@@ -15,6 +15,7 @@ from agentrail.hooks.plugin import AnyPlugin, Plugin, Priority
 from agentrail.hooks.records import AfterTurn, BeforeRequest, BeforeTool
 from agentrail.values.json import freeze
 from agentrail.values.messages import total_size
+from agentrail.values.outside import number
 from agentrail.values.stream import CHARS_PER_TOKEN
 from agentrail.values.usage import Usage
 
@@ -41,6 +42,17 @@ def _is_choice(_: BudgetGuard, __: attrs.Attribute[str], found: str) -> None:
     if found not in UNKNOWN_PRICE:
         problem = f"unknown_price={found!r} is neither `refuse` nor `allow`"
         raise BadOptions("BudgetGuard", problem)
+
+
+_LIMITS: Final = (
+    "max_tokens",
+    "max_turn_tokens",
+    "max_usd",
+    "max_rounds",
+    "max_turn_rounds",
+    "max_calls",
+    "max_turn_calls",
+)
 
 
 @frozen
@@ -74,6 +86,16 @@ class BudgetGuard(Plugin[Spent]):
 
     priority = Priority.CORE + 20
     critical = True
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse what nothing is ever above, such as `nan`: it would be no limit."""
+        for name in (*_LIMITS, "warn_at"):
+            found: object = getattr(self, name)
+            if found is None and name in _LIMITS:
+                continue
+            plain = number(found)
+            if plain is None or plain < 0:
+                raise BadOptions("BudgetGuard", f"{name}={found!r} is no number from 0 on")
 
     def init(self, ctx: Context) -> Spent:
         """Begin with nothing spent."""

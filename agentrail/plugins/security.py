@@ -161,8 +161,10 @@ class Finding(Value):
     """What it is."""
 
 
-def _are_paths(_: SecurityGuard, field: attrs.Attribute[tuple[str, ...]], found: tuple[str, ...]) -> None:
+def _are_paths(_: SecurityGuard, field: attrs.Attribute[tuple[str, ...]], found: tuple[object, ...]) -> None:
     for path in found:
+        if not isinstance(path, str):
+            raise BadOptions("SecurityGuard", f"`{field.name}` has {path!r}; write a path as text")
         if not path.strip("/~ ") and path not in {"/", "~"}:
             raise BadOptions("SecurityGuard", f"`{field.name}` has {path!r}, which names no path")
         if ".." in path.split("/") or "\0" in path:

@@ -1,5 +1,6 @@
 import json
 from collections.abc import Mapping
+from pathlib import Path
 
 import attrs
 import pytest
@@ -621,6 +622,11 @@ def test_what_would_block_nothing_or_everything_is_refused(options: dict[str, tu
     (name,) = options
     with pytest.raises(BadOptions, match=name):
         SecurityGuard(**options)  # type: ignore[arg-type]  # any of them
+
+
+def test_a_path_is_text() -> None:
+    with pytest.raises(BadOptions, match=r"`blocked_paths` has .*; write a path as text"):
+        SecurityGuard(blocked_paths=(Path("/srv"),))  # type: ignore[arg-type]
 
 
 def test_a_rule_that_does_not_exist_is_refused() -> None:
