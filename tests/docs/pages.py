@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from tests.docs.sources import ROOT
 
@@ -33,9 +33,6 @@ class Block:
     def place(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
 
-    def with_(self, old: str, new: str) -> Block:
-        return evolve(self, text=self.text.replace(old, new))
-
 
 @frozen
 class Program:
@@ -46,6 +43,11 @@ class Program:
     @property
     def place(self) -> str:
         return self.parts[0][0].place
+
+    @property
+    def text(self) -> str:
+        """The whole of it, as somebody who copies its blocks into one file has it."""
+        return "\n\n".join(block.text for block, _ in self.parts)
 
 
 def blocks_of(page: Path) -> Iterator[Block]:

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from types import ModuleType
+from pathlib import Path
 
-import pytest
-
-from tests.docs.pages import Program, programs_of
+from tests.docs.as_user import run_tests
+from tests.docs.pages import programs_of
 from tests.docs.sources import ROOT
-from tests.docs.test_examples import execute, module
-
-__all__ = ["module"]
 
 
-def _program(page: str, mark: str) -> Program:
-    found = [program for program in programs_of(ROOT / page) if mark in "".join(b.text for b, _ in program.parts)]
-    (program,) = found
-    return program
+def _run_with(old: str, new: str, page: str, test: str, folder: Path) -> str | None:
+    """Run the program of *page* that has *test*, with *new* in the place of *old*; return what pytest says of it."""
+    (text,) = (program.text for program in programs_of(ROOT / page) if f"def {test}(" in program.text)
+    assert old in text
+    (folder / "test_claim.py").write_text(text.replace(old, new), encoding="utf-8")
+    return run_tests(folder)
 
 
-def _run_with(program: Program, old: str, new: str, module: ModuleType) -> None:
-    """Run *program* with *new* in the place of *old*, which must be in it."""
-    assert any(old in block.text for block, _ in program.parts)
-    for block, _ in program.parts:
-        execute(block.with_(old, new), module)
+def test_the_property_of_the_readme_fails_without_the_guard(tmp_path: Path) -> None:
+    test = "test_no_call_gets_past_the_guard"
+    said = _run_with("SecurityGuard(), ", "*(), ", "README.md", test, tmp_path)
+    assert said is not None
+    assert f"def {test}" in said or f"in {test}\n" in said
 
 
-def test_the_property_of_the_readme_fails_without_the_guard(module: ModuleType) -> None:
-    program = _program("README.md", "test_no_call_gets_past_the_guard")
-    with pytest.raises(AssertionError):
-        _run_with(program, "SecurityGuard(), ", "*(), ", module)
-
-
-def test_the_property_of_the_tutorial_fails_without_the_priority(module: ModuleType) -> None:
-    program = _program("docs/tutorial.md", "test_no_turn_runs_more_calls_than_its_limit")
-    with pytest.raises(AssertionError):
-        _run_with(program, "    priority = Priority.CORE\n", "", module)
+def test_the_property_of_the_tutorial_fails_without_the_priority(tmp_path: Path) -> None:
+    test = "test_no_turn_runs_more_calls_than_its_limit"
+    said = _run_with("    priority = Priority.CORE\n", "", "docs/tutorial.md", test, tmp_path)
+    assert said is not None
+    assert f"def {test}" in said or f"in {test}\n" in said

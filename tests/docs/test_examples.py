@@ -1,77 +1,69 @@
-"""Every block of Python in the README and the docs runs, word for word, and prints what the page says."""
+"""Every block of Python in the README and the docs runs as it stands, for who copies it, and prints what the page says."""
 
 from __future__ import annotations
 
-import gc
-import io
-import sys
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import redirect_stdout
-from functools import partial
-from inspect import iscoroutinefunction, signature
-from types import FunctionType, ModuleType
-from unittest import TestCase
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
 
 import pytest
-import trio
-from trio.abc import Clock
-from trio.testing import MockClock
 
-from agentrail import open_supervisor
-from agentrail.testing import ScriptedModel
-from tests.docs.pages import PAGES, Block, Program, programs_of
+from tests.docs.as_user import OUTPUT, TROUBLE, run_programs, run_tests
+from tests.docs.pages import PAGES, Program, blocks_of, programs_of
 
-RUN = trio.run
-PROGRAMS = [program for page in PAGES for program in programs_of(page)]
+CONFIGURED: Final = "[tool.pytest.ini_options]"
+"""A block of TOML with it is the `pyproject.toml` of the tests on its page; without one, they have none."""
+
+PROGRAMS: Final = [program for page in PAGES for program in programs_of(page)]
 
 
-@pytest.fixture
-def module(monkeypatch: pytest.MonkeyPatch) -> Generator[ModuleType]:
-    """A module to run in, with a clock that jumps to where something happens: only Trio's own clock is another."""
-    fresh = ModuleType("example_of_the_docs")
-    monkeypatch.setitem(sys.modules, fresh.__name__, fresh)
-    monkeypatch.setattr(trio, "run", partial(_run_in_virtual_time, trio.run))
-    yield fresh
-    gc.unfreeze()  # an example may have the collector leave alone what is there
+def _is_tested(program: Program) -> bool:
+    """Whether pytest runs it, and not Python."""
+    return "\ntrio.run(" not in program.text and any(
+        mark in program.text for mark in ("def test_", "\nclass Test", "\nTest")
+    )
 
 
-def _run_in_virtual_time(
-    run: Callable[..., object], main: Callable[..., object], *args: object, clock: Clock | None = None
-) -> object:
-    return run(main, *args, clock=clock or MockClock(autojump_threshold=0))
+def _name(program: Program) -> str:
+    """Return the place of *program* as the name of a module."""
+    return "".join(letter if letter.isalnum() else "_" for letter in program.place)
 
 
-def execute(block: Block, module: ModuleType) -> str:
-    """Run *block* in *module*, and the tests that it defines, and return what it prints."""
-    before = set(vars(module))
-    code = compile("\n" * (block.line - 1) + block.text, str(block.page), "exec", dont_inherit=True)
-    out = io.StringIO()
-    with redirect_stdout(out):
-        exec(code, vars(module))  # noqa: S102 - our own pages
-        for name in set(vars(module)) - before:
-            found = vars(module)[name]
-            if name.startswith("test_") and isinstance(found, FunctionType):
-                trio.run(_with_fixtures, found) if iscoroutinefunction(found) else found()
-            if isinstance(found, type) and issubclass(found, TestCase) and name.startswith("Test"):
-                result = found("runTest").run()
-                assert result is not None
-                assert result.wasSuccessful(), result.failures + result.errors
-    return out.getvalue()
+def _printed(program: Program) -> str | None:
+    """Return what the page says that *program* prints; `None` if it says nothing of it."""
+    told = [expected for _, expected in program.parts if expected is not None]
+    return "".join(told) if told else None
 
 
-async def _with_fixtures(test: Callable[..., Awaitable[None]]) -> None:
-    """Run *test* with the fixtures that it takes, as pytest would."""
-    if not signature(test).parameters:
-        return await test()
-    async with open_supervisor() as supervisor:
-        return await test(supervisor, lambda *script: ScriptedModel(script))
+def _configuration(page: Path) -> str:
+    return next((block.text for block in blocks_of(page) if CONFIGURED in block.text), "")
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.place)
-def test_a_block_of_code_runs(program: Program, module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    if any("SqliteJournal" in block.text for block, _ in program.parts):
-        monkeypatch.setattr(trio, "run", RUN)  # it writes in a thread, which a clock that jumps would overtake
-    for block, expected in program.parts:
-        printed = execute(block, module)
-        if expected is not None:
-            assert printed == expected, block.place
+def _trouble(path: Path, program: Program, failed: Sequence[Path]) -> str | None:
+    """Say what is wrong with the *program* that was run as *path*."""
+    if path in failed:
+        return f"{program.place} failed:\n{(path.parent / TROUBLE).read_text(encoding='utf-8')}"
+    printed, expected = (path.parent / OUTPUT).read_text(encoding="utf-8"), _printed(program)
+    if expected is None or printed == expected:
+        return None
+    return f"{program.place} prints:\n{printed}\nand not:\n{expected}"
+
+
+def test_the_programs_of_the_pages_run_in_empty_folders(tmp_path: Path) -> None:
+    programs = {tmp_path / _name(each) / "example.py": each for each in PROGRAMS if not _is_tested(each)}
+    for path, program in programs.items():
+        path.parent.mkdir()
+        path.write_text(program.text, encoding="utf-8")
+    failed = run_programs(list(programs))
+    problems = [problem for path, program in programs.items() if (problem := _trouble(path, program, failed))]
+    assert not problems, "\n\n".join(problems)
+
+
+@pytest.mark.parametrize("configuration", sorted({_configuration(page) for page in PAGES}), ids=lambda text: text[:1])
+def test_the_tests_of_the_pages_pass_in_an_empty_project(configuration: str, tmp_path: Path) -> None:
+    for program in PROGRAMS:
+        if _is_tested(program) and _configuration(program.parts[0][0].page) == configuration:
+            (tmp_path / f"test_{_name(program)}.py").write_text(program.text, encoding="utf-8")
+    if configuration:
+        (tmp_path / "pyproject.toml").write_text(configuration, encoding="utf-8")
+    assert run_tests(tmp_path) is None
