@@ -1,7 +1,7 @@
 """Runs the code of the docs as a reader would: in an empty folder, in a process of its own, with the package alone.
 
-This file is also the program that does it, so it imports nothing of the tests: `python -I as_user.py SECONDS FILE…` runs
-each file in a process that it forks, some at once, so that the package is imported once for all of them.
+This file is also the program that does it, so it imports nothing of the tests: `python -I as_user.py SECONDS FILE…`
+runs each file in a process that it forks, some at once, so that the package is imported once for all of them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -74,8 +75,11 @@ def _run(program: Path, seconds: int) -> int:
 
 def main() -> None:
     """Run the programs that are named, and name those that fail."""
-    import agentrail.testing  # noqa: F401, PLC0415
-
+    for module in map(
+        import_module, ("agentrail", "agentrail.plugins", "agentrail.testing", "agentrail.values.events")
+    ):
+        for name in module.__all__:  # imported when it is asked for: once here, and not by each program
+            getattr(module, name)
     seconds, *programs = sys.argv[1:]
     waiting = [Path(program) for program in reversed(programs)]
     running: dict[int, Path] = {}
@@ -89,7 +93,7 @@ def main() -> None:
             with (program.parent / TROUBLE).open("a") as trouble:
                 trouble.write(f"ended by signal {os.WTERMSIG(status)}; {signal.SIGALRM:d}: it took over {seconds} s\n")
         if status:
-            print(program, flush=True)
+            sys.stdout.write(f"{program}\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Every block of Python in the README and the docs runs as it stands, for who copies it, and prints what the page says."""
+"""Every block of Python in the README and the docs runs where a reader copies it to, and prints what the page says."""
 
 from __future__ import annotations
 
