@@ -106,12 +106,14 @@ def traced(error: BaseException) -> str:
     return f"{named(error)}\n{''.join(format_tb(error.__traceback__, -MAX_FRAMES))}"
 
 
-def tell(log: logging.Logger, error: BaseException | None, message: str, *about: object) -> None:
+def tell(
+    log: logging.Logger, error: BaseException | None, message: str, *about: object, level: int = logging.ERROR
+) -> None:
     """Write *error* to the log with all that led to it, or as much of that as can be shown."""
     try:
-        log.error(message, *about, exc_info=error)
+        log.log(level, message, *about, exc_info=error)
     except RecursionError:  # it is nested deeper than `traceback` can go
-        log.error("%s: %s", message % about, "" if error is None else traced(error))  # noqa: TRY400 - see above
+        log.log(level, "%s: %s", message % about, "" if error is None else traced(error))
 
 
 # From a model

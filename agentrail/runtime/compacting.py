@@ -10,7 +10,7 @@ import trio
 from agentrail.core.effects import StartCompaction
 from agentrail.core.inputs import AnyInput, CompactionEnded, CompactionFailed
 from agentrail.ports.model import Compactor
-from agentrail.runtime.border import Contained
+from agentrail.runtime.border import Contained, tell
 from agentrail.values.outside import described
 
 log = logging.getLogger("agentrail.session")
@@ -33,7 +33,7 @@ class RunningCompaction:
 
         def failed(error: BaseException) -> None:
             nonlocal closing
-            log.error("compaction failed", exc_info=error)
+            tell(log, error, "compaction failed")
             closing = CompactionFailed(name, described(error))
 
         try:

@@ -9,7 +9,7 @@ import trio
 
 from agentrail.errors import CommandRefused
 from agentrail.ports.sandbox import Process
-from agentrail.runtime.border import Contained
+from agentrail.runtime.border import Contained, tell
 from agentrail.values.outside import described
 
 log = logging.getLogger("agentrail.process")
@@ -60,7 +60,7 @@ class BackgroundJob:
             self._ended.set()
 
     def _failed(self, error: BaseException) -> None:
-        log.warning("`%s` in the background could not be run", self.job_id, exc_info=error)
+        tell(log, error, "`%s` in the background could not be run", self.job_id, level=logging.WARNING)
         self.problem = described(error)
 
 

@@ -8,6 +8,7 @@ import trio
 
 from agentrail.errors import AgentrailError
 from agentrail.ports.agents import Task
+from agentrail.runtime.border import tell
 from agentrail.runtime.link import Link
 from agentrail.runtime.parts import Recipe
 from agentrail.values.outside import described
@@ -53,5 +54,5 @@ class Run:
     def failed(self, error: BaseException) -> None:
         """Take note of why there is no answer."""
         if not isinstance(error, AgentrailError):
-            log.error("the task of %s broke", self.task.child, exc_info=error)
+            tell(log, error, "the task of %s broke", self.task.child)
         self.answer = err(f"the sub-agent failed: {error if isinstance(error, AgentrailError) else described(error)}")

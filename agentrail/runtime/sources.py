@@ -15,7 +15,7 @@ from agentrail.errors import AgentrailError, SourceFailed, ToolExists, UnknownTo
 from agentrail.errors.branches import fresh
 from agentrail.ports.source import ToolSource
 from agentrail.ports.tool import Tool
-from agentrail.runtime.border import Contained
+from agentrail.runtime.border import Contained, tell
 from agentrail.runtime.digests import digest_of
 from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.parts import House, Outfit
@@ -117,7 +117,7 @@ class RunningSource:
 
         def failed(error: BaseException) -> None:
             nonlocal problem
-            log.debug("the source `%s` failed", self._source.name, exc_info=error)
+            tell(log, error, "the source `%s` failed", self._source.name, level=logging.DEBUG)
             problem = described(error)
 
         with Contained(failed):
