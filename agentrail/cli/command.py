@@ -9,12 +9,12 @@ import sys
 import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-import trio
-
+from agentrail.app import process
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import open_supervisor
 from agentrail.cli.choosing import DEMO, usual_model
@@ -25,12 +25,14 @@ from agentrail.cli.samples import fill
 from agentrail.cli.terminal import Terminal
 from agentrail.cli.tools import ASK_FIRST, terminal_tools
 from agentrail.cli.words import greeting
-from agentrail.errors import AgentrailError, ExtraMissing, UsageError
+from agentrail.errors import AgentrailError, ExtraMissing, SupervisorStuck, UsageError
 from agentrail.plugins.approval import HumanApproval
 from agentrail.values.value import Value, value
 
 WRONG_USAGE: Final = 2
 INTERRUPTED: Final = 130
+STOP_WITHIN: Final = 3.0
+"""Seconds that the program may take to end: a person waits."""
 CHECKS: Final = "`agentrail check FILE` checks plugins."
 SYSTEM: Final = "You help in a terminal. You have tools for the files of one folder; use them rather than guess."
 
@@ -56,18 +58,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parsed(words)
     terminal = Terminal(sys.stdin, sys.stdout)
     try:
-        with working_folder(options.folder) as folder:
-            well = trio.run(talk, options, folder, terminal)
-        if options.once is None:
-            terminal.show((line("Bye."),))
+        code = process.run(partial(conversation, options, terminal), stop_within=STOP_WITHIN)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except AgentrailError as error:
-        print(f"agentrail: {error}", file=sys.stderr)
-        return WRONG_USAGE if isinstance(error, UsageError) else 1
     if terminal.gone:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that nothing fails at the very end
-    return 0 if well and not terminal.gone else 1
+    return INTERRUPTED if code is None else max(code, int(terminal.gone))
+
+
+async def conversation(options: Options, terminal: Terminal) -> int:
+    """Hold the conversation in its folder, and return the exit code; say what is stuck if it cannot end."""
+    try:
+        with working_folder(options.folder) as folder:
+            well = await talk(options, folder, terminal)
+    except AgentrailError as error:
+        print(f"agentrail: {error}", file=sys.stderr, flush=True)
+        if isinstance(error, SupervisorStuck):
+            raise
+        return WRONG_USAGE if isinstance(error, UsageError) else 1
+    if options.once is None:
+        terminal.show((line("Bye."),))
+    return int(not well)
 
 
 def check(argv: Sequence[str]) -> int:
@@ -132,7 +143,7 @@ def spec_for(model: str, folder: Path) -> SessionSpec:
 
 async def talk(options: Options, folder: Path, terminal: Terminal) -> bool:
     """Hold the conversation, and return whether it went well."""
-    async with open_supervisor() as supervisor:
+    async with open_supervisor(stop_within=STOP_WITHIN) as supervisor:
         session = await supervisor.spawn(spec_for(options.model, folder))
         if options.once is not None:
             return await once(session, terminal, options.once)

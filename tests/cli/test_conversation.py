@@ -1,13 +1,14 @@
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.cli.samples import SAMPLES
-from tests.cli.talking import COMMAND, ENVIRONMENT, through_pipes
+from tests.cli.talking import COMMAND, ENVIRONMENT, PATIENCE, at_a_terminal, through_pipes
 
 KNOWN = ", ".join(f"`{name}`" for name in sorted(["demo", *(f"{provider}:…" for provider in PROVIDERS)]))
 
@@ -276,6 +277,53 @@ def test_once_can_be_interrupted() -> None:
         talk.stop(signal.SIGINT)
         assert talk.rest() == ""
         assert talk.code() == 130
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_once_ends_in_order_when_it_is_told_to(number: signal.Signals, tmp_path: Path) -> None:
+    with at_a_terminal("--once", "count to 600", TMPDIR=str(tmp_path)) as (talk, _):
+        talk.wait_for("1 of 600")
+        assert len(list(tmp_path.iterdir())) == 1
+        talk.stop(number)
+        assert talk.code() == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+DEAF = """
+import sys
+import trio
+import agentrail
+from agentrail.cli import command
+
+@agentrail.tool
+async def count(to: int) -> str:
+    '''Ignore everything.
+
+    Args:
+        to: how far
+    '''
+    print("deaf", flush=True)
+    with trio.CancelScope(shield=True):
+        await trio.sleep_forever()
+    return "never"
+
+tools = tuple(tool for tool in command.terminal_tools() if tool.spec.name != "count")
+command.terminal_tools = lambda: (*tools, count)
+sys.exit(command.main(["--once", "count to 600"]))
+"""
+
+
+def test_it_ends_with_a_deaf_tool_and_says_what_is_stuck() -> None:
+    with subprocess.Popen(  # noqa: S603 - our own
+        [sys.executable, "-c", DEAF], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
+    ) as process:
+        assert process.stdout is not None
+        assert "deaf\n" in iter(process.stdout.readline, "")
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 70
+    assert "agentrail: the supervisor was left after " in errors
+    assert "task `tool count (" in errors
 
 
 def test_who_reads_may_leave() -> None:
