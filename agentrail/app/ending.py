@@ -10,6 +10,7 @@ from typing import Final
 import trio
 
 from agentrail.errors import WrongType
+from agentrail.values.outside import seconds, shown
 
 LAST: Final = 1.0
 """Seconds from the cancellation of what is not over in time until it is named; less if there is little time."""
@@ -65,5 +66,5 @@ def last_of(within: float | None) -> float:
 
 def check_time(argument: str, within: object) -> None:
     """Raise `WrongType` if *within* is no time to wait."""
-    if within is not None and not (isinstance(within, int | float) and within >= 0):
-        raise WrongType.of(argument, within, WANTED)
+    if within is not None and seconds(within) is None and within != math.inf:
+        raise WrongType(argument, shown(within), WANTED)

@@ -14,7 +14,9 @@ from typing import Final, TypeVar, cast
 import trio
 
 from agentrail.app.ending import ending
-from agentrail.errors import SupervisorStuck
+from agentrail.errors import SupervisorStuck, WrongType
+from agentrail.runtime.border import tell
+from agentrail.values.outside import seconds, shown
 
 T = TypeVar("T")
 
@@ -40,7 +42,10 @@ def run(main: Callable[[], Awaitable[T]], *, stop_within: float = 10.0) -> T | N
     process, by status 70. When `SupervisorStuck` comes out of *main*, that happens at once: a run of Trio ends only
     after all its tasks. Meanwhile full collections come seldom: see `fewer_full_collections`.
     """
-    last_resort = _LastResort(stop_within)
+    within = seconds(stop_within)
+    if within is None:
+        raise WrongType("stop_within", shown(stop_within), "seconds from 0 on")
+    last_resort = _LastResort(within)
     try:
         with fewer_full_collections():
             return trio.run(_guarded, main, last_resort)
@@ -132,6 +137,6 @@ def _ending() -> Iterator[signal.Signals]:
 
 
 def _leave(why: str, error: BaseException | None = None) -> None:
-    log.error("the process ends at once: %s", why, exc_info=error)
+    tell(log, error, "the process ends at once: %s", why)
     logging.shutdown()
     os._exit(GAVE_UP)

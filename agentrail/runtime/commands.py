@@ -62,6 +62,7 @@ from agentrail.values.content import Data, Image, Part, Text
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.json import EMPTY, JsonObject, freeze_object, weight
 from agentrail.values.outside import described as described
+from agentrail.values.outside import number, shown
 
 STOPPING = (AbortSent, StopSent)
 """What is taken also while the journal has no space."""
@@ -184,6 +185,14 @@ def updated(plugin: AnyPlugin, options: Mapping[str, object]) -> AnyPlugin:
     return attrs.evolve(plugin, **options)  # type: ignore[misc]  # a plugin that is no attrs class is a TypeError
 
 
+def counted(name: str, found: object) -> int:
+    """Return *found* as a whole number from 1 on; raise `WrongType` for anything else."""
+    plain = number(found)
+    if type(plain) is not int or plain < 1:
+        raise WrongType(name, shown(found), "a whole number from 1 on")
+    return plain
+
+
 def subscription(
     bus: Bus, since: Cursor | None, types: Iterable[type[Event]] | None, policy: str, capacity: int | None
 ) -> Subscription:
@@ -195,7 +204,7 @@ def subscription(
         since=since,
         types=None if types is None else tuple(types),
         policy=policy,
-        capacity=CAPACITY if capacity is None else max(1, capacity),
+        capacity=CAPACITY if capacity is None else counted("capacity", capacity),
     )
 
 

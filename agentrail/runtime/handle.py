@@ -347,7 +347,8 @@ class SessionHandle:
 
     def trace(self, capacity: int = 256) -> Trace:
         """Return the steps of the actor from now on: `async with` it, then `async for`; at most *capacity* wait."""
-        return commands.Trace(self._session.traces, lambda: self._control(commands.TraceSent()), capacity)
+        most = commands.counted("capacity", capacity)
+        return commands.Trace(self._session.traces, lambda: self._control(commands.TraceSent()), most)
 
     async def _control(self, given: AnyInput, prepare: Prepare | None = None) -> None:
         letter, slot = self._letter(given, None)

@@ -53,7 +53,7 @@ class Trace:
     def __init__(self, traces: Traces, begin: Callable[[], Awaitable[None]], capacity: int) -> None:
         self._traces = traces
         self._begin = begin
-        self._capacity = max(1, capacity)
+        self._capacity = capacity
         self._steps: deque[TracedStep] = deque()
         self._missed = 0
         self._ended = False

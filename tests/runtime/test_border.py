@@ -3,10 +3,12 @@
 # ruff: noqa: ARG001 - the session beside it answers before and after, whatever the test does with it
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 
 import pytest
 import trio
 
+import agentrail
 from agentrail.errors import (
     TurnAborted,
     UsageError,
@@ -169,3 +171,9 @@ async def test_a_model_that_says_what_cannot_be_kept_does_not_end_the_session(wo
     assert reply.text == "fine"
     await settle()
     assert "\ud800" not in world.heard(session).said
+
+
+def test_errors_are_written_to_the_log_by_one_function() -> None:
+    """`logging` raises where it writes an error that is nested deeply: that is caught in one place."""
+    found = {path.name for path in Path(agentrail.__file__).parent.rglob("*.py") if "exc_info=" in path.read_text()}
+    assert found == {"border.py"}

@@ -366,6 +366,20 @@ async def test_a_gate_that_lets_nobody_in_is_refused(width: float) -> None:
             pass
 
 
+ODD_NUMBERS = [math.nan, math.inf, -1, "8", True]
+
+
+@pytest.mark.parametrize("count", [*ODD_NUMBERS, 0, 2.5])
+async def test_a_number_of_events_sessions_or_steps_that_is_none_is_refused(world: World, count: int) -> None:
+    session = await world.spawn(["fine"])
+    with pytest.raises(WrongType, match="`capacity`; give a whole number from 1 on"):
+        session.subscribe(capacity=count)
+    with pytest.raises(WrongType, match="`capacity`; give a whole number from 1 on"):
+        session.trace(capacity=count)
+    with pytest.raises(WrongType, match="`limit`; give a whole number from 1 on"):
+        await world.supervisor.stored(limit=count)
+
+
 def test_a_service_of_odd_times_is_refused() -> None:
     async def run() -> None:
         await trio.lowlevel.checkpoint()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import agentrail
+from agentrail.errors import WrongType
 from tests.patience import PATIENCE
 
 PROGRAM = """
@@ -167,3 +168,13 @@ def test_a_program_that_has_the_collector_come_even_more_seldom_keeps_that() -> 
     assert agentrail.run(seen) == (500, 10, 1000)
     gc.set_threshold(0, 10, 10)  # it never comes
     assert agentrail.run(seen) == (0, 10, 100)
+
+
+@pytest.mark.parametrize("within", [-1, float("nan"), float("inf"), "10", True, None])
+def test_a_time_to_end_that_is_none_is_refused(within: float) -> None:
+    with pytest.raises(WrongType, match="stop_within"):
+        agentrail.run(seen, stop_within=within)
+
+
+def test_a_time_to_end_is_cut_to_what_can_be_counted() -> None:
+    assert agentrail.run(seen, stop_within=1e300) is not None

@@ -360,7 +360,7 @@ async def test_a_journal_that_hangs_while_it_is_closed_is_named_and_then_cancell
     assert trio.lowlevel.current_statistics().tasks_living == before
 
 
-@pytest.mark.parametrize("within", [-1, float("nan"), "10"])
+@pytest.mark.parametrize("within", [-1, float("nan"), "10", True])
 async def test_a_time_that_is_none_is_refused(within: float) -> None:
     with pytest.raises(WrongType, match="stop_within"):
         async with open_supervisor(stop_within=within):
