@@ -26,13 +26,19 @@ class Ending:
 
     def __init__(self) -> None:
         self._by = math.inf
+        self._last = math.inf
         self._patient: set[trio.CancelScope] = set()
 
     def begin(self, within: float) -> None:
         """Have all supervisors left within so many seconds, with time for the program to say what is stuck."""
-        self._by = trio.current_time() + within - 2 * last_of(within)
+        self._last = last_of(within)
+        self._by = trio.current_time() + within - 2 * self._last
         for patience in self._patient:
             patience.deadline = min(patience.deadline, self._by)
+
+    def last(self, within: float | None) -> float:
+        """Return the seconds that what was cut short has to end: the supervisor's own, or the program's if fewer."""
+        return min(last_of(within), self._last)
 
     @contextmanager
     def patience(self, within: float | None) -> Generator[trio.CancelScope]:
@@ -60,7 +66,7 @@ def ending() -> Ending:
 
 
 def last_of(within: float | None) -> float:
-    """Return the seconds that what was cut short has to end."""
+    """Return the seconds of so many in all that are left for what was cut short."""
     return LAST if within is None else min(LAST, within * SHARE)
 
 

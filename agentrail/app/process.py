@@ -7,9 +7,12 @@ import logging
 import os
 import signal
 import threading
+import time
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager
-from typing import Final, TypeVar, cast
+from queue import Empty, SimpleQueue
+from types import FrameType
+from typing import Final, TypeAlias, TypeVar, cast
 
 import trio
 
@@ -19,6 +22,9 @@ from agentrail.runtime.border import tell
 from agentrail.values.outside import seconds, shown
 
 T = TypeVar("T")
+
+_Handler: TypeAlias = Callable[[int, FrameType | None], object] | int | None
+"""What Python calls at a signal, or what the system does then."""
 
 log = logging.getLogger("agentrail.process")
 
@@ -54,23 +60,33 @@ def run(main: Callable[[], Awaitable[T]], *, stop_within: float = 10.0) -> T | N
 
 
 class _LastResort:
-    """Ends the process when its time is over: in a thread, because the loop may be held up."""
+    """Ends the process when its time is over: in a thread, because the loop may be held up.
+
+    It is told by a queue that a handler of signals may use, whatever it has interrupted.
+    """
 
     def __init__(self, within: float) -> None:
         self.within = within
-        self._timer = threading.Timer(within, _leave, ("it did not end in time",))
-        self._timer.daemon = True
-        self._has_begun = False
+        self._goes_on: SimpleQueue[bool] = SimpleQueue()
+        threading.Thread(target=self._wait, name="agentrail last resort", daemon=True).start()
 
     def begin(self) -> None:
         """Let the time begin, if it has not."""
-        if not self._has_begun:
-            self._has_begun = True
-            self._timer.start()
+        self._goes_on.put(False)
 
     def cancel(self) -> None:
         """Let the process go on: the program has ended."""
-        self._timer.cancel()
+        self._goes_on.put(True)
+
+    def _wait(self) -> None:
+        if self._goes_on.get():
+            return
+        end = time.monotonic() + self.within
+        try:
+            while not self._goes_on.get(timeout=min(max(end - time.monotonic(), 0), threading.TIMEOUT_MAX)):
+                pass
+        except Empty:
+            _leave("it did not end in time")
 
 
 @contextmanager
@@ -118,14 +134,26 @@ async def _obey(scope: trio.CancelScope, last_resort: _LastResort, task_status: 
         task_status.started()
         return
     with trio.open_signal_receiver(*numbers) as signals:
+        for one in numbers:
+            signal.signal(one, _first(last_resort.begin, signal.getsignal(one)))
         task_status.started()
         async for number in signals:
             if scope.cancel_called:
                 _leave("it was told twice")
             log.warning("%s: the program stops within %g s", signal.Signals(number).name, last_resort.within)
-            last_resort.begin()
             ending().begin(last_resort.within)
             scope.cancel()
+
+
+def _first(begin: Callable[[], None], then: _Handler) -> Callable[[int, FrameType | None], None]:
+    """Return a handler that lets the time *begin* also where the loop is held up, and *then* tells the loop."""
+
+    def told(number: int, frame: FrameType | None) -> None:
+        begin()
+        if callable(then):
+            then(number, frame)
+
+    return told
 
 
 def _ending() -> Iterator[signal.Signals]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import trio
 
-from agentrail.app.ending import check_time, ending, last_of
+from agentrail.app.ending import check_time, ending
 from agentrail.app.spec import SessionSpec
 from agentrail.errors import (
     BadChoice,
@@ -306,7 +307,7 @@ async def _left(roof: Roof, sessions: Sessions | None, within: float | None) -> 
     began = trio.current_time()
     end, cut = (None, None) if sessions is None else (sessions.close, sessions.cut_short)
     with ending().patience(within) as patience:
-        if await roof.leave(patience, last_of(within), end, cut):
+        if await roof.leave(patience, partial(ending().last, within), end, cut):
             return None
     if sessions is None:
         return SupervisorStuck(trio.current_time() - began, roof.left({}))

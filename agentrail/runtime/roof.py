@@ -74,7 +74,7 @@ class Roof:
     async def leave(
         self,
         patience: trio.CancelScope,
-        last: float,
+        last: Callable[[], float],
         end: Callable[[], Awaitable[None]] | None,
         cut: Callable[[], None] | None,
     ) -> bool:
@@ -91,7 +91,7 @@ class Roof:
                 cut()
             self._ending.cancel()
             self.nursery.cancel_scope.cancel()
-            with trio.move_on_after(last, shield=True):
+            with trio.move_on_after(last(), shield=True):
                 await self._over.wait()
         self._left = not self._over.is_set()
         return not self._left

@@ -85,6 +85,15 @@ def test_a_program_that_does_not_heed_its_cancellation_ends_in_time(tmp_path: Pa
     assert "the process ends at once: it did not end in time" in errors
 
 
+def test_a_program_whose_loop_is_held_up_for_ever_ends_in_time(tmp_path: Path) -> None:
+    busy = "while True:\n            pass"
+    process = started(tmp_path, count=0, within=0.5, program=PROGRAM.replace("await trio.sleep_forever()", busy))
+    process.send_signal(signal.SIGTERM)
+    out, errors = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out) == (70, "")
+    assert "the process ends at once: it did not end in time" in errors
+
+
 def test_a_program_that_ends_by_itself_with_something_stuck_ends_too(tmp_path: Path) -> None:
     program = PROGRAM.replace("open_supervisor()", "open_supervisor(stop_within=0.5)")
     process = started(tmp_path, count=1, within=1000.0, program=program.replace("await trio.sleep_forever()", "pass"))

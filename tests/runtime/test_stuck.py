@@ -386,6 +386,21 @@ async def test_the_end_of_the_program_hurries_a_supervisor_that_is_being_left() 
     await trio.sleep(2000)
 
 
+@pytest.mark.parametrize("within", [0.5, 4.0, 100.0])
+async def test_a_program_with_little_time_leaves_its_supervisors_before_that_is_over(within: float) -> None:
+    async def supervised() -> None:
+        async with open_supervisor(stop_within=1000.0) as supervisor:
+            await deaf_tool(supervisor)
+            await settle()
+            ending().begin(within)
+
+    began = trio.current_time()
+    with pytest.raises(SupervisorStuck):
+        await supervised()
+    assert trio.current_time() - began < within
+    await trio.sleep(2000)
+
+
 async def test_a_supervisor_that_is_left_later_has_no_more_than_the_program() -> None:
     ending().begin(10.0)
     await trio.sleep(5)
