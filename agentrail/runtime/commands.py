@@ -38,7 +38,6 @@ from agentrail.errors import (
     WrongType,
 )
 from agentrail.errors import SessionAsleep as SessionAsleep
-from agentrail.errors import SessionForgotten as SessionForgotten
 from agentrail.errors.branches import fresh as fresh
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.seats import refuse_unknown_tools as refuse_unknown_tools

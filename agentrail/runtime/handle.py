@@ -288,8 +288,7 @@ class SessionHandle:
 
     def inspect(self) -> State:
         """Return the whole state as data; raise `SessionAsleep` while it sleeps, `SessionForgotten` if that is so."""
-        if self._session.records.forgotten:
-            raise commands.SessionForgotten(self.id)
+        self._session.records.check_kept()
         if self._session.sleep.is_thin:
             raise commands.SessionAsleep(self.id)
         return self._session.state
@@ -334,6 +333,7 @@ class SessionHandle:
 
     async def fork(self, at: int | None = None, id: str | None = None) -> SessionHandle:  # noqa: A002 - see `spawn`
         """Start a session with the past of this one, up to record *at* or to now; what runs here does not run there."""
+        self._session.records.check_kept()  # another session may have the id by now
         forked = await self._session.house.fork(self.id, at, commands.new_id() if id is None else id)
         return cast("SessionHandle", forked)
 

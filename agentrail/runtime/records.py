@@ -11,7 +11,7 @@ import trio
 from agentrail.core.inputs import Arrival
 from agentrail.core.state import State
 from agentrail.core.step import Step
-from agentrail.errors import CommitUnknown, Fenced, JournalFull, JournalUnavailable
+from agentrail.errors import CommitUnknown, Fenced, JournalFull, JournalUnavailable, SessionForgotten
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Claim, Record, Snapshot
 from agentrail.runtime.border import traced
@@ -69,6 +69,11 @@ class Records:
     def fenced(self) -> Fenced:
         """Why nothing more can be written, if others have."""
         return Fenced(self._claim.session_id, self._claim.epoch)
+
+    def check_kept(self) -> None:
+        """Raise `SessionForgotten` if that is so."""
+        if self.forgotten:
+            raise SessionForgotten(self._claim.session_id)
 
     async def read(self, after: int, limit: int) -> tuple[Record, ...]:
         """Return records behind number *after*; none if they are forgotten: others may have the id by now."""

@@ -115,6 +115,17 @@ async def test_the_events_of_one_that_is_forgotten_are_a_gap_and_not_those_of_it
         assert all(isinstance(event, Gap) for event in heard)
 
 
+async def test_a_fork_of_one_that_is_forgotten_is_none_of_its_successor() -> None:
+    async with open_supervisor() as supervisor:
+        first = await ended(supervisor)
+        second = await supervisor.spawn(saying("of somebody else"), "x")
+        await second.ask("a secret")
+        with pytest.raises(SessionForgotten, match="`x`"):
+            await first.fork()
+        assert len(supervisor.sessions()) == 1
+        assert (await second.fork()).messages() == second.messages()
+
+
 async def test_a_claim_from_before_is_worth_nothing_when_the_id_is_used_again() -> None:
     journal = MemoryJournal()
     old = await opened(journal, "x")
