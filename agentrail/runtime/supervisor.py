@@ -286,7 +286,7 @@ class Sessions:
             await self._see_off_calls()
         finally:
             with self._farewell:  # also if the time is over: it is quick unless the disk hangs
-                await self._close_journal()
+                await self._close_journal()  # noqa: ASYNC102 - it is cancelled when the time of the end is over
             self.house.watchdog.close()
 
     def cut_short(self) -> None:
