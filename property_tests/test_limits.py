@@ -113,7 +113,7 @@ EDITS: Final = (
     Edit(
         "timers that were replaced pile up",
         timers.Timers.set,
-        "if len(self._heap) > SLACK + 2 * self._set:",
+        "if len(self._heap) > self._limit:",
         "if False:",
         ("timers_that_were_replaced",),
     ),

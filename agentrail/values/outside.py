@@ -186,8 +186,9 @@ def _held(found: object) -> tuple[int, Iterable[object]]:
     for kind, count, items in _HOLDERS:
         if issubclass(type(found), kind):
             return count(found), items(found)
-    if isinstance(found, Value):
-        return len(found.__fields__), (getattr(found, name, None) for name in found.__fields__)
+    if issubclass(type(found), Value):  # and not `isinstance`, which believes what an object says of its class
+        names = cast("type[Value]", type(found)).__fields__
+        return len(names), (getattr(found, name, None) for name in names)
     return 0, ()
 
 
