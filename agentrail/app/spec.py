@@ -116,6 +116,9 @@ def _check_alone(spec: SessionSpec) -> None:
     _check_flag("inline_tags", spec.inline_tags)
     for name in ("name", "system", "working_dir", "description"):
         _check_text(name, getattr(spec, name))
+    _check_text("prompt_mode", spec.prompt_mode)
+    if spec.prompt_mode not in PROMPT_MODES:
+        raise BadChoice.among("prompt_mode", spec.prompt_mode, PROMPT_MODES)
     if "\0" in spec.working_dir:
         raise BadSpec("working_dir", "has a NUL character; give the path of a folder")
     changed = _changed(spec)
@@ -238,10 +241,12 @@ OF_SUBAGENTS = (
     "its own takes a form by the option `response_format`"
 )
 
+PROMPT_MODES: Final = ("full", "task", "minimal", "none")
+"""How much of a system prompt a session may have."""
+
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "on_prompt_while_held": ("supersede", "queue"),
     "on_repeat_unknown": ("hold", "allow"),
-    "prompt_mode": ("full", "task", "minimal", "none"),
 }
 """What there is to choose from."""
 

@@ -21,7 +21,6 @@ from agentrail.errors import (
     UnknownChild,
     WrongType,
 )
-from agentrail.runtime.commands import counted
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.ids import new_id
 from agentrail.runtime.lazy import LazyModule
@@ -147,6 +146,8 @@ class Supervisor:
 
     async def stored(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
         """Return what the journal tells of up to *limit* sessions behind the id *after*, without reading them."""
+        from agentrail.runtime.commands import counted  # noqa: PLC0415 - it brings the machine
+
         return await self._sessions.stored(after, counted("limit", limit))
 
     async def start_service(

@@ -62,6 +62,7 @@ class Sessions:
         self.house.fork = self._fork_here
         self._starting: dict[str, trio.Event] = {}
         self._farewell = trio.CancelScope(shield=True)
+        self._given_up = False
 
     def handle(self, session_id: str) -> SessionHandle:
         """Return the handle of a session."""
@@ -285,6 +286,9 @@ class Sessions:
                 await child.wait_ended()
             await self._see_off_calls()
         finally:
+            self._farewell = trio.CancelScope(shield=True)  # a supervisor may be closed twice, a scope is used once
+            if self._given_up:
+                self._farewell.cancel()
             with self._farewell:  # also if the time is over: it is quick unless the disk hangs
                 await self._close_journal()  # noqa: ASYNC102 - it is cancelled when the time of the end is over
             self.house.watchdog.close()
@@ -298,6 +302,7 @@ class Sessions:
         """Tell everybody who waits for a session that does not end that it is gone; close the journal no more."""
         self.house.watchdog.close()
         self.root.gone(None)
+        self._given_up = True
         self._farewell.cancel()
 
     async def _close_journal(self) -> None:
