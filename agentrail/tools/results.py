@@ -33,10 +33,14 @@ def as_result(tool: str, returned: object) -> ToolResult:
 
 def _parts(returned: object) -> tuple[Part, ...]:
     """Return the parts that *returned* is a list or tuple of; none if it is anything else."""
-    held = issubclass(type(returned), list | tuple)
-    items = tuple(items_of(cast("list[object]", returned))) if held else ()
-    parts = tuple(item for item in items if isinstance(item, Text | Image | Data))
-    return parts if len(parts) == len(items) else ()
+    if not issubclass(type(returned), list | tuple):
+        return ()
+    parts: list[Part] = []
+    for item in items_of(cast("list[object]", returned)):
+        if not isinstance(item, Text | Image | Data):
+            return ()
+        parts.append(item)
+    return tuple(parts)
 
 
 def _unusable(tool: str, returned: object, why: NotJson) -> str:
