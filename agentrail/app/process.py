@@ -12,14 +12,14 @@ from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import Final, TypeAlias, TypeVar, cast
+from typing import Final, TypeAlias, TypeVar
 
 import trio
 
 from agentrail.app.ending import ending
 from agentrail.errors import SupervisorStuck, WrongType
 from agentrail.runtime.border import tell
-from agentrail.values.outside import seconds, shown
+from agentrail.values.outside import leaves, seconds, shown
 
 T = TypeVar("T")
 
@@ -122,9 +122,7 @@ async def _guarded(main: Callable[[], Awaitable[T]], last_resort: _LastResort) -
 
 
 def _is_stuck(error: BaseException) -> bool:
-    if isinstance(error, BaseExceptionGroup):
-        return any(map(_is_stuck, cast("BaseExceptionGroup[BaseException]", error).exceptions))
-    return isinstance(error, SupervisorStuck)
+    return any(isinstance(leaf, SupervisorStuck) for leaf in leaves(error))
 
 
 async def _obey(scope: trio.CancelScope, last_resort: _LastResort, task_status: trio.TaskStatus[None]) -> None:

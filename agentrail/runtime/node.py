@@ -6,7 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final, cast
+from typing import Final
 
 import trio
 
@@ -24,7 +24,7 @@ from agentrail.runtime.children import Child, SessionBody, not_started
 from agentrail.runtime.reports import ChildView, CrashReport, reason_of
 from agentrail.runtime.slot import Slot
 from agentrail.runtime.tree import Tree
-from agentrail.values.outside import described
+from agentrail.values.outside import described, leaves
 
 log = logging.getLogger("agentrail.supervisor")
 
@@ -375,6 +375,4 @@ class _Alarm:
 
 
 def _ends_the_process(error: BaseException) -> bool:
-    if isinstance(error, BaseExceptionGroup):
-        return any(_ends_the_process(part) for part in cast("BaseExceptionGroup[BaseException]", error).exceptions)
-    return isinstance(error, trio.Cancelled | KeyboardInterrupt)
+    return any(isinstance(leaf, trio.Cancelled | KeyboardInterrupt) for leaf in leaves(error))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Final, TypeVar, cast
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar
 
 import trio
 
@@ -19,7 +19,7 @@ from agentrail.errors import (
 )
 from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
 from agentrail.runtime.border import split
-from agentrail.values.outside import described
+from agentrail.values.outside import described, leaves
 
 log = logging.getLogger("agentrail.journal")
 
@@ -47,27 +47,19 @@ def meaning(error: BaseException, attempt: str) -> Exception:
     A class that is not Python's own comes from a driver or a client, and is taken for an outage like `OSError`.
     Python's own classes (`KeyError`, `TypeError`, …) and those derived from them tell of a mistake in the code.
     """
-    leaves = tuple(_leaves(error))
+    parts = tuple(leaves(error))
     for kind in FINAL:
-        for leaf in leaves:
+        for leaf in parts:
             if isinstance(leaf, kind):
                 return leaf
-    ours = next((leaf for leaf in leaves if isinstance(leaf, AgentrailError)), None)
-    if ours is not None and all(isinstance(leaf, JournalUnavailable) or _is_outage(leaf) for leaf in leaves):
+    ours = next((leaf for leaf in parts if isinstance(leaf, AgentrailError)), None)
+    if ours is not None and all(isinstance(leaf, JournalUnavailable) or _is_outage(leaf) for leaf in parts):
         return ours
     if isinstance(error, AgentrailError):
         return error
-    if all(map(_is_outage, leaves)):
+    if all(map(_is_outage, parts)):
         return JournalFailed(attempt, described(error))
     return BrokenJournal(attempt, described(error))
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for part in cast("BaseExceptionGroup[BaseException]", error).exceptions:
-            yield from _leaves(part)
-    else:
-        yield error
 
 
 def _is_outage(error: BaseException) -> bool:

@@ -156,6 +156,17 @@ def inside(error: BaseException) -> tuple[BaseException, ...]:
     return _HELD(cast("BaseExceptionGroup[BaseException]", error))
 
 
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield *error*, or the errors that it holds at any depth if it is a group, in order."""
+    waiting = [error]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, BaseExceptionGroup):
+            waiting += reversed(inside(found))
+        else:
+            yield found
+
+
 def words(error: BaseException) -> str:
     """Return what *error* says, whatever its author has made of `__str__`."""
     if _holds_much(error):

@@ -3,7 +3,7 @@
 import pytest
 
 from agentrail.values.content import Text
-from agentrail.values.outside import MAX_FACTS, words
+from agentrail.values.outside import MAX_FACTS, leaves, words
 
 SHOWN = 0
 
@@ -40,3 +40,17 @@ def test_an_error_that_holds_much_at_any_depth_is_not_written_out(fact: object) 
 
 def test_an_error_that_holds_little_is_written_out() -> None:
     assert words(KeyError({"a": (1, [2])})) == "{'a': (1, [2])}"
+
+
+def test_a_group_has_the_errors_at_any_depth_in_order() -> None:
+    first, second, third = OSError("first"), ValueError("second"), KeyError("third")
+    group = ExceptionGroup("all", [first, ExceptionGroup("some", [second, third]), first])
+    assert list(leaves(group)) == [first, second, third, first]
+    assert list(leaves(first)) == [first]
+
+
+def test_a_group_may_be_deeper_than_the_stack() -> None:
+    error: Exception = OSError("deep")
+    for _ in range(50_000):
+        error = ExceptionGroup("one", [error])
+    assert [str(leaf) for leaf in leaves(error)] == ["deep"]

@@ -14,7 +14,7 @@ import logging
 import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Final, Protocol, cast, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 import httpx  # noqa: ASYNC127 - the client that pyproject.toml names
 import trio
@@ -33,6 +33,7 @@ from agentrail.errors import (
     WrongEndpoint,
 )
 from agentrail.values.json import JsonObject
+from agentrail.values.outside import leaves
 from agentrail.values.value import Value, value
 
 CONNECTIONS: Final = 100
@@ -330,7 +331,7 @@ class Exchange:
 def _is_refused(error: BaseException) -> bool:
     """Whether every address of the host has refused the connection."""
     if isinstance(error, BaseExceptionGroup):
-        return all(map(_is_refused, cast("BaseExceptionGroup[BaseException]", error).exceptions))
+        return all(map(_is_refused, leaves(error)))
     behind = error.__cause__ or error.__context__
     return isinstance(error, ConnectionRefusedError) or (behind is not None and _is_refused(behind))
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
 import trio
 from trio.testing import MockClock
@@ -33,6 +33,7 @@ from agentrail.testing.simulator.people import DOINGS, MEDDLING, Caller
 from agentrail.testing.simulator.specs import draw_spec
 from agentrail.testing.simulator.stage import Stage, nobody
 from agentrail.testing.simulator.watchman import Watchman
+from agentrail.values.outside import leaves
 
 CALLERS: Final = 4
 STRATEGIES: Final[tuple[Strategy, ...]] = ("one_for_one", "one_for_one", "one_for_one", "one_for_all", "rest_for_one")
@@ -104,7 +105,7 @@ class Life:
             raise ProcessGoneError
 
     def _ended_by(self, error: BaseException) -> None:
-        for leaf in _leaves(error):
+        for leaf in leaves(error):
             name = type(leaf).__name__
             self._stage.verdict.note("ends", name)
             fine = isinstance(leaf, ProcessGoneError | CommitUnknown) or (
@@ -235,14 +236,6 @@ class Life:
             state, head = await rebuilt(self._disk, session_id, records)
             whole = head == records and state.seq == seq and known is not None and state.history == known.history
             self._stage.demand(whole, "kept", f"`{session_id}` has {head} records of {records}")
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for part in cast("BaseExceptionGroup[BaseException]", error).exceptions:
-            yield from _leaves(part)
-    else:
-        yield error
 
 
 async def _ends(over: trio.Event, scope: trio.CancelScope) -> None:
