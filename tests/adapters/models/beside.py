@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 from agentrail.catalog.markdown import table
 from tests.adapters.models.server import Asked
@@ -18,12 +18,16 @@ from tests.adapters.models.server import Asked
 ALL: Final = ("anthropic", "openai", "openai-chat", "gemini")
 
 
+def _places(given: str) -> tuple[str, ...]:
+    return (given,) if given.startswith("header ") else tuple(given.split())
+
+
 @frozen
 class Difference:
     """A place in which the two may differ."""
 
-    place: str
-    """`header NAME`, `path`, or the way to a field of the body; `[]` is any item of a list."""
+    places: tuple[str, ...] = field(converter=_places)
+    """Each `header NAME`, `path`, or the way to a field of the body; `[]` is any item of a list."""
     theirs: str
     """What the SDK sends, for people."""
     ours: str
@@ -31,6 +35,8 @@ class Difference:
     why: str
     """The reason."""
     providers: tuple[str, ...] = ALL
+    stories: tuple[str, ...] = ()
+    """The stories in which it may differ; empty: all."""
 
 
 TELEMETRY: Final = "which client on which system this is; it changes no answer"
@@ -83,6 +89,60 @@ DIFFERENCES: Final = (
         ("openai-chat",),
     ),
     Difference("max_tokens", "–", "see `max_completion_tokens`", "as there", ("openai-chat",)),
+    Difference(
+        "system instructions messages systemInstruction",
+        "as it is",
+        "–",
+        "Anthropic refuses a text of blanks, and it tells a model nothing",
+        stories=("a system prompt of blanks",),
+    ),
+    Difference(
+        "messages[].content input contents[].parts",
+        "as they are",
+        "–",
+        "as there; models write a line break before a call",
+        stories=("blanks beside a call",),
+    ),
+    Difference(
+        "messages[].content[].id messages[].content[].tool_use_id input[].call_id messages[].tool_calls[].id "
+        "messages[].tool_call_id contents[].parts[].functionCall.id contents[].parts[].functionResponse.id",
+        "as it is",
+        "the session's id of the call, in letters, digits, `_` and `-`",
+        "APIs refuse the ids that other providers make; a call and its result have the same one",
+        stories=("an id that is none here",),
+    ),
+    Difference(
+        "messages[].content[].name input[].name messages[].tool_calls[].function.name "
+        "contents[].parts[].functionCall.name contents[].parts[].functionResponse.name",
+        "as it is",
+        "with `_` for each character that no name may have",
+        "a model made it up and was told that there is no such tool; APIs refuse a history that has it",
+        stories=("a name that is none here",),
+    ),
+    Difference(
+        "messages[].content[].content[].text input[].output messages[].content "
+        "contents[].parts[].functionResponse.response.output",
+        "what `json.dumps` writes, if the user calls it",
+        "sorted keys, no blanks, no escapes but the needed ones",
+        "the same values are the same text, so that the provider's cache knows them again, and fewer tokens",
+        stories=("a result of JSON",),
+    ),
+    Difference(
+        "messages[].content[].content[] input[].output messages[].content "
+        "contents[].parts[].functionResponse.response.output",
+        "empty",
+        "`(no output)`",
+        "servers refuse an empty text, and a model takes it for a fault",
+        stories=("a result without a word",),
+    ),
+    Difference(
+        "messages[].content",
+        "in the result",
+        "behind the result, as if the user showed it",
+        "the API refuses pictures in a result that is an error",
+        ("anthropic",),
+        stories=("a failed result with a picture",),
+    ),
 )
 
 TRANSPORT: Final = frozenset({"connection", "content-length", "host"})
@@ -184,19 +244,24 @@ def _between_lists(theirs: list[object], ours: list[object], place: str) -> Iter
         yield place, f"{theirs} {ours}"
 
 
-def row_of(provider: str, place: str) -> Difference | None:
-    """Return the row that allows a difference at *place*."""
+def row_of(provider: str, place: str, story: str) -> Difference | None:
+    """Return the row that allows a difference at *place* of *story*."""
     for row in DIFFERENCES:
-        fits = place.startswith(row.place[:-1]) if row.place.endswith("*") else place == row.place
-        if fits and provider in row.providers:
+        fits = any(place.startswith(known[:-1]) if known.endswith("*") else place == known for known in row.places)
+        if fits and provider in row.providers and (not row.stories or story in row.stories):
             return row
     return None
+
+
+def _where(row: Difference) -> str:
+    where = ", ".join(f"`{place}`" for place in row.places)
+    return f"{', '.join(row.stories)}: {where}" if row.stories else where
 
 
 def printed() -> list[str]:
     """Return the table for the reference."""
     rows = [
-        (f"`{row.place}`", ", ".join(row.providers) if row.providers != ALL else "all", row.theirs, row.ours, row.why)
+        (_where(row), ", ".join(row.providers) if row.providers != ALL else "all", row.theirs, row.ours, row.why)
         for row in DIFFERENCES
     ]
     return table(("where", "provider", "the SDK", "agentrail", "why"), rows)

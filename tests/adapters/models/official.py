@@ -17,7 +17,7 @@ from google import genai
 from google.genai import types
 
 from tests.adapters.models.histories import LAMP
-from tests.adapters.models.stories import ANSWER, Asks, Move, Results, Says, Story
+from tests.adapters.models.stories import ANSWER, Answered, Asks, Move, Results, Says, Story
 
 Body: TypeAlias = dict[str, Any]
 """The arguments of a call of an SDK, as its documentation writes them."""
@@ -37,6 +37,8 @@ MODELS: Final = {
 }
 PATHS: Final = {"anthropic": "", "openai": "/v1", "openai-chat": "/v1", "gemini": ""}
 """What stands behind the host in the address that each SDK is given."""
+HEADERS: Final = {"X-Team": "lamps", "x-gate": "gate-0123456789", "User-Agent": "lamps/1"}
+"""Headers of one's own, the secret one too."""
 
 
 def plain(value: Mapping[str, object]) -> Body:
@@ -47,6 +49,11 @@ def plain(value: Mapping[str, object]) -> Body:
 
 def schemas(story: Story) -> list[tuple[str, str, Body]]:
     return [(tool.name, tool.description, plain(tool.parameters)) for tool in story.tools]
+
+
+def told(result: Answered) -> str:
+    """Return the text of a result; of JSON, as the guides of all SDKs make it."""
+    return result.text if result.data is None else json.dumps(result.data)
 
 
 # Anthropic
@@ -62,27 +69,38 @@ def messages_of(story: Story) -> Body:
         tools = [{"name": name, "description": said, "input_schema": form} for name, said, form in schemas(story)]
         found["tools"] = [*tools[:-1], {**tools[-1], "cache_control": {"type": "ephemeral"}}]
         found["tool_choice"] = {"type": "auto" if story.may_call else "none"}
-    match story.options:
-        case {"tool_choice": {"tool": name}}:
-            found["tool_choice"] = {"type": "tool", "name": name}
-        case {"tool_choice": kind}:
-            found["tool_choice"] = {"type": kind}
-        case {"response_format": _}:
-            found["output_config"] = {"format": {"type": "json_schema", "schema": plain(ANSWER)}}
-        case {"reasoning_effort": effort}:
-            found["thinking"] = {"type": "adaptive", "display": "summarized"}
-            found["output_config"] = {"effort": effort}
-        case {"stop": words}:
-            found["stop_sequences"] = words
-        case {"extra": _}:
-            found["service_tier"] = "standard_only"
+    for option in story.options.items():
+        found |= _messages_option(option)
     return found
+
+
+def _messages_option(option: tuple[str, object]) -> Body:
+    match option:
+        case "tool_choice", {"tool": name}:
+            return {"tool_choice": {"type": "tool", "name": name}}
+        case "tool_choice", kind:
+            return {"tool_choice": {"type": kind}}
+        case "response_format", _:
+            return {"output_config": {"format": {"type": "json_schema", "schema": plain(ANSWER)}}}
+        case "reasoning_effort", effort:
+            return {
+                "thinking": {"type": "adaptive", "display": "summarized"},
+                "output_config": {"effort": effort},
+            }
+        case "stop", words:
+            return {"stop_sequences": words}
+        case "extra", _:
+            return {"service_tier": "standard_only"}
+        case "headers", _:
+            return {"extra_headers": HEADERS}
+        case _:
+            return {}
 
 
 def _message(move: Move) -> Body:
     match move:
-        case Asks(text=text, image=image):
-            return {"role": "user", "content": [{"type": "text", "text": text}, *([_png(image)] if image else [])]}
+        case Asks(text=text, images=images):
+            return {"role": "user", "content": [*_block(text), *map(_png, images)]}
         case Says():
             content: list[Body] = []
             if move.seal:
@@ -96,10 +114,14 @@ def _message(move: Move) -> Body:
         case Results(results=results, said=said):
             content = []
             for result in results:
-                shown = [{"type": "text", "text": result.text}, *([_jpeg(result.image)] if result.image else [])]
+                shown = [*_block(told(result)), *([_jpeg(result.image)] if result.image else [])]
                 failed = {"is_error": True} if result.is_error else {}
                 content.append({"type": "tool_result", "tool_use_id": result.id, "content": shown, **failed})
-            return {"role": "user", "content": [*content, *([{"type": "text", "text": said}] if said else [])]}
+            return {"role": "user", "content": [*content, *_block(said)]}
+
+
+def _block(text: str) -> list[Body]:
+    return [{"type": "text", "text": text}] if text else []
 
 
 def _png(data: str) -> Body:
@@ -124,30 +146,41 @@ def responses_of(story: Story) -> Body:
             for name, said, form in schemas(story)
         ]
         found["tool_choice"] = "auto" if story.may_call else "none"
-    match story.options:
-        case {"tool_choice": {"tool": name}}:
-            found["tool_choice"] = {"type": "function", "name": name}
-        case {"tool_choice": _}:
-            found["tool_choice"] = "required"
-        case {"response_format": _}:
-            found["text"] = {"format": {"type": "json_schema", "name": "answer", "schema": plain(ANSWER)}}
-        case {"reasoning_effort": effort, "max_tokens": most}:
-            found |= {"reasoning": {"effort": effort}, "max_output_tokens": most}
-        case {"max_tokens": most}:
-            found["max_output_tokens"] = most
-        case {"temperature": heat}:
-            found["temperature"] = heat
-        case {"extra": _}:
-            found["service_tier"] = "flex"
+    for option in story.options.items():
+        found |= _responses_option(option)
     return found
+
+
+def _responses_option(option: tuple[str, object]) -> Body:
+    match option:
+        case "tool_choice", {"tool": name}:
+            return {"tool_choice": {"type": "function", "name": name}}
+        case "tool_choice", kind:
+            return {"tool_choice": "required" if kind == "any" else kind}
+        case "response_format", {"type": _}:
+            return {"text": {"format": {"type": "json_schema", "name": "answer", "schema": plain(ANSWER)}}}
+        case "response_format", _:
+            return {"text": {"format": {"type": "json_object"}}}
+        case "reasoning_effort", effort:
+            return {"reasoning": {"effort": effort}}
+        case "max_tokens", most:
+            return {"max_output_tokens": most}
+        case "temperature", heat:
+            return {"temperature": heat}
+        case "extra", _:
+            return {"service_tier": "flex"}
+        case "headers", _:
+            return {"extra_headers": HEADERS}
+        case _:
+            return {}
 
 
 def _items(move: Move) -> Iterable[Body]:
     match move:
-        case Asks(text=text, image=image):
-            content: list[Body] = [{"type": "input_text", "text": text}]
-            if image:
-                content.append({"type": "input_image", "image_url": f"data:image/png;base64,{image}", "detail": "auto"})
+        case Asks(text=text, images=images):
+            content: list[Body] = [{"type": "input_text", "text": text}] if text else []
+            urls = (f"data:image/png;base64,{image}" for image in images)
+            content += [{"type": "input_image", "image_url": url, "detail": "auto"} for url in urls]
             yield {"role": "user", "content": content}
         case Says():
             if move.seal:
@@ -160,7 +193,7 @@ def _items(move: Move) -> Iterable[Body]:
                 yield {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": written}
         case Results(results=results, said=said):
             for result in results:
-                output: object = result.text
+                output: object = told(result)
                 if result.image:
                     shown = f"data:image/jpeg;base64,{result.image}"
                     output = [
@@ -185,34 +218,42 @@ def chat_of(story: Story) -> Body:
             for name, said, form in schemas(story)
         ]
         found["tool_choice"] = "auto" if story.may_call else "none"
-    match story.options:
-        case {"tool_choice": {"tool": name}}:
-            found["tool_choice"] = {"type": "function", "function": {"name": name}}
-        case {"tool_choice": _}:
-            found["tool_choice"] = "required"
-        case {"response_format": _}:
-            form = {"name": "answer", "schema": plain(ANSWER)}
-            found["response_format"] = {"type": "json_schema", "json_schema": form}
-        case {"reasoning_effort": effort, "max_tokens": most}:
-            found |= {"reasoning_effort": effort, "max_completion_tokens": most}
-        case {"max_tokens": most}:
-            found["max_completion_tokens"] = most
-        case {"stop": words}:
-            found["stop"] = words
-        case {"temperature": heat}:
-            found["temperature"] = heat
-        case {"extra": _}:
-            found["service_tier"] = "flex"
+    for option in story.options.items():
+        found |= _chat_option(option)
     return found
+
+
+def _chat_option(option: tuple[str, object]) -> Body:
+    match option:
+        case "tool_choice", {"tool": name}:
+            return {"tool_choice": {"type": "function", "function": {"name": name}}}
+        case "tool_choice", kind:
+            return {"tool_choice": "required" if kind == "any" else kind}
+        case "response_format", {"type": _}:
+            form = {"name": "answer", "schema": plain(ANSWER)}
+            return {"response_format": {"type": "json_schema", "json_schema": form}}
+        case "response_format", _:
+            return {"response_format": {"type": "json_object"}}
+        case "max_tokens", most:
+            return {"max_completion_tokens": most}
+        case ("reasoning_effort" | "stop" | "temperature") as name, given:
+            return {name: given}
+        case "extra", _:
+            return {"service_tier": "flex"}
+        case "headers", _:
+            return {"extra_headers": HEADERS}
+        case _:
+            return {}
 
 
 def _said(move: Move) -> Iterable[Body]:
     match move:
-        case Asks(text=text, image=""):
+        case Asks(text=text, images=()):
             yield {"role": "user", "content": text}
-        case Asks(text=text, image=image):
-            shown = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{image}"}}
-            yield {"role": "user", "content": [{"type": "text", "text": text}, shown]}
+        case Asks(text=text, images=images):
+            urls = (f"data:image/png;base64,{image}" for image in images)
+            shown: list[Body] = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+            yield {"role": "user", "content": [*([{"type": "text", "text": text}] if text else []), *shown]}
         case Says():
             message: Body = {"role": "assistant"}
             if move.text:
@@ -229,7 +270,7 @@ def _said(move: Move) -> Iterable[Body]:
             yield message
         case Results(results=results, said=said):
             for result in results:
-                yield {"role": "tool", "tool_call_id": result.id, "content": result.text}
+                yield {"role": "tool", "tool_call_id": result.id, "content": told(result)}
             after = [
                 {"type": "image_url", "image_url": {"url": f"data:image/jpeg;base64,{result.image}"}}
                 for result in results
@@ -261,30 +302,17 @@ def contents_of(story: Story) -> Body:
         ]
         mode = types.FunctionCallingConfigMode.AUTO if story.may_call else types.FunctionCallingConfigMode.NONE
         allowed = None
-        match story.options:
-            case {"tool_choice": {"tool": name}}:
+        match story.options.get("tool_choice"):
+            case {"tool": name}:
                 mode, allowed = types.FunctionCallingConfigMode.ANY, [name]
-            case {"tool_choice": _}:
-                mode = types.FunctionCallingConfigMode.ANY
+            case str(kind):
+                mode = types.FunctionCallingConfigMode(kind.upper())
             case _:
                 pass
         calling = types.FunctionCallingConfig(mode=mode, allowed_function_names=allowed)
         config["tool_config"] = types.ToolConfig(function_calling_config=calling)
-    match story.options:
-        case {"response_format": _}:
-            config |= {"response_mime_type": "application/json", "response_json_schema": plain(ANSWER)}
-        case {"reasoning_effort": effort, "max_tokens": most}:
-            level = types.ThinkingLevel(str(effort).upper())
-            config["thinking_config"] = types.ThinkingConfig(thinking_level=level, include_thoughts=True)
-            config["max_output_tokens"] = most
-        case {"max_tokens": most}:
-            config["max_output_tokens"] = most
-        case {"stop": words}:
-            config["stop_sequences"] = words
-        case {"temperature": heat}:
-            config["temperature"] = heat
-        case {"extra": _}:
-            config["labels"] = {"team": "lamps"}
+    for option in story.options.items():
+        config |= _contents_option(option)
     return {
         "model": MODELS["gemini"],
         "contents": [_content(move) for move in story.moves],
@@ -292,12 +320,34 @@ def contents_of(story: Story) -> Body:
     }
 
 
+def _contents_option(option: tuple[str, object]) -> Body:
+    match option:
+        case "response_format", {"type": _}:
+            return {"response_mime_type": "application/json", "response_json_schema": plain(ANSWER)}
+        case "response_format", _:
+            return {"response_mime_type": "application/json"}
+        case "reasoning_effort", effort:
+            level = types.ThinkingLevel(str(effort).upper())
+            return {"thinking_config": types.ThinkingConfig(thinking_level=level, include_thoughts=True)}
+        case "max_tokens", most:
+            return {"max_output_tokens": most}
+        case "stop", words:
+            return {"stop_sequences": words}
+        case "temperature", heat:
+            return {"temperature": heat}
+        case "extra", _:
+            return {"labels": {"team": "lamps"}}
+        case "headers", _:
+            return {"http_options": types.HttpOptions(headers=HEADERS)}
+        case _:
+            return {}
+
+
 def _content(move: Move) -> types.Content:
     match move:
-        case Asks(text=text, image=image):
-            parts = [types.Part(text=text)]
-            if image:
-                parts.append(types.Part.from_bytes(data=base64.b64decode(image), mime_type="image/png"))
+        case Asks(text=text, images=images):
+            parts = [types.Part(text=text)] if text else []
+            parts += [types.Part.from_bytes(data=base64.b64decode(image), mime_type="image/png") for image in images]
             return types.Content(role="user", parts=parts)
         case Says():
             parts = [types.Part(text=move.text)] if move.text else []
@@ -309,7 +359,7 @@ def _content(move: Move) -> types.Content:
         case Results(results=results, said=said):
             parts = []
             for result in results:
-                answer = {"error" if result.is_error else "output": result.text}
+                answer = {"error" if result.is_error else "output": told(result)}
                 response = types.FunctionResponse(id=result.id, name=result.name, response=answer)
                 if result.image:
                     blob = types.FunctionResponseBlob(mime_type="image/jpeg", data=base64.b64decode(result.image))

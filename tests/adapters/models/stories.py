@@ -7,8 +7,9 @@ from typing import Final, TypeAlias
 
 from attrs import field, frozen
 
-from agentrail.values.content import Image, Part, Said, Text, Thinking, ToolCall
-from agentrail.values.json import JsonObject, freeze_object
+from agentrail import Secret
+from agentrail.values.content import Data, Image, Part, Said, Text, Thinking, ToolCall
+from agentrail.values.json import JsonObject, freeze, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, StopReason, ToolMessage, UserMessage
 from agentrail.values.stream import ModelRequest
 from agentrail.values.tools import ToolSpec
@@ -16,6 +17,8 @@ from tests.adapters.models.histories import LAMP, PIXEL, TOOLS
 
 PHOTO: Final = "/9j/4AAQSkZJRg=="
 """The beginning of a JPEG file."""
+
+OTHER_PIXEL: Final = "iVBORw0KGgoA"
 
 
 @frozen
@@ -37,14 +40,16 @@ class Answered:
     image: str = ""
     """The data of a JPEG, if there is one."""
     is_error: bool = False
+    data: object = None
+    """What the tool returned instead of text: JSON."""
 
 
 @frozen
 class Asks:
-    """The user says something, with a PNG if there is one."""
+    """The user says something, and shows PNGs."""
 
     text: str
-    image: str = ""
+    images: tuple[str, ...] = ()
 
 
 @frozen
@@ -97,9 +102,9 @@ def _of(model: str, message: Message) -> Message:
 
 def _messages(move: Move, model: str, seals: Mapping[str, str]) -> list[Message]:
     match move:
-        case Asks(text=text, image=image):
-            parts: tuple[Part, ...] = (Text(text), Image("image/png", image)) if image else (Text(text),)
-            return [UserMessage(parts)]
+        case Asks(text=text, images=images):
+            shown = (Image("image/png", image) for image in images)
+            return [UserMessage((*((Text(text),) if text else ()), *shown))]
         case Says(text=text, thought=thought, seal=seal, calls=calls):
             said: list[Said] = [Thinking(thought, seals[seal])] if seal else []
             said += [Text(text)] if text else []
@@ -113,6 +118,8 @@ def _messages(move: Move, model: str, seals: Mapping[str, str]) -> list[Message]
 
 def _result(result: Answered) -> ToolMessage:
     parts: tuple[Part, ...] = (Text(result.text),) if result.text else ()
+    if result.data is not None:
+        parts += (Data(freeze(result.data)),)
     if result.image:
         parts += (Image("image/jpeg", result.image),)
     return ToolMessage(f"own-{result.id}", result.name, parts, result.is_error)
@@ -125,13 +132,18 @@ LOOK: Final = Asks("are the lamps on?")
 ANSWER: Final[JsonObject] = freeze_object(
     {"type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"], "additionalProperties": False}
 )
+MANY: Final = "".join(f"{number} süß 漢字 🙂\n" for number in range(20_000))
+"""More than 300,000 bytes."""
+DEEP: Final = {"rooms": ["attic", "Küche"], "on": True, "none": None, "watts": 1.5, "of": {"floor": -1, "": "漢字 🙂"}}
+ODD: Final = "call/with|odd:characters"
+"""An id that another provider has made."""
 
 STORIES: Final[Mapping[str, Story]] = {
     "a prompt": Story((Asks("hello"),)),
     "a system prompt": Story((Asks("hello"),), system="Be short."),
     "characters of all kinds": Story((Asks('süß 漢字 🙂 "quoted" \\ \n\t\u2028 </script>'),), system="ä"),
     "several turns": Story((Asks("one"), Says("1"), Asks("two"), Says("2"), Asks("three"))),
-    "a picture": Story((Asks("what is this?", PIXEL),)),
+    "a picture": Story((Asks("what is this?", (PIXEL,)),)),
     "tools are offered": Story((LOOK,), tools=TOOLS),
     "a call and its result": Story((LOOK, Says("I look.", calls=(KITCHEN,)), Results((ON,))), tools=TOOLS),
     "a call without a word": Story((LOOK, Says(calls=(KITCHEN,)), Results((ON,))), tools=(LAMP,)),
@@ -176,4 +188,58 @@ STORIES: Final[Mapping[str, Story]] = {
     "words that end the answer": Story((LOOK,), options={"stop": ["END", "."]}),
     "temperature": Story((LOOK,), options={"temperature": 0.5}),
     "a field of the provider's own": Story((LOOK,), options={"extra": True}),
+    "several pictures": Story((Asks("which is brighter?", (PIXEL, OTHER_PIXEL, PIXEL)), Says("2"), Asks("sure?"))),
+    "a picture without a word": Story((Asks("", (PIXEL,)),)),
+    "a system prompt of blanks": Story((Asks("hello"),), system=" \n"),
+    "results follow results": Story(
+        (LOOK, Says(calls=(KITCHEN,)), Results((ON,)), Says(calls=(ALL,)), Results((Answered("id_2", "lamps", "3"),))),
+        tools=TOOLS,
+    ),
+    "arguments of all kinds": Story(
+        (LOOK, Says(calls=(Call("id_1", "lamp", DEEP),)), Results((Answered("id_1", "lamp", "süß 漢字 🙂 \u2028"),))),
+        tools=TOOLS,
+    ),
+    "a long text": Story((Asks(MANY), Says(MANY), Asks(MANY)), system=MANY),
+    "a long result": Story((LOOK, Says(calls=(KITCHEN,)), Results((Answered("id_1", "lamp", MANY),))), tools=TOOLS),
+    "a result of JSON": Story(
+        (LOOK, Says(calls=(KITCHEN,)), Results((Answered("id_1", "lamp", "", data=DEEP),))), tools=TOOLS
+    ),
+    "a result without a word": Story(
+        (LOOK, Says(calls=(KITCHEN,)), Results((Answered("id_1", "lamp", ""),))), tools=TOOLS
+    ),
+    "a failed result with a picture": Story(
+        (LOOK, Says(calls=(KITCHEN,)), Results((Answered("id_1", "lamp", "dark", PHOTO, is_error=True),))), tools=TOOLS
+    ),
+    "an empty word beside a call": Story(
+        (LOOK, Says(calls=(KITCHEN,)), Results((ON,))),
+        tools=TOOLS,
+        ours=(
+            UserMessage((Text(LOOK.text),)),
+            AssistantMessage((Text(""),), (ToolCall("own-id_1", "lamp", freeze_object(KITCHEN.args), "id_1"),), ""),
+            ToolMessage("own-id_1", "lamp", (Text("on"),)),
+        ),
+    ),
+    "blanks beside a call": Story((LOOK, Says(" \n", calls=(KITCHEN,)), Results((ON,))), tools=TOOLS),
+    "an id that is none here": Story(
+        (LOOK, Says(calls=(Call(ODD, "lamp", {"room": "attic"}),)), Results((Answered(ODD, "lamp", "on"),))),
+        tools=TOOLS,
+    ),
+    "a name that is none here": Story(
+        (
+            LOOK,
+            Says(calls=(Call("id_1", "lämpchen 1"),)),
+            Results((Answered("id_1", "lämpchen 1", "?", is_error=True),)),
+        ),
+        tools=TOOLS,
+    ),
+    "no call may be made": Story((LOOK,), tools=TOOLS, options={"tool_choice": "none"}),
+    "any JSON object": Story((LOOK,), options={"response_format": {}}),
+    "headers of one's own": Story(
+        (LOOK,), options={"headers": {"X-Team": "lamps", "x-gate": Secret("GATE"), "User-Agent": "lamps/1"}}
+    ),
+    "several options": Story(
+        (LOOK,),
+        tools=TOOLS,
+        options={"max_tokens": 500, "tool_choice": {"tool": "lamps"}, "response_format": ANSWER, "extra": True},
+    ),
 }
