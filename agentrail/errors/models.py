@@ -89,6 +89,25 @@ class ServerMissing(PermanentModelError):
     )
 
 
+class ProxyRefused(PermanentModelError):
+    """The proxy between us and the provider does not let the request through."""
+
+    wording = (
+        "the proxy that the environment names does not let the request through: {0}; correct its address, name and "
+        "password in `HTTPS_PROXY`, `HTTP_PROXY` or `ALL_PROXY`, as in `http://name:password@host:3128`, or keep the "
+        "provider from it by `NO_PROXY`"
+    )
+
+
+class CertificateRefused(PermanentModelError):
+    """The certificate of the provider, or of a proxy, is not valid for us."""
+
+    wording = (
+        "the certificate of the server cannot be trusted: {0}; name the authority that has signed it by "
+        "`SSL_CERT_FILE` or `SSL_CERT_DIR`, or correct `base_url`"
+    )
+
+
 class WrongEndpoint(PermanentModelError):
     """What answers at the address is not the API that was asked for."""
 

@@ -22,6 +22,7 @@ from agentrail.errors import (
     ModelMissing,
     NotJson,
     PermanentModelError,
+    ProxyRefused,
     QuotaSpent,
     ServerMissing,
     TransientModelError,
@@ -46,7 +47,7 @@ KINDS: tuple[tuple[type[ModelError], FailureKind], ...] = (
 )
 """What can be done about each error of a model, the first that fits."""
 
-HERE_ALONE: Final[tuple[type[ModelError], ...]] = (ModelMissing, QuotaSpent, ServerMissing)
+HERE_ALONE: Final[tuple[type[ModelError], ...]] = (ModelMissing, ProxyRefused, QuotaSpent, ServerMissing)
 """Permanent errors for which the next model of a chain is asked; any other would only hide a mistake."""
 
 

@@ -10,6 +10,7 @@ from agentrail.errors import (
     BadModelOptions,
     BadResponse,
     BadSpec,
+    CertificateRefused,
     ConnectionFailed,
     ContextOverflow,
     KeyMissing,
@@ -23,6 +24,7 @@ from agentrail.errors import (
     PermanentModelError,
     PluginRefused,
     ProviderFailed,
+    ProxyRefused,
     QuotaSpent,
     RateLimited,
     RequestRefused,
@@ -169,6 +171,7 @@ async def test_a_budget_of_money_wants_the_price_of_every_model_of_the_chain(wor
 
 ONCE = {
     ModelMissing: "at once",
+    ProxyRefused: "at once",
     QuotaSpent: "at once",
     ServerMissing: "at once",
     TransientModelError: "after two",
@@ -185,6 +188,7 @@ ONCE = {
     KeyRefused: "never",
     KeyWanted: "never",
     AccessDenied: "never",
+    CertificateRefused: "never",
     RequestRefused: "never",
     WrongEndpoint: "never",
     BadModelOptions: "never",

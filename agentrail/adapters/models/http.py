@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final, Protocol, runtime_checkable
@@ -19,14 +20,16 @@ from typing import Final, Protocol, runtime_checkable
 import httpx  # noqa: ASYNC127 - the client that pyproject.toml names
 import trio
 
-from agentrail.adapters.models.proxies import is_kept_from_proxies
+from agentrail.adapters.models.proxies import is_final, is_kept_from_proxies, why_unusable
 from agentrail.adapters.models.unpacking import PLAIN, Unpacker
 from agentrail.errors import (
+    CertificateRefused,
     ConnectionFailed,
     ModelError,
     NoFirstByte,
     NoNextByte,
     PermanentModelError,
+    ProxyRefused,
     ServerMissing,
     StreamEndedEarly,
     StreamGarbled,
@@ -54,6 +57,8 @@ CLOSING: Final = 1.0
 """Seconds that closing a connection may take."""
 
 OK: Final = range(200, 300)
+
+PROXY_WANTS_PASSWORD: Final = 407
 
 LOGGED: Final = 5
 """What httpx logs of an answer: method, address, version, status and, last, the server's own words."""
@@ -139,10 +144,11 @@ class Http:
         async with self._limiter:
             try:
                 client = self.client(post.url)
-            except (httpx.InvalidURL, ValueError, ImportError) as error:
-                problem = f"the proxy that the environment names cannot be used: {error}"
-                raise PermanentModelError(problem) from None
-            return await Exchange(client, post, heard).run()
+            except (httpx.InvalidURL, ValueError, ImportError, OSError) as error:
+                unusable = why_unusable(error)
+            else:
+                return await Exchange(client, post, heard).run()
+        raise PermanentModelError(unusable)  # outside of the handler: the context would show the proxy's password
 
 
 def _says_nothing_received(record: logging.LogRecord) -> bool:
@@ -229,6 +235,8 @@ class Exchange:
         try:
             with self._scope:
                 answer = await self._sent(request)
+        except httpx.ProxyError as error:
+            self._fault = _by_proxy(str(error))
         except (httpx.HTTPError, httpx.StreamError) as error:
             if self._fault is None and not self._complete:
                 raise self._translated(error) from error
@@ -261,6 +269,8 @@ class Exchange:
     async def _sent(self, request: httpx.Request) -> Answer:
         response = await self._client.send(request, stream=True)
         try:
+            if response.status_code == PROXY_WANTS_PASSWORD:
+                raise _by_proxy(str(PROXY_WANTS_PASSWORD))
             headers = {name.lower(): value for name, value in response.headers.items()}
             encoding = headers.get("content-encoding", PLAIN).strip().lower()
             if response.status_code in OK and not _is_document(headers):
@@ -316,8 +326,10 @@ class Exchange:
         said = _said(error)
         what = f"{type(error).__name__}: {said}" if said else type(error).__name__
         match error:
-            case httpx.ConnectError() if _is_refused(error):
+            case httpx.ConnectError() if _is_caused_by(error, ConnectionRefusedError):
                 return ServerMissing(f"nothing listens on the way to {self._post.url}")
+            case httpx.ConnectError() if _is_caused_by(error, ssl.SSLCertVerificationError):
+                return CertificateRefused(f"{said}; it was on the way to {self._post.url}")
             case httpx.ConnectError() | httpx.ConnectTimeout():
                 return ConnectionFailed(f"{what}; it was on the way to {self._post.url}")
             case httpx.UnsupportedProtocol() | httpx.LocalProtocolError():
@@ -328,12 +340,22 @@ class Exchange:
                 return ConnectionFailed(what)
 
 
-def _is_refused(error: BaseException) -> bool:
-    """Whether every address of the host has refused the connection."""
+def _is_caused_by(error: BaseException, kind: type[OSError]) -> bool:
+    """Whether every address of the host has failed with *kind*."""
     if isinstance(error, BaseExceptionGroup):
-        return all(map(_is_refused, leaves(error)))
+        return all(_is_caused_by(inner, kind) for inner in leaves(error))
     behind = error.__cause__ or error.__context__
-    return isinstance(error, ConnectionRefusedError) or (behind is not None and _is_refused(behind))
+    return isinstance(error, kind) or (behind is not None and _is_caused_by(behind, kind))
+
+
+def _by_proxy(said: str) -> ModelError:
+    """Return our own error for what a proxy *said*: its status, and then words that may repeat its password."""
+    status = said.partition(" ")[0]
+    number = int(status) if status.isdecimal() else 0
+    if is_final(number):
+        return ProxyRefused(f"it answers {number}")
+    answers = f"answers {number}" if number else "gives no way"
+    return ConnectionFailed(f"the proxy that the environment names {answers}")
 
 
 def _said(error: BaseException) -> str:
