@@ -1,9 +1,14 @@
-"""How hard Hypothesis tries: `AGENTRAIL_PROFILE` picks `ci` (the default) or `campaign`."""
+"""How much is tried: `AGENTRAIL_PROFILE` picks `ci` (the default) or `campaign`."""
 
 import os
 from datetime import timedelta
 
 from hypothesis import HealthCheck, settings
+
+PROFILE = os.environ.get("AGENTRAIL_PROFILE", "ci")
+
+CAMPAIGN = PROFILE == "campaign"
+"""Whether figures have their full size, and times are asserted: CI asserts no time."""
 
 
 def load_profile() -> None:
@@ -16,4 +21,4 @@ def load_profile() -> None:
         print_blob=True,
         suppress_health_check=[HealthCheck.too_slow],
     )
-    settings.load_profile(os.environ.get("AGENTRAIL_PROFILE", "ci"))
+    settings.load_profile(PROFILE)

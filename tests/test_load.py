@@ -1,9 +1,6 @@
-"""Stopping never waits, also in a busy house; in CPU time, which no neighbour disturbs."""
+"""Stopping never waits, also in a busy house: what runs from an abort to its event is counted, not timed."""
 
 from __future__ import annotations
-
-import gc
-import time
 
 import trio
 
@@ -11,10 +8,15 @@ from agentrail import SessionSpec, open_supervisor
 from agentrail.values.events.life import AgentAbort
 from tests.benchmarks.load import EndlessModel, OneWord
 from tests.benchmarks.rig import Forgetful
+from tests.opcodes import counted_opcodes
+
+MOST_OPCODES = 600_000
+"""Twice the most that was seen, and half of what the turns of the crowd take."""
 
 
-async def _aborts_beside_a_crowd(sessions: int, aborts: int) -> list[float]:
-    taken: list[float] = []
+async def _aborts_beside_a_crowd(sessions: int, aborts: int) -> list[int]:
+    """Return the opcodes of all tasks from each abort to its event."""
+    taken: list[int] = []
     async with open_supervisor(journal=Forgetful()) as supervisor:
         spec = SessionSpec(model=OneWord(), max_prompt_queue=1_000_000)
         crowd = [await supervisor.spawn(spec) for _ in range(sessions)]
@@ -26,19 +28,14 @@ async def _aborts_beside_a_crowd(sessions: int, aborts: int) -> list[float]:
                     for session in crowd:
                         burst.start_soon(session.prompt, "go on")
                     await trio.lowlevel.checkpoint()
-                    began = time.process_time()
-                    burst.start_soon(aborted.abort, "measured")
-                    await anext(events)
-                    taken.append(time.process_time() - began)
+                    with counted_opcodes() as counted:
+                        burst.start_soon(aborted.abort, "measured")
+                        await anext(events)
+                    taken.append(counted[0])
     return taken
 
 
-def test_an_abort_beside_a_hundred_prompted_sessions_is_heard_within_100_ms() -> None:
-    gc.collect()
-    gc.freeze()  # what the rest of the tests has piled up is none of the collector's business here
-    try:
-        taken = trio.run(_aborts_beside_a_crowd, 100, 200)
-    finally:
-        gc.unfreeze()
-    assert len(taken) == 200
-    assert max(taken) <= 0.1
+def test_an_abort_beside_a_hundred_prompted_sessions_is_heard_before_they_have_their_turns() -> None:
+    taken = trio.run(_aborts_beside_a_crowd, 100, 40)
+    assert len(taken) == 40
+    assert max(taken) <= MOST_OPCODES

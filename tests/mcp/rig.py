@@ -22,7 +22,7 @@ from agentrail.testing.scripted import Element
 from agentrail.values.json import Json
 from agentrail.values.messages import ToolMessage
 from agentrail.values.stream import ModelRequest
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, within
 
 HERE = Path(__file__).parent
 SMALL = (sys.executable, str(HERE / "small.py"))
@@ -32,8 +32,8 @@ NO_EXTRA = "the extra `mcp` is not installed: pip install agentrail[mcp]"
 
 NUMBERS = count()
 
-AT_ONCE = 5.0
-"""Seconds that nothing takes which waits for no server: such a wait is given up after twice as many."""
+AT_ONCE = within(5.0)
+"""Seconds that nothing takes which waits for no server: such a wait is given up after 10 s."""
 
 
 def obedient() -> Model:

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import trio
 
+from tests.patience import within
+from tests.profiles import CAMPAIGN
 from tests.recovery.client import SESSIONS, Connection, User, Victim
 from tests.recovery.oracle import checked, fates
 from tests.recovery.victim import EFFECTS
 from tests.recovery.witness import runs
 
-CAMPAIGN = os.environ.get("AGENTRAIL_PROFILE") == "campaign"
 LIVES = 20 if CAMPAIGN else 10
 KILLS = int(os.environ.get("AGENTRAIL_KILLS", "1000")) if CAMPAIGN else 40
 TOGETHER = 4
@@ -28,7 +29,7 @@ SOON = 0.15
 LATER = 1.0
 """Seconds after which it is killed at the latest."""
 
-SETTLED_WITHIN = 10.0
+SETTLED_WITHIN = within(10.0)
 """Seconds after which nothing that was in flight may be in doubt."""
 
 

@@ -1,10 +1,5 @@
 """What the end of a session costs does not grow with the sessions that there are: counted, not timed."""
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
-
 import pytest
 import trio
 import trio.testing
@@ -13,6 +8,7 @@ from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import Supervisor, open_supervisor
 from agentrail.ports.model import EmitChunk
 from agentrail.values.stream import ModelRequest, Response, TextChunk
+from tests.opcodes import counted_opcodes
 from tests.runtime.world import settle
 
 FEW, MANY = 20, 320
@@ -28,26 +24,6 @@ class Silent:
         emit(TextChunk("hm"))
         await trio.sleep_forever()
         raise AssertionError
-
-
-@contextmanager
-def counted_opcodes() -> Iterator[list[int]]:
-    """Count what the interpreter does in Python's own steps: a loop over everybody is seen, on any machine alike."""
-    counted = [0]
-
-    def trace(frame: FrameType, event: str, _argument: object) -> object:
-        if event == "call":
-            frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        elif event == "opcode":
-            counted[0] += 1
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)  # type: ignore[arg-type]  # it returns itself
-    try:
-        yield counted
-    finally:
-        sys.settrace(before)
 
 
 async def _spawn(supervisor: Supervisor, count: int, way: str) -> None:

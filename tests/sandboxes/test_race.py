@@ -11,10 +11,11 @@ import trio
 
 from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.ports.sandbox import Search
+from tests.patience import PATIENCE
 from tests.sandboxes.corpus import SECRET, outcome, reading, snapshot, writing
 from tests.sandboxes.kinds import CAMPAIGN, needs_openat2, without_openat2
 
-SECONDS = 5.0 if CAMPAIGN else 0.6
+CALLS = 6_000 if CAMPAIGN else 500
 
 FLIPPER = """
 import ctypes, os, sys
@@ -55,6 +56,11 @@ def make_world(folder: Path) -> Path:
     return root
 
 
+def has_met_both(said: set[str]) -> bool:
+    """Whether the folder, or the file, was met where it is and as a link."""
+    return any("harmless" in one or "written" in one for one in said) and any("it leads" in one for one in said)
+
+
 @pytest.mark.parametrize("part_by_part", [pytest.param(False, marks=needs_openat2), True])
 async def test_a_link_that_is_flipped_never_leads_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part_by_part: bool
@@ -66,8 +72,8 @@ async def test_a_link_that_is_flipped_never_leads_out(
     sandbox = LocalSandbox(root)
     said: set[str] = set()
     calls = 0
-    with flipping(root), trio.move_on_after(SECONDS):
-        while True:
+    with flipping(root), trio.fail_after(PATIENCE):
+        while calls < CALLS or not has_met_both(said):
             for path in ("flip/secret.txt", "flip", "file", "flip/new.txt", "flip/made/new.txt"):
                 answers = reading(sandbox, path, search=False) | writing(sandbox, path)
                 answers["walk"] = lambda: sandbox.glob("**", ignored=True)
@@ -78,6 +84,3 @@ async def test_a_link_that_is_flipped_never_leads_out(
                 said.add(await outcome(lambda: sandbox.grep(Search("secret", "."))))
     assert [one for one in said if SECRET.decode() in one or "only-outside" in one or "CRASHED" in one] == []
     assert snapshot(tmp_path) == before
-    assert calls > 100
-    assert any("harmless" in one or "written" in one for one in said), "it was never there"
-    assert any("it leads" in one for one in said), "it was never a link"
