@@ -1,8 +1,6 @@
 import ast
 from pathlib import Path
 
-import pytest
-
 import agentrail
 
 PACKAGE = Path(agentrail.__file__).parent
@@ -25,26 +23,25 @@ def read(module: Path) -> str:
     return (PACKAGE / module).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("module", MODULES, ids=str)
-def test_a_module_is_short_enough_to_read_at_a_sitting(module: Path) -> None:
-    assert read(module).count("\n") <= 400, "split this module along a noun"
+def test_each_module_is_short_enough_to_read_at_a_sitting() -> None:
+    lengths = {str(module): read(module).count("\n") for module in MODULES}
+    too_long = {module: length for module, length in lengths.items() if length > 400}
+    assert too_long == {}, "split these modules along a noun"
 
 
-@pytest.mark.parametrize("module", MODULES, ids=str)
-def test_a_module_says_what_it_is_for(module: Path) -> None:
-    tree = ast.parse(read(module))
-    assert ast.get_docstring(tree) or (module.name == "__init__.py" and not tree.body)
-
-
-@pytest.mark.parametrize("module", MODULES, ids=str)
-def test_a_function_fits_one_screen(module: Path) -> None:
-    source = read(module)
-    lines = source.splitlines()
-    functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, Function)]
-    too_long = {f.name: n for f in functions if (n := statement_lines(f, lines)) > 40}
+def test_each_module_says_what_it_is_for_and_each_function_fits_one_screen() -> None:
+    silent, too_long = list[str](), dict[str, int]()
+    for module in MODULES:
+        source = read(module)
+        lines, tree = source.splitlines(), ast.parse(source)
+        if not ast.get_docstring(tree) and (module.name != "__init__.py" or tree.body):
+            silent.append(str(module))
+        functions = [node for node in ast.walk(tree) if isinstance(node, Function)]
+        too_long |= {f"{module}: {f.name}": n for f in functions if (n := statement_lines(f, lines)) > 40}
+    assert silent == [], "say what these modules are for"
     assert too_long == {}, "split these functions"
 
 
-@pytest.mark.parametrize("module", MODULES, ids=str)
-def test_a_module_is_named_after_what_it_holds(module: Path) -> None:
-    assert VAGUE.isdisjoint(module.with_suffix("").parts), "find the noun"
+def test_each_module_is_named_after_what_it_holds() -> None:
+    vague = [module for module in MODULES if not VAGUE.isdisjoint(module.with_suffix("").parts)]
+    assert vague == [], "find the noun"
