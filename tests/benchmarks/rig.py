@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from functools import cache
 
 import trio
-import trio.testing
 
 from agentrail import SessionHandle, SessionSpec, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
@@ -125,9 +124,10 @@ def idle_plugins(number: int) -> tuple[Attachable, ...]:
     return tuple(Keyed(f"nothing-{place}", Nothing()) for place in range(number))
 
 
-async def listen(session: SessionHandle) -> None:
+async def listen(session: SessionHandle, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
     """Hear everything."""
     async with session.subscribe() as events:
+        task_status.started()
         async for _ in events:
             pass
 
@@ -151,8 +151,7 @@ async def listened_session(
             max_calls_per_response=most_calls,
         )
         session = await supervisor.spawn(spec, "listened")  # ids made up at random hash differently
-        nursery.start_soon(listen, session)
-        await trio.testing.wait_all_tasks_blocked()
+        await nursery.start(listen, session)
         yield session
         nursery.cancel_scope.cancel()
 
