@@ -20,7 +20,7 @@ from tests.recovery.victim import EFFECTS
 from tests.recovery.witness import runs
 
 LIVES = 20 if CAMPAIGN else 10
-KILLS = int(os.environ.get("AGENTRAIL_KILLS", "1000")) if CAMPAIGN else 40
+KILLS = int(os.environ.get("AGENTRAIL_KILLS", "1000")) if CAMPAIGN else 30
 TOGETHER = 4
 
 SOON = 0.15

@@ -1,7 +1,6 @@
 """Many sessions one after the other, under a supervisor as it is opened by default: nothing of them is left."""
 
 import gc
-import os
 import threading
 import tracemalloc
 from pathlib import Path
@@ -12,9 +11,11 @@ import trio
 from agentrail import SessionSpec, open_supervisor
 from agentrail.runtime import watchdog
 from agentrail.testing import ScriptedModel
+from tests.profiles import CAMPAIGN
 from tests.runtime.world import settle
 
-COUNT = 100_000 if os.environ.get("AGENTRAIL_PROFILE") == "campaign" else 5_000
+COUNT = 100_000 if CAMPAIGN else 2_500
+MOST_GROWN = (1024 if CAMPAIGN else 512) * 1024
 AT_ONCE = 50
 
 
@@ -52,5 +53,5 @@ async def test_nothing_is_left_of_sessions_that_were_started_and_stopped(monkeyp
         tasks, descriptors, threads = held()
         assert (tasks, descriptors) == before[:2]
         assert threads <= before[2]  # an idle one of Trio's may have gone in the meantime
-        assert grown < 1024 * 1024
+        assert grown < MOST_GROWN
         assert supervisor.sessions() == ()

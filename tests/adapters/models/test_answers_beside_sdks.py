@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -21,8 +20,9 @@ from agentrail.values.stream import ModelRequest, Response
 from tests.adapters.models.answers import READ, WRITTEN, Called, Heard, claude_read, drawn
 from tests.adapters.models.official import KEYS, MODELS, PATHS
 from tests.adapters.models.server import serving, streaming
+from tests.profiles import CAMPAIGN
 
-ANSWERS: Final = 1_000 if os.environ.get("AGENTRAIL_PROFILE") == "campaign" else 25
+ANSWERS: Final = 1_000 if CAMPAIGN else 15
 """Answers that are drawn for each provider."""
 
 STOPS: Final = {

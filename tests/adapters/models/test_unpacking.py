@@ -15,8 +15,9 @@ from agentrail.errors import StreamGarbled
 from agentrail.values.json import EMPTY
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models.server import Play, chunked, head, serving
+from tests.profiles import CAMPAIGN
 
-STREAM = anthropic.saying(*(f"word{number} " for number in range(500)))
+STREAM = anthropic.saying(*(f"word{number} " for number in range(500 if CAMPAIGN else 100)))
 
 
 def raw_deflate(data: bytes) -> bytes:
