@@ -1,6 +1,8 @@
 """Journals that are full, fenced, uncertain or broken; models that are slow, odd or stubborn."""
 
 import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 
 import pytest
 import trio
@@ -16,6 +18,7 @@ from agentrail.errors import (
     TurnAborted,
 )
 from agentrail.ports.model import EmitChunk
+from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.status import SessionDown
 from agentrail.testing import ScriptedModel, call, fail, overflow, permanent, say, stall, transient
 from agentrail.testing.scripted import Element
@@ -112,6 +115,18 @@ class Silent:
         return Response((Text("two"),))
 
 
+@asynccontextmanager
+async def full(journal: TestJournal, session: SessionHandle, *, before: bool) -> AsyncGenerator[None, None]:
+    """Let the journal be full within the block; *before*: the session waits for space when the block begins."""
+    journal.failing = lambda _: JournalFull("no space")
+    async with trio.open_nursery() as nursery:
+        if before:
+            nursery.start_soon(session.switch_model, "demo")
+            await settle()
+        yield
+        journal.failing = None
+
+
 @pytest.mark.parametrize("full_before", [True, False])
 async def test_an_abort_returns_while_the_journal_is_full_and_its_record_follows(full_before: bool) -> None:
     journal = TestJournal()
@@ -119,11 +134,7 @@ async def test_an_abort_returns_while_the_journal_is_full_and_its_record_follows
         session = await world.spawn(model := Silent())
         await session.prompt("go")
         await settle()
-        journal.failing = lambda _: JournalFull("no space")
-        async with trio.open_nursery() as nursery:
-            if full_before:
-                nursery.start_soon(session.switch_model, "demo")
-                await settle()
+        async with full(journal, session, before=full_before):
             with trio.fail_after(0.01):
                 await session.abort("first")
                 for number in range(20):
@@ -136,7 +147,6 @@ async def test_an_abort_returns_while_the_journal_is_full_and_its_record_follows
             assert heard.of(AbortPending)
             with pytest.raises(JournalFull):
                 await session.prompt("two")
-            journal.failing = None
         await trio.sleep(2)
         assert 1 <= len(heard.of(AgentAbort)) <= 2
         assert (await session.ask("again")).stop_reason == "end"
@@ -149,15 +159,10 @@ async def test_an_abort_with_an_id_says_that_its_answer_is_not_written_yet(full_
         session = await world.spawn([stall(after=1)])
         await session.prompt("go")
         await settle()
-        journal.failing = lambda _: JournalFull("no space")
-        async with trio.open_nursery() as nursery:
-            if full_before:
-                nursery.start_soon(session.switch_model, "demo")
-                await settle()
+        async with full(journal, session, before=full_before):
             for _ in range(2):
                 with trio.fail_after(0.01), pytest.raises(NotWrittenYet, match="no space"):
                     await session.abort(command="a")
-            journal.failing = None
         await trio.sleep(2)
         records = len(await journal.read(session.id))
         await session.abort(command="a")
@@ -174,20 +179,15 @@ async def test_a_stop_says_that_the_end_is_not_written_yet_and_the_session_ends_
         session = await world.spawn(model := Silent())
         await session.prompt("go")
         await settle()
-        journal.failing = lambda _: JournalFull("no space")
-        async with trio.open_nursery() as nursery:
-            if full_before:
-                nursery.start_soon(session.switch_model, "demo")
-                await settle()
+        async with full(journal, session, before=full_before):
             for command in (None, "a", None, "b"):
                 with trio.fail_after(0.01), pytest.raises(NotWrittenYet, match="no space"):
                     await session.stop(command=command)
             await settle()
             assert model.out == 0
-            journal.failing = None
-            async with session.monitor() as monitor:
-                with trio.fail_after(5):
-                    await monitor.wait()
+        async with session.monitor() as monitor:
+            with trio.fail_after(5):
+                await monitor.wait()
         assert session.status().phase == "ended"
 
 
