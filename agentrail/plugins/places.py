@@ -193,12 +193,16 @@ _Pattern: TypeAlias = tuple[tuple[str, ...], str]
 class Fence:
     """Patterns of paths: `/from/the/root`, `~/from/a/home`, or `a/b` anywhere; each with all that is beneath it."""
 
-    __slots__ = ("_all", "_by_first", "lasts")
+    __slots__ = ("_all", "_by_first", "anywhere", "lasts", "names")
 
     def __init__(self, patterns: Collection[str]) -> None:
         self._all: dict[str, list[_Pattern]] = {"/": [], "~": [], "": []}
         self._by_first: dict[tuple[str, str], list[_Pattern]] = {}
-        self.lasts = frozenset(Place(True, (pattern.rpartition("/")[2],)).folded[0] for pattern in patterns)
+        self.lasts = _lasts(patterns)
+        self.names = frozenset(
+            fold(part) for pattern in patterns for part in pattern.split("/") if part not in {"", "~"}
+        )
+        self.anywhere = _lasts([pattern for pattern in patterns if pattern[:1] not in {"/", "~"}])
         for pattern in patterns:
             anchor = pattern[0] if pattern[:1] in {"/", "~"} else ""
             parts = join(HERE, "/" + pattern.removeprefix("~")).folded
@@ -236,6 +240,11 @@ class Fence:
             return
         for part in ("", *first):
             yield from self._by_first.get((anchor, part), ())
+
+
+def _lasts(patterns: Collection[str]) -> frozenset[str]:
+    """Return the last parts of *patterns*, for comparing."""
+    return frozenset(fold(pattern.rpartition("/")[2]) for pattern in patterns)
 
 
 @lru_cache(maxsize=32)

@@ -166,12 +166,18 @@ _GIT_QUIET: Final = re.compile(
 )
 
 
-def _git(texts: Sequence[str]) -> bool:
-    """Whether `git` is told to run something: by an option of it, by a setting, or by a sub-command that does."""
+def git_verb(texts: Sequence[str]) -> int:
+    """Return where the sub-command stands among the arguments of `git`; their number if there is none."""
     place = 0
     while place < len(texts) and texts[place].startswith("-"):
-        text = texts[place]
-        value = texts[place + 1] if place + 1 < len(texts) else ""
+        place += 2 if texts[place] in {"-c", "-C", "--git-dir", "--work-tree", "--namespace"} else 1
+    return min(place, len(texts))
+
+
+def _git(texts: Sequence[str]) -> bool:
+    """Whether `git` is told to run something: by an option of it, by a setting, or by a sub-command that does."""
+    place = git_verb(texts)
+    for text, value in pairwise((*texts[:place], "")):
         if text == "-c":
             key, equals, given = value.partition("=")
             quiet = _GIT_QUIET.fullmatch(key) or _GIT_QUIET.fullmatch(key + equals + given)
@@ -179,7 +185,6 @@ def _git(texts: Sequence[str]) -> bool:
                 return True
         if text.startswith(("--config-env", "--exec-path=")):
             return True
-        place += 2 if text in {"-c", "-C", "--git-dir", "--work-tree", "--namespace"} else 1
     rest = texts[place + 1 :]
     verb = texts[place] if place < len(texts) else ""
     if verb in {"bisect", "submodule"} and rest[:1] in (["run"], ["foreach"]):

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Final, TypeAlias
 
+from agentrail.plugins.commits import reads_commits
+from agentrail.plugins.finds import fed_by_find, finds_others
 from agentrail.plugins.places import LOST, Place, fold, is_unsure, meets
 from agentrail.plugins.programs import MAKEFILES, holds_program, scripts
 from agentrail.plugins.scenes import (
@@ -231,14 +233,16 @@ def _run_by_others(command: Command, _: Scene) -> Certainty:
     return MAYBE if found & _RUN_BY_OTHERS or any(name.startswith("GIT_CONFIG") for name in found) else NO
 
 
-def _fed(command: Command, _: Scene) -> Certainty:
+def _fed(command: Command, scene: Scene) -> Certainty:
+    if fed_by_find(command, scene):
+        return NO
     inside = any(name.rpartition("/")[2].lower() == "xargs" for name in command.via)
     return MAYBE if inside or command.program == "xargs" else NO
 
 
 def _program(command: Command, scene: Scene) -> Certainty:
     """Whether an argument is a program, or a file that the line itself has written is run."""
-    if holds_program(command):
+    if holds_program(command) and not finds_others(command, scene):
         return MAYBE
     if command.program in {"gmake", "make"} and any(place.folded[-1:] in _MADE for place in scene.written):
         return MAYBE
@@ -273,7 +277,8 @@ def told(command: Command) -> tuple[Word, ...]:
 
 def _unknown(command: Command, scene: Scene) -> Certainty:
     lost = command.program in CHANGES_DIRECTORY and LOST in scene.after(command).bases
-    return MAYBE if lost or unsure(command, scene.assigned) else NO
+    said = command.but(argv=command.argv[:-1]) if fed_by_find(command, scene) else command
+    return MAYBE if lost or unsure(said, scene.assigned) else NO
 
 
 def _git_runs(command: Command, _: Scene) -> Certainty:
@@ -332,6 +337,7 @@ RULES: Final = (
     ),
     Rule("fed-by-xargs", "it gets its arguments from what `xargs` reads", _fed),
     Rule("reads-tree", "it reads a folder that may hold what is blocked", reads_tree),
+    Rule("reads-commits", "it shows what git keeps of files, among which may be what is blocked", reads_commits),
     Rule("git-runs", "it sets an option of git that makes git run something", _git_runs),
 )
 

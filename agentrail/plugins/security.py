@@ -191,11 +191,20 @@ class SecurityGuard(Plugin[None]):
     """Block calls that touch blocked paths or run blocked commands, and hold command lines that cannot be read.
 
     This is a filter for accidents and obvious attacks, not a sandbox. It knows the text of one call and nothing else:
-    it sees no links, no aliases, no settings, nothing that a script, a makefile or a program does once it runs, nothing
-    that an earlier call has prepared, and not what is in a folder below the session's own, nor in a commit.
+    it sees no links, no aliases, no settings, nothing that a script, a makefile or a program does once it runs, and
+    nothing that an earlier call has prepared, such as an archive.
     It holds for a person what it is not sure about: a word of which only the shell knows the value, an argument that is
-    a program, what `xargs` is fed, a folder read with all beneath it that may hold what is blocked. An approved call
-    passes. A block cannot be approved.
+    a program, what `xargs` is fed, and a folder or commits read with all in them, which may hold what is blocked.
+    Of folders it holds the session's own and all that are not below it, such as `grep -r x .` and `tar c ~/work`. It
+    does not if the line leaves blocked names out, as `--include='*.py'`, a `find` by other names, `rg` and `ag` do.
+    Of commits it holds whole ones, such as `git show`, `git diff main`, `git log -p` and `git grep x`.
+    These lines pass, although a blocked name may be there: a search of a folder below the session's, as in
+    `grep -r x src`. A copy or an archive of such a folder, as in `cp -r src old` and `tar czf src.tgz src`. Commits by
+    path, as in `git log -p -- src`. Changes that are not committed yet, as in `git diff`.
+    It holds those, too, if they ask for more: for hidden files, as `rg --hidden src` does, for a blocked name by a
+    glob, or for every line, as `grep -r . src` does. So it does if an archive is on the output or read back by the same
+    line, or a copy is on another machine.
+    An approved call passes. A block cannot be approved.
     """
 
     blocked_paths: tuple[str, ...] = attrs.field(default=(), converter=as_tuple, validator=_are_paths)

@@ -1,4 +1,10 @@
-"""Commands that read, copy or change all that is below a folder, and whether that may be what is blocked."""
+"""Commands that read, copy or change all that is below a folder, and whether that may be what is blocked.
+
+A name such as `.env` may be in any folder, and the text of a line does not say what is there. The session's own folder,
+and those above or beside it, are taken to hold one. A folder below it is taken for work, since most lines of a day read
+one; it is taken to hold one when the line asks for more than work needs: for hidden files, for a blocked name by a
+glob, for all lines, for an archive on its output or read back by the line, or for a copy on another machine.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +15,7 @@ from typing import Final
 
 from agentrail.plugins.places import Aim, Place, is_everything, meets
 from agentrail.plugins.scenes import MAYBE, NO, Certainty, Scene, given, worst
+from agentrail.plugins.searches import asks_for, asks_for_hidden, only_others, prints_all, searched
 from agentrail.plugins.words import Command, Word
 from agentrail.values.value import Value, value
 
@@ -32,7 +39,11 @@ class Tree(Value):
     links: bool = False
     """Whether it renames, removes or changes files and shows none: only what a path itself says matters."""
     here: bool = False
-    """Whether it reads the directory that it runs in if it has no operand."""
+    """Whether it searches, and reads the directory that it runs in if it has no operand."""
+    hidden: bool = False
+    """Whether it passes over hidden files unless it is told otherwise."""
+    archives: bool = False
+    """Whether it puts what it reads into one file, in which the names no longer tell what is blocked."""
 
 
 _GREP: Final = Tree(
@@ -47,17 +58,17 @@ _TABLE: Final[Mapping[str, Tree]] = MappingProxyType(
     {
         "bzgrep egrep fgrep ggrep grep xzgrep zgrep zstdgrep": _GREP,
         "ack rgrep": Tree(always=True, skips=1, here=True),
-        "ag": Tree("aUtu", ("all-text", "all-types", "hidden", "unrestricted"), skips=1, here=True),
-        "rg": Tree(".", ("hidden",), ("-uu", "-uuu"), skips=1, here=True),
+        "ag": Tree("aUtu", ("all-text", "all-types", "hidden", "unrestricted"), skips=1, here=True, hidden=True),
+        "rg": Tree(skips=1, here=True, hidden=True),
         "colordiff diff": Tree("r", ("recursive",)),
         "cp gcp scp": _COPY,
         "rsync": _COPY,
         "ditto": Tree(always=True, last=False),
         "ln mv": Tree(always=True, last=False, links=True),
         "chgrp chmod chown rm srm": Tree("rR", ("recursive",), links=True),
-        "7z 7za 7zr": Tree(words=("a", "u"), skips=2),
-        "zip": Tree("rR", ("recurse-paths",), skips=1),
-        "bsdtar gtar tar": Tree("cru", ("append", "create", "update"), skips=0),
+        "7z 7za 7zr": Tree(words=("a", "u"), skips=2, archives=True),
+        "zip": Tree("rR", ("recurse-paths",), skips=1, archives=True),
+        "bsdtar gtar tar": Tree("cru", ("append", "create", "update"), archives=True),
         "pax": Tree("w"),
     }
 )
@@ -68,47 +79,68 @@ _CONTAINERS: Final = frozenset({"docker", "nerdctl", "podman"})
 _VOLUMES: Final = frozenset({"-v", "--volume"})
 _SOURCE: Final = re.compile(r"(?:source|src)=([^,]*)")
 _DELETES: Final = "-delete"
+_COPIES_FAR: Final = frozenset({"rsync", "scp"})
 _TARS: Final = frozenset({"bsdtar", "gtar", "tar"})
-_GIVES_PATTERN: Final = re.compile(r"-[A-Za-z0-9]*[ef].*|--(?:regexp|file)(?:=.*)?")
-_TAKES_VALUE: Final = re.compile(
-    r"-[A-Za-z0-9]*[efABCmdDgtT]|--(?:regexp|file|include|exclude|exclude-dir|max-count|glob|type)"
-)
+_ARCHIVE: Final = re.compile(r".+\.(?:7z|jar|t?[bgxlz]z[2o4]?|tar(?:\.\w+)?|tbz2?|zip|zst)", re.IGNORECASE)
 _HERE: Final = Word(".")
-_PATCHES: Final = re.compile(r"-[puc]|--cc|--patch.*|-U.*|--unified.*")
-_ANYHOW: Final = re.compile("")
-_DUMPS: Final = {"archive": _ANYHOW, "grep": _ANYHOW, "log": _PATCHES, "whatchanged": _PATCHES}
-"""Sub-commands of git that print what all files say, with the option that makes them."""
+_ELSEWHERE: Final = re.compile(r"[^/]+:.*")
+_OUTPUT: Final = re.compile(r"-|-[A-Za-z]*f-|--file=-|(?:.*=)?/dev/(?!null$).*|/proc/.*")
 
 
 def reads_tree(command: Command, scene: Scene) -> Certainty:
     """Return whether *command* reads, copies, renames or removes a tree that may hold what is blocked."""
-    if command.program == "git":
-        return _git(command, scene)
     if command.program in _CONTAINERS:
-        return worst(_holds(scene.aim(word), scene, links=True) for word in _mounted(command))
+        return worst(holds(scene.aim(word), scene, links=True) for word in _mounted(command))
     if command.program == "find" and _DELETES in [word.text for word in command.args]:
-        return worst(_holds(scene.aim(word), scene, links=True) for word in given(command.args).operands)
+        return worst(holds(scene.aim(word), scene, links=True) for word in given(command.args).operands)
     tree = _BY_PROGRAM.get(command.program)
     if tree is None or not _goes_down(command, tree):
         return NO
     options = given(command.args)
     trees = options.operands[tree.skips :]
     if tree.here:
-        if _only_others(command.args, scene):
-            return NO
-        trees = _searched(command.args)
+        trees = searched(command.args) or (_HERE,)
     if not tree.last and not options.has("t", "target-directory") and len(trees) > 1:
         trees = trees[:-1]
-    if not trees and tree.here:
-        trees = (_HERE,)
-    return worst(_holds(scene.aim(word), scene, links=tree.links) for word in trees)
+    if tree.here and only_others(command.args, scene.blocked) and _are_own(trees, scene):
+        return NO
+    if trees and _asks_for_more(command, tree, scene):
+        return MAYBE
+    return worst(holds(scene.aim(word), scene, links=tree.links) for word in trees)
 
 
-def _searched(args: Sequence[Word]) -> tuple[Word, ...]:
-    """Return the operands of a search but for its pattern."""
-    values = {n + 1 for n, word in enumerate(args) if _TAKES_VALUE.fullmatch(word.text)}
-    operands = given([word for n, word in enumerate(args) if n not in values]).operands
-    return operands if any(_GIVES_PATTERN.fullmatch(word.text) for word in args) else operands[1:]
+def _asks_for_more(command: Command, tree: Tree, scene: Scene) -> bool:
+    """Whether the line wants more of a folder than work needs, whichever folder it is."""
+    args = command.args
+    if tree.here:
+        return tree.hidden or prints_all(args) or asks_for(args, scene.blocked)
+    if command.program in _COPIES_FAR:
+        return any(_ELSEWHERE.fullmatch(word.text) for word in given(args).operands[-1:])
+    return tree.archives and shows_archive(command, scene)
+
+
+def shows_archive(command: Command, scene: Scene) -> bool:
+    """Whether an archive is written to the output, or another command of the line is given it."""
+    texts = [word.text for word in command.args]
+    is_tar = command.program in _TARS
+    if any(map(_OUTPUT.fullmatch, texts)):
+        return True
+    if is_tar and "f" not in "".join(texts[:1]) and not given(command.args).has("f", "file"):
+        return True
+    names_it = (word.text.partition("=")[2] or word.text for word in command.args)
+    archive = next((text for text in names_it if _ARCHIVE.fullmatch(text)), "")
+    others = (word for other in scene.commands if other is not command for word in _all_words(other))
+    return not archive or any(archive in word.text or (word.globs and meets(word.text, archive)) for word in others)
+
+
+def _all_words(command: Command) -> Iterator[Word]:
+    yield from command.args
+    yield from (found.target for found in command.redirections)
+
+
+def _are_own(trees: Sequence[Word], scene: Scene) -> bool:
+    """Whether all of *trees* are the session's folder, or below it."""
+    return all(place.is_under(scene.working) for word in trees for place in scene.aim(word).places)
 
 
 def _mounted(command: Command) -> Iterator[Word]:
@@ -127,6 +159,8 @@ def _mounted(command: Command) -> Iterator[Word]:
 
 def _goes_down(command: Command, tree: Tree) -> bool:
     texts = [word.text for word in command.args]
+    if command.program == "rg":
+        return asks_for_hidden(command.args)
     if tree.always or given(command.args).has(tree.letters, *tree.long):
         return True
     if command.program in _TARS and texts and not texts[0].startswith("-"):
@@ -134,29 +168,8 @@ def _goes_down(command: Command, tree: Tree) -> bool:
     return not set(tree.words).isdisjoint(texts)
 
 
-def _only_others(args: Sequence[Word], scene: Scene) -> bool:
-    """Whether `--include` leaves only files whose names fit no last part of a pattern."""
-    globs = [word.text.partition("=")[2] for word in args if word.text.startswith("--include=")]
-    lasts = scene.blocked.lasts
-    return bool(globs) and not any(
-        meets(wanted, last, hidden=True) or meets(last, wanted, hidden=True) for wanted in globs for last in lasts
-    )
-
-
-def _git(command: Command, scene: Scene) -> Certainty:
-    """Return whether git prints what it keeps of all files: its history, or everything that it tracks."""
-    texts = [word.text for word in command.args]
-    verb = next((n for n, text in enumerate(texts) if text in _DUMPS), len(texts))
-    wanted = _DUMPS.get(texts[verb]) if verb < len(texts) else None
-    if wanted is None or not any(wanted.fullmatch(text) for text in ("", *texts[verb + 1 :])):
-        return NO
-    paths = command.args[texts.index("--") + 1 :] if "--" in texts else ()
-    if any(word.text.startswith(":") for word in paths):
-        return MAYBE
-    return worst(_holds(scene.aim(word), scene) for word in paths or (_HERE,))
-
-
-def _holds(aimed: Aim, scene: Scene, *, links: bool = False) -> Certainty:
+def holds(aimed: Aim, scene: Scene, *, links: bool = False) -> Certainty:
+    """Return whether something blocked may be at, or beneath, where a word leads."""
     return MAYBE if any(_may_hold(aimed, place, scene, links=links) for place in aimed.places) else NO
 
 

@@ -313,7 +313,10 @@ COMMANDS: list[tuple[str, str, str]] = [
     ("work", 'rm "$X"', "hold"),
     ("work", "cd src && rm -rf build", "pass"),
     ("work", "find . -name '*.pyc' -delete", "pass"),
-    ("work", "find . -name __pycache__ -exec rm -rf {} +", "hold"),
+    ("work", "find . -name __pycache__ -exec rm -rf {} +", "pass"),
+    ("work", "find . -name .git -exec rm -rf {} +", "hold"),
+    ("work", "find . -name '.g*' | xargs rm -rf", "hold"),
+    ("work", "find . -type d -exec rm -rf {} +", "hold"),
     ("work", "python -m pytest -q 2>&1 | tail -5", "pass"),
     ("work", "make test > out.log 2>&1", "pass"),
     ("work", "curl -s https://x.y/dev/z | head", "pass"),
@@ -332,7 +335,15 @@ def test_a_command_is_blocked_held_or_passes(command: str, expected: str) -> Non
     assert decision(ruled({"command": command})) == expected
 
 
-HOLDING = {"argument-program", "fed-by-xargs", "git-runs", "reads-tree", "run-by-others", "unknown-word"}
+HOLDING = {
+    "argument-program",
+    "fed-by-xargs",
+    "git-runs",
+    "reads-commits",
+    "reads-tree",
+    "run-by-others",
+    "unknown-word",
+}
 """Rules that are never sure: they hold, and no block names them."""
 
 

@@ -11,13 +11,15 @@ import pytest
 from agentrail.adapters.sandboxes.bubblewrap import check_bwrap, find_bwrap
 from agentrail.errors import SandboxMissing
 from agentrail.plugins import HumanApproval, SecurityGuard
-from tests.plugins.shell_lines import FORBIDDEN, HARMLESS, Line, World, read
+from tests.plugins.shell_lines import FORBIDDEN, HARMLESS, PASSING, Line, World, read
 from tests.plugins.shell_lines.verdicts import verdict
 
 MUST_NOT_PASS = read(*FORBIDDEN)
 EVERYDAY = read(*HARMLESS)
+KNOWN_TO_PASS = read(*PASSING)
 CLASSES = tuple(dict.fromkeys(line.kind for line in MUST_NOT_PASS))
-TOOLS = tuple(sorted({line.needs for line in MUST_NOT_PASS if line.needs}))
+HARMFUL = MUST_NOT_PASS + KNOWN_TO_PASS
+TOOLS = tuple(sorted({line.needs for line in HARMFUL if line.needs}))
 MOST_HELD = 0.05
 EVERY = 1 if os.environ.get("AGENTRAIL_PROFILE") == "campaign" else 12
 """In an ordinary run, one line of this many is proved."""
@@ -34,6 +36,11 @@ def test_no_forbidden_line_passes(kind: str) -> None:
     guard = SecurityGuard()
     passed = [line.text for line in MUST_NOT_PASS if line.kind == kind and verdict(guard, line) == "passed"]
     assert passed == []
+
+
+def test_lines_pass_that_are_documented_to_pass() -> None:
+    guard = SecurityGuard()
+    assert [line.text for line in KNOWN_TO_PASS if verdict(guard, line) != "passed"] == []
 
 
 def test_hardly_a_harmless_line_is_held_and_none_is_blocked() -> None:
@@ -74,14 +81,14 @@ def _unproved(world: World, lines: list[Line]) -> list[tuple[str, str]]:
     ]
 
 
-def test_forbidden_lines_do_harm_in_a_real_shell(world: World) -> None:
-    lines = [line for line in MUST_NOT_PASS if not line.needs]
+def test_harmful_lines_do_harm_in_a_real_shell(world: World) -> None:
+    lines = [line for line in HARMFUL if not line.needs]
     assert _unproved(world, lines[::EVERY]) == []
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_forbidden_lines_of_rare_tools_do_harm_where_they_are_installed(world: World, tool: str) -> None:
-    lines = [line for line in MUST_NOT_PASS if line.needs == tool]
+def test_harmful_lines_of_rare_tools_do_harm_where_they_are_installed(world: World, tool: str) -> None:
+    lines = [line for line in HARMFUL if line.needs == tool]
     if shutil.which(tool) is None:
         texts = "; ".join(line.text for line in lines)
         pytest.skip(f"NOT PROVED, because `{tool}` is not installed: {texts}")

@@ -12,8 +12,10 @@ from typing import Final, Literal, TypeAlias
 from attrs import frozen
 
 HERE: Final = Path(__file__).parent
-FORBIDDEN: Final = ("forbidden_public.txt", "forbidden_after_reading.txt")
-HARMLESS: Final = ("harmless.txt", "harmless_after_reading.txt")
+FORBIDDEN: Final = ("forbidden_public.txt", "forbidden_after_reading.txt", "forbidden_public_again.txt")
+HARMLESS: Final = ("harmless.txt", "harmless_after_reading.txt", "harmless_again.txt")
+PASSING: Final = ("passing.txt",)
+"""Lines that do harm and that the guard lets pass, as its documentation says."""
 CANARY: Final = "CANARY7f3a91"
 SECONDS: Final = 10
 

@@ -11,7 +11,7 @@ from agentrail.hooks.actions import BlockTool, Continue, HoldTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.records import BeforeTool
 from agentrail.plugins import HumanApproval, SecurityGuard
-from tests.plugins.shell_lines import FORBIDDEN, HARMLESS, Line, read
+from tests.plugins.shell_lines import FORBIDDEN, HARMLESS, PASSING, Line, read
 
 _VERDICTS: Final[dict[type[object], str]] = {BlockTool: "blocked", HoldTool: "held", Continue: "passed"}
 _WORKING: Final = Context(working_dir="/home/someone/work")
@@ -27,7 +27,8 @@ def verdict(plugin: SecurityGuard | HumanApproval, line: Line) -> str:
 def summary() -> list[str]:
     """Return a table of the classes of lines, how many there are, and what `SecurityGuard` says of them."""
     forbidden, harmless = read(*FORBIDDEN), read(*HARMLESS)
-    rows = [*_rows("must not pass", forbidden), *_rows("harmless", harmless)]
+    known = read(*PASSING)
+    rows = [*_rows("must not pass", forbidden), *_rows("may do harm", known), *_rows("harmless", harmless)]
     return table(("lines that …", "class", "lines", *COLUMNS), rows)
 
 
