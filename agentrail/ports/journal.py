@@ -154,7 +154,8 @@ class Journal(Protocol):
         """Write *records* behind record *expected*, all or none, and return the new head.
 
         Raises `Fenced` if somebody else has claimed the session since, `JournalFull` if nothing was written and it may
-        be tried again, `CommitUnknown` if whether it was written is not known.
+        be tried again, another `JournalUnavailable` if it may have been, so that the records are read before that, and
+        `CommitUnknown` if what is in the journal cannot be known until another process opens it.
         """
         ...
 

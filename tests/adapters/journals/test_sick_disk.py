@@ -17,10 +17,10 @@ import trio
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.app.supervisor import open_supervisor
-from agentrail.errors import CommitUnknown, JournalFull, SessionCrashed
+from agentrail.errors import CommitUnknown, JournalFailed, JournalFull, SessionCrashed
 from agentrail.testing import ScriptedModel, say
 from agentrail.testing.journals import opened, refused, run_of
-from agentrail.values.events.life import AbortPending, AgentAbort, AgentEnd
+from agentrail.values.events.life import AbortPending, AgentAbort, AgentEnd, SessionRestarted
 from agentrail.values.events.response import MessageDelta
 from tests.adapters.journals.sick import Connection, Failing, connecting, sqlite_error
 from tests.runtime.conftest import run_in_virtual_time
@@ -147,33 +147,70 @@ async def test_what_fails_before_the_commit_is_tried_again(journal: Dozing, path
 
 
 @in_virtual_time
-@pytest.mark.parametrize("code", ["SQLITE_IOERR_FSYNC", "SQLITE_IOERR_WRITE"])
-async def test_a_commit_that_fails_in_its_sync_ends_everything_and_what_was_acknowledged_is_there(
-    journal: Dozing, path: Path, code: str, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("code", ["SQLITE_IOERR_FSYNC", "SQLITE_IOERR_WRITE", "SQLITE_NOMEM"])
+async def test_a_commit_that_fails_is_taken_back_and_done_once_when_the_disk_is_back(
+    journal: Dozing, path: Path, code: str
 ) -> None:
     heard = {name: Heard() for name in ("s", "t")}
-    answers: list[str] = []
+    async with open_supervisor(journal=journal, seed=1) as supervisor, trio.open_nursery() as nursery:
+        sessions = {name: await supervisor.spawn(spec_of(ScriptedModel(["one", "two"])), name) for name in heard}
+        for name, session in sessions.items():
+            await nursery.start(listen, session, heard[name])
+            assert (await session.ask("one?")).text == "one"
+            await until(partial(heard[name].of, AgentEnd))
+        Sick.failing = failing_at("COMMIT", code)
+        async with trio.open_nursery() as callers:
+            for session in sessions.values():
+                callers.start_soon(session.prompt, "two?")
+            await trio.sleep(100)
+            for name, session in sessions.items():
+                with pytest.raises(JournalFailed, match=code):
+                    await session.prompt("three?")
+                assert len(heard[name].of(AgentEnd)) == 1
+            Sick.failing = staticmethod(lambda _: None)
+        await until(lambda: [len(each.of(AgentEnd)) for each in heard.values()] == [2, 2])
+        nursery.cancel_scope.cancel()
+    for name, each in heard.items():
+        assert each.of(SessionRestarted) == []
+        assert (await stored(path, name))[: len(each.durable)] == each.durable
+
+
+@in_virtual_time
+async def test_a_sync_that_may_have_lost_commits_ends_everything(
+    path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With `synchronous="NORMAL"`: the log is synced by the checkpoint alone, after its commits were answered."""
+    monkeypatch.setattr("agentrail.adapters.journals.sqlite.writing.CHECKPOINT_AFTER", 0)
+    journal = Dozing(SqliteJournal(path, connect=connecting(Sick), synchronous="NORMAL"))
 
     async def until_it_ends() -> None:
-        async with open_supervisor(journal=journal, seed=1) as supervisor, trio.open_nursery() as nursery:
-            sessions = {name: await supervisor.spawn(spec_of(ScriptedModel(["one", "two"])), name) for name in heard}
-            for name, session in sessions.items():
-                await nursery.start(listen, session, heard[name])
-                answers.append((await session.ask("one?")).text)
-                await until(partial(heard[name].of, AgentEnd))
-            Sick.failing = failing_at("COMMIT", code)
+        async with open_supervisor(journal=journal, seed=1) as supervisor:
+            session = await supervisor.spawn(spec_of(ScriptedModel(["one", "two"])), "s")
+            assert (await session.ask("one?")).text == "one"
+            Sick.failing = failing_at("PRAGMA wal_checkpoint", "SQLITE_IOERR_FSYNC")
             with pytest.raises(SessionCrashed, match="CommitUnknown"):
-                await sessions["s"].ask("two?")
+                await session.ask("two?")
             await trio.sleep(100)
 
-    with pytest.raises(CommitUnknown, match=code):
+    with pytest.raises(CommitUnknown, match="SQLITE_IOERR_FSYNC"):
         await until_it_ends()
-    assert answers == ["one", "one"]
     assert any(record.levelno == logging.CRITICAL for record in caplog.records)
     Sick.failing = staticmethod(lambda _: None)
-    for name, each in heard.items():
-        assert [type(envelope.event) for envelope in each.durable].count(AgentEnd) == 1
-        assert (await stored(path, name))[: len(each.durable)] == each.durable
+
+
+@pytest.mark.parametrize(
+    ("how", "then"),
+    [("once", ["two", "due"]), ("while", ["two", "due"]), ("ever", "not written yet")],
+)
+async def test_files_that_may_not_grow_hold_sessions_up_and_end_none(path: Path, how: str, then: object) -> None:
+    command = (sys.executable, "-m", "tests.adapters.journals.small_files", str(path), how)
+    done = subprocess.run(command, capture_output=True, check=False, timeout=60)  # noqa: ASYNC221, S603 - our own words
+    assert done.returncode == 0, done.stderr.decode()
+    facts = json.loads(done.stdout)
+    assert facts == {"first": ["one", "uno"], "then": then, "said": ["JournalFailed: True"]}
+    for name, count in (("s", 1 if how == "ever" else 2), ("t", 1 if how == "ever" else 2)):
+        kinds = [type(envelope.event) for envelope in await stored(path, name)]  # type: ignore[attr-defined]
+        assert kinds.count(AgentEnd) == count
 
 
 @in_virtual_time

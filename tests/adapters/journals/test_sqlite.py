@@ -30,6 +30,7 @@ from agentrail.errors import (
     BadValue,
     CommitUnknown,
     Fenced,
+    JournalFailed,
     JournalFull,
     JournalInUse,
     JournalUnusable,
@@ -359,9 +360,11 @@ async def test_while_another_program_locks_the_file_nothing_is_accepted(
 AT_COMMIT = [
     ("SQLITE_FULL", JournalFull),
     ("SQLITE_BUSY", JournalFull),
-    ("SQLITE_IOERR_FSYNC", CommitUnknown),
-    ("SQLITE_IOERR_WRITE", CommitUnknown),
-    ("SQLITE_CORRUPT", CommitUnknown),
+    ("SQLITE_IOERR_FSYNC", JournalFailed),
+    ("SQLITE_IOERR_WRITE", JournalFailed),
+    ("SQLITE_IOERR_SHMSIZE", JournalFailed),
+    ("SQLITE_NOMEM", JournalFailed),
+    ("SQLITE_CORRUPT", JournalFailed),
 ]
 BEFORE = [
     ("SQLITE_FULL", JournalFull),
@@ -385,35 +388,63 @@ async def test_what_an_error_of_the_disk_means(
 
     journal = SqliteJournal(path, connect=connecting(Sick))
     claim = await opened(journal, "s")
-    Sick.failing = staticmethod(lambda sql: sqlite_error(code) if sql.startswith(statement) else None)
+    codes = [code]
+    Sick.failing = staticmethod(lambda sql: sqlite_error(codes.pop()) if codes and sql.startswith(statement) else None)
     await refused(meant, journal.append(claim, 3, run_of("s", 4, 1)))
-    Sick.failing = staticmethod(lambda _: None)
-    if meant is CommitUnknown:
-        await refused(CommitUnknown, journal.append(claim, 3, run_of("s", 4, 1)))
-        await refused(CommitUnknown, journal.claim("s", "test"))
-    else:
-        assert await journal.append(claim, 3, run_of("s", 4, 1)) == 4
+    assert await journal.read("s") == run_of("s", 1, 3)
+    assert await journal.append(claim, 3, run_of("s", 4, 1)) == 4
     await journal.close()
     next_one = SqliteJournal(path)
-    assert (await next_one.claim("s", "test")).head in ((3, 4) if meant is CommitUnknown else (4,))
+    assert (await next_one.claim("s", "test")).head == 4
     await next_one.close()
 
 
-async def test_a_checkpoint_whose_sync_fails_ends_all_writing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_commit_that_cannot_be_taken_back_for_damage_ends_all_writing(path: Path) -> None:
+    class Sick(Connection):
+        pass
+
+    journal = SqliteJournal(path, connect=connecting(Sick))
+    claim = await opened(journal, "s")
+    Sick.failing = staticmethod(lambda sql: sqlite_error("SQLITE_CORRUPT") if sql == "COMMIT" else None)
+    await refused(JournalFailed, journal.append(claim, 3, run_of("s", 4, 1)))
+    await refused(CommitUnknown, journal.append(claim, 3, run_of("s", 4, 1)))
+    Sick.failing = staticmethod(lambda _: None)
+    await refused(CommitUnknown, journal.claim("s", "test"))
+    await journal.close()
+
+
+@pytest.mark.parametrize(
+    ("synchronous", "code", "meant"),
+    [
+        ("FULL", "SQLITE_BUSY", None),
+        ("FULL", "SQLITE_IOERR_WRITE", None),
+        ("FULL", "SQLITE_IOERR_FSYNC", None),
+        ("FULL", "SQLITE_CORRUPT", CommitUnknown),
+        ("NORMAL", "SQLITE_IOERR_WRITE", None),
+        ("NORMAL", "SQLITE_IOERR_FSYNC", CommitUnknown),
+    ],
+)
+async def test_what_an_error_of_a_checkpoint_means(
+    path: Path, monkeypatch: pytest.MonkeyPatch, synchronous: str, code: str, meant: type[AgentrailError] | None
+) -> None:
+    """It can be made later, unless it says that commits which were answered may be lost."""
+
     class Sick(Connection):
         pass
 
     monkeypatch.setattr("agentrail.adapters.journals.sqlite.writing.CHECKPOINT_AFTER", 0)
-    journal = SqliteJournal(path, connect=connecting(Sick))
+    journal = SqliteJournal(path, connect=connecting(Sick), synchronous=synchronous)
     claim = await opened(journal, "s")
     await journal.close()
-    codes = ["SQLITE_BUSY", "SQLITE_IOERR_FSYNC"]
+    codes = [code]
     Sick.failing = staticmethod(lambda sql: sqlite_error(codes.pop(0)) if codes and "(PASSIVE)" in sql else None)
-    for head in (4, 5):
-        assert await journal.append(claim, head - 1, run_of("s", head, 1)) == head
-    await refused(CommitUnknown, journal.append(claim, 5, run_of("s", 6, 1)))
+    assert await journal.append(claim, 3, run_of("s", 4, 1)) == 4
+    if meant is None:
+        assert await journal.append(claim, 4, run_of("s", 5, 1)) == 5
+    else:
+        await refused(meant, journal.append(claim, 4, run_of("s", 5, 1)))
     assert codes == []
-    assert await journal.read("s") == run_of("s", 1, 5), "what was acknowledged is there"
+    assert (await journal.read("s"))[:4] == run_of("s", 1, 4), "what was acknowledged is there"
     await journal.close()
 
 

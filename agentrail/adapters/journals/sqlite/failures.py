@@ -1,16 +1,17 @@
-"""What SQLite's errors mean: nothing was written, nobody knows, or the file cannot be used.
+"""What SQLite's errors mean: nothing was written, a commit has to be taken back, or the file cannot be used.
 
 Before the commit, whatever fails is rolled back. In the commit itself only a full disk and a lock are sure to have left
-nothing behind; any other error there may be a failed sync, after which the kernel may have dropped what it could not
-write and say that all is well the next time.
+nothing in the log; after any other error the whole commit may stand there, and the writer takes it out. A failed sync
+of the log is final if commits that were answered had not been synced: the kernel may have dropped them.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
+from typing import Final
 
-from agentrail.errors import CommitUnknown, JournalError, JournalFull, JournalUnusable
+from agentrail.errors import CommitUnknown, JournalError, JournalFailed, JournalFull, JournalUnusable
 
 RAISED = (sqlite3.Error, UnicodeDecodeError)
 """What a connection raises: SQLite's messages quote what is damaged, and then they may be no text."""
@@ -27,6 +28,8 @@ _PASSING = _NO_SPACE | {
     sqlite3.SQLITE_PERM,
 }
 """What may be different the next time."""
+
+_TAKING_BACK: Final = "take back a commit that failed"
 
 
 def _kind(error: Exception) -> int:
@@ -55,12 +58,28 @@ def not_opened(error: Exception, path: Path) -> JournalError:
     return JournalFull(_said(error)) if _kind(error) in _NO_SPACE else JournalUnusable(str(path), _said(error))
 
 
-def in_commit(error: sqlite3.Error) -> JournalError:
+def in_commit(error: sqlite3.Error) -> JournalFull | JournalFailed:
     """Return what *error* means if it comes from the commit itself."""
-    return JournalFull(_said(error)) if _kind(error) in _NO_SPACE else CommitUnknown(_said(error))
+    if _kind(error) in _NO_SPACE:
+        return JournalFull(_said(error))
+    return JournalFailed("commit what it was given", _said(error))
 
 
-def in_checkpoint(error: sqlite3.Error) -> CommitUnknown | None:
-    """Return what *error* means if it comes from a checkpoint; `None`: it can be done later."""
-    unknown = in_commit(error)
-    return unknown if isinstance(unknown, CommitUnknown) else None
+def in_mending(error: sqlite3.Error, *, is_synced: bool) -> JournalFailed | CommitUnknown:
+    """Return what *error* means if it comes from taking a failed commit out of the log."""
+    lost = in_checkpoint(error, is_synced=is_synced)
+    return JournalFailed(_TAKING_BACK, _said(error)) if lost is None else lost
+
+
+def read_meanwhile() -> JournalFailed:
+    """Return the error for a failed commit that stays in the log because another program reads it."""
+    return JournalFailed(_TAKING_BACK, "another program reads the file")
+
+
+def in_checkpoint(error: sqlite3.Error, *, is_synced: bool) -> CommitUnknown | None:
+    """Return what *error* means if it comes from a checkpoint; `None`: it can be done later.
+
+    A checkpoint syncs the log. If commits were not synced (not *is_synced*) and that fails, they may be lost.
+    """
+    is_sync = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_IOERR_FSYNC
+    return None if is_passing(error) and (is_synced or not is_sync) else CommitUnknown(_said(error))

@@ -9,6 +9,7 @@ waits for that: whoever is told that it was cancelled knows that nothing has hap
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -19,6 +20,9 @@ from typing import Final, Generic, Protocol, TypeVar, cast
 import trio
 
 from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.values.outside import described
+
+log = logging.getLogger("agentrail.journal")
 
 T = TypeVar("T")
 C = TypeVar("C")
@@ -162,7 +166,7 @@ class Worker(Generic[C]):
                 self._mood = Mood.PATIENT if are_awaited else Mood.BUSY
                 self._answer(jobs, are_awaited=are_awaited)
                 reach(Failpoint.JOBS_ANSWERED)
-                self._servant.rest()
+                self._rest()
                 if are_awaited and not self._bell.acquire(timeout=LONGEST_PATIENCE):
                     self._go_on()
                     self._bell.acquire()
@@ -187,6 +191,13 @@ class Worker(Generic[C]):
         except Exception as error:  # noqa: BLE001 - nobody may wait for ever; it is raised where the jobs were given
             for job in jobs:
                 job.error = error
+
+    def _rest(self) -> None:
+        """Let the servant do what it put off; the thread goes on, whatever that raises."""
+        try:
+            self._servant.rest()
+        except Exception as error:  # noqa: BLE001 - nobody waits for it, and the next jobs must not wait for ever
+            log.error("the %s could not do what it had put off: %s", self._name, described(error))  # noqa: TRY400
 
     def _answer(self, jobs: Sequence[Job[C, object]], *, are_awaited: bool) -> None:
         """Wake the tasks that wait for *jobs*, all of a run at once; if they *are_awaited*, the bell rings later."""

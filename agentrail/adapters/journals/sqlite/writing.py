@@ -5,11 +5,20 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from agentrail.adapters.journals.packing import Packed, check_of, pack
-from agentrail.adapters.journals.sqlite.failures import RAISED, in_checkpoint, in_commit, is_passing, rolled_back
+from agentrail.adapters.journals.sqlite.failures import (
+    RAISED,
+    in_checkpoint,
+    in_commit,
+    in_mending,
+    is_passing,
+    read_meanwhile,
+    rolled_back,
+)
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_writing
 from agentrail.adapters.journals.sqlite.ownership import Ownership
 from agentrail.adapters.journals.sqlite.reading import checked, session_row
@@ -18,12 +27,13 @@ from agentrail.adapters.journals.sqlite.tables import (
     Facts,
     RecordRow,
     SessionRow,
+    pragma,
     sealed,
     write_records,
     write_sessions,
 )
 from agentrail.adapters.journals.sqlite.worker import Job
-from agentrail.errors import AgentrailError, BadRecord, CommitUnknown, Fenced, JournalError
+from agentrail.errors import AgentrailError, BadRecord, CommitUnknown, Fenced, JournalError, JournalFull
 from agentrail.errors.branches import fresh
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Claim, Record, Snapshot, check_snapshot, last_seq, stored_session
@@ -58,6 +68,7 @@ class Writer:
         self._found = 0
         self._logged = 0
         self._lost: JournalError | None = None
+        self._to_mend = False  # a commit has failed, and may stand in the log
         self._rows: dict[str, SessionRow] = {}
         self._changed: dict[str, SessionRow] = {}
         self._records: list[RecordRow] = []
@@ -87,15 +98,18 @@ class Writer:
             self._commit(jobs)
 
     def rest(self) -> None:
-        """Move the log into the file, if it has grown."""
-        if self._logged >= CHECKPOINT_AFTER:
+        """Take a failed commit out of the log, if there is one; move the log into the file, if it has grown."""
+        if self._to_mend:
+            with suppress(JournalError):  # whoever calls next is told, unless it can be done then
+                self._mend()
+        elif self._logged >= CHECKPOINT_AFTER:
             self._logged = 0
             self._checkpoint("PASSIVE")
 
     def close(self) -> None:
         """Move the log into the file, close it, and let others write."""
         if self._connection is not None and self._lost is None:
-            self._checkpoint("TRUNCATE")
+            self._leave_whole()
         connection, self._connection = self._connection, None
         if connection is not None:
             self._rows.clear()
@@ -117,6 +131,8 @@ class Writer:
             raise self._lost
         db = self._db
         self._ownership.check()
+        if self._to_mend:
+            self._mend()
         db.execute("BEGIN IMMEDIATE")
         reach(Failpoint.BEGUN)
         (self._found,) = self._db.execute("SELECT generation FROM journal").fetchone()
@@ -143,10 +159,8 @@ class Writer:
             reach(Failpoint.COMMITTED)
         except sqlite3.Error as error:
             meant = in_commit(error)
-            if isinstance(meant, CommitUnknown):
-                self._lose(meant)
-            else:
-                self._roll_back()
+            self._to_mend = not isinstance(meant, JournalFull)
+            self._roll_back()
             _fail(jobs, meant)
 
     def _roll_back(self) -> None:
@@ -157,15 +171,58 @@ class Writer:
         try:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
+        except sqlite3.Error:
+            self._to_mend = True
+
+    def _mend(self) -> None:
+        """Take a failed commit out of the log for good; raise `JournalFailed` if that cannot be done yet.
+
+        No connection sees that commit: SQLite has not put it into the index of the log. But it may stand there whole,
+        and whoever opens the journal after a crash would take it for one that succeeded. So the log is moved into the
+        file and cut to nothing, and then another commit is written and synced in its place: a log that was only cut
+        may be there again after a power cut.
+        """
+        db = self._db
+        try:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            (is_busy, *_) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if is_busy:
+                raise read_meanwhile()
+            db.execute("BEGIN IMMEDIATE")
+            db.execute(
+                f"PRAGMA user_version = {pragma(db, 'user_version')}"
+            )  # a row that does not change is not written
+            db.execute("COMMIT")
         except sqlite3.Error as error:
-            self._lose(CommitUnknown(str(error)))
+            meant = in_mending(error, is_synced=self._is_synced)
+            if isinstance(meant, CommitUnknown):
+                self._lose(meant)
+            raise meant from error
+        self._to_mend = False
+
+    def _leave_whole(self) -> None:
+        """Leave everything in the file, and nothing in the log."""
+        try:
+            if self._to_mend:
+                self._mend()
+        except JournalError as error:
+            log.critical("journal `%s`: %s; the next process to open it sees whether it is there", self._path, error)
+            self._to_mend = False
+        else:
+            self._checkpoint("TRUNCATE")
+
+    @property
+    def _is_synced(self) -> bool:
+        """Whether each commit was on the disk before it was answered."""
+        return self._synchronous == "FULL"
 
     def _checkpoint(self, mode: str) -> None:
         try:
             self._db.execute(f"PRAGMA wal_checkpoint({mode})")
             reach(Failpoint.LOG_MOVED)
         except sqlite3.Error as error:
-            lost = in_checkpoint(error)
+            lost = in_checkpoint(error, is_synced=self._is_synced)
             if lost is None:
                 log.warning("the log of the journal `%s` could not be moved into it yet: %s", self._path, error)
             else:
