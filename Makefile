@@ -27,7 +27,7 @@ NPM_SERVERS := @modelcontextprotocol/server-everything@2026.8.31 @modelcontextpr
 ##@ Use
 
 run: .venv/core ## start agentrail
-	$(PY) -m agentrail
+	$(BIN)/agentrail chat
 
 test: .venv/test ## run the tests
 	$(PY) -m pytest tests --numprocesses 2 --dist worksteal

@@ -10,6 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    __version__: str
+
     from agentrail.app.process import run as run
     from agentrail.app.spec import SessionSpec as SessionSpec
     from agentrail.app.supervisor import Supervisor as Supervisor
@@ -49,6 +51,8 @@ __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]  # the lis
 
 def __getattr__(name: str) -> object:
     """Import a public name from its home when it is first wanted."""
+    if name == "__version__":
+        return _version()
     home = _HOMES.get(name)
     if home is None:
         message = f"module `agentrail` has no `{name}`; it has {', '.join(_HOMES)}"
@@ -58,6 +62,13 @@ def __getattr__(name: str) -> object:
     return found
 
 
+def _version() -> str:
+    """Return the version that is installed; whoever does not ask does not pay for the look."""
+    from importlib.metadata import version  # noqa: PLC0415
+
+    return version("agentrail")
+
+
 def __dir__() -> list[str]:
-    """List the public names, imported or not."""
-    return sorted({*globals(), *_HOMES})
+    """List the public names, imported or not; packages that are not public are not among them."""
+    return sorted({*_HOMES, *(name for name in globals() if name.startswith("__"))})

@@ -1,4 +1,4 @@
-"""`python -m agentrail`: a conversation in the terminal."""
+"""`python -m agentrail`: the same as the command `agentrail`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m agentrail check FILE`: the laws for each plugin of a file, and their combinations against invariants."""
+"""`agentrail check FILE`: the laws for each plugin of a file, and their combinations against invariants."""
 
 from __future__ import annotations
 

@@ -1,152 +1,92 @@
-"""The command line: from arguments to a conversation, and to an exit code."""
+"""The command `agentrail`: a table of its subcommands, each a module that is imported when it is called."""
 
 from __future__ import annotations
 
-import argparse
-import logging
-import os
 import sys
-import tempfile
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
-from functools import partial
-from importlib.metadata import version
-from pathlib import Path
-from typing import Final
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Final, NamedTuple, Protocol, cast
 
-from agentrail.app import process
-from agentrail.app.spec import SessionSpec
-from agentrail.app.supervisor import open_supervisor
-from agentrail.cli.choosing import DEMO, usual_model
-from agentrail.cli.console import Console
-from agentrail.cli.once import once
-from agentrail.cli.pieces import line
-from agentrail.cli.samples import fill
-from agentrail.cli.terminal import Terminal
-from agentrail.cli.tools import ASK_FIRST, terminal_tools
-from agentrail.cli.words import greeting
-from agentrail.errors import AgentrailError, ExtraMissing, SupervisorStuck, UsageError
-from agentrail.plugins.approval import HumanApproval
-from agentrail.values.value import Value, value
+import agentrail
 
 WRONG_USAGE: Final = 2
-INTERRUPTED: Final = 130
-STOP_WITHIN: Final = 3.0
-"""Seconds that the program may take to end: a person waits."""
-CHECKS: Final = "`agentrail check FILE` checks plugins."
-SYSTEM: Final = "You help in a terminal. You have tools for the files of one folder; use them rather than guess."
 
 
-@value
-class Options(Value):
-    """What the command line says."""
+class Subcommand(NamedTuple):
+    """One row of the table."""
 
-    model: str = DEMO
-    """The model."""
-    folder: Path | None = None
-    """Where to work; `None`: in a fresh folder."""
-    once: str | None = None
-    """The one prompt; `None`: a conversation."""
+    name: str
+    module: str
+    """The module whose `main` takes the words behind the name, and returns the exit code."""
+    purpose: str
+    """What it is for, as the help says it."""
+    extra: str | None = None
+    """The extra that it needs."""
+    package: str | None = None
+    """The package of that extra without which it cannot be imported."""
+
+
+SUBCOMMANDS: Final = (
+    Subcommand("chat", "agentrail.cli.chat", "talk to an agent in the terminal"),
+    Subcommand("check", "agentrail.cli.checking", "check the plugins of a file", "testing", "hypothesis"),
+)
+"""What `agentrail` can do; without a name it does the first."""
+
+
+class Main(Protocol):
+    """The entry of a subcommand."""
+
+    def __call__(self, argv: Sequence[str]) -> int:
+        """Do what *argv* says, and return the exit code."""
+        ...
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Talk or check, as the arguments say, and return the exit code."""
+    """Do what the arguments say, and return the exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
-    if words[:1] == ["check"]:
-        return check(words[1:])
-    logging.getLogger("agentrail").addHandler(logging.NullHandler())
-    options = parsed(words)
-    terminal = Terminal(sys.stdin, sys.stdout)
+    first = words[0] if words else ""
+    if first == "--version":
+        print(f"agentrail {agentrail.__version__}")
+        return 0
+    if first in {"-h", "--help"}:
+        print(overview())
+        return 0
+    if not first or first.startswith("-"):
+        return _call(SUBCOMMANDS[0], words)
+    for row in SUBCOMMANDS:
+        if row.name == first:
+            return _call(row, words[1:])
+    print(f"agentrail: {_unknown(first)}", file=sys.stderr)
+    return WRONG_USAGE
+
+
+def overview() -> str:
+    """Return the help: the table, and what holds for all rows."""
+    width = max(len(row.name) for row in SUBCOMMANDS)
+    rows = "\n".join(f"  {row.name:<{width}}  {row.purpose}" for row in SUBCOMMANDS)
+    return (
+        f"usage: agentrail [--version] [--help] [SUBCOMMAND] [OPTION ...]\n\n{rows}\n\n"
+        f"Without a subcommand: {SUBCOMMANDS[0].name}. `agentrail SUBCOMMAND --help` lists its options."
+    )
+
+
+def _call(row: Subcommand, words: Sequence[str]) -> int:
     try:
-        code = process.run(partial(conversation, options, terminal), stop_within=STOP_WITHIN)
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    if terminal.gone:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that nothing fails at the very end
-    return INTERRUPTED if code is None else max(code, int(terminal.gone))
-
-
-async def conversation(options: Options, terminal: Terminal) -> int:
-    """Hold the conversation in its folder, and return the exit code; say what is stuck if it cannot end."""
-    try:
-        with working_folder(options.folder) as folder:
-            well = await talk(options, folder, terminal)
-    except AgentrailError as error:
-        print(f"agentrail: {error}", file=sys.stderr, flush=True)
-        if isinstance(error, SupervisorStuck):
-            raise
-        return WRONG_USAGE if isinstance(error, UsageError) else 1
-    if options.once is None:
-        terminal.show((line("Bye."),))
-    return int(not well)
-
-
-def check(argv: Sequence[str]) -> int:
-    """Check plugins; the kit, and Hypothesis with it, is imported for this alone."""
-    try:
-        from agentrail.cli import checking  # noqa: PLC0415
+        module = import_module(row.module)
     except ModuleNotFoundError as error:
-        if error.name != "hypothesis":
+        if row.extra is None or error.name != row.package:
             raise
-        print(f"agentrail: {ExtraMissing('check plugins', 'testing')}", file=sys.stderr)
+        from agentrail.errors import ExtraMissing  # noqa: PLC0415 - only an error needs it
+
+        print(f"agentrail: {ExtraMissing(row.purpose, row.extra)}", file=sys.stderr)
         return WRONG_USAGE
-    return checking.main(argv)
+    return cast("Main", module.main)(words)
 
 
-def parsed(argv: Sequence[str] | None) -> Options:
-    """Return what *argv* says; what it cannot say ends the program with exit code 2."""
-    parser = argparse.ArgumentParser(
-        prog="agentrail",
-        description="Talk to an agent in the terminal.",
-        epilog="`agentrail check FILE` checks plugins.",
-    )
-    parser.add_argument(
-        "--model",
-        metavar="NAME",
-        help=f"which model (default: of the first provider whose key is in the environment, else {DEMO}, offline)",
-    )
-    parser.add_argument("--dir", metavar="FOLDER", help="where its tools work (default: a fresh folder with samples)")
-    parser.add_argument("--once", metavar="TEXT", help="say this, show the answer, and leave")
-    parser.add_argument("--version", action="version", version=f"agentrail {version('agentrail')}")
-    given = parser.parse_args(argv)
-    folder = None if given.dir is None else Path(given.dir)
-    if folder is not None and not folder.is_dir():
-        parser.error(f"--dir: there is no folder {given.dir!r}")
-    if given.once is not None and not given.once.strip():
-        parser.error("--once: the text is empty")
-    model = usual_model(os.environ.get) if given.model is None else given.model
-    return Options(model, folder, given.once)
+def _unknown(name: str) -> str:
+    from agentrail.errors.branches import nearest  # noqa: PLC0415 - only an error needs it
 
-
-@contextmanager
-def working_folder(given: Path | None) -> Generator[Path, None, None]:
-    """Use *given*, or a fresh folder with sample files that is deleted at the end."""
-    if given is not None:
-        yield given.resolve()
-        return
-    with tempfile.TemporaryDirectory(prefix="agentrail-", ignore_cleanup_errors=True) as fresh:
-        folder = Path(fresh).resolve()
-        fill(folder)
-        yield folder
-
-
-def spec_for(model: str, folder: Path) -> SessionSpec:
-    """Return the session that is talked to."""
-    return SessionSpec(
-        model=model,
-        tools=terminal_tools(),
-        plugins=(HumanApproval(tools=ASK_FIRST, safe_commands=(), timeout=None),),
-        system=SYSTEM,
-        working_dir=str(folder),
-    )
-
-
-async def talk(options: Options, folder: Path, terminal: Terminal) -> bool:
-    """Hold the conversation, and return whether it went well."""
-    async with open_supervisor(stop_within=STOP_WITHIN) as supervisor:
-        session = await supervisor.spawn(spec_for(options.model, folder))
-        if options.once is not None:
-            return await once(session, terminal, options.once)
-        terminal.show(greeting(version("agentrail"), options.model, folder, fresh=options.folder is None))
-        await Console(session, terminal).run()
-        return True
+    names = [row.name for row in SUBCOMMANDS]
+    near = nearest(name, names)
+    hint = "" if near is None else f" Did you mean `{near}`?"
+    return f"there is no subcommand `{name}`; there are {', '.join(f'`{known}`' for known in names)}.{hint}"

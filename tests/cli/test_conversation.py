@@ -293,7 +293,7 @@ DEAF = """
 import sys
 import trio
 import agentrail
-from agentrail.cli import command
+from agentrail.cli import chat
 
 @agentrail.tool
 async def count(to: int) -> str:
@@ -307,9 +307,9 @@ async def count(to: int) -> str:
         await trio.sleep_forever()
     return "never"
 
-tools = tuple(tool for tool in command.terminal_tools() if tool.spec.name != "count")
-command.terminal_tools = lambda: (*tools, count)
-sys.exit(command.main(["--once", "count to 600"]))
+tools = tuple(tool for tool in chat.terminal_tools() if tool.spec.name != "count")
+chat.terminal_tools = lambda: (*tools, count)
+sys.exit(chat.main(["--once", "count to 600"]))
 """
 
 

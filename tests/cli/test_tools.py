@@ -3,7 +3,7 @@ from pathlib import Path
 import trio.testing
 
 from agentrail.app.spec import SessionSpec
-from agentrail.cli.command import spec_for
+from agentrail.cli.chat import spec_for
 from agentrail.cli.tools import ASK_FIRST, remembering, terminal_tools
 from agentrail.plugins.approval import HumanApproval
 from agentrail.ports.tool import Tool, ToolContext

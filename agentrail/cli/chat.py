@@ -1,0 +1,134 @@
+"""`agentrail chat`: from arguments to a conversation, and to an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import agentrail
+from agentrail.app import process
+from agentrail.app.spec import SessionSpec
+from agentrail.app.supervisor import open_supervisor
+from agentrail.cli.choosing import DEMO, usual_model
+from agentrail.cli.console import Console
+from agentrail.cli.once import once
+from agentrail.cli.pieces import line
+from agentrail.cli.samples import fill
+from agentrail.cli.terminal import Terminal
+from agentrail.cli.tools import ASK_FIRST, terminal_tools
+from agentrail.cli.words import greeting
+from agentrail.errors import AgentrailError, SupervisorStuck, UsageError
+from agentrail.plugins.approval import HumanApproval
+from agentrail.values.value import Value, value
+
+WRONG_USAGE: Final = 2
+INTERRUPTED: Final = 130
+STOP_WITHIN: Final = 3.0
+"""Seconds that the program may take to end: a person waits."""
+SYSTEM: Final = "You help in a terminal. You have tools for the files of one folder; use them rather than guess."
+
+
+@value
+class Options(Value):
+    """What the command line says."""
+
+    model: str = DEMO
+    """The model."""
+    folder: Path | None = None
+    """Where to work; `None`: in a fresh folder."""
+    once: str | None = None
+    """The one prompt; `None`: a conversation."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Talk, as the arguments say, and return the exit code."""
+    logging.getLogger("agentrail").addHandler(logging.NullHandler())
+    options = parsed(argv)
+    terminal = Terminal(sys.stdin, sys.stdout)
+    try:
+        code = process.run(partial(conversation, options, terminal), stop_within=STOP_WITHIN)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    if terminal.gone:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that nothing fails at the very end
+    return INTERRUPTED if code is None else max(code, int(terminal.gone))
+
+
+async def conversation(options: Options, terminal: Terminal) -> int:
+    """Hold the conversation in its folder, and return the exit code; say what is stuck if it cannot end."""
+    try:
+        with working_folder(options.folder) as folder:
+            well = await talk(options, folder, terminal)
+    except AgentrailError as error:
+        print(f"agentrail: {error}", file=sys.stderr, flush=True)
+        if isinstance(error, SupervisorStuck):
+            raise
+        return WRONG_USAGE if isinstance(error, UsageError) else 1
+    if options.once is None:
+        terminal.show((line("Bye."),))
+    return int(not well)
+
+
+def parsed(argv: Sequence[str]) -> Options:
+    """Return what *argv* says; what it cannot say ends the program with exit code 2."""
+    parser = argparse.ArgumentParser(
+        prog="agentrail chat",
+        description="Talk to an agent in the terminal.",
+    )
+    parser.add_argument(
+        "--model",
+        metavar="NAME",
+        help=f"which model (default: of the first provider whose key is in the environment, else {DEMO}, offline)",
+    )
+    parser.add_argument("--dir", metavar="FOLDER", help="where its tools work (default: a fresh folder with samples)")
+    parser.add_argument("--once", metavar="TEXT", help="say this, show the answer, and leave")
+    given = parser.parse_args(argv)
+    folder = None if given.dir is None else Path(given.dir)
+    if folder is not None and not folder.is_dir():
+        parser.error(f"--dir: there is no folder {given.dir!r}")
+    if given.once is not None and not given.once.strip():
+        parser.error("--once: the text is empty")
+    model = usual_model(os.environ.get) if given.model is None else given.model
+    return Options(model, folder, given.once)
+
+
+@contextmanager
+def working_folder(given: Path | None) -> Generator[Path, None, None]:
+    """Use *given*, or a fresh folder with sample files that is deleted at the end."""
+    if given is not None:
+        yield given.resolve()
+        return
+    with tempfile.TemporaryDirectory(prefix="agentrail-", ignore_cleanup_errors=True) as fresh:
+        folder = Path(fresh).resolve()
+        fill(folder)
+        yield folder
+
+
+def spec_for(model: str, folder: Path) -> SessionSpec:
+    """Return the session that is talked to."""
+    return SessionSpec(
+        model=model,
+        tools=terminal_tools(),
+        plugins=(HumanApproval(tools=ASK_FIRST, safe_commands=(), timeout=None),),
+        system=SYSTEM,
+        working_dir=str(folder),
+    )
+
+
+async def talk(options: Options, folder: Path, terminal: Terminal) -> bool:
+    """Hold the conversation, and return whether it went well."""
+    async with open_supervisor(stop_within=STOP_WITHIN) as supervisor:
+        session = await supervisor.spawn(spec_for(options.model, folder))
+        if options.once is not None:
+            return await once(session, terminal, options.once)
+        terminal.show(greeting(agentrail.__version__, options.model, folder, fresh=options.folder is None))
+        await Console(session, terminal).run()
+        return True

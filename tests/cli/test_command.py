@@ -1,0 +1,87 @@
+"""The command `agentrail`: its subcommands, and what each imports."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import entry_points, version
+
+import pytest
+
+import agentrail
+from agentrail.cli.command import SUBCOMMANDS, main, overview
+
+HEAVY = ("trio", "httpx", "asyncio", "hypothesis", "sqlite3", "argparse", "agentrail.app", "agentrail.testing")
+
+
+def _imports(*argv: str) -> set[str]:
+    """Return what a fresh process has imported when it has done *argv*."""
+    code = f"""
+import sys
+from agentrail.cli.command import main
+try:
+    main({list(argv)!r})
+except SystemExit:
+    pass
+print()
+print(*sys.modules)
+"""
+    ran = subprocess.run([sys.executable, "-I", "-c", code], check=True, capture_output=True, text=True)  # noqa: S603
+    return set(ran.stdout.splitlines()[-1].split())
+
+
+def test_the_program_is_the_command() -> None:
+    (script,) = entry_points(group="console_scripts", name="agentrail")
+    assert script.load() is main
+
+
+def test_the_version_is_told_and_nothing_heavy_imported(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"agentrail {version('agentrail')}\n"
+    assert agentrail.__version__ == version("agentrail")
+    assert [name for name in _imports("--version") if name.startswith(HEAVY)] == []
+
+
+def test_the_help_is_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert shown == f"{overview()}\n"
+    for row in SUBCOMMANDS:
+        assert f"{row.name}  " in shown
+        assert row.purpose in shown
+
+
+@pytest.mark.parametrize("row", SUBCOMMANDS, ids=lambda row: row.name)
+def test_a_subcommand_imports_its_own_code_alone(row: object) -> None:
+    others = {other.module for other in SUBCOMMANDS if other is not row}
+    (name,) = (other.name for other in SUBCOMMANDS if other is row)
+    assert _imports(name, "--help") & others == set()
+
+
+def test_a_subcommand_that_is_not_there_is_told_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["chekc", "plugins.py"]) == 2
+    assert capsys.readouterr().err == (
+        "agentrail: there is no subcommand `chekc`; there are `chat`, `check`. Did you mean `check`?\n"
+    )
+
+
+def test_without_a_subcommand_it_is_chat(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["--once", " "])
+    assert left.value.code == 2
+    assert "agentrail chat: error: --once: the text is empty" in capsys.readouterr().err
+
+
+def test_a_subcommand_without_its_extra_says_which() -> None:
+    code = """
+import sys
+sys.modules["hypothesis"] = None
+from agentrail.cli.command import main
+sys.exit(main(["check", "plugins.py"]))
+"""
+    ran = subprocess.run([sys.executable, "-I", "-c", code], check=False, capture_output=True, text=True)  # noqa: S603
+    assert ran.returncode == 2
+    assert ran.stderr == (
+        "agentrail: cannot check the plugins of a file: it needs packages that are not installed; "
+        "run `pip install agentrail[testing]`\n"
+    )
