@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from typing import Final
 
 from agentrail.core.answers import DONE
@@ -47,9 +47,25 @@ def on_change_tools(w: Work, sent: ChangeToolsSent) -> None:
         s.gone_tools = gone(s.gone_tools, (*detach, *sent.closed), left)
     elif sent.source in s.gone_tools:  # it has been attached again
         s.gone_tools = tuple(name for name in s.gone_tools if name != sent.source)
-    s.tools = left
+    put_tools(w, left)
     w.emit(*(ToolDetached(name) for name in detach), *(ToolAttached(spec.name) for spec in sent.attach))
     w.emit(ToolsUpdated(tuple(spec.name for spec in sent.attach), detach, sent.source, sent.problems))
+
+
+def put_tools(w: Work, left: Mapping[str, Attached]) -> None:
+    """Let the session have these tools; "always" was said of a source's tool, and ends when that goes or changes."""
+    s = w.s
+    renewed = {
+        name
+        for name, _ in s.approved_always
+        if (before := s.tools.get(name)) is not None and before.source and not _is_same(before, left.get(name))
+    }
+    s.approved_always = frozenset(pair for pair in s.approved_always if pair[0] not in renewed)
+    s.tools = left
+
+
+def _is_same(before: Attached, after: Attached | None) -> bool:
+    return after is not None and (after.spec, after.source) == (before.spec, before.source)
 
 
 def gone(before: tuple[str, ...], more: Iterable[str], there: Container[str]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentrail.core.answers import DONE
 from agentrail.core.batch import GRACE_TIMER, call_timer, doubt, put, tell_of
 from agentrail.core.calls import Call, CallStatus, can_be_probed
-from agentrail.core.changing import REPORTS, gone
+from agentrail.core.changing import REPORTS, gone, put_tools
 from agentrail.core.doubts import remember
 from agentrail.core.effects import ReportStart, SetTimer
 from agentrail.core.ending import RETRY_TIMER
@@ -140,7 +140,7 @@ def change_tools(w: Work, returned: SessionReturned | SessionBranched) -> None:
     s = w.s
     left = {name: attached for name, attached in s.tools.items() if name not in returned.gone}
     left |= {spec.name: Attached(spec, returned.revision) for spec in returned.tools}
-    s.tools = left
+    put_tools(w, left)
     s.gone_tools = gone(s.gone_tools, returned.gone, left)
     names = tuple(spec.name for spec in returned.tools)
     w.emit(*(ToolDetached(name) for name in returned.gone), *(ToolAttached(name) for name in names))

@@ -262,10 +262,11 @@ class Outfit:
             del self.tools[code]
 
     def know(self, tool: Tool, revision: int) -> None:
-        """Take the code of a tool that the machine knows already: the session has come back before its source has."""
+        """Take the code of a tool that the machine knows already, from a source that is back, or offers it anew."""
         name = tool.spec.name
-        if (name, revision) not in self.tools:
-            self.tools[name, revision] = tool
+        known = (name, revision) in self.tools
+        self.tools[name, revision] = tool
+        if not known:
             self.judge.tool(name, revision, self.validator(tool))
 
     def change(

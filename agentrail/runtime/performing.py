@@ -232,10 +232,11 @@ class Performer:
     def start_call(self, effect: effects.StartCall | effects.ProbeCall) -> None:
         """Run a tool in a task of its own, or ask it what has become of a call."""
         tool = self._outfit.tools.get((effect.name, effect.revision))
-        if tool is None and self.late.takes(effect):
-            return
         if tool is None:
-            self._post(ToolRaised(effect.call_id, effect.attempt, f"UnknownTool: `{effect.name}` has no code here"))
+            if not self.late.takes(effect):
+                is_other = self.state is not None and effect.name in self.state.tools
+                why = "was redefined before the call ran" if is_other else "has no code here"
+                self._post(ToolRaised(effect.call_id, effect.attempt, f"UnknownTool: `{effect.name}` {why}"))
             return
         call = RunningCall(effect, tool, self._house.threads, self._whisper, self._call_ended)
         self._calls[effect.call_id] = call

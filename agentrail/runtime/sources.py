@@ -148,7 +148,8 @@ class RunningSource:
         """Ask the machine for the change; return whether it is to be tried again."""
         there = self._look().tools
         mine = {name: revision for name, revision in self._mine.items() if self._is_mine(name)}
-        kept = {name for name in mine if name in wanted and there[name].spec == wanted[name].spec}
+        same = {name for name in mine if name in wanted and there[name].spec == wanted[name].spec}
+        kept = set[str]() if self._joins else same  # what joins has other code, whatever it says of itself
         for name in kept:
             self._outfit.know(wanted[name], mine[name])
         attach = tuple(tool for name, tool in wanted.items() if name not in kept)
@@ -193,9 +194,9 @@ class RunningSource:
         await self.ended.wait()
 
     async def withdraw(self) -> None:
-        """End it, and take back the tools that it has offered."""
+        """End it, and take back the tools that it has offered; until it has joined, they are those of another one."""
         await self.end()
-        mine = tuple(name for name in self._mine if self._is_mine(name))
+        mine = () if self._joins else tuple(name for name in self._mine if self._is_mine(name))
         if mine:
             await self._ask(*self._outfit.change((), mine, source=self.name))
 

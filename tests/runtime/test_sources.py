@@ -279,6 +279,20 @@ async def test_a_call_whose_source_does_not_come_back_has_an_error() -> None:
     assert said[-1] == "what a pity"
 
 
+async def test_a_call_whose_source_comes_back_with_another_tool_of_the_name_has_an_error() -> None:
+    async def other(offer: Offer) -> None:
+        tool = quick("far")
+        tool.spec = tool.spec.but(description="Another one.")
+        await trio.sleep(3)
+        await offer([tool])
+        await trio.sleep_forever()
+
+    ran, said = await over_a_restart(other, "what a pity")
+    assert ran == []
+    assert "`far` was redefined before the call ran" in said[-3]
+    assert said[-1] == "what a pity"
+
+
 async def test_a_call_that_waits_for_its_source_can_be_aborted() -> None:
     journal = TestJournal()
 
