@@ -95,6 +95,11 @@ class RunningSource:
         return self._source.name
 
     @property
+    def waits(self) -> bool:
+        """Whether the session is suspended, so that nothing it is asked for is done."""
+        return self._mailbox.suspended
+
+    @property
     def task(self) -> str:
         """What its task is called."""
         return f"source {self._source.name} ({self._look().session_id})"
@@ -255,17 +260,21 @@ class Sources:
             await source.tried.wait()
             joined = source.failure is None
         finally:
-            if not joined:
+            if not joined and source.waits:  # the session is suspended: whoever gives up does not wait for its resuming
+                nursery.start_soon(self._undo, source, before, name=f"undoing {source.task}")
+            elif not joined:
                 with trio.CancelScope(shield=True):
-                    await source.withdraw()
-                    await self._put_back(source.name, before)
+                    await self._undo(source, before)
         if source.failure is not None:
             raise fresh(source.failure)
         if before is not None:
             await before.end()
 
-    async def _put_back(self, name: str, before: RunningSource | None) -> None:
-        if self._closed is not None:
+    async def _undo(self, source: RunningSource, before: RunningSource | None) -> None:
+        """End one that has not joined, and let the one *before* it go on."""
+        await source.withdraw()
+        name = source.name
+        if self._closed is not None or self._running.get(name) is not source:
             return
         if before is None:
             del self._running[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import pytest
@@ -15,7 +16,7 @@ from agentrail.testing import call, say
 from agentrail.values.events.tools import ToolsUpdated
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import Ok, ok
-from tests.runtime.test_sources import Scripted, Supply, breaking, silent
+from tests.runtime.test_sources import Scripted, Supply, breaking, silent, tools
 from tests.runtime.tools import fake
 from tests.runtime.world import World, settle, until
 
@@ -74,6 +75,42 @@ async def test_one_that_cannot_join_changes_nothing_for_what_is_held(world: Worl
     await session.approve(held.id)
     await until(lambda: not session.status().turn_open)
     assert ran == ["old"]
+
+
+@pytest.mark.parametrize("there", [False, True])
+async def test_a_caller_may_give_up_while_the_session_is_suspended(world: World, *, there: bool) -> None:
+    ran: list[str] = []
+    session = await world.spawn([FAR, "1"], tools=[Scripted("one", [working("old", ran)])] if there else [])
+    await session.suspend()
+    began = trio.current_time()
+    with trio.move_on_after(5) as scope:
+        await session.replace_tools(Scripted("one", [working("new", ran)]))
+    assert (scope.cancelled_caught, trio.current_time() - began) == (True, 5)
+    await session.resume()
+    await settle()
+    assert tools(session) == (["far"] if there else [])
+    if not there:
+        await session.attach_tools(Scripted("one", [working("old", ran)]))
+    await session.ask("go")
+    assert ran == ["old"]
+
+
+async def test_a_session_that_ends_while_it_is_suspended_leaves_no_source_that_was_given_up(world: World) -> None:
+    session = await world.spawn([])
+    await session.suspend()
+    with trio.move_on_after(5):
+        await session.attach_tools(Scripted("one", [working("new", [])]))
+    await session.stop()
+    await settle()
+    left = [task.name for task in descendants(world.nursery.parent_task) if "source one" in task.name]
+    assert left == []
+
+
+def descendants(task: trio.lowlevel.Task) -> Iterator[trio.lowlevel.Task]:
+    for nursery in task.child_nurseries:
+        for child in nursery.child_tasks:
+            yield child
+            yield from descendants(child)
 
 
 @pytest.mark.parametrize("how", ["replaced", "detached and attached", "changed by itself"])
