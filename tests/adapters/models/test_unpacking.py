@@ -73,6 +73,24 @@ async def test_several_packed_texts_are_one() -> None:
         assert b"".join(part for piece in pieces for part in unpacker.pieces(piece)) == b"one two"
 
 
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+async def test_an_answer_that_is_cut_gives_what_has_come_and_never_more(encoding: str) -> None:
+    packed = PACKED[encoding]
+    found: list[bytes] = []
+    for size in range(len(packed)):
+        unpacker = Unpacker(encoding)
+        found.append(b"".join(unpacker.pieces(packed[:size])))
+        assert STREAM.startswith(found[-1])
+    assert (found[0], found[-1]) == (b"", STREAM)  # the sum at the end is all that the last byte cuts
+
+
+async def test_a_sum_that_is_wrong_is_noticed() -> None:
+    packed = bytearray(gzip.compress(STREAM))
+    packed[-6] ^= 1
+    with pytest.raises(StreamGarbled, match="cannot be unpacked"):
+        list(Unpacker("gzip").pieces(bytes(packed)))
+
+
 async def test_what_unpacks_to_too_much_is_refused_in_slices() -> None:
     bomb = gzip.compress(bytes(MOST + SLICE))
     sizes: list[int] = []
