@@ -132,6 +132,12 @@ class SubscriberTooSlow(OutsideError):
     def __init__(self, seq: int, n: int) -> None:
         super().__init__(seq, n)
 
+    @property
+    def cursor(self) -> tuple[int, int]:
+        """The cursor to go on from, for `subscribe(since=…)`."""
+        seq, n = self.args
+        return seq, n
+
 
 class SourceFailed(OutsideError):
     """A source of tools did not start, so nothing of it was attached."""

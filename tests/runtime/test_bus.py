@@ -221,8 +221,8 @@ async def test_a_slow_subscriber_that_disconnects_is_told_where_to_go_on() -> No
         got = [await events.__anext__(), await events.__anext__()]
         with pytest.raises(SubscriberTooSlow) as slow:
             await events.__anext__()
-    assert slow.value.args == (2, 0)
-    async with session.subscribe(since=Cursor(*slow.value.args), policy="disconnect") as events:
+    assert slow.value.cursor == (2, 0)
+    async with session.subscribe(since=Cursor(*slow.value.cursor), policy="disconnect") as events:
         assert [*got, *(await drain(events))] == session.log
 
 
