@@ -12,7 +12,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-PATIENCE = 30.0
+from tests.patience import PATIENCE
+
 HERE = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-m", "agentrail")
 ENVIRONMENT = {

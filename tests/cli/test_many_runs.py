@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-CAMPAIGN = os.environ.get("AGENTRAIL_PROFILE") == "campaign"
+from tests.profiles import CAMPAIGN
+
 RUNS = 2_000 if CAMPAIGN else 4
 TOGETHER = 4
 HERE = Path(__file__).parents[2]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from agentrail.errors import SandboxMissing
 from agentrail.plugins import HumanApproval, SecurityGuard
 from tests.plugins.shell_lines import FORBIDDEN, HARMLESS, PASSING, Line, World, read
 from tests.plugins.shell_lines.verdicts import verdict
+from tests.profiles import CAMPAIGN
 
 MUST_NOT_PASS = read(*FORBIDDEN)
 EVERYDAY = read(*HARMLESS)
@@ -21,7 +21,7 @@ CLASSES = tuple(dict.fromkeys(line.kind for line in MUST_NOT_PASS))
 HARMFUL = MUST_NOT_PASS + KNOWN_TO_PASS
 TOOLS = tuple(sorted({line.needs for line in HARMFUL if line.needs}))
 MOST_HELD = 0.05
-EVERY = 1 if os.environ.get("AGENTRAIL_PROFILE") == "campaign" else 12
+EVERY = 1 if CAMPAIGN else 12
 """In an ordinary run, one line of this many is proved."""
 
 

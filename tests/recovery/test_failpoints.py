@@ -3,7 +3,6 @@
 `AGENTRAIL_PROFILE=campaign` dies there each time that a story comes by, with each effect class.
 """
 
-import os
 import subprocess
 import sys
 from collections import Counter
@@ -25,6 +24,7 @@ from agentrail.testing.journals import prompted
 from agentrail.testing.simulator.virtual import Watch, run
 from agentrail.values.messages import ToolMessage, UserMessage, why_unfit
 from agentrail.values.tools import EffectClass
+from tests.profiles import CAMPAIGN
 from tests.recovery.expected import STORED, TOLD, Stored, Told
 from tests.recovery.mortal import SESSION, World, live
 from tests.recovery.stories import STORIES
@@ -33,7 +33,6 @@ from tests.runtime.world import check_records
 
 T = TypeVar("T")
 
-CAMPAIGN = os.environ.get("AGENTRAIL_PROFILE") == "campaign"
 STRIDE = 1 if CAMPAIGN else 9
 """Of the places that are not in the table, one in so many is tried."""
 

@@ -1,4 +1,3 @@
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from inspect import iscoroutinefunction
 from pathlib import Path
@@ -13,12 +12,12 @@ from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.ports.journal import Journal
 from agentrail.runtime import alarms
 from agentrail.runtime.alarms import Alarm, KernelAlarm, PacedAlarm
+from tests.profiles import CAMPAIGN
 from tests.runtime.journals import INNER, AwakeJournal
 from tests.runtime.world import World, open_world
 
 T = TypeVar("T")
 
-CAMPAIGN = os.environ.get("AGENTRAIL_PROFILE") == "campaign"
 ON_BOTH_JOURNALS = {"test_abort", "test_commands", "test_shutdown", "test_supervisor", "test_trouble"}
 
 A_DAY = 24 * 60 * 60

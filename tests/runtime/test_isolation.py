@@ -1,6 +1,5 @@
 """Failures of all kinds in some sessions: the others' events are those of a run in which nothing fails."""
 
-import os
 from collections.abc import Callable
 
 import trio
@@ -15,10 +14,11 @@ from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import call, fail, say, stall
 from agentrail.tools import tool
 from agentrail.values.events.envelope import Envelope
+from tests.profiles import CAMPAIGN
 from tests.runtime.journals import BROKEN, TestJournal
 from tests.runtime.world import open_world
 
-SESSIONS, ROUNDS = (200, 5) if os.environ.get("AGENTRAIL_PROFILE") == "campaign" else (48, 2)
+SESSIONS, ROUNDS = (200, 5) if CAMPAIGN else (48, 2)
 """Every second session fails: 500 failures in the campaign, 48 in CI."""
 
 

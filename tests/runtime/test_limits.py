@@ -23,7 +23,7 @@ from agentrail.values.messages import UserMessage
 from agentrail.values.secrets import Secret
 from agentrail.values.stream import Chunk, ModelRequest, Response, TextChunk
 from agentrail.values.usage import Usage
-from tests.runtime.conftest import CAMPAIGN
+from tests.profiles import CAMPAIGN
 
 TIMES = 500 if CAMPAIGN else 30
 

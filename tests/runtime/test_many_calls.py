@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 import trio
 
 from agentrail.values.messages import AssistantMessage, ToolMessage, why_unfit
 from tests.benchmarks.rig import listened_session
 from tests.opcodes import counted_opcodes
+from tests.profiles import CAMPAIGN
 
-FULL = os.environ.get("AGENTRAIL_PROFILE") == "campaign"
-FEW, MANY = (500, 4000) if FULL else (100, 400)
+FEW, MANY = (500, 4000) if CAMPAIGN else (100, 400)
 
 
 async def _opcodes(calls: int, most: int) -> int:

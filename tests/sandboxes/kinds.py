@@ -1,4 +1,3 @@
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,8 +7,6 @@ from agentrail.adapters.sandboxes import beneath
 from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox, check_bwrap, find_bwrap
 from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.errors import SandboxMissing
-
-CAMPAIGN = os.environ.get("AGENTRAIL_PROFILE") == "campaign"
 
 
 def without_openat2(patch: pytest.MonkeyPatch) -> None:

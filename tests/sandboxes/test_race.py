@@ -12,8 +12,9 @@ import trio
 from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.ports.sandbox import Search
 from tests.patience import PATIENCE
+from tests.profiles import CAMPAIGN
 from tests.sandboxes.corpus import SECRET, outcome, reading, snapshot, writing
-from tests.sandboxes.kinds import CAMPAIGN, needs_openat2, without_openat2
+from tests.sandboxes.kinds import needs_openat2, without_openat2
 
 CALLS = 6_000 if CAMPAIGN else 500
 

@@ -14,7 +14,8 @@ import trio
 from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.ports.sandbox import Command
 from tests.patience import PATIENCE, within
-from tests.sandboxes.kinds import CAMPAIGN, WITH_COMMANDS, Opened
+from tests.profiles import CAMPAIGN
+from tests.sandboxes.kinds import WITH_COMMANDS, Opened
 
 NUMBERS = count()
 

@@ -18,7 +18,8 @@ from agentrail.errors import JournalError
 from agentrail.ports.journal import Record
 from agentrail.testing import ScriptedModel
 from agentrail.testing.journals import prompted
-from tests.adapters.journals.test_damage import CAMPAIGN, flipped
+from tests.adapters.journals.test_damage import flipped
+from tests.profiles import CAMPAIGN
 
 COMMANDS = tuple(f"command-{number:03}" for number in range(1, 81))
 SPREAD = 7 if CAMPAIGN else 501

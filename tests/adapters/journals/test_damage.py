@@ -4,7 +4,6 @@ Each cut and a spread of bits in the last records here; with `AGENTRAIL_PROFILE=
 beside a last record, and a bit of each other byte. What became of the sessions is counted, as properties of the tests.
 """
 
-import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
@@ -26,8 +25,8 @@ from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.journals import prompted, silent
 from agentrail.testing.scripted import Element
 from agentrail.values.events.life import SessionForked
+from tests.profiles import CAMPAIGN
 
-CAMPAIGN = os.environ.get("AGENTRAIL_PROFILE") == "campaign"
 SPREAD = 1 if CAMPAIGN else 211
 """Every which byte is cut or changed where no last record is; no power of two, so that all kinds of places come up."""
 

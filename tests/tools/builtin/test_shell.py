@@ -11,7 +11,7 @@ import trio
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.runtime.jobs import MAX_RUNNING, BackgroundJobs
 from tests.patience import PATIENCE
-from tests.sandboxes.kinds import CAMPAIGN
+from tests.profiles import CAMPAIGN
 from tests.sandboxes.test_trees import peak
 from tests.tools.builtin.rig import call
 
