@@ -47,7 +47,7 @@ EMPTY: JsonObject = FrozenObject()
 def freeze(found: object, at: str = "$", depth: int = 0, room: list[int] | None = None) -> Json:
     """Return *found* as frozen JSON; anything that JSON cannot hold raises `NotJson` with its path.
 
-    What contains it gives its *depth*, and the *room* that is left for items.
+    What contains it gives its *depth*, and the *room* that is left for items. JSON that was frozen before is counted.
     """
     kind = type(found)
     if kind is str:
@@ -63,8 +63,6 @@ def freeze(found: object, at: str = "$", depth: int = 0, room: list[int] | None 
         if not math.isfinite(plain):
             raise NotJson(at, f"the number {plain}")
         return plain
-    if kind is FrozenObject and not depth:
-        return found  # type: ignore[return-value]  # frozen when it was made
     return _freeze_container(found, at, depth + 1, [MAX_ITEMS] if room is None else room)
 
 
@@ -121,8 +119,6 @@ def _fit_frozen(frozen: Json, at: str, depth: int, room: list[int]) -> None:
 
 def freeze_object(found: object, room: list[int] | None = None) -> JsonObject:
     """Return *found* as a frozen JSON object."""
-    if type(found) is FrozenObject:
-        return found  # frozen when it was made
     frozen = freeze(found, room=room)
     if not isinstance(frozen, FrozenObject):
         raise NotJson("$", f"a `{type(found).__name__}` where an object is wanted")

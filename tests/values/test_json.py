@@ -2,8 +2,13 @@
 
 import pytest
 
-from agentrail.errors import NotJson
-from agentrail.values.json import MAX_ITEMS, freeze_object
+from agentrail.errors import BadMessage, NotJson
+from agentrail.runtime.border import kept_parts
+from agentrail.values.content import Data, ToolCall
+from agentrail.values.fitting import CALLS_WITH_MUCH, fit_response, fit_result
+from agentrail.values.json import MAX_ITEMS, FrozenObject, freeze_object
+from agentrail.values.stream import Response
+from agentrail.values.tools import Ok
 
 ALREADY = freeze_object({"x": list(range(MAX_ITEMS // 2))})
 
@@ -12,3 +17,23 @@ def test_what_was_frozen_before_counts_where_it_stands_now() -> None:
     assert freeze_object({"a": ALREADY})["a"] is ALREADY
     with pytest.raises(NotJson, match="more than 10000 items"):
         freeze_object({"a": ALREADY, "b": [ALREADY]})
+
+
+def test_what_was_frozen_before_counts_as_data_and_as_details_of_a_result() -> None:
+    assert fit_result(Ok((Data(ALREADY),), FrozenObject({"a": 1}))) == Ok((Data(ALREADY),), FrozenObject({"a": 1}))
+    for much in (Ok((Data(ALREADY), Data(ALREADY))), Ok((Data(ALREADY),), ALREADY)):
+        with pytest.raises(NotJson, match="more than 10000 items"):
+            fit_result(much)
+
+
+def test_what_was_frozen_before_counts_as_arguments_of_calls() -> None:
+    calls = tuple(ToolCall("", "x", ALREADY) for _ in range(2 * CALLS_WITH_MUCH))
+    with pytest.raises(NotJson, match="more than 10000 items"):
+        fit_response(Response((), calls))
+    assert fit_response(Response((), calls[1:])).calls[0].args is ALREADY
+
+
+def test_what_a_caller_says_counts_if_it_was_frozen_before() -> None:
+    wide = FrozenObject({str(number): number for number in range(MAX_ITEMS + 1)})
+    with pytest.raises(BadMessage, match="more than 10000 items"):
+        kept_parts([Data(wide)])
