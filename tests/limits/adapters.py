@@ -47,6 +47,7 @@ from agentrail.adapters.sandboxes.matcher import short
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.adapters.sandboxes.paths import parts_of
 from agentrail.adapters.sandboxes.patterns import Glob, Ignored
+from agentrail.adapters.sandboxes.searching import uncounted
 from agentrail.app.models import Models
 from agentrail.errors import (
     AgentrailError,
@@ -422,7 +423,19 @@ def patterns_that_braces_stand_for(number: int) -> bool:
 
 @scene("adapters.sandboxes.patterns.MAX_RULES")
 def lines_of_a_gitignore(number: int) -> bool:
-    return Ignored(lines=["#"] * (number - 1) + ["x"]).names(("x",), folder=False)
+    return _ignores(*["#"] * (number - 1), "x", name="x")
+
+
+def _ignores(*lines: str, name: str) -> bool:
+    rules = Ignored()
+    for _ in rules.reading(lines, uncounted()):
+        pass
+    return rules.names((name,), uncounted(), folder=False)
+
+
+@scene("adapters.sandboxes.patterns.MAX_RULE")
+def characters_of_a_rule(size: int) -> bool:
+    return _ignores("x".ljust(size, "*"), name="x")
 
 
 @scene("adapters.sandboxes.matcher.MAX_LINE")

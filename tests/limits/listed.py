@@ -44,6 +44,7 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "adapters.sandboxes.paths.MAX_NAME": (255, ("bytes_of_a_name",)),
     "adapters.sandboxes.paths.MAX_PATH": (4095, ("bytes_of_a_path",)),
     "adapters.sandboxes.patterns.MAX_ALTERNATIVES": (64, ("patterns_that_braces_stand_for",)),
+    "adapters.sandboxes.patterns.MAX_RULE": (4095, ("characters_of_a_rule",)),
     "adapters.sandboxes.patterns.MAX_RULES": (2000, ("lines_of_a_gitignore",)),
     "adapters.sandboxes.searching.MAX_SEEN": (200_000, ("files_that_a_walk_looks_at",)),
     "adapters.web.MAX_ADDRESSES": (3, ("addresses_of_a_name",)),
@@ -239,11 +240,11 @@ HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
         20.0,
         "tests/sandboxes/test_searching.py::test_elsewhere_the_process_is_ended",
     ),
-    "adapters.sandboxes.memory.LINE_STEPS": (
+    "adapters.sandboxes.searching.LINE_STEPS": (
         50_000,
         "tests/sandboxes/test_searching.py::test_a_line_that_takes_too_many_steps_ends_the_search_in_memory",
     ),
-    "adapters.sandboxes.memory.SEARCH_STEPS": (
+    "adapters.sandboxes.searching.SEARCH_STEPS": (
         2_000_000,
         "tests/sandboxes/test_searching.py::test_many_lines_are_searched_beside_others_and_not_without_end",
     ),
@@ -338,6 +339,10 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
     "a factor, a weight or an estimate": (
         "adapters.journals.sqlite.writing.PAGE",
         "adapters.models.anthropic.thinking.USUAL_TEMPERATURE",
+        "adapters.sandboxes.patterns.CHARACTERS",
+        "adapters.sandboxes.patterns.MATCHING_STEPS",
+        "adapters.sandboxes.patterns.READING_STEPS",
+        "adapters.sandboxes.patterns.STEPS_A_CHARACTER",
         "app.ending.SHARE",
         "app.models.LIKE",
         "core.streaming.MOST_DOUBLED",

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from agentrail.adapters.sandboxes.patterns import Glob, Ignored, Pattern
+from agentrail.adapters.sandboxes.searching import uncounted
 from agentrail.errors import BadPattern, PathRefused
 from tests.opcodes import counted_opcodes
 
@@ -61,15 +62,19 @@ def test_rules_mean_what_git_means(tmp_path: Path, rules: list[str]) -> None:
     asked = "\n".join(PATHS)
     command = ["git", "-C", str(tmp_path), "check-ignore", "--stdin", "--no-index"]
     said = subprocess.run(command, input=asked, capture_output=True, text=True, check=False)  # noqa: S603 - as above
-    ours = [path for path in PATHS if is_ignored(Ignored(None, (), rules), path)]
+    read = Ignored()
+    for _ in read.reading(rules, uncounted()):
+        pass
+    ours = [path for path in PATHS if is_ignored(read, path)]
     assert ours == said.stdout.splitlines()
 
 
 def is_ignored(rules: Ignored, path: str) -> bool:
     """Ask as a walk does: first about the folders, from above."""
     parts = tuple(path.split("/"))
-    return any(rules.names(parts[:depth], folder=True) for depth in range(1, len(parts))) or rules.names(
-        parts, folder=False
+    above = (parts[:depth] for depth in range(1, len(parts)))
+    return any(rules.names(folder, uncounted(), folder=True) for folder in above) or rules.names(
+        parts, uncounted(), folder=False
     )
 
 
@@ -92,7 +97,7 @@ def is_ignored(rules: Ignored, path: str) -> bool:
     ],
 )
 def test_a_glob_means(pattern: str, path: str, is_match: bool) -> None:
-    assert Glob(pattern).matches(tuple(path.split("/"))) == is_match
+    assert Glob(pattern).matches(tuple(path.split("/")), uncounted()) == is_match
 
 
 def test_a_glob_cannot_stand_for_too_many() -> None:
@@ -110,6 +115,6 @@ def test_a_glob_does_not_lead_out(pattern: str) -> None:
 def test_no_pattern_takes_long(pattern: str) -> None:
     """The regular expression of a part has no opcodes: one that goes back would not end for the first pattern."""
     with counted_opcodes() as counted:
-        Pattern(pattern).matches(("a" * 250,) * 60)
-        Pattern(pattern).matches(("a",) * 2000)
+        Pattern(pattern).matches(("a" * 250,) * 60, uncounted())
+        Pattern(pattern).matches(("a",) * 2000, uncounted())
     assert counted[0] < MOST_OPCODES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,19 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.adapters.sandboxes import local
+from agentrail.adapters.sandboxes import local, searching
 from agentrail.adapters.sandboxes.local import LocalSandbox
-from agentrail.adapters.sandboxes.memory import LINE_STEPS, SEARCH_STEPS, MemorySandbox
+from agentrail.adapters.sandboxes.memory import MemorySandbox
+from agentrail.adapters.sandboxes.searching import LINE_STEPS, SEARCH_STEPS
 from agentrail.errors import BadPattern, SearchTooSlow
 from agentrail.ports.sandbox import Search
+from tests.opcodes import counted_opcodes
 from tests.sandboxes.kinds import needs_openat2
 
 SLOW = "(x+x+)+y"
+
+MOST_OPCODES = 1_500_000
+"""Instructions of the interpreter in one step of the loop: about 50 ms."""
 
 
 async def test_what_backtracking_would_never_end_is_answered_in_memory() -> None:
@@ -55,6 +61,54 @@ async def test_many_lines_are_searched_beside_others_and_not_without_end() -> No
             await sandbox.grep(Search(SLOW))
         nursery.cancel_scope.cancel()
     assert turns >= SEARCH_STEPS // (2 * LINE_STEPS)
+
+
+HARD = "\n".join(f"{number}*[a-z]*{'?' * number}" for number in range(90)).encode()
+
+
+@pytest.mark.parametrize("search", ["list", "glob", "grep"])
+async def test_rules_of_gitignore_are_tried_beside_others_and_not_without_end(
+    search: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = 6 * LINE_STEPS
+    monkeypatch.setattr(searching, "SEARCH_STEPS", most)
+    sandbox = MemorySandbox({".gitignore": HARD, **{f"{number} and more.txt": b"" for number in range(2_000)}})
+    searches: dict[str, Callable[[], Awaitable[object]]] = {
+        "list": lambda: sandbox.list(ignored=False),
+        "glob": lambda: sandbox.glob("**"),
+        "grep": lambda: sandbox.grep(Search("x")),
+    }
+    with counted_opcodes() as counted:
+        await trio.lowlevel.checkpoint()
+        longest = Longest(counted)
+        trio.lowlevel.add_instrument(longest)
+        with pytest.raises(SearchTooSlow, match=f"was stopped after {most} steps;"):
+            await searches[search]()
+        trio.lowlevel.remove_instrument(longest)
+    assert longest.steps > most // (2 * LINE_STEPS)
+    assert longest.most < MOST_OPCODES
+
+
+class Longest(trio.abc.Instrument):
+    """Knows how many steps the tasks have taken, and the most opcodes of one."""
+
+    def __init__(self, counted: list[int]) -> None:
+        self.most = self.steps = 0
+        self._counted, self._began = counted, counted[0]
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self._began = self._counted[0]
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        self.steps += 1
+        self.most = max(self.most, self._counted[0] - self._began)
+
+
+async def test_a_usual_gitignore_is_far_from_the_limit() -> None:
+    files = {f"src/{number}/{name}.py": b"x" for number in range(300) for name in "abc"}
+    sandbox = MemorySandbox({".gitignore": "\n".join(f"*.x{number}" for number in range(100)).encode(), **files})
+    assert len((await sandbox.glob("**/*.py", limit=10_000)).entries) == 900
+    assert len((await sandbox.list("src", ignored=False)).entries) == 300
 
 
 @needs_openat2

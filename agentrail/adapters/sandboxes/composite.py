@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Generator, Mapping, Sequence
+from typing import Final, TypeAlias, TypeVar
 
 from agentrail.adapters.sandboxes.paths import Parts, parts_of, path_of
 from agentrail.adapters.sandboxes.patterns import Glob
+from agentrail.adapters.sandboxes.searching import counted, rested
 from agentrail.errors import FileFailed, FileMissing
 from agentrail.ports.sandbox import (
     MAX_FILE,
@@ -25,8 +26,11 @@ from agentrail.ports.sandbox import (
     Search,
     Written,
 )
+from agentrail.values.meter import Meter
 
 T = TypeVar("T")
+Owned: TypeAlias = Sequence[tuple[T, Parts]]
+"""What a sandbox has found, and the path of each in the whole tree."""
 
 MAX_FOUND: Final = 10_000
 """Files of one prefix that a search from above it looks at."""
@@ -83,7 +87,7 @@ class CompositeSandbox:
         """Return the files below a folder that match, in all sandboxes that are there."""
         prefix, rest = self._place(path)
         start = (*prefix, *parts_of(rest))
-        below, wanted = self._below(start), Glob(pattern)
+        below, wanted, meter = self._below(start), Glob(pattern), counted()
         search = self._routes[prefix].glob(pattern, rest, ignored=ignored, limit=limit)
         listing = await _if_there(search, Listing(()), bool(below))
         found = [_moved(entry, prefix) for entry in listing.entries]
@@ -91,10 +95,9 @@ class CompositeSandbox:
         for other in below:
             more = await self._routes[other].glob("**", ignored=ignored, limit=MAX_FOUND)
             listing = listing.but(cut=listing.cut or more.cut)
-            for entry in (_moved(entry, other) for entry in more.entries):
-                parts = tuple(entry.path.split("/"))
-                if self._owner(parts) == other and wanted.matches(parts[len(start) :]):
-                    found.append(entry)
+            moved = [_moved(entry, other) for entry in more.entries]
+            theirs = [(one, parts) for one in moved if self._owner(parts := tuple(one.path.split("/"))) == other]
+            found += await rested(_matching(wanted, start, theirs, meter), meter, pattern)
         found.sort(key=_by_path)
         return Listing(tuple(found[:limit]), listing.cut or len(found) > limit)
 
@@ -102,17 +105,19 @@ class CompositeSandbox:
         """Return the lines that match, in all sandboxes that are there."""
         prefix, rest = self._place(search.path)
         start = (*prefix, *parts_of(rest))
-        below, wanted = self._below(start), Glob(search.glob)
+        below, wanted, meter = self._below(start), Glob(search.glob), counted()
         mine = self._routes[prefix].grep(search.but(path=rest))
         results = {prefix: await _if_there(mine, Matches(()), bool(below))}
         for other in below:
             results[other] = await self._routes[other].grep(search.but(path=".", glob="**"))
         found: list[Match] = []
         for owner, result in results.items():
-            for match in result.matches:
-                parts = (*owner, *match.path.split("/"))
-                if self._owner(parts) == owner and (owner == prefix or wanted.matches(parts[len(start) :])):
-                    found.append(match.but(path=path_of(parts)))
+            paths = [(match, (*owner, *match.path.split("/"))) for match in result.matches]
+            owned = [(match.but(path=path_of(parts)), parts) for match, parts in paths if self._owner(parts) == owner]
+            if owner == prefix:
+                found += [match for match, _ in owned]
+            else:
+                found += await rested(_matching(wanted, start, owned, meter), meter, search.glob)
         found.sort(key=lambda match: (match.path, match.number))
         return Matches(
             tuple(found[: search.limit]),
@@ -159,3 +164,13 @@ def _moved(entry: Entry, prefix: Parts) -> Entry:
 
 def _by_path(entry: Entry) -> str:
     return entry.path
+
+
+def _matching(wanted: Glob, start: Parts, owned: Owned[T], meter: Meter) -> Generator[None, None, list[T]]:
+    """Return what matches below *start*; it yields where the caller may rest."""
+    found: list[T] = []
+    for one, parts in owned:
+        yield
+        if wanted.matches(parts[len(start) :], meter):
+            found.append(one)
+    return found

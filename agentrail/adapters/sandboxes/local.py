@@ -17,7 +17,7 @@ import trio
 from agentrail.adapters.processes import Launch, ProcessTree, Ready, argv_of, check_environment, clean_environment
 from agentrail.adapters.sandboxes.files import DiskFiles
 from agentrail.adapters.sandboxes.paths import PROTECTED, parts_of
-from agentrail.adapters.sandboxes.searching import Grep, Stopped, find, listed
+from agentrail.adapters.sandboxes.searching import Grep, Stopped, find, finished, listed, uncounted
 from agentrail.errors import SearchTooSlow
 from agentrail.ports.sandbox import (
     MAX_FILE,
@@ -97,11 +97,13 @@ class LocalSandbox:
 
     async def list(self, path: str = ".", limit: int = 1000, *, ignored: bool = True) -> Listing:
         """Return what stands in a folder."""
-        return await self._look(lambda: listed(self._files, path, ignored=ignored, limit=limit))
+        return await self._look(lambda: finished(listed(self._files, path, uncounted(), ignored=ignored, limit=limit)))
 
     async def glob(self, pattern: str, path: str = ".", *, ignored: bool = False, limit: int = 1000) -> Listing:
         """Return the files below a folder that match."""
-        return await self._look(lambda: find(self._files, pattern, path, ignored=ignored, limit=limit))
+        return await self._look(
+            lambda: finished(find(self._files, pattern, path, uncounted(), ignored=ignored, limit=limit))
+        )
 
     async def grep(self, search: Search) -> Matches:
         """Return the lines that match; the pattern is tried in a process of its own, which can be stopped."""

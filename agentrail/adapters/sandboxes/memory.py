@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Generator, Iterable, Mapping
 
 import trio
 
-from agentrail.adapters.sandboxes.matcher import Matcher, flags_of
+from agentrail.adapters.sandboxes.matcher import Matcher, Order, flags_of
 from agentrail.adapters.sandboxes.paths import PROTECTED, Parts, check_writable, parts_of, path_of
-from agentrail.adapters.sandboxes.searching import contents, find, listed, matches_of, order_of
+from agentrail.adapters.sandboxes.searching import (
+    LINE_STEPS,
+    contents,
+    counted,
+    find,
+    listed,
+    matches_of,
+    order_of,
+    rested,
+)
 from agentrail.adapters.sandboxes.storage import check_data, replaced
 from agentrail.errors import BadPattern, CommandRefused, FileFailed, FileMissing, SearchTooSlow
 from agentrail.ports.sandbox import (
@@ -31,11 +39,6 @@ from agentrail.tools.expressions import UnusableError
 from agentrail.tools.regex import Regex
 from agentrail.values.meter import Meter, TooManyStepsError
 
-LINE_STEPS: Final = 50_000
-"""Steps of a search in one line, and until the others of the loop have their turn."""
-SEARCH_STEPS: Final = 2_000_000
-"""Steps of one search: less than two seconds."""
-
 _A_FOLDER = "it is a folder"
 _NO_COMMANDS = "this sandbox keeps files in memory and runs nothing"
 
@@ -43,13 +46,24 @@ _NO_COMMANDS = "this sandbox keeps files in memory and runs nothing"
 class MemoryFiles:
     """Files in a dictionary; a folder is there if something is below it."""
 
-    __slots__ = ("_protected", "files")
+    __slots__ = ("_folders", "_protected", "files")
 
     def __init__(self, files: Mapping[str, bytes], protected: Iterable[str]) -> None:
         for path, data in files.items():
             check_data(path, data)
         self.files: dict[Parts, bytes] = {parts_of(path): data for path, data in files.items()}
+        self._folders: dict[Parts, set[str]] = {(): set()}
+        for parts in self.files:
+            self._place(parts)
         self._protected = tuple(protected)
+
+    def _place(self, parts: Parts) -> None:
+        """Note the name of a new file in its folder, and of each folder that it makes in the one above."""
+        for depth in range(len(parts), 0, -1):
+            names = self._folders.setdefault(parts[: depth - 1], set())
+            if parts[depth - 1] in names:
+                return
+            names.add(parts[depth - 1])
 
     def read(self, path: str, offset: int, limit: int) -> Content:
         """Return a piece of a file."""
@@ -69,6 +83,8 @@ class MemoryFiles:
                 raise FileFailed("write", path, f"`{path_of(parts[:depth])}` is a file")
         created = parts not in self.files
         self.files[parts] = data
+        if created:
+            self._place(parts)
         return Written(len(data), created)
 
     def edit(self, path: str, old: bytes, new: bytes, *, every: bool) -> Edited:
@@ -91,13 +107,12 @@ class MemoryFiles:
             raise FileFailed("list", path_of(parts), "it is a file")
         if not self._is_folder(parts):
             raise FileMissing("list", path_of(parts), "folder")
-        depth = len(parts) + 1
-        found: dict[str, Entry] = {}
-        for one, data in self.files.items():
-            if one[: len(parts)] == parts:
-                path = path_of(one[:depth])
-                found[path] = Entry(path, Kind.FILE, len(data)) if len(one) == depth else Entry(path, Kind.FOLDER)
-        return [found[path] for path in sorted(found)]
+        return [self._entry((*parts, name)) for name in sorted(self._folders[parts])]
+
+    def _entry(self, parts: Parts) -> Entry:
+        if parts in self._folders:
+            return Entry(path_of(parts), Kind.FOLDER)
+        return Entry(path_of(parts), Kind.FILE, len(self.files[parts]))
 
     def data(self, parts: Parts) -> bytes | None:
         """Return all of a file for a search."""
@@ -112,7 +127,7 @@ class MemoryFiles:
         return self.files[parts]
 
     def _is_folder(self, parts: Parts) -> bool:
-        return not parts or any(len(one) > len(parts) and one[: len(parts)] == parts for one in self.files)
+        return parts in self._folders
 
 
 class MemorySandbox:
@@ -151,37 +166,48 @@ class MemorySandbox:
     async def list(self, path: str = ".", limit: int = 1000, *, ignored: bool = True) -> Listing:
         """Return what stands in a folder."""
         await trio.lowlevel.checkpoint()
-        return listed(self._files, path, ignored=ignored, limit=limit)
+        meter = counted()
+        return await rested(listed(self._files, path, meter, ignored=ignored, limit=limit), meter, path)
 
     async def glob(self, pattern: str, path: str = ".", *, ignored: bool = False, limit: int = 1000) -> Listing:
         """Return the files below a folder that match."""
         await trio.lowlevel.checkpoint()
-        return find(self._files, pattern, path, ignored=ignored, limit=limit)
+        meter = counted()
+        found = find(self._files, pattern, path, meter, ignored=ignored, limit=limit)
+        return await rested(found, meter, pattern)
 
     async def grep(self, search: Search) -> Matches:
-        """Return the lines that match: in counted steps, and with a rest after some of them."""
+        """Return the lines that match."""
         await trio.lowlevel.checkpoint()
         order = order_of(search)
         try:
             expression = Regex(order["pattern"], flags_of(order))
         except UnusableError as error:
             raise BadPattern(search.pattern, f"it {error}") from error
-        meter = Meter(LINE_STEPS)
-        matcher = Matcher(order, lambda line: expression.found_in(line, meter))
-        left, until_rest, unread = SEARCH_STEPS, LINE_STEPS, 0
-        for path, data in contents(self._files, search):
+        meter = counted()
+        return await rested(self._searched(search, order, expression, meter), meter, search.pattern)
+
+    def _searched(
+        self, search: Search, order: Order, expression: Regex, meter: Meter
+    ) -> Generator[None, None, Matches]:
+        in_line = Meter(LINE_STEPS)
+        matcher = Matcher(order, lambda line: expression.found_in(line, in_line))
+        unread = 0
+        for found in contents(self._files, search, meter):
+            yield
+            if found is None:
+                continue
+            path, data = found
             unread += data is None
             try:
                 for _ in () if data is None else matcher.look(path, data):
-                    spent = 1 + LINE_STEPS - meter.left  # by the line before
-                    left, until_rest, meter.left = left - spent, until_rest - spent, LINE_STEPS
-                    if until_rest < 0:
-                        until_rest = LINE_STEPS
-                        await trio.lowlevel.checkpoint()
+                    meter.spend(1 + LINE_STEPS - in_line.left)  # by the line before
+                    in_line.left = LINE_STEPS
+                    yield
             except TooManyStepsError:
+                if in_line.left >= 0:
+                    raise
                 raise SearchTooSlow(search.pattern, f"{LINE_STEPS} steps in a line of `{path}`") from None
-            if left < 0:
-                raise SearchTooSlow(search.pattern, f"{SEARCH_STEPS} steps")
             if matcher.cut:
                 break
         return matches_of(matcher.found, matcher.searched, matcher.skipped + unread, cut=matcher.cut)

@@ -7,17 +7,34 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
-from agentrail.adapters.sandboxes.paths import Parts, parts_of
+from agentrail.adapters.sandboxes.paths import MAX_PATH, Parts, parts_of
 from agentrail.errors import BadPattern
+from agentrail.values.meter import Meter
 
 MAX_ALTERNATIVES: Final = 64
 """How many patterns one with braces may stand for."""
 
 MAX_RULES: Final = 2000
 """Lines of one `.gitignore` that are read."""
+
+MAX_RULE: Final = MAX_PATH
+"""Characters of a line of a `.gitignore` that is taken for a rule."""
+
+READING_STEPS: Final = 500
+"""Steps of a meter that reading a rule takes, for its expression is compiled."""
+
+STEPS_A_CHARACTER: Final = 16
+"""Steps that each character of a rule takes beside."""
+
+MATCHING_STEPS: Final = 2
+"""Steps that it takes to look at a pattern, beside those of its parts."""
+
+CHARACTERS: Final = 64
+"""Characters of a part of a pattern that are matched within a step of a meter."""
 
 _BRACES: Final = re.compile(r"\{([^{}]*)\}")
 _ESCAPED: Final = re.compile(r"\\(.)")
@@ -37,15 +54,17 @@ _IN_BRACKETS: Final = {
 class Pattern:
     """One pattern without braces: without a `/` it is about the name alone."""
 
-    __slots__ = ("_name", "_parts")
+    __slots__ = ("_cost", "_name", "_parts")
 
     def __init__(self, text: str, *, anchored: bool = False) -> None:
         parts = [part for part in text.split("/") if part not in {"", "."}]
+        self._cost = MATCHING_STEPS + sum(1 + len(part) // CHARACTERS for part in parts)
         self._name = len(parts) == 1 and not anchored
         self._parts = [None if part == "**" and not self._name else _compiled(part) for part in parts]
 
-    def matches(self, parts: Parts) -> bool:
-        """Whether a path, part by part, is one that is meant."""
+    def matches(self, parts: Parts, meter: Meter) -> bool:
+        """Whether a path, part by part, is one that is meant; it takes steps of *meter*."""
+        meter.spend(self._cost if self._name else self._cost * (len(parts) + 1))
         if not parts or not self._parts:
             return False
         if self._name:
@@ -82,9 +101,9 @@ class Glob:
         parts_of(text)
         self._patterns = [Pattern(one) for one in _alternatives(text)]
 
-    def matches(self, parts: Parts) -> bool:
-        """Whether a path, part by part, is one that is meant."""
-        return any(pattern.matches(parts) for pattern in self._patterns)
+    def matches(self, parts: Parts, meter: Meter) -> bool:
+        """Whether a path, part by part, is one that is meant; it takes steps of *meter*."""
+        return any(pattern.matches(parts, meter) for pattern in self._patterns)
 
 
 def _alternatives(text: str) -> list[str]:
@@ -104,23 +123,33 @@ def _alternatives(text: str) -> list[str]:
 class Ignored:
     """What the `.gitignore` files from the root down to one folder say; the last rule that matches decides."""
 
-    __slots__ = ("_above", "_depth", "_rules")
+    __slots__ = ("above", "depth", "rules")
 
-    def __init__(self, above: Ignored | None = None, folder: Parts = (), lines: Iterable[str] = ()) -> None:
-        self._above = above
-        self._depth = len(folder)
-        self._rules = [rule for line in list(lines)[:MAX_RULES] if (rule := _rule(line)) is not None]
+    def __init__(self, above: Ignored | None = None, folder: Parts = ()) -> None:
+        self.above = above
+        self.depth = len(folder)
+        self.rules: list[tuple[Pattern, bool, bool]] = []
 
-    def names(self, parts: Parts, *, folder: bool) -> bool:
+    def reading(self, lines: Iterable[str], meter: Meter) -> Iterator[None]:
+        """Read *lines*, and yield after each: compiling all of them takes long."""
+        for line in islice(lines, MAX_RULES):
+            if len(line) <= MAX_RULE:
+                meter.spend(READING_STEPS + STEPS_A_CHARACTER * len(line))
+                rule = _rule(line)
+                if rule is not None:
+                    self.rules.append(rule)
+            yield
+
+    def names(self, parts: Parts, meter: Meter, *, folder: bool) -> bool:
         """Whether the file or *folder* at *parts* is ignored; those above it are not asked about."""
-        return self._says(parts, folder=folder) is True
-
-    def _says(self, parts: Parts, *, folder: bool) -> bool | None:
-        below = parts[self._depth :]
-        for pattern, negated, folders in reversed(self._rules):
-            if (folder or not folders) and pattern.matches(below):
-                return not negated
-        return None if self._above is None else self._above._says(parts, folder=folder)  # noqa: SLF001 - one of us
+        rules: Ignored | None = self
+        while rules is not None:
+            below = parts[rules.depth :]
+            for pattern, negated, folders in reversed(rules.rules):
+                if (folder or not folders) and pattern.matches(below, meter):
+                    return not negated
+            rules = rules.above
+        return False
 
 
 def _rule(line: str) -> tuple[Pattern, bool, bool] | None:

@@ -6,32 +6,56 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import IO, Final, cast
+from typing import IO, Final, TypeVar, cast
+
+import trio
 
 from agentrail.adapters.sandboxes.matcher import Found, Order
 from agentrail.adapters.sandboxes.paths import Parts, parts_of
 from agentrail.adapters.sandboxes.patterns import Glob, Ignored, lines_of
 from agentrail.adapters.sandboxes.storage import Storage
-from agentrail.errors import AgentrailError, BadPattern, FileMissing
+from agentrail.errors import AgentrailError, BadPattern, FileMissing, SearchTooSlow
 from agentrail.ports.sandbox import Entry, Kind, Listing, Match, Matches, Search
+from agentrail.values.meter import Meter, TooManyStepsError
 
 MAX_SEEN: Final = 200_000
 """Files and folders that one walk looks at."""
 
+LINE_STEPS: Final = 50_000
+"""Steps of a search in one line, and until the others of the loop have their turn."""
+
+SEARCH_STEPS: Final = 2_000_000
+"""Steps of one search in the loop: less than two seconds."""
+
+T = TypeVar("T")
+
 _MATCHER: Final = str(Path(__file__).with_name("matcher.py"))
+
+
+def counted() -> Meter:
+    """Return a meter for a search in the loop."""
+    return Meter(SEARCH_STEPS)
+
+
+def uncounted() -> Meter:
+    """Return a meter for a search in a thread of its own, which holds up nobody."""
+    return Meter(sys.maxsize)
 
 
 class Stopped(Exception):  # noqa: N818 - a signal between our own functions
     """Whoever waited for the search has gone."""
 
 
-def walk(storage: Storage, start: Parts, *, ignored: bool) -> Iterator[Entry]:
-    """Yield the files below *start*, in order of path; with *ignored*, also those that `.gitignore` names."""
-    above = _rules_above(storage, start) if not ignored else Ignored()
+def walk(storage: Storage, start: Parts, meter: Meter, *, ignored: bool) -> Iterator[Entry | None]:
+    """Yield the files below *start*, in order of path; with *ignored*, also those that `.gitignore` names.
+
+    It takes steps of *meter*, and yields `None` between them, so that the caller may rest.
+    """
+    above = Ignored() if ignored else (yield from _rules_above(storage, start, meter))
     stack: list[tuple[Ignored, Iterator[Entry]]] = [(above, iter(storage.entries(start)))]
     for _ in range(MAX_SEEN):
         rules, found = stack[-1]
@@ -41,53 +65,89 @@ def walk(storage: Storage, start: Parts, *, ignored: bool) -> Iterator[Entry]:
             if not stack:
                 return
             continue
+        meter.spend(1)
+        yield None
         parts = tuple(entry.path.split("/"))
         is_folder = entry.kind is Kind.FOLDER
-        if not ignored and (parts[-1] == ".git" or rules.names(parts, folder=is_folder)):
+        if not ignored and (parts[-1] == ".git" or rules.names(parts, meter, folder=is_folder)):
             continue
         if is_folder:
             with suppress(AgentrailError):  # gone meanwhile, not ours to read, or on another file system
                 below = storage.entries(parts)
-                stack.append((rules if ignored else _rules(storage, parts, below, rules), iter(below)))
+                if not ignored and any(one.path.endswith("/.gitignore") for one in below):
+                    rules = yield from _rules(storage, parts, rules, meter)
+                stack.append((rules, iter(below)))
         elif entry.kind is Kind.FILE:
             yield entry
 
 
-def _rules_above(storage: Storage, start: Parts) -> Ignored:
+def _rules_above(storage: Storage, start: Parts, meter: Meter) -> Generator[None, None, Ignored]:
     rules = Ignored()
     for depth in range(len(start) + 1):
-        folder = start[:depth]
-        rules = Ignored(rules, folder, lines_of(storage.data((*folder, ".gitignore"))))
+        rules = yield from _rules(storage, start[:depth], rules, meter)
     return rules
 
 
-def _rules(storage: Storage, folder: Parts, below: list[Entry], above: Ignored) -> Ignored:
-    if not any(entry.path.endswith("/.gitignore") for entry in below):
-        return above
-    return Ignored(above, folder, lines_of(storage.data((*folder, ".gitignore"))))
+def _rules(storage: Storage, folder: Parts, above: Ignored, meter: Meter) -> Generator[None, None, Ignored]:
+    rules = Ignored(above, folder)
+    yield from rules.reading(lines_of(storage.data((*folder, ".gitignore"))), meter)
+    return rules
 
 
-def listed(storage: Storage, path: str, *, ignored: bool, limit: int) -> Listing:
-    """Return what stands in a folder."""
+def finished(search: Generator[None, None, T]) -> T:
+    """Return what *search* returns, without a rest."""
+    while True:
+        try:
+            next(search)
+        except StopIteration as end:
+            return cast("T", end.value)
+
+
+async def rested(search: Generator[None, None, T], meter: Meter, wanted: str) -> T:
+    """Return what *search* returns; the others of the loop have their turn after each `LINE_STEPS` of *meter*."""
+    rest_at = meter.left - LINE_STEPS
+    while True:
+        try:
+            next(search)
+        except StopIteration as end:
+            return cast("T", end.value)
+        except TooManyStepsError:
+            raise SearchTooSlow(wanted, f"{SEARCH_STEPS} steps") from None
+        if meter.left < rest_at:
+            rest_at = meter.left - LINE_STEPS
+            await trio.lowlevel.checkpoint()
+
+
+def listed(storage: Storage, path: str, meter: Meter, *, ignored: bool, limit: int) -> Generator[None, None, Listing]:
+    """Return what stands in a folder; it yields where the caller may rest."""
     parts = parts_of(path)
     entries = storage.entries(parts)
     if not ignored:
-        rules = _rules_above(storage, parts)
-        entries = [entry for entry in entries if not _is_ignored(entry, rules)]
+        rules = yield from _rules_above(storage, parts, meter)
+        kept: list[Entry] = []
+        for entry in entries:
+            yield
+            if not _is_ignored(entry, rules, meter):
+                kept.append(entry)
+        entries = kept
     return Listing(tuple(entries[:limit]), len(entries) > limit)
 
 
-def _is_ignored(entry: Entry, rules: Ignored) -> bool:
+def _is_ignored(entry: Entry, rules: Ignored, meter: Meter) -> bool:
     parts = tuple(entry.path.split("/"))
-    return parts[-1] == ".git" or rules.names(parts, folder=entry.kind is Kind.FOLDER)
+    return parts[-1] == ".git" or rules.names(parts, meter, folder=entry.kind is Kind.FOLDER)
 
 
-def find(storage: Storage, pattern: str, path: str, *, ignored: bool, limit: int) -> Listing:
-    """Return the files below *path* that match."""
+def find(
+    storage: Storage, pattern: str, path: str, meter: Meter, *, ignored: bool, limit: int
+) -> Generator[None, None, Listing]:
+    """Return the files below *path* that match; it yields where the caller may rest."""
     glob, start = Glob(pattern), parts_of(path)
     found: list[Entry] = []
-    for entry in walk(storage, start, ignored=ignored):
-        if glob.matches(tuple(entry.path.split("/"))[len(start) :]):
+    for entry in walk(storage, start, meter, ignored=ignored):
+        if entry is None:
+            yield
+        elif glob.matches(tuple(entry.path.split("/"))[len(start) :], meter):
             if len(found) >= limit:
                 return Listing(tuple(found), cut=True)
             found.append(entry)
@@ -105,8 +165,8 @@ def order_of(search: Search) -> Order:
     )
 
 
-def contents(storage: Storage, search: Search) -> Iterator[tuple[str, bytes | None]]:
-    """Yield the files to search; those that cannot be had with `None`."""
+def contents(storage: Storage, search: Search, meter: Meter) -> Iterator[tuple[str, bytes | None] | None]:
+    """Yield the files to search, those that cannot be had with `None`; `None` alone where the caller may rest."""
     parts = parts_of(search.path)
     glob = Glob(search.glob)
     kind = storage.kind(search.path)
@@ -116,8 +176,10 @@ def contents(storage: Storage, search: Search) -> Iterator[tuple[str, bytes | No
         storage.read(search.path, 0, 0)  # refused where any other file would only be skipped
         yield "/".join(parts), storage.data(parts)
         return
-    for entry in walk(storage, parts, ignored=search.ignored):
-        if glob.matches(tuple(entry.path.split("/"))[len(parts) :]):
+    for entry in walk(storage, parts, meter, ignored=search.ignored):
+        if entry is None:
+            yield None
+        elif glob.matches(tuple(entry.path.split("/"))[len(parts) :], meter):
             yield entry.path, storage.data(tuple(entry.path.split("/")))
 
 
@@ -141,7 +203,7 @@ class Grep:
     def run(self) -> Matches:
         """Search; blocks until all is read, or enough found."""
         order = order_of(self._search)
-        found = contents(self._storage, self._search)
+        found = (one for one in contents(self._storage, self._search, uncounted()) if one is not None)
         first = next(found, None)  # a path that is refused is refused before anything is started
         if first is None:
             return Matches(())
