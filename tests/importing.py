@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import sys
 import tempfile
+import threading
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import trio
+from attrs import frozen
 
 from agentrail import Continue, Plugin, SessionHandle, SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.adapters.mcp.server import McpServer
+from agentrail.core.state import Phase
+from agentrail.errors import SessionAsleep
+from agentrail.hooks.actions import SwitchModel
 from agentrail.hooks.context import Context
-from agentrail.hooks.records import BeforeTool
+from agentrail.hooks.records import BeforeRequest, BeforeTool
 from agentrail.plugins.approval import HumanApproval
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import EmitChunk
+from agentrail.runtime.records import SNAPSHOT_EVERY
 from agentrail.tools.builtin import standard_tools
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.json import Json, freeze_object
@@ -83,12 +91,49 @@ async def approve(session: SessionHandle) -> None:
     await session.ask("and on")
 
 
+async def fork(session: SessionHandle) -> None:
+    """Do a turn, and another one in a branch."""
+    await session.ask("go on")
+    branch = await session.fork()
+    await branch.ask("go on")
+    await branch.stop()
+
+
+async def sleep(session: SessionHandle) -> None:
+    """Do a turn, fall asleep, and wake up for another one."""
+    await session.ask("go on")
+    with suppress(SessionAsleep):
+        while session.inspect().phase is Phase.IDLE:  # noqa: ASYNC110 - nothing else tells before it sleeps
+            await trio.sleep(0.01)
+    await session.ask("and on")
+
+
+async def snapshot(session: SessionHandle) -> None:
+    """Do so many turns that the state is kept."""
+    for _ in range(SNAPSHOT_EVERY):
+        await session.ask("go on")
+
+
 async def compact(session: SessionHandle) -> None:
     """Have enough to compact, and do it."""
     for _ in range(3):
         await session.ask("go on")
     await session.compact()
     await session.ask("go on")
+
+
+@frozen
+class Switcher(Plugin[None]):
+    """Chooses a model behind HTTP when the session runs already."""
+
+    url: str
+
+    def init(self, ctx: Context) -> None:
+        """Remember nothing."""
+
+    def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> SwitchModel[None]:
+        """Choose it."""
+        return SwitchModel("openai:model", provider_options=freeze_object({"base_url": self.url}))
 
 
 def spec_of(scene: str, url: str) -> SessionSpec:
@@ -105,6 +150,14 @@ def spec_of(scene: str, url: str) -> SessionSpec:
         "approval": lambda: SessionSpec(model=script, tools=[add], plugins=[HumanApproval(("add",))]),
         "standard": lambda: SessionSpec(model=several, tools=[add, *standard_tools()]),
         "compaction": lambda: SessionSpec(model=Script(), tools=[add], context_window=200),
+        "fork": lambda: SessionSpec(model=script, tools=[add], plugins=[Counter()]),
+        "sleep": lambda: SessionSpec(model=script, tools=[add], plugins=[Counter()], hibernate_after=0.01),
+        "snapshot": lambda: SessionSpec(model=script, tools=[add], plugins=[Counter()]),
+        "switch": lambda: SessionSpec(model=script, tools=[add], plugins=[Switcher(url)]),
+        "mcp": lambda: SessionSpec(
+            model=Script(call("small_add", {"a": 1, "b": 2})),
+            tools=[McpServer([sys.executable, "-m", "tests.mcp.small"], name="small")],
+        ),
         "subagent": lambda: SessionSpec(
             model=Script(call("task", {"agent": "adder", "prompt": "add"})),
             agents={"adder": SessionSpec(model=script, tools=[add], description="Adds.")},
@@ -117,7 +170,7 @@ def spec_of(scene: str, url: str) -> SessionSpec:
 
 def journal_of(scene: str, folder: Path) -> Journal | None:
     """Return the journal of *scene*."""
-    if scene == "encoded":
+    if scene in {"encoded", "sleep", "snapshot"}:
         return MemoryJournal(encode=True)
     if scene == "sqlite":
         from agentrail.adapters.journals.sqlite import SqliteJournal  # noqa: PLC0415 - it brings the codec
@@ -126,10 +179,19 @@ def journal_of(scene: str, folder: Path) -> Journal | None:
     return None
 
 
+async def switch(session: SessionHandle) -> None:
+    """Do a turn with a model that a plugin has chosen."""
+    await session.ask("openai says 3")
+
+
 PLAYS: Final[Mapping[str, Scene]] = {
     "command": ask_by_command,
     "approval": approve,
     "compaction": compact,
+    "fork": fork,
+    "sleep": sleep,
+    "snapshot": snapshot,
+    "switch": switch,
 }
 
 
@@ -148,6 +210,32 @@ async def main(scene: str, url: str, folder: Path) -> None:
         await session.stop()
 
 
+class InTheLoop:
+    """Hears of each import, and keeps the names of those in the thread of the loop."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+        self._loop = threading.get_ident()
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        """Take note."""
+        if threading.get_ident() == self._loop:
+            self.found.append(name)
+
+
+async def spawn(url: str) -> None:
+    """Spawn a first session, and print what was imported in the loop of what takes long."""
+    async with open_supervisor() as supervisor:
+        heard = InTheLoop()
+        sys.meta_path.insert(0, heard)
+        session = await supervisor.spawn(spec_of("openai", url))
+        print(*(name for name in heard.found if name.startswith(("httpx", "httpcore", "anyio", "genai_prices"))))  # noqa: T201
+        await session.stop()
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
-        trio.run(main, sys.argv[1], sys.argv[2], Path(name))
+        if sys.argv[1] == "spawn":
+            trio.run(spawn, sys.argv[2])
+        else:
+            trio.run(main, sys.argv[1], sys.argv[2], Path(name))

@@ -11,7 +11,10 @@ import pytest
 
 from tests.benchmarks.wire import SAYING, served
 
-SCENES = ("tool", "state", "command", "encoded", "sqlite", "approval", "standard", "compaction", "subagent")
+SCENES = (
+    *("tool", "state", "command", "encoded", "sqlite", "approval", "standard", "compaction", "subagent"),
+    *("fork", "sleep", "snapshot", "mcp"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -36,3 +39,11 @@ def test_a_session_that_has_started_imports_nothing(scene: str) -> None:
 @pytest.mark.parametrize("provider", SAYING)
 def test_the_first_request_to_a_provider_imports_nothing(provider: str, url: str) -> None:
     assert _imported(provider, url) == []
+
+
+def test_a_plugin_that_chooses_a_model_of_a_provider_imports_nothing(url: str) -> None:
+    assert _imported("switch", url) == []
+
+
+def test_the_first_spawn_imports_the_client_and_the_prices_beside_the_loop(url: str) -> None:
+    assert _imported("spawn", url) == []

@@ -7,6 +7,9 @@ from typing import Final
 
 from agentrail.values.usage import Usage
 
+PACKAGE: Final = "genai_prices"
+"""The package that knows the prices."""
+
 PROVIDERS: Final[Mapping[str, str]] = {
     "anthropic": "anthropic",
     "openai": "openai",

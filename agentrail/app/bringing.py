@@ -1,21 +1,32 @@
 """Imports what a session may come to need before it starts: nothing is imported while it runs.
 
 An import holds up the loop for as long as it takes, and within a step nobody expects that. So whoever spawns a session
-pays for it, once in a process. It is no work for a thread: it would hold the interpreter all the same, and a clock that
-is virtual would run on meanwhile.
+pays for it, once in a process. What takes long, the client for HTTP and the published prices, is imported in a thread,
+while the loop goes on; where the clock is virtual it is not, because that would run on meanwhile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache
 from importlib import import_module
 from typing import Final
 
+import trio
+
+from agentrail.adapters.models.providers import PROVIDERS
+from agentrail.adapters.prices import PACKAGE
+from agentrail.app.chain import chain_of
 from agentrail.app.spec import SessionSpec
+from agentrail.hooks.actions import SwitchModel
+from agentrail.hooks.matrix import MATRIX
+from agentrail.hooks.plugin import Plugin
+from agentrail.hooks.seats import unkeyed
 from agentrail.ports.tool import Tool
+from agentrail.runtime.rounds import in_real_time
+from agentrail.values.json import EMPTY
 
 ALWAYS: Final = (
+    "agentrail.app.returning",
     "agentrail.codec.states",
     "agentrail.codec.values",
     "agentrail.codec.text",
@@ -23,10 +34,21 @@ ALWAYS: Final = (
     "agentrail.runtime.digests",
     "agentrail.runtime.rebuilding",
 )
-"""What any session may need: states of plugins, ids of commands, restarts."""
+"""What any session may need: states of plugins, ids of commands, restarts, forks."""
 
 HTTP: Final = ("httpx", "httpcore", "h11", "anyio", "certifi", "importlib.resources", "encodings.idna")
 """The client for HTTP, and what it imports itself at its first request."""
+
+_FORMATS: Final = dict.fromkeys(f"agentrail.adapters.models.{provider.format}" for provider in PROVIDERS.values())
+
+REMOTE: Final = ("agentrail.adapters.models.http", "agentrail.adapters.models.remote", *_FORMATS, *HTTP, PACKAGE)
+"""What a model of a provider needs, with the published prices if they are installed."""
+
+OURS: Final = "agentrail.plugins."
+"""Where the plugins are that ship: none of them chooses a model."""
+
+CHOOSING: Final = tuple(name for name, actions in MATRIX.items() if SwitchModel in actions)
+"""The hooks in which a plugin may choose another model."""
 
 SANDBOX: Final = ("agentrail.adapters.sandboxes.local",)
 
@@ -38,6 +60,34 @@ NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
 """What a tool needs that `requires` such a thing, if the specification brings nothing of its own."""
 
 
+_brought: Final[set[str]] = set()
+"""What is imported already, or cannot be."""
+
+
+async def bring_beside(spec: SessionSpec) -> None:
+    """Import what takes long of what the session of *spec*, or a sub-agent of it, may come to need."""
+    if not _brought.issuperset(REMOTE) and _goes_out(spec):
+        if in_real_time():
+            await trio.to_thread.run_sync(bring_modules, REMOTE)
+        else:
+            bring_modules(REMOTE)
+
+
+def _goes_out(spec: SessionSpec) -> bool:
+    """Whether *spec* names a model of a provider, or has a plugin that may choose one."""
+    links = chain_of(spec.model, EMPTY)
+    if any(isinstance(model, str) and model.partition(":")[0] in PROVIDERS for model, _ in links):
+        return True
+    kinds: list[type] = [type(unkeyed(given)[1]) for given in spec.plugins]
+    return any(map(_may_choose, kinds)) or any(map(_goes_out, spec.agents.values()))
+
+
+def _may_choose(kind: type) -> bool:
+    return not kind.__module__.startswith(OURS) and any(
+        getattr(kind, name, None) is not getattr(Plugin, name) for name in CHOOSING
+    )
+
+
 def bring(spec: SessionSpec, tools: Iterable[Tool]) -> None:
     """Import what the session of *spec*, with these *tools*, may come to need."""
     brought = {"files": spec.sandbox, "shell": spec.sandbox, "network": spec.web}
@@ -46,12 +96,15 @@ def bring(spec: SessionSpec, tools: Iterable[Tool]) -> None:
 
 
 def bring_modules(names: Iterable[str]) -> None:
-    """Import the modules that are called so."""
+    """Import the modules that are called so, each once; an extra that is not installed is left out.
+
+    Asking the import system again would cost a spawn more than the question here.
+    """
     for name in names:
-        _brought(name)
-
-
-@cache
-def _brought(name: str) -> None:
-    """Import a module, once: asking the import system again costs a spawn more than the question here."""
-    import_module(name)
+        if name not in _brought:
+            try:
+                import_module(name)
+            except ModuleNotFoundError:
+                if name != PACKAGE:
+                    raise
+            _brought.add(name)

@@ -26,7 +26,7 @@ from agentrail.runtime.ids import new_id
 from agentrail.runtime.lazy import LazyModule
 
 if TYPE_CHECKING:
-    from agentrail.app import growing, returning, wiring
+    from agentrail.app import bringing, growing, returning, wiring
     from agentrail.app.models import Factory
     from agentrail.core.state import State
     from agentrail.ports.journal import Journal, StoredSession
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from agentrail.values.limits import Limit
 else:  # importing this module costs little; opening a supervisor brings the rest
     wiring = LazyModule("agentrail.app.wiring")
+    bringing = LazyModule("agentrail.app.bringing")
     growing = LazyModule("agentrail.app.growing")
     returning = LazyModule("agentrail.app.returning")
     roofs = LazyModule("agentrail.runtime.roof")
@@ -82,6 +83,7 @@ class Supervisor:
             raise WrongType.of("id", id, ID_WANTED)
         _check_choice("restart", restart, RESTARTS[1:])
         session_id = new_id() if id is None else id
+        await bringing.bring_beside(spec)
         state, outfit = wiring.outfitted(session_id, spec, self._sessions.house.model)
         return await self._sessions.start(self._node, state, outfit, _Code(self._sessions, self._specs, spec), restart)
 
@@ -102,6 +104,8 @@ class Supervisor:
             _check_spec(spec)
         _check_choice("restart", restart, RESTARTS[1:])
         _check_choice("recovery", recovery, RECOVERIES)
+        if spec is not None:
+            await bringing.bring_beside(spec)
         code = _Code(self._sessions, self._specs, spec, pause=recovery == "pause")
         return await self._sessions.resume(self._node, id, code, restart)
 
@@ -139,6 +143,7 @@ class Supervisor:
         """
         if spec is not None:
             _check_spec(spec)
+            await bringing.bring_beside(spec)
         elif origin in self._sessions.tree.sessions:
             return await self.session(origin).fork(at, id)
         code = _Code(self._sessions, self._specs, spec)
