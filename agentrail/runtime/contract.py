@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar, cast, get_args
 
+from agentrail.core.answers import Answer
+from agentrail.core.inputs import AnyInput, Arrival
 from agentrail.core.state import State
 from agentrail.errors import BadJournal, BadRecord
+from agentrail.hooks.ruling import Ruling
 from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.json import INT_MAX
 from agentrail.values.outside import number, shown
+from agentrail.values.stream import Partial
 
 T = TypeVar("T")
+
+INPUTS: Final = frozenset(get_args(AnyInput))
+ANSWERS: Final = frozenset(get_args(Answer))
+
+PAIR: Final = 2
+"""How many items a timer has: its name and its time."""
 
 log = logging.getLogger("agentrail.journal")
 
@@ -49,7 +60,9 @@ class HeldToContract:
             if not _is(record.number, number_) or not _is(record.session_id, session_id):
                 found = f"the journal gave record {shown(record.number)} of session {shown(record.session_id)}"
                 raise BadRecord(session_id, number_, found)
-        return cast("tuple[Record, ...]", records)
+        whole = cast("tuple[Record, ...]", records)
+        _check_insides(session_id, whole)
+        return whole
 
     async def place(self, session_id: str, seq: int) -> int:
         """Return the number of the record after which the events after *seq* are to be read."""
@@ -58,7 +71,12 @@ class HeldToContract:
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
         """Return what was answered to a command id, if it is known."""
         found: object = await self._journal.answer(session_id, command)
-        return None if found is None else _of(StoredAnswer, "answer", found)
+        if found is None:
+            return None
+        stored = _of(StoredAnswer, "answer", found)
+        if type(stored.input) not in INPUTS or type(stored.answer) not in ANSWERS:
+            raise BadJournal("answer", f"{shown(stored.answer)} to {shown(stored.input)}", "an answer to a command")
+        return stored
 
     async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
         """Return stored sessions, in the order of their ids."""
@@ -96,6 +114,74 @@ class HeldToContract:
     async def close(self) -> None:
         """Give back files, threads and connections."""
         await self._journal.close()
+
+
+def _check_insides(session_id: str, records: Sequence[Record]) -> None:
+    """Raise `BadRecord` for the first of *records* that has something else in a field than the port says."""
+    seq: int | None = None
+    for record in records:
+        for name, holds in FIELDS:
+            found: object = getattr(record, name)
+            if not holds(found):
+                raise BadRecord(session_id, record.number, f"the journal gave {shown(found)} for its `{name}`")
+        if record.opening is not None and not _is(record.opening.session_id, session_id):
+            raise BadRecord(session_id, record.number, "the journal gave the beginning of another session for it")
+        for envelope in record.events:
+            if not _is(envelope.session_id, session_id) or not (seq is None or envelope.seq == seq + 1):
+                found = f"event {envelope.seq} of session {shown(envelope.session_id)}, where {(seq or 0) + 1} follows"
+                raise BadRecord(session_id, record.number, f"the journal gave {found}")
+            seq = envelope.seq
+
+
+def _arrival(found: object) -> bool:
+    if type(found) is not Arrival or type(found.input) not in INPUTS or type(found.partial) is not Partial:
+        return False
+    chance = number(found.random)
+    return _time(found.at) and chance is not None and 0 <= chance <= 1
+
+
+def _time(found: object) -> bool:
+    return type(found) is int and 0 <= found <= INT_MAX
+
+
+def _text(found: object) -> bool:
+    return found is None or type(found) is str
+
+
+def _timer(found: object) -> bool:
+    if type(found) is not tuple:
+        return False
+    pair = cast("tuple[object, ...]", found)
+    return len(pair) == PAIR and type(pair[0]) is str and _time(pair[1])
+
+
+def _event(found: object) -> bool:
+    if type(found) is not Envelope or not _is(found.n, 0):
+        return False
+    kind: type = type(found.event)
+    if not issubclass(kind, Event):
+        return False
+    return all(map(_time, (found.seq, found.at, found.turn, found.round)))
+
+
+def _each(holds: Callable[[object], bool]) -> Callable[[object], bool]:
+    """Return whether something is a tuple of what *holds*."""
+    return lambda found: type(found) is tuple and all(map(holds, cast("tuple[object, ...]", found)))
+
+
+FIELDS: Final[tuple[tuple[str, Callable[[object], bool]], ...]] = (
+    ("arrival", _arrival),
+    ("rulings", _each(lambda found: type(found) is Ruling)),
+    ("events", _each(_event)),
+    ("timers", _each(_timer)),
+    ("began", _text),
+    ("command", _text),
+    ("answer", lambda found: found is None or type(found) in ANSWERS),
+    ("opening", lambda found: found is None or type(found) is State),
+    ("at_work", lambda found: type(found) is bool),
+    ("version", _time),
+)
+"""What the fields of a record hold, beside its number and its session; what is further inside, its replay finds."""
 
 
 def _is(found: object, wanted: object) -> bool:

@@ -10,12 +10,13 @@ from agentrail.core.inputs import Arrival, StreamBegan
 from agentrail.core.rebuilding import redo
 from agentrail.core.state import State
 from agentrail.core.step import step
-from agentrail.errors import AgentrailError, PluginMismatch, ReplayDiffers
+from agentrail.errors import AgentrailError, BadRecord, PluginMismatch, ReplayDiffers
 from agentrail.hooks.judge import Recorded
 from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, state_type
 from agentrail.ports.failpoints import Failpoint, reach
-from agentrail.ports.journal import Journal
+from agentrail.ports.journal import Journal, Record
 from agentrail.values.json import Json, canonical
+from agentrail.values.outside import described
 
 PAGE = 100
 """Records that are done again at once, before others have their turn."""
@@ -38,12 +39,22 @@ async def rebuilt(journal: Journal, session_id: str, upto: int | None = None) ->
             state = record.opening if state is None else state
             if state is None:
                 raise ReplayDiffers(session_id, number, "its beginning, which is not there")
-            state = redo(state, record.arrival, record.rulings, record.events, record.began, number)
+            state = _redone(state, record)
         await trio.lowlevel.checkpoint()
         reach(Failpoint.RECORDS_REDONE)
     if state is None:
         raise ReplayDiffers(session_id, number, "its beginning: there are no records")
     return state, number
+
+
+def _redone(state: State, record: Record) -> State:
+    """Return *state* after the step of *record*; raise `BadRecord` if what the record holds breaks the step."""
+    try:
+        return redo(state, record.arrival, record.rulings, record.events, record.began, record.number)
+    except (BadRecord, ReplayDiffers):
+        raise
+    except Exception as error:  # whatever breaks, it is no crash of the session: it has only been read
+        raise BadRecord(record.session_id, record.number, f"its step breaks: {described(error)}") from error
 
 
 def begun(state: State, request_id: str) -> State:

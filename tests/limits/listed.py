@@ -426,6 +426,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "adapters.sandboxes.beneath.RESOLVE",
         "adapters.sandboxes.beneath._OPENAT2",
         "app.chain.PAIR",
+        "runtime.contract.PAIR",
         "app.process.GAVE_UP",
         "codec.states.ENVELOPE_VERSION",
         "codec.upcasting.FORMAT",

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import cast
 
 import pytest
@@ -13,13 +14,16 @@ from agentrail import SessionSpec
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.app.growing import policy, service
 from agentrail.app.supervisor import open_supervisor
+from agentrail.core.sent import PromptSent
 from agentrail.errors import (
     BadJournal,
     BadPlugin,
     BadRecord,
     BadSpec,
     BadSupervisor,
+    JournalError,
     RateLimited,
+    ReplayDiffers,
     TransientModelError,
     TurnAborted,
     WrongType,
@@ -30,6 +34,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.money import MoneyLimit
 from agentrail.hooks.plugin import Log, Plugin
 from agentrail.hooks.records import BeforeRequest, BeforeTool
+from agentrail.hooks.ruling import Ruling
 from agentrail.plugins.budget import BudgetGuard
 from agentrail.ports.journal import Claim, Record, Snapshot
 from agentrail.ports.model import EmitChunk, Model
@@ -38,6 +43,7 @@ from agentrail.runtime.clock import Clock, Steady
 from agentrail.runtime.contract import HeldToContract
 from agentrail.testing import ScriptedModel, call, fail, say
 from agentrail.values.content import Text
+from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.events.plugins import AskStarted, PluginError
 from agentrail.values.events.response import Retry
@@ -442,6 +448,67 @@ async def test_a_journal_that_reads_no_records_is_told_so(found: object) -> None
         with pytest.raises(BadRecord, match="the journal gave"):
             await supervisor.fork(session.id, spec)
         assert (await session.ask("go")).text == "well"
+
+
+class OtherInside(MemoryJournal):
+    """Gives each record, from one on, with something else in a field."""
+
+    def __init__(self, name: str, odd: object, first: int) -> None:
+        super().__init__(encode=True)
+        self.change: tuple[str, object, int] = (name, odd, first)
+        self.broken = False
+
+    async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
+        found = await super().read(session_id, after, limit)
+        name, odd, first = self.change
+        if not self.broken:
+            return found
+        return tuple(
+            one if one.number < first else one.but(**{name: odd(one) if callable(odd) else odd}) for one in found
+        )
+
+
+INSIDES: list[tuple[str, object]] = [
+    *((name, odd) for name in sorted(Record.__fields__) for odd in (42.5, object(), [], {}, (None,), math.nan)),
+    *((name, odd) for name in ("arrival", "events", "rulings", "timers") for odd in (None, "text", ((),), 10**400)),
+    ("arrival", lambda one: one.arrival.but(at=math.nan)),
+    ("arrival", lambda one: one.arrival.but(at=-1)),
+    ("arrival", lambda one: one.arrival.but(at="7")),
+    ("arrival", lambda one: one.arrival.but(random=math.inf)),
+    ("arrival", lambda one: one.arrival.but(input=None)),
+    ("arrival", lambda one: one.arrival.but(input=PromptSent((Text(42),)))),  # type: ignore[arg-type]
+    ("arrival", lambda one: one.arrival.but(input=PromptSent(None))),  # type: ignore[arg-type]
+    ("rulings", lambda _: (Ruling(object()),)),  # type: ignore[arg-type]
+    ("events", lambda one: one.events[1:] or (None,)),
+    ("events", lambda one: one.events * 2 or (None,)),
+    ("events", lambda one: tuple(reversed(one.events)) if len(one.events) > 1 else (None,)),
+    ("events", lambda one: tuple(event.but(session_id="another") for event in one.events) or (None,)),
+    ("events", lambda one: tuple(event.but(seq=10**30) for event in one.events) or (None,)),
+    ("number", 0),
+    ("number", lambda one: one.number + 1),
+    ("session_id", "another"),
+]
+
+
+@pytest.mark.parametrize(("name", "odd"), INSIDES, ids=lambda found: found if isinstance(found, str) else "")
+@pytest.mark.parametrize("first", [1, 2])
+async def test_what_is_inside_a_record_is_an_error_of_its_session_alone(name: str, odd: object, first: int) -> None:
+    journal = OtherInside(name, odd, first)
+    spec = SessionSpec(model=ScriptedModel(["fine"], repeat_last=True))
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(spec)
+        await session.ask("go")
+        journal.broken = True
+        with pytest.raises((BadRecord, ReplayDiffers)):
+            await supervisor.fork(session.id, spec)
+        with suppress(JournalError), trio.move_on_after(1):
+            async with session.subscribe(since=Cursor(0, 0)) as events:
+                async for _ in events:
+                    pass
+        assert (await session.ask("go")).text == "fine"
+        journal.broken = False
+        assert (await (await supervisor.spawn(spec)).ask("go")).text == "fine"
+        assert not supervisor.crashes()
 
 
 async def test_a_snapshot_of_another_session_is_not_believed() -> None:
