@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable
-from traceback import format_tb
+from traceback import format_exception, format_tb
 from typing import Final, cast
 
 import trio
@@ -30,7 +30,7 @@ from agentrail.errors import (
 from agentrail.values import fitting
 from agentrail.values.content import Data, Image, Part, Text
 from agentrail.values.json import freeze
-from agentrail.values.outside import inside, named, seconds, words
+from agentrail.values.outside import inside, mended, named, pass_interrupt, seconds, trace, words
 from agentrail.values.stream import Chunk, Failure, FailureKind, Response
 
 TEXT = "the text"
@@ -91,7 +91,13 @@ def split(error: BaseException) -> tuple[BaseException | None, BaseException | N
 def _passes(error: BaseException) -> bool:
     if isinstance(error, trio.Cancelled):
         return trio.current_effective_deadline() == -math.inf
-    return isinstance(error, KeyboardInterrupt)
+    return isinstance(error, KeyboardInterrupt) or (isinstance(error, GeneratorExit) and _is_closing(error))
+
+
+def _is_closing(error: GeneratorExit) -> bool:
+    """Whether our coroutine is being closed: what it awaits is closed before, so *error* begins in our own frame."""
+    came = trace(error)
+    return came is not None and came.tb_next is None
 
 
 def _bare(error: BaseException) -> BaseException:
@@ -104,17 +110,34 @@ def _bare(error: BaseException) -> BaseException:
 
 def traced(error: BaseException) -> str:
     """Return the class of *error* and the way it came, for the log: its words may be of the conversation."""
-    return f"{named(error)}\n{''.join(format_tb(error.__traceback__, -MAX_FRAMES))}"
+    return mended(f"{named(error)}\n{''.join(format_tb(trace(error), -MAX_FRAMES))}")
 
 
 def tell(
     log: logging.Logger, error: BaseException | None, message: str, *about: object, level: int = logging.ERROR
 ) -> None:
-    """Write *error* to the log with all that led to it, or as much of that as can be shown."""
+    """Write *error* to the log with all that led to it, or as much of that as can be shown.
+
+    The text of it is made here: a handler that cannot encode half a surrogate pair would drop the whole line.
+    """
+    if not log.isEnabledFor(level):
+        return
+    said = mended(message % about)
+    text = None if error is None else _led_to(error)
+    told = None if error is None else (type(error), error, trace(error))
+    file, line, function, _ = log.findCaller(stacklevel=2)
+    record = log.makeRecord(log.name, level, file, line, "%s", (said,), told, function)
+    record.exc_text = text
+    log.handle(record)
+
+
+def _led_to(error: BaseException) -> str:
+    """Return *error* with all that led to it, as text, or as much of that as can be shown."""
     try:
-        log.log(level, message, *about, exc_info=error)
-    except RecursionError:  # it is nested deeper than `traceback` can go
-        log.log(level, "%s: %s", message % about, "" if error is None else traced(error))
+        return mended("".join(format_exception(error)).rstrip("\n"))
+    except BaseException as worse:  # noqa: BLE001 - nested deeper than `traceback` can go, or its class is hostile
+        pass_interrupt(worse)
+        return traced(error)
 
 
 # From a model

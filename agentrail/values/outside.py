@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
 from typing import Final, cast
 
 from agentrail.values.value import Value
@@ -55,6 +56,9 @@ _HOLDERS: Final = tuple(
 
 _OF_LIST: Final = cast("Callable[[object], Iterator[object]]", vars(list)["__iter__"])
 _OF_TUPLE: Final = cast("Callable[[object], Iterator[object]]", vars(tuple)["__iter__"])
+
+_TRACE: Final = cast("Callable[[object], TracebackType | None]", vars(BaseException)["__traceback__"].__get__)
+"""Reads the way an error came."""
 
 _HELD: Final = cast("Callable[[object], tuple[BaseException, ...]]", vars(BaseExceptionGroup)["exceptions"].__get__)
 """Reads what a group holds."""
@@ -167,6 +171,11 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
             yield found
 
 
+def trace(error: BaseException) -> TracebackType | None:
+    """Return the way that *error* came, whatever its author has made of it."""
+    return _TRACE(error)
+
+
 def words(error: BaseException) -> str:
     """Return what *error* says, whatever its author has made of `__str__`."""
     if _holds_much(error):
@@ -204,12 +213,8 @@ def _held(found: object) -> tuple[int, Iterable[object]]:
 
 
 def crash(error: BaseException) -> str:
-    """Return what is said of *error*, which a plugin has raised.
-
-    An interrupt goes on its way, and `GeneratorExit`, by which Python itself ends code that is left.
-    """
-    if isinstance(error, KeyboardInterrupt | GeneratorExit):
-        raise error
+    """Return what is said of *error*, which a plugin has raised; an interrupt goes on its way."""
+    pass_interrupt(error)
     return described(error)
 
 

@@ -28,8 +28,8 @@ from agentrail.values.secrets import Secret
 from agentrail.values.stream import ModelRequest
 from tests.runtime.conftest import A_DAY
 from tests.runtime.families import agent, task
+from tests.runtime.poison import Poison
 from tests.runtime.test_limits import Provider
-from tests.runtime.test_restarting import Poison
 from tests.runtime.world import settle
 
 WHY = "no place"

@@ -23,7 +23,7 @@ from agentrail.values.json import Json, JsonObject
 from agentrail.values.tools import Ok, ok
 from tests.runtime.families import agent, task
 from tests.runtime.journals import TestJournal
-from tests.runtime.test_restarting import Poison
+from tests.runtime.poison import Poison
 from tests.runtime.test_resuming import NewerTurns, Turns
 from tests.runtime.tools import fake
 from tests.runtime.world import World, check_records, until

@@ -5,10 +5,6 @@ import trio
 
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.errors import SessionCrashed, TurnAborted
-from agentrail.hooks.actions import Continue
-from agentrail.hooks.context import Context
-from agentrail.hooks.plugin import Plugin
-from agentrail.hooks.records import BeforePrompt
 from agentrail.plugins.budget import BudgetGuard
 from agentrail.ports.journal import Record
 from agentrail.runtime.handle import SessionHandle
@@ -17,20 +13,9 @@ from agentrail.runtime.status import SessionDown
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.events.life import InputQuarantined, SessionQuarantined, SessionRestarted
 from tests.runtime.journals import BROKEN, BROKEN_CAUSE, TestJournal
+from tests.runtime.poison import Poison
 from tests.runtime.tools import slow
 from tests.runtime.world import World, check_records, open_world, settle, spec_of
-
-
-class Poison(Plugin[int]):
-    """Kills the actor at a prompt that says so, as no exception of a plugin should; counts the others."""
-
-    def init(self, ctx: Context) -> int:
-        return 0
-
-    def before_prompt(self, hook: BeforePrompt, state: int, ctx: Context) -> Continue[int]:
-        if hook.text == "die":
-            raise GeneratorExit("poison")
-        return Continue(state + 1)
 
 
 class Failing:
@@ -112,13 +97,13 @@ async def test_a_message_that_kills_three_times_is_set_aside(world: World) -> No
     async with session.monitor() as down:
         with pytest.raises(SessionCrashed) as crashed:
             await session.prompt("die")
-        assert await down.wait() == SessionDown("mine", "crashed: GeneratorExit: poison")
-    assert crashed.value == SessionCrashed("mine", "GeneratorExit: poison")
+        assert await down.wait() == SessionDown("mine", "crashed: OurBug: poison")
+    assert crashed.value == SessionCrashed("mine", "OurBug: poison")
     await settle()
     heard = world.heard(session)
-    assert heard.of(SessionRestarted) == [SessionRestarted("GeneratorExit: poison")] * 2
-    assert heard.only(InputQuarantined) == InputQuarantined("PromptSent", "GeneratorExit: poison")
-    assert heard.events[-1] == SessionQuarantined("GeneratorExit: poison")
+    assert heard.of(SessionRestarted) == [SessionRestarted("OurBug: poison")] * 2
+    assert heard.only(InputQuarantined) == InputQuarantined("PromptSent", "OurBug: poison")
+    assert heard.events[-1] == SessionQuarantined("OurBug: poison")
     assert len(session.messages()) == 2
     assert world.supervisor.session("mine") is session
     assert view(world, session).state == "quarantined"

@@ -23,7 +23,8 @@ from agentrail.values.events import (
 from agentrail.values.json import FrozenObject
 from tests.runtime.families import agent, ids, inner, task, tasks
 from tests.runtime.journals import TestJournal
-from tests.runtime.test_restarting import Poison, times
+from tests.runtime.poison import Poison
+from tests.runtime.test_restarting import times
 from tests.runtime.tools import quick, shielded, slow
 from tests.runtime.world import World, open_world, rebuilt, settle, spec_of, until
 
@@ -133,7 +134,7 @@ async def test_the_crash_of_a_sub_agent_is_an_error_of_the_call(world: World) ->
     finder = agent(["never heard"], plugins=[Poison()])
     session = await world.spawn([task(prompt="die"), "it died"], "p", agents={"finder": finder})
     assert (await session.ask("go")).text == "it died"
-    assert answer(world, session) == "the sub-agent failed: session `p.c3` crashed: GeneratorExit: poison"
+    assert answer(world, session) == "the sub-agent failed: session `p.c3` crashed: OurBug: poison"
     assert world.heard(session).only(SubagentEnd).is_error
     (report,) = world.supervisor.crashes()
     assert (report.path, report.done) == (("p", "p.c3"), "given_up")

@@ -17,7 +17,7 @@ from agentrail.values.prices import Price
 from agentrail.values.usage import NOTHING_USED, Usage
 from tests.runtime.families import agent, inner, task, tasks
 from tests.runtime.journals import TestJournal
-from tests.runtime.test_restarting import Poison
+from tests.runtime.poison import Poison, crash_this_step
 from tests.runtime.tools import quick, slow
 from tests.runtime.world import World, open_world, rebuilt, settle, until
 
@@ -154,7 +154,8 @@ async def test_it_is_counted_once_also_behind_an_abort(world: World) -> None:
 async def test_it_is_counted_once_also_behind_a_crash(world: World) -> None:
     class Late(Poison):
         def before_tool(self, hook: BeforeTool, state: int, ctx: Context) -> Continue[int]:
-            raise GeneratorExit("poison")
+            crash_this_step()
+            return Continue(state)
 
     finder = agent([say(calls=[call("quick")], usage=TEN)], tools=[quick()], plugins=[Late()])
     session = await world.spawn([task(usage=HUNDRED), "fine"], "p", agents={"finder": finder})

@@ -1,0 +1,180 @@
+"""Errors whose class is hostile, and errors that Python raises itself: each ends nothing but what has raised it."""
+
+import logging
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+import trio
+
+from agentrail import tool
+from agentrail.hooks.actions import Continue
+from agentrail.hooks.context import Context
+from agentrail.hooks.plugin import Plugin
+from agentrail.hooks.records import BeforePrompt
+from agentrail.runtime.border import Contained, tell
+from agentrail.testing import call, say
+from agentrail.values.events.life import SessionRestarted
+from tests.runtime.world import World
+
+
+class Own(BaseException):
+    """One that no `except Exception` sees."""
+
+
+class HostileError(Exception):
+    """Says nothing of itself, whatever it is asked."""
+
+    def __str__(self) -> NoReturn:
+        raise Own
+
+    def __repr__(self) -> NoReturn:
+        raise Own
+
+    @property
+    def __cause__(self) -> NoReturn:  # type: ignore[override]
+        raise Own
+
+    @property
+    def __traceback__(self) -> NoReturn:  # type: ignore[override]
+        raise Own
+
+
+def mixed() -> BaseException:
+    return BaseExceptionGroup("mixed", [ValueError("one"), Own("two"), GeneratorExit("three"), SystemExit(4)])
+
+
+def deep() -> Exception:
+    error: Exception = ValueError("at the bottom")
+    for _ in range(3_000):
+        error = ExceptionGroup("deep", [error])
+    return error
+
+
+ERRORS: dict[str, Callable[[], BaseException]] = {
+    "exit": lambda: GeneratorExit("of its own"),
+    "own": lambda: Own("own"),
+    "hostile": lambda: HostileError("hostile"),
+    "system": lambda: SystemExit(1),
+    "mixed": mixed,
+    "deep": deep,
+    "half": lambda: ValueError("half \ud800 of a pair"),
+}
+
+
+def made(how: str) -> BaseException:
+    """Return a new error of a kind."""
+    return ERRORS[how]()
+
+
+class Raising(Plugin):
+    def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Continue[None]:
+        if hook.text in ERRORS:
+            raise made(hook.text)
+        return Continue()
+
+
+kept: list[trio.Cancelled] = []
+
+
+@tool
+async def breaks(how: str) -> str:
+    """Break.
+
+    Args:
+        how: in which way
+    """
+    if how == "keeps":
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            try:
+                await trio.lowlevel.checkpoint()
+            except trio.Cancelled as cancelled:
+                kept.append(cancelled)
+                raise
+        return "kept"
+    raise kept.pop() if how == "raises" else made(how)
+
+
+@pytest.mark.parametrize("how", ERRORS)
+async def test_what_a_hook_raises_ends_nothing_but_itself(world: World, how: str) -> None:
+    session = await world.spawn(["one", "two"], plugins=[Raising()])
+    with trio.move_on_after(5):
+        await session.ask(how)
+    assert (await session.ask("and now?")).text in {"one", "two"}
+    assert world.heard(session).of(SessionRestarted) == []
+
+
+@pytest.mark.parametrize("how", [*ERRORS, "keeps"])
+async def test_what_a_tool_raises_is_its_result_and_ends_nothing(world: World, how: str) -> None:
+    answers = [say(calls=[call("breaks", {"how": how})]), "so it is", "fine"]
+    session = await world.spawn(answers, tools=[breaks])
+    assert (await session.ask("go")).text == "so it is"
+    assert (await session.ask("and now?")).text == "fine"
+    assert world.heard(session).of(SessionRestarted) == []
+
+
+async def test_a_cancellation_that_was_kept_and_is_raised_elsewhere_is_an_error_of_the_tool(world: World) -> None:
+    kept.clear()
+    rounds = [say(calls=[call("breaks", {"how": how})]) for how in ("keeps", "raises")]
+    session = await world.spawn([*rounds, "so it is", "fine"], tools=[breaks])
+    assert (await session.ask("go")).text == "so it is"
+    assert (await session.ask("and now?")).text == "fine"
+    assert world.heard(session).of(SessionRestarted) == []
+
+
+def raise_exit() -> NoReturn:
+    raise made("exit")
+
+
+def test_a_coroutine_that_is_closed_ends_and_what_it_raises_itself_is_told() -> None:
+    told: list[BaseException] = []
+    went_on: list[str] = []
+
+    async def contained() -> None:
+        with Contained(told.append):
+            await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED)
+        went_on.append("behind it")
+
+    waiting = contained()
+    waiting.send(None)
+    waiting.close()
+    assert (told, went_on) == ([], [])
+
+    with Contained(told.append):
+        raise_exit()
+    assert list(map(str, told)) == ["of its own"]
+
+
+# What is logged
+
+
+@contextmanager
+def log_file(path: Path) -> Generator[logging.Logger]:
+    log = logging.getLogger("agentrail.tests")
+    handler = logging.FileHandler(path, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(name)s %(funcName)s %(message)s"))
+    log.addHandler(handler)
+    try:
+        yield log
+    finally:
+        log.removeHandler(handler)
+        handler.close()
+
+
+@pytest.mark.parametrize("how", ERRORS)
+def test_an_error_is_in_a_log_whatever_it_is(
+    tmp_path: Path, how: str, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    error = made(how)
+    with log_file(tmp_path / "log") as log:
+        tell(log, error, "the task of %s broke", "half \ud800")
+        tell(log, None, "100%% of %s", "it")
+    text = (tmp_path / "log").read_text(encoding="utf-8")
+    assert text.startswith("agentrail.tests test_an_error_is_in_a_log_whatever_it_is the task of half � broke\n")
+    assert type(error).__name__ in text
+    assert text.endswith(" 100% of it\n")
+    assert "Logging error" not in capsys.readouterr().err
+    assert caplog.records[0].exc_info is not None
