@@ -34,6 +34,7 @@ from agentrail.errors import (
     JournalFull,
     JournalInUse,
     JournalUnusable,
+    WrongType,
 )
 from agentrail.ports.journal import Snapshot
 from agentrail.testing.journals import opened, prompted, refused, run_of
@@ -315,6 +316,33 @@ async def test_a_journal_is_free_when_its_process_has_been_killed(path: Path) ->
     await opened(journal, "mine")
     assert await journal.read("theirs") == run_of("theirs", 1, 3)
     assert [stored.session_id for stored in await journal.sessions()] == ["mine", "theirs"]
+    await journal.close()
+
+
+# Its path
+
+
+@pytest.mark.parametrize("path", ["", "a\0b", "a\ud800b", b"journal.db", 3, Path("a\udcffb")])
+def test_what_is_no_path_is_refused(path: object) -> None:
+    with pytest.raises(WrongType, match="as `path`; give the path of a file"):
+        SqliteJournal(path)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (".", "it is a folder; give the path of a file in it"),
+        ("x" * 300, "it cannot be opened (File name too long)"),
+        ("y/" * 3_000, "it cannot be opened (File name too long)"),
+        ("file/inside.db", "it cannot be opened (Not a directory)"),
+        ("loop", "it cannot be opened (Too many levels of symbolic links)"),
+    ],
+)
+async def test_a_path_that_leads_to_no_file_says_why(tmp_path: Path, name: str, said: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    journal = SqliteJournal(tmp_path / name)
+    assert said in str(await refused(JournalUnusable, journal.claim("s", "test")))
     await journal.close()
 
 

@@ -6,11 +6,10 @@ import os
 import sqlite3
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from agentrail.adapters.journals.sqlite.opening import Connect
-from agentrail.adapters.journals.sqlite.places import NAME, home
+from agentrail.adapters.journals.sqlite.places import place_of
 from agentrail.adapters.journals.sqlite.reading import Reader
 from agentrail.adapters.journals.sqlite.worker import Worker
 from agentrail.adapters.journals.sqlite.writing import Writer
@@ -43,7 +42,7 @@ class SqliteJournal:
     ) -> None:
         if synchronous not in SYNCHRONOUS:
             raise BadChoice.among("synchronous", synchronous, SYNCHRONOUS)
-        self.path = Path(os.path.realpath(home() / NAME if path is None else path))  # links lead to one file
+        self.path = place_of(path)
         writer = Writer(self.path, connect, synchronous=synchronous, take_over=take_over)
         self._writing = Worker("agentrail journal writer", writer, MOST_TOGETHER)
         self._reading = Worker("agentrail journal reader", Reader(self.path, connect), 1)

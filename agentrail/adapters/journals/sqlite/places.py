@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from agentrail.errors import WrongType
+from agentrail.values.outside import mended, shown
+
 HOME = "AGENTRAIL_HOME"
 """The environment variable that moves everything that is kept per user."""
 
 NAME = "agentrail.db"
+A_PATH = "the path of a file: text without a NUL or half a surrogate pair, or a `Path`"
 ONLY_ITS_OWNER = 0o700
 ONLY_ITS_OWNERS_FILE = 0o600
 
@@ -20,6 +24,18 @@ def home() -> Path:
         return Path(said).expanduser()
     data = os.environ.get("XDG_DATA_HOME")
     return (Path(data) if data else Path.home() / ".local" / "share") / "agentrail"
+
+
+def place_of(path: object) -> Path:
+    """Return the file that *path* leads to, by default that of the user; raise `WrongType` for what leads to none."""
+    said = home() / NAME if path is None else path
+    text = os.fspath(said) if isinstance(said, str | os.PathLike) else None
+    if not isinstance(text, str) or not text or "\0" in text or mended(text) != text:
+        raise WrongType("path", shown(path if text is None else text), A_PATH)
+    place = os.path.realpath(text)  # links lead to one file
+    if mended(place) != place:
+        raise WrongType("path", shown(place), A_PATH)
+    return Path(place)
 
 
 def make_file(path: Path) -> None:
