@@ -49,7 +49,7 @@ def mixed() -> BaseException:
 def deep() -> Exception:
     error: Exception = ValueError("at the bottom")
     for _ in range(3_000):
-        error = ExceptionGroup("deep", [error])
+        error = ExceptionGroup[Exception]("deep", [error])
     return error
 
 
