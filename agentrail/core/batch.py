@@ -38,7 +38,7 @@ def put(w: Work, call: Call) -> None:
     """Store *call* as it is now."""
     batch = w.s.batch
     if batch is not None:
-        w.s.batch = batch.put(call)
+        w.s.batch = Batch(batch.calls.put(call), batch.decisions, batch.texts)
 
 
 def find(w: Work, call_id: str) -> Call | None:

@@ -158,10 +158,11 @@ class CallList(Sequence[Call]):
     def put(self, changed: Call) -> CallList:
         """Return the list with *changed* in its place."""
         made = _NEW(CallList)
-        made._places = places = self._places  # noqa: SLF001  # another list of the same calls
-        place = places[changed.call_id]
+        made._places = self._places  # noqa: SLF001  # another list of the same calls
+        place = self._places[changed.call_id]
+        number = place // PAGE
         made._pages = pages = self._pages.copy()  # noqa: SLF001
-        pages[place // PAGE] = page = pages[place // PAGE].copy()
+        pages[number] = page = pages[number].copy()
         page[place % PAGE] = changed
         made._statuses = statuses = self._statuses.copy()  # noqa: SLF001
         statuses[place] = _CODES[changed.status]
@@ -228,10 +229,6 @@ class Batch(Value):
     texts: tuple[tuple[str, str], ...] = ()
     """Interventions for when it is complete: hook and text."""
 
-    def put(self, changed: Call) -> Batch:
-        """Return the batch with *changed* in its place."""
-        return Batch(self.calls.put(changed), self.decisions, self.texts)
-
 
 ANY_TOOL: Final = ""
 """What stands for the name of a tool in a doubt about calls of many tools."""
@@ -295,8 +292,12 @@ def first_calls(calls: Sequence[ToolCall], limit: int) -> CallList:
         return CallList(map(first_call, calls))
     refused = (Text(TOO_MANY.format(limit=limit, found=len(calls))),)
     over = (
-        first_call(call).but(
-            status=CallStatus.DONE, result=ToolMessage(call.call_id, call.name, refused, is_error=True)
+        Call(
+            call.call_id,
+            call.name,
+            call.args,
+            status=CallStatus.DONE,
+            result=ToolMessage(call.call_id, call.name, refused, is_error=True),
         )
         for call in calls[limit:]
     )

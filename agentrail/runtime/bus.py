@@ -147,17 +147,16 @@ class Subscription:
     """One subscriber's view of a session: `async with` it, then `async for` over it."""
 
     __slots__ = (
+        "_barred",
         "_bus",
         "_capacity",
         "_ended",
         "_entered",
         "_last_out",
-        "_left",
         "_lost_to",
         "_past",
         "_policy",
         "_queue",
-        "_reading",
         "_room",
         "_since",
         "_start",
@@ -189,8 +188,7 @@ class Subscription:
         self._too_slow = False
         self._ended = False
         self._entered = False
-        self._left = False
-        self._reading = False
+        self._barred: type[AlreadyLeft | AlreadyRead] | None = None
         self._task: trio.lowlevel.Task | None = None
 
     async def __aenter__(self) -> Self:
@@ -209,7 +207,7 @@ class Subscription:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Listen no more."""
-        self._left = True
+        self._barred = AlreadyLeft
         self._bus.leave(self)
 
     def _go_back(self, since: Cursor) -> None:
@@ -294,40 +292,36 @@ class Subscription:
         return self
 
     async def __anext__(self) -> Envelope:
-        if self._left:
-            raise AlreadyLeft
-        if self._reading:
-            raise AlreadyRead
+        if self._barred is not None:
+            raise self._barred
         if self._queue and self._past is None:
             self._last_out = envelope = self._queue.pop(0)
             return envelope
-        self._reading = True
+        self._barred = AlreadyRead
         try:
-            return await self._next()
+            while True:
+                if self._past is not None:
+                    again = await self._past.next()
+                    if again is not None:
+                        return self._out(again)
+                    self._past = None
+                if self._queue:
+                    self._last_out = envelope = self._queue.pop(0)
+                    return envelope
+                if self._lost_to is not None:
+                    gap = self._catch_up(self._lost_to)
+                    if gap is not None:
+                        return gap
+                    continue
+                if self._too_slow:
+                    raise SubscriberTooSlow(self._position.seq, self._position.n)
+                if self._ended:
+                    raise StopAsyncIteration
+                self._task = trio.lowlevel.current_task()
+                await trio.lowlevel.wait_task_rescheduled(self._leave)
         finally:
-            self._reading = False
-
-    async def _next(self) -> Envelope:
-        while True:
-            if self._past is not None:
-                again = await self._past.next()
-                if again is not None:
-                    return self._out(again)
-                self._past = None
-            if self._queue:
-                self._last_out = envelope = self._queue.pop(0)
-                return envelope
-            if self._lost_to is not None:
-                gap = self._catch_up(self._lost_to)
-                if gap is not None:
-                    return gap
-                continue
-            if self._too_slow:
-                raise SubscriberTooSlow(self._position.seq, self._position.n)
-            if self._ended:
-                raise StopAsyncIteration
-            self._task = trio.lowlevel.current_task()
-            await trio.lowlevel.wait_task_rescheduled(self._leave)
+            if self._barred is AlreadyRead:
+                self._barred = None
 
     def _out(self, envelope: Envelope) -> Envelope:
         """Return what was read again; a gap is no place in the stream."""

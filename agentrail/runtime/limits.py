@@ -7,7 +7,7 @@ last 60 seconds; until then it waits. Lanes know the time only from their argume
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -51,11 +51,6 @@ def _check(limit: object) -> None:
         found: object = getattr(limit, name)
         if found is not None and (type(found) is not int or found < 1):
             raise WrongType("limits", f"{name}={shown(found)}", WANTED)
-
-
-async def _answered(model: Model, request: ModelRequest, emit: EmitChunk) -> Response:
-    """Return what *model* answers, fit to be kept."""
-    return fit_response(await model.stream(request, emit))
 
 
 class Ticket:
@@ -178,15 +173,15 @@ class Limits:
         self._timers = timers
         self._lanes: dict[Key, Lane] = {}
 
-    def stream(
+    async def stream(
         self, session_id: str, model: Model, request: ModelRequest, emit: EmitChunk, sent: Callable[[], None] = _nobody
-    ) -> Awaitable[Response]:
+    ) -> Response:
         """Make one attempt, when it may go out; *sent* is called then. What it returns is fit to be kept."""
         key = self._key(request)
         if key is None:
             sent()
-            return _answered(model, request, emit)
-        return self._in_turn(key, self._lane(key), session_id, model, request, emit, sent)
+            return fit_response(await model.stream(request, emit))
+        return await self._in_turn(key, self._lane(key), session_id, model, request, emit, sent)
 
     async def _in_turn(
         self,
@@ -202,7 +197,7 @@ class Limits:
         tokens: int | None = None
         try:
             sent()
-            response = await _answered(model, request, emit)
+            response = fit_response(await model.stream(request, emit))
             tokens = response.usage.total_tokens or None
         except RateLimited as error:
             wait = fit_wait(error)

@@ -111,50 +111,90 @@ class SteadyJournal:
 
     async def claim(self, session_id: str, owner: str) -> Claim:
         """Become the only writer of a session."""
-        with _Call(self, "claim session `{}`", session_id):
+        try:
             return await self._journal.claim(session_id, owner)
+        except BaseException as error:
+            self._pass_on(error, "claim session `{}`", session_id)
+            raise
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
         """Write *records* behind record *expected* and return the new head."""
-        with _Call(self, "write a record of session `{}`", claim.session_id):
+        try:
             return await self._journal.append(claim, expected, records)
+        except BaseException as error:
+            self._pass_on(error, "write a record of session `{}`", claim.session_id)
+            raise
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
         """Return up to *limit* records behind number *after*."""
-        with _Call(self, "read records of session `{}`", session_id):
+        try:
             return await self._journal.read(session_id, after, limit)
+        except BaseException as error:
+            self._pass_on(error, "read records of session `{}`", session_id)
+            raise
 
     async def place(self, session_id: str, seq: int) -> int:
         """Return the number of the record behind which the events after durable event *seq* are to be read."""
-        with _Call(self, "find an event of session `{}`", session_id):
+        try:
             return await self._journal.place(session_id, seq)
+        except BaseException as error:
+            self._pass_on(error, "find an event of session `{}`", session_id)
+            raise
 
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
         """Return what was answered to a command id, if it is known."""
-        with _Call(self, "look up a command id of session `{}`", session_id):
+        try:
             return await self._journal.answer(session_id, command)
+        except BaseException as error:
+            self._pass_on(error, "look up a command id of session `{}`", session_id)
+            raise
 
     async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
         """Return up to *limit* stored sessions behind the id *after*, in the order of their ids."""
-        with _Call(self, "list its sessions"):
+        try:
             return await self._journal.sessions(after, limit)
+        except BaseException as error:
+            self._pass_on(error, "list its sessions")
+            raise
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
         """Keep a snapshot instead of the one before."""
-        with _Call(self, "keep a snapshot of session `{}`", claim.session_id):
+        try:
             await self._journal.keep(claim, snapshot)
+        except BaseException as error:
+            self._pass_on(error, "keep a snapshot of session `{}`", claim.session_id)
+            raise
 
     async def snapshot(self, session_id: str) -> Snapshot | None:
         """Return the snapshot of a session, if there is one that can be used."""
-        with _Call(self, "read the snapshot of session `{}`", session_id):
+        try:
             return await self._journal.snapshot(session_id)
+        except BaseException as error:
+            self._pass_on(error, "read the snapshot of session `{}`", session_id)
+            raise
 
     async def close(self) -> None:
         """Give back what the journal holds."""
-        with _Call(self, "be closed"):
+        try:
             await self._journal.close()
+        except BaseException as error:
+            self._pass_on(error, "be closed")
+            raise
 
-    def failed(self, error: JournalUnavailable) -> None:
+    def _pass_on(self, error: BaseException, attempt: str, about: str = "") -> None:
+        """Raise what *error* of the journal means, which was to do *attempt*; return if it means itself."""
+        passing, crash = split(error)
+        if crash is None:
+            return
+        if passing is not None:
+            raise passing from None
+        meant = meaning(crash, attempt.format(about))
+        if isinstance(meant, JournalUnavailable):
+            self._failed(meant)
+        if meant is not error:
+            raise meant from error
+
+    def _failed(self, error: JournalUnavailable) -> None:
         """Log an outage: its first failure, and then no more than one line a minute."""
         now = trio.current_time()
         if self._logged_at is not None and now < self._logged_at + LOG_EVERY:
@@ -163,31 +203,3 @@ class SteadyJournal:
         more = f" ({self._unlogged} more failures since the line before)" if self._unlogged else ""
         log.error("%s%s; sessions wait for the journal, and go on by themselves when it is back", error, more)
         self._logged_at, self._unlogged = now, 0
-
-
-class _Call:
-    """One call of a journal: what it raises leaves as what that means."""
-
-    __slots__ = ("_about", "_attempt", "_journal")
-
-    def __init__(self, journal: SteadyJournal, attempt: str, about: str = "") -> None:
-        self._journal = journal
-        self._attempt = attempt
-        self._about = about
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None:
-            return
-        passing, crash = split(error)
-        if crash is None:
-            return
-        if passing is not None:
-            raise passing from None
-        meant = meaning(crash, self._attempt.format(self._about))
-        if isinstance(meant, JournalUnavailable):
-            self._journal.failed(meant)
-        if meant is not error:
-            raise meant from error

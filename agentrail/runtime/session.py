@@ -206,39 +206,40 @@ class Session:
         await self._take(Letter(told))
 
     async def _handle(self, letter: Letter) -> None:
-        self._touched = self.house.clock.now_ms()
+        house, performer = self.house, self.performer
+        self._touched = house.clock.now_ms()
         if letter.command is not None and await self._was_answered(letter.command, letter):
             return
         given = letter.given
         if type(given) in COMPLETED:
-            given = completed(letter, self.performer, self.mailbox, self.ties, self._slow)
+            given = completed(letter, performer, self.mailbox, self.ties, self._slow)
         if letter.prepare is not None:
             letter.prepare()
-        arrival = Arrival(given, self._touched, self.house.random.random())
+        arrival = Arrival(given, self._touched, house.random.random())
         if self.state.request is not None and type(given) not in SAYS_PARTIAL:
-            arrival = with_partial(arrival, self.state, self.performer)
+            arrival = with_partial(arrival, self.state, performer)
         began = time.perf_counter()
-        crumb = self.house.watchdog.begin(self.session_id, type(given).__name__, began)
+        crumb = house.watchdog.begin(self.session_id, type(given).__name__, began)
         try:
             outcome = step(self.state, arrival, self.outfit.judge)
         except IllegalInput as error:
             letter.settle(Refused(error))
             return
         finally:
-            self.house.watchdog.step = None
+            house.watchdog.step = None
         ended = time.perf_counter()
         if ended - began > SLOW_HOOKS:
             self.mailbox.let_others_run()
-            took = ended - began - self.house.watchdog.collecting(crumb, ended)
+            took = ended - began - house.watchdog.collecting(crumb, ended)
             self._slow.took(took, self.state, given, outcome)
-        self.performer.stop_early(outcome.effects)
+        performer.stop_early(outcome.effects)
         told = letter.command is not None and outcome.answer is not None  # also a refusal: it is answered so for good
         if told or outcome.changes(self.state):
             if isinstance(given, StreamBegan):
                 self.records.began = given.request_id
             elif not self._never_was(outcome):
                 self._in_doubt = outcome
-                await self._commit(arrival, outcome, letter.command)
+                await self.records.write(arrival, outcome, letter.command)  # before anybody hears of it
                 self._in_doubt = None
         if self.traces:
             self.traces.show(self.state, arrival, outcome)
@@ -289,10 +290,6 @@ class Session:
         if self.waiters:
             self.waiters.notice(outcome, self.ties.held)
         self.ties.tell(outcome)
-
-    async def _commit(self, arrival: Arrival, outcome: Step, command: str | None) -> None:
-        """Write down what happened, before anybody hears of it."""
-        await self.records.write(arrival, outcome, command)
 
     async def open_sources(self) -> None:
         """Start what supplies tools; return when each source has offered some, or could not."""

@@ -137,8 +137,7 @@ class Waiters:
     def notice(self, outcome: Step, below: Callable[[], tuple[HeldCall, ...]]) -> None:
         """Tell those whose turn ended, was never begun, or came to rest; *below* tells what waits in sub-agents."""
         for envelope in outcome.events:
-            end = told(envelope.event)
-            if end is not None:
+            if type(envelope.event) in _ENDS and (end := told(envelope.event)) is not None:
                 self._settle(*end)
         turn = outcome.state.turn
         reply = None if turn is None else resting(outcome.state, turn.ref, below)

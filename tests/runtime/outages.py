@@ -123,10 +123,16 @@ class OtherPlace(NamedTuple):
 
 OTHERS: Final = (
     OtherPlace(
-        "limits._answered",
+        "limits.Limits.stream",
         "model.stream",
         "the request is tried again, or ends the turn",
         "test_isolation.py::test_failures_stay_in_their_sessions",
+    ),
+    OtherPlace(
+        "limits.Limits._in_turn",
+        "model.stream",
+        "the same, and the slot is free again",
+        "test_limits.py::test_when_a_provider_asks_to_wait_everybody_does",
     ),
     OtherPlace(
         "calls.execute",

@@ -61,7 +61,7 @@ class MemoryJournal:
         if expected != len(shelf.records):
             raise Fenced(claim.session_id, shelf.epoch)
         check_numbers(claim, expected, records)
-        kept = [_packed(record) if self._encode else record for record in records]
+        kept = list(map(_packed, records)) if self._encode else records
         for record in records:
             shelf.seqs.append(last_seq(record, shelf.seqs[-1] if shelf.seqs else 0))
             if record.command is not None:
