@@ -7,6 +7,7 @@ class carries the name of its class under `$`; reading it back goes the other wa
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum, Flag
@@ -41,6 +42,9 @@ FROZENSET: Final = "frozenset"
 SCALARS: Final = frozenset({NoneType, bool, int, float, str})
 MAPPINGS: Final = frozenset({MappingProxyType, FrozenObject})
 
+_WORST: Final = 6
+"""How many times too large anything is measured at most: each character of a short text may be escaped."""
+
 _SHORT: Final = 1_000
 """Characters up to which a text is counted at its worst; longer ones are measured."""
 
@@ -62,11 +66,15 @@ class _Probe:
 _FROZEN_BY_ATTRS: Final[object] = _Probe.__setattr__
 
 
+class _TooLargeError(Exception):
+    """What is measured takes more bytes than are wanted; the rest of it was not looked at."""
+
+
 class Plan(NamedTuple):
     """How the states of one type are handled."""
 
-    measure: Callable[[object, int], int]
-    """Return how many bytes it takes at most, or raise `MisfitError`."""
+    measure: Callable[[object, int, int], int]
+    """Return how many bytes it takes at most, or raise `MisfitError`, or `_TooLargeError` if that is over a limit."""
     encode: Callable[[object], Json]
     """Return it as JSON."""
 
@@ -91,9 +99,11 @@ def storable(state: object, limit: int = STATE_LIMIT) -> str | None:
     frozen attrs classes, frozen dataclasses and named tuples of these; written, it takes at most *limit* bytes.
     """
     try:
-        size = _measure(state, 0)
+        size = _measure(state, 0, _WORST * limit)
         if size > limit:
             size = len(to_text(_encode(state)).encode())
+    except _TooLargeError:
+        return f"it takes more than {limit:,} bytes when it is written, and no more are kept"
     except MisfitError as misfit:
         return f"{misfit.place} {misfit.problem}"
     return None if size <= limit else f"it takes {size:,} bytes when it is written; at most {limit:,} are kept"
@@ -102,7 +112,7 @@ def storable(state: object, limit: int = STATE_LIMIT) -> str | None:
 def encode_state(state: object) -> Json:
     """Return *state* as JSON; `decode_state` reads it back."""
     try:
-        _measure(state, 0)
+        _measure(state, 0, sys.maxsize)
         return _encode(state)
     except MisfitError as misfit:
         raise BadValue(type(state).__name__, misfit.place, misfit.problem) from None
@@ -117,7 +127,7 @@ def kept(state: object) -> dict[str, Json]:
     """Return *state* with the name of its class, so that a reader knows which class to look for."""
     if type(state) is Stored:
         return {"class": state.name, "data": state.data}
-    _measure(state, 0)
+    _measure(state, 0, sys.maxsize)
     name = _name(state)
     return {"data": _encode(state)} if name is None else {"class": name, "data": _encode(state)}
 
@@ -143,7 +153,7 @@ def _is_plain(state: object) -> bool:
     return kind in SCALARS
 
 
-def _measure(found: object, depth: int) -> int:
+def _measure(found: object, depth: int, most: int) -> int:
     kind = type(found)
     if found is None or kind is bool:
         return 5
@@ -152,15 +162,15 @@ def _measure(found: object, depth: int) -> int:
     if kind is int:
         if not INT_MIN <= cast("int", found) <= INT_MAX:
             raise MisfitError("", "is a whole number that does not fit 64 bits")
-        return 21
+        return len(repr(found))
     if kind is float:
         if not math.isfinite(cast("float", found)):
             raise MisfitError("", f"is {found}, which JSON cannot hold")
-        return 25
+        return len(repr(found))
     if depth >= MAX_DEPTH:
         raise MisfitError("", f"has more than {MAX_DEPTH} levels")
     plan = _PLANS.get(kind) or _plan(kind)
-    return plan.measure(found, depth + 1)
+    return plan.measure(found, depth + 1, most)
 
 
 def _measure_text(text: str) -> int:
@@ -180,13 +190,15 @@ def _encode(found: object) -> Json:
     return plan.encode(found)
 
 
-def _measure_tuple(found: object, depth: int) -> int:
+def _measure_tuple(found: object, depth: int, most: int) -> int:
     size = 2
     place = 0
     try:
         for item in cast("_Items", found):
-            size += _measure(item, depth) + 1
+            size += _measure(item, depth, most - size) + 1
             place += 1
+            if size > most:
+                raise _TooLargeError
     except MisfitError as misfit:
         misfit.under(f"[{place}]")
         raise
@@ -197,12 +209,17 @@ def _encode_tuple(found: object) -> Json:
     return [_encode(item) for item in cast("_Items", found)]
 
 
-def _measure_frozenset(found: object, depth: int) -> int:
+def _measure_frozenset(found: object, depth: int, most: int) -> int:
+    size = 2
     try:
-        return 2 + sum(_measure(item, depth) + 1 for item in cast("_Items", found))
+        for item in cast("_Items", found):
+            size += _measure(item, depth, most - size) + 1
+            if size > most:
+                raise _TooLargeError
     except MisfitError as misfit:
         misfit.under("[]")
         raise
+    return size
 
 
 def _encode_frozenset(found: object) -> Json:
@@ -214,12 +231,14 @@ def in_order(items: Iterable[Json]) -> list[Json]:
     return sorted(items, key=canonical)
 
 
-def _measure_mapping(found: object, depth: int) -> int:
+def _measure_mapping(found: object, depth: int, most: int) -> int:
     size = 2
     key: object = None
     try:
         for key, item in cast("Mapping[object, object]", found).items():
-            size += _measure_key(key) + _measure(item, depth) + 2
+            size += _measure_key(key) + _measure(item, depth, most - size) + 2
+            if size > most:
+                raise _TooLargeError
     except MisfitError as misfit:
         misfit.under(f"[{shortened(repr(key))}]")
         raise
@@ -262,11 +281,11 @@ def _plan(kind: type[object]) -> Plan:
     return plan
 
 
-def _measure_member(found: object, depth: int) -> int:
+def _measure_member(found: object, depth: int, most: int) -> int:
     of = cast("Enum", found).value
     if type(of) not in SCALARS:
         raise MisfitError("", f"is a member of `{type(found).__name__}` whose value is no plain one")
-    return _measure(of, depth)
+    return _measure(of, depth, most)
 
 
 def _encode_member(found: object) -> Json:
@@ -292,12 +311,12 @@ def _plan_of_class(kind: type[object], names: tuple[str, ...]) -> Plan:
     head = {TAG: kind.__name__, **CONSTANTS.get(kind, {})}
     own = len(to_text(head)) + sum(len(to_text(name).encode()) + 2 for name in names)
 
-    def measure(found: object, depth: int) -> int:
+    def measure(found: object, depth: int, most: int) -> int:
         size = own
         name = ""
         try:
             for name in names:
-                size += _measure(getattr(found, name), depth)
+                size += _measure(getattr(found, name), depth, most - size)
         except MisfitError as misfit:
             misfit.under(f".{name}")
             raise

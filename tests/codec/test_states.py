@@ -1,6 +1,6 @@
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum, Flag
@@ -26,6 +26,7 @@ from agentrail.codec import (
 from agentrail.core.state import Setup, State
 from agentrail.errors import BadData, BadValue
 from agentrail.hooks.ruling import Ruling
+from agentrail.values.content import Text
 from agentrail.values.json import MAX_DEPTH, freeze
 from agentrail.values.messages import EMPTY_HISTORY, History
 from agentrail.values.value import Value, value
@@ -47,6 +48,7 @@ from tests.codec.plugin_states import (
     Union,
     Unseen,
 )
+from tests.opcodes import counted_opcodes
 
 NAME = f"{Plain.__module__}:Plain"
 
@@ -345,3 +347,27 @@ assert storable(A()) is None and from_text(to_text(encode_state(A())))
 assert not [name for name in sys.modules if name.partition(".")[0] in ("cattrs", "jsonschema", "trio")]
 """
     subprocess.run([sys.executable, "-c", program], check=True)  # noqa: S603 - our own program
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda count: ("",) * count,
+        lambda count: (Text(""),) * count,
+        lambda count: ((1, 2.5, None),) * count,
+        lambda count: frozenset(range(count)),
+        lambda count: MappingProxyType({str(number): number for number in range(count)}),
+        lambda count: ((("",) * count,), "after"),
+    ],
+    ids=["texts", "values", "tuples", "set", "mapping", "inside"],
+)
+def test_what_is_far_too_large_is_not_looked_at_to_its_end(of: Callable[[int], object]) -> None:
+    assert storable((Text(""), Plain(1))) is None  # what there is to know of a class is found out once
+    took: list[int] = []
+    for count in (200_000, 300_000):
+        state = of(count)
+        with counted_opcodes() as counted:
+            found = storable(state)
+        assert found == "it takes more than 65,536 bytes when it is written, and no more are kept"
+        took.append(counted[0])
+    assert took[1] - took[0] < 100
