@@ -287,7 +287,15 @@ AT_LEAST: Mapping[str, float] = {
 MOST: Final = 2**53
 """The most of any figure that is no time."""
 
-AT_MOST: Mapping[str, float] = {"compact_at": 1, "compact_to": 1, "max_argument_items": MAX_ITEMS}
+MOST_CALLS: Final = 512
+"""The most calls of one response that may be let through: one step rules on all of them, and must not hold the loop."""
+
+AT_MOST: Mapping[str, float] = {
+    "compact_at": 1,
+    "compact_to": 1,
+    "max_argument_items": MAX_ITEMS,
+    "max_calls_per_response": MOST_CALLS,
+}
 """The most that makes sense of some figures."""
 
 TIMES: Final = frozenset(

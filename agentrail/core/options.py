@@ -42,7 +42,7 @@ class Options(Value):
     tool_max_retries: int = 2
     """How often a `pure` or `idempotent` tool that raised is run again."""
     max_calls_per_response: int = 64
-    """Calls that one response may make; each one more gets an error result that says so, and does not run."""
+    """Calls that one response may make, 512 at most; each one more gets an error result that says so."""
     max_parallel_tools: int = 8
     """Calls that may run at once."""
     max_argument_chars: int = 1_000_000

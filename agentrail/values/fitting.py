@@ -32,7 +32,10 @@ MAX_NAME: Final = 64 * 1024
 """Characters of a name or an id."""
 
 MAX_PARTS: Final = 10_000
-"""Parts of one message, and calls of one response."""
+"""Parts of one message."""
+
+MAX_CALLS: Final = 5_000
+"""Calls of one response: one step of the session gives each of them a result."""
 
 CALLS_WITH_MUCH: Final = 2
 """Calls of one response whose arguments may have as many items as a value can."""
@@ -87,8 +90,8 @@ def _fit_todo(found: object) -> Todo:
             raise UnfitError(found, "a Todo", "its `todos`")
 
 
-def fit_items(found: object, what: str) -> tuple[object, ...]:
-    """Return the items of a tuple or a list; anything else may have no end."""
+def fit_items(found: object, what: str, most: int = MAX_PARTS) -> tuple[object, ...]:
+    """Return the items of a tuple or a list, if there are no more than *most*; anything else may have no end."""
     kind: type = type(found)
     if kind is tuple:
         items: tuple[object, ...] = found  # type: ignore[assignment] # pyright: ignore[reportAssignmentType]  # it was tested
@@ -96,8 +99,8 @@ def fit_items(found: object, what: str) -> tuple[object, ...]:
         items = tuple(items_of(cast("tuple[object, ...]", found)))
     else:
         raise UnfitError(found, "a tuple", f"its `{what}`")
-    if len(items) > MAX_PARTS:
-        raise UnfitError(len(items), f"at most {MAX_PARTS} items", f"its `{what}`")
+    if len(items) > most:
+        raise UnfitError(len(items), f"at most {most} items", f"its `{what}`")
     return items
 
 
@@ -182,7 +185,7 @@ def fit_message(message: object) -> Message:
         case AssistantMessage(parts=parts, calls=calls, model=model, stop=stop, usage=usage, interrupted=interrupted):
             if type(stop) is StopReason and type(cast("object", interrupted)) is bool:
                 said = tuple([fit_said(part) for part in fit_items(parts, "parts")])
-                asked = tuple([fit_call(call) for call in fit_items(calls, "calls")])
+                asked = tuple([fit_call(call) for call in fit_items(calls, "calls", MAX_CALLS)])
                 return AssistantMessage(said, asked, fit_text(model), stop, fit_usage(usage), interrupted)
         case ToolMessage(call_id=call_id, name=name, parts=parts, is_error=is_error, details=details):
             if type(cast("object", is_error)) is bool:
@@ -201,7 +204,7 @@ def fit_response(response: object) -> Response:
     if len(parts) > 1:  # of one alone it is known
         _check_size(sum([len(part.text) for part in parts]))
     calls: tuple[ToolCall, ...] = ()
-    asked = fit_items(given.calls, "calls")
+    asked = fit_items(given.calls, "calls", MAX_CALLS)
     if asked:
         room = [MAX_ITEMS * CALLS_WITH_MUCH]
         calls = tuple([fit_call(call, room) for call in asked])

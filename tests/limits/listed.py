@@ -52,6 +52,7 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "app.growing.MOST_RESTARTS": (2_147_483_648, ("restarts_that_count",)),
     "app.models.MOST_MADE": (1000, ("models_that_are_kept",)),
     "app.spec.MOST": (9_007_199_254_740_992, ("figure_of_a_specification",)),
+    "app.spec.MOST_CALLS": (512, ("calls_of_a_response_that_can_be_let_through",)),
     "app.spec._shared(maxsize)": (64, ("figures_that_are_shared",)),
     "codec.misfit._LONGEST": (400, ("characters_of_a_path",)),
     "codec.misfit.shortened<60": (60, ("characters_of_a_key",)),
@@ -198,8 +199,9 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "tools.regex._EXPRESSIONS": (512, ("expressions_that_are_kept",)),
     "tools.validation.MAX_SCHEMAS": (1024, ("validators_that_are_kept", "schemas_that_are_kept")),
     "values.fitting.CALLS_WITH_MUCH": (2, ("calls_of_a_response_with_as_many_items_as_may_be",)),
+    "values.fitting.MAX_CALLS": (5000, ("calls_that_a_response_may_hold",)),
     "values.fitting.MAX_NAME": (65_536, ("characters_of_the_name_of_a_call",)),
-    "values.fitting.MAX_PARTS": (10_000, ("parts_of_a_response", "calls_that_a_response_may_hold")),
+    "values.fitting.MAX_PARTS": (10_000, ("parts_of_a_response",)),
     "values.fitting.MAX_TEXT": (
         2_097_152,
         (
@@ -381,6 +383,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "app.process.FULL_COLLECTION_AFTER",
         "codec.classes.WIDEST",
         "codec.states._SHORT",
+        "codec.states._WORST",
         "core.calls.PAGE",
         "runtime.family.PAGE",
         "runtime.supervisor.PAGE",

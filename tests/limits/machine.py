@@ -475,7 +475,7 @@ def parts_of_a_response(count: int) -> bool:
     return fit(lambda: fitting.fit_response(Response((Text(""),) * count)))
 
 
-@scene("values.fitting.MAX_PARTS")
+@scene("values.fitting.MAX_CALLS")
 def calls_that_a_response_may_hold(count: int) -> bool:
     return fit(lambda: fitting.fit_response(Response((), (ToolCall("c", "n", EMPTY),) * count)))
 
@@ -525,6 +525,15 @@ def restarts_that_count(count: int) -> bool:
 def figure_of_a_specification(figure: int) -> bool:
     try:
         SessionSpec(model="demo", max_turns=figure).check()
+    except BadSpec:
+        return False
+    return True
+
+
+@scene("app.spec.MOST_CALLS")
+def calls_of_a_response_that_can_be_let_through(figure: int) -> bool:
+    try:
+        SessionSpec(model="demo", max_calls_per_response=figure).check()
     except BadSpec:
         return False
     return True

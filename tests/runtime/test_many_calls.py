@@ -5,12 +5,20 @@ from __future__ import annotations
 import pytest
 import trio
 
+from agentrail import SessionSpec, open_supervisor
+from agentrail.app.spec import MOST_CALLS
+from agentrail.errors import BadSpec
+from agentrail.values.fitting import MAX_CALLS
 from agentrail.values.messages import AssistantMessage, ToolMessage, why_unfit
 from tests.benchmarks.rig import listened_session
 from tests.opcodes import counted_opcodes
 from tests.profiles import CAMPAIGN
 
 FEW, MANY = (500, 4000) if CAMPAIGN else (100, 400)
+LET_THROUGH = (128, MOST_CALLS) if CAMPAIGN else (100, 400)
+
+STEP_OPCODES = 1_200_000
+"""Instructions of the interpreter that the longest step may take: some 10 ms where a million take 7."""
 
 
 async def _opcodes(calls: int, most: int) -> int:
@@ -29,7 +37,7 @@ def _per_call(few: int, many: int, most: int) -> tuple[float, float]:
 
 
 def test_each_call_of_many_takes_as_much_as_of_few() -> None:
-    first, further = _per_call(FEW, MANY, most=10_000)
+    first, further = _per_call(*LET_THROUGH, most=MOST_CALLS)
     assert further <= first * 1.05
 
 
@@ -39,7 +47,50 @@ def test_each_call_over_the_limit_takes_as_much_as_the_others_over_it_and_little
     assert further <= 1_500
 
 
-@pytest.mark.parametrize("most", [64, 5_000])
+class Steps(trio.abc.Instrument):
+    """Knows how many instructions the longest step has taken, of those that are *counted*."""
+
+    def __init__(self, counted: list[int]) -> None:
+        self.longest = 0
+        self._counted = counted
+        self._began = 0
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        """Begin."""
+        self._began = self._counted[0]
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        """End."""
+        self.longest = max(self.longest, self._counted[0] - self._began)
+
+
+async def _longest_step(calls: int, most: int) -> int:
+    async with listened_session(calls=calls, chunks=1, most_calls=most) as session:
+        await session.ask("go on")
+        with counted_opcodes() as counted:
+            steps = Steps(counted)
+            trio.lowlevel.add_instrument(steps)
+            await session.ask("go on")
+            trio.lowlevel.remove_instrument(steps)
+    return steps.longest
+
+
+def test_no_step_is_long_with_as_many_calls_as_may_be_let_through() -> None:
+    assert trio.run(_longest_step, MOST_CALLS, MOST_CALLS) <= STEP_OPCODES
+
+
+def test_calls_over_the_limit_make_no_step_long() -> None:
+    few, many = (trio.run(_longest_step, calls, 1) for calls in (100, 1_100))
+    assert (many - few) / 1_000 * MAX_CALLS <= 3_000_000
+
+
+async def test_more_calls_than_one_step_can_rule_on_are_refused() -> None:
+    async with open_supervisor() as supervisor:
+        with pytest.raises(BadSpec, match="`max_calls_per_response` is 513; it must be at most 512"):
+            await supervisor.spawn(SessionSpec(model="demo", max_calls_per_response=MOST_CALLS + 1))
+
+
+@pytest.mark.parametrize("most", [64, MOST_CALLS])
 def test_each_of_four_thousand_calls_has_its_result(most: int) -> None:
     async def history() -> list[AssistantMessage | ToolMessage]:
         async with listened_session(calls=4_000, chunks=1, most_calls=most) as session:
@@ -52,5 +103,5 @@ def test_each_of_four_thousand_calls_has_its_result(most: int) -> None:
     assert isinstance(said, AssistantMessage)
     assert len(said.calls) == len(results) == 4_000
     texts = [message.text for message in results]
-    over = "it did not run: a response may make at most 64 calls, and this one makes 4000; make fewer at once"
-    assert texts == ["noted"] * min(most, 4_000) + [over] * max(0, 4_000 - most)
+    over = f"it did not run: a response may make at most {most} calls, and this one makes 4000; make fewer at once"
+    assert texts == ["noted"] * most + [over] * (4_000 - most)
