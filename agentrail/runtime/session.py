@@ -230,8 +230,7 @@ class Session:
         ended = time.perf_counter()
         if ended - began > SLOW_HOOKS:
             self.mailbox.let_others_run()
-            took = ended - began - house.watchdog.collecting(crumb, ended)
-            self._slow.took(took, self.state, given, outcome)
+            self._slow.took(ended - began - house.watchdog.collecting(crumb, ended), self.state, given, outcome)
         performer.stop_early(outcome.effects)
         told = letter.command is not None and outcome.answer is not None  # also a refusal: it is answered so for good
         if told or outcome.changes(self.state):
