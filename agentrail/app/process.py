@@ -20,6 +20,7 @@ from agentrail.app.ending import ending
 from agentrail.errors import SupervisorStuck, WrongType
 from agentrail.runtime.border import tell
 from agentrail.values.outside import leaves, seconds, shown
+from agentrail.values.spelling import checked
 
 T = TypeVar("T")
 
@@ -38,6 +39,7 @@ FULL_COLLECTION_AFTER: Final = 100
 """Collections of the middle generation between two that look at all objects; Python's own figure is 10."""
 
 
+@checked
 def run(main: Callable[[], Awaitable[T]], *, stop_within: float = 10.0) -> T | None:
     """Run *main* by `trio.run`, and return what it returns; SIGTERM, SIGINT or SIGHUP cancels it: then it is `None`.
 

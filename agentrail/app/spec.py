@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
 from types import MappingProxyType
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self, cast
 
 from agentrail.app.chain import chain_of, is_model
 from agentrail.core.options import Options
-from agentrail.errors import BadChoice, BadSpec, UnknownField
+from agentrail.errors import BadChoice, BadSpec
 from agentrail.hooks.plugin import Attachable
 from agentrail.ports.model import ModelChain
 from agentrail.ports.sandbox import Sandbox
@@ -20,6 +20,7 @@ from agentrail.ports.web import Web
 from agentrail.values.json import EMPTY, MAX_ITEMS, Json
 from agentrail.values.outside import TEN_YEARS, mended, money, named, number, shown
 from agentrail.values.prices import Price
+from agentrail.values.spelling import refuse_unknown
 from agentrail.values.value import named_value
 
 if TYPE_CHECKING:
@@ -71,16 +72,9 @@ class SessionSpec(Options):
     returns: Mapping[str, Json] = EMPTY
     """Of a sub-agent: the JSON Schema, of an object, that its answers must fit; empty: they are text."""
 
-    if not TYPE_CHECKING:  # checkers know the fields themselves
-
-        def __new__(cls, *_: object, **given: object) -> Self:
-            """Raise `UnknownField` for a field that is not there, with the nearest one."""
-            refuse_unknown(cls, given)
-            return super().__new__(cls)
-
     def but(self, **changes: object) -> Self:
         """Return a copy with *changes*."""
-        refuse_unknown(type(self), changes)
+        refuse_unknown(type(self).__name__, changes, self.__fields__)
         return super().but(**changes)
 
     @property
@@ -97,13 +91,6 @@ class SessionSpec(Options):
             raise BadSpec("returns", OF_SUBAGENTS)
         _check_alone(self)
         _check_agents(self.agents, self.model, int(number(self.max_agent_depth) or 0))
-
-
-def refuse_unknown(cls: type[SessionSpec], given: Iterable[str]) -> None:
-    """Raise `UnknownField` for a name that is no field of *cls*."""
-    for name in given:
-        if name not in cls.__fields__:
-            raise UnknownField.among(cls.__name__, name, cls.__fields__)
 
 
 def _check_alone(spec: SessionSpec) -> None:

@@ -24,6 +24,7 @@ from agentrail.errors import (
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.ids import new_id
 from agentrail.runtime.lazy import LazyModule
+from agentrail.values.spelling import checked
 
 if TYPE_CHECKING:
     from agentrail.app import bringing, growing, returning, wiring
@@ -249,6 +250,7 @@ def _check_choice(name: str, found: str, choices: tuple[str, ...]) -> None:
         raise BadChoice.among(name, found, choices)
 
 
+@checked
 @asynccontextmanager
 async def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     *,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from agentrail.values.value import Value, named_value
+from agentrail.values.value import Authored, named_value
 
 
 @named_value
-class Options(Value):
+class Options(Authored):
     """How a session behaves; every figure of the design is here and nowhere else."""
 
     max_turns: int = 100

@@ -22,6 +22,13 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     return next(iter(get_close_matches(name, list(names), 1)), None)
 
 
+def meant(name: str, names: Iterable[str], all_of_them: str) -> str:
+    """Return the advice for a misspelt *name*: the nearest of *names*, or *all_of_them*, listed, if none is near."""
+    known = sorted(names)
+    near = nearest(name, known)
+    return f"did you mean `{near}`?" if near else f"{all_of_them} {listed(known)}"
+
+
 class AgentrailError(Exception):
     """Catch this to catch anything that agentrail raises on purpose."""
 

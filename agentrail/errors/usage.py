@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import ClassVar, Self
 
-from agentrail.errors.branches import UsageError, listed, nearest
+from agentrail.errors.branches import UsageError, listed, meant, nearest
 
 
 class NotJson(UsageError):
@@ -54,7 +55,7 @@ class BadMessage(UsageError):
         super().__init__(what, found)
 
 
-class WrongType(UsageError):
+class WrongType(UsageError, TypeError):
     """An argument is not of its type."""
 
     wording = "cannot take {1} as `{0}`; give {2}"
@@ -68,20 +69,29 @@ class WrongType(UsageError):
         return cls(argument, f"a `{type(found).__name__}`", wanted)
 
 
-class UnknownField(UsageError):
+class UnknownField(UsageError, TypeError):
     """A field was given that is not there."""
 
     wording = "`{0}` has no field `{1}`; {2}"
+    others: ClassVar[str] = "its fields are"
 
     def __init__(self, cls: str, field: str, advice: str) -> None:
         super().__init__(cls, field, advice)
 
     @classmethod
-    def among(cls, owner: str, field: str, fields: Iterable[str]) -> UnknownField:
+    def among(cls, owner: str, field: str, fields: Iterable[str]) -> Self:
         """Make one that names the nearest of *fields*, or all if none is near."""
-        known = sorted(fields)
-        near = nearest(field, known)
-        return cls(owner, field, f"did you mean `{near}`?" if near else f"its fields are {listed(known)}")
+        return cls(owner, field, meant(field, fields, cls.others))
+
+
+class UnknownArgument(UnknownField):
+    """A function was given an argument that it does not take."""
+
+    wording = "`{0}` takes no argument `{1}`; {2}"
+    others = "its arguments are"
+
+    def __init__(self, function: str, argument: str, advice: str) -> None:
+        super().__init__(function, argument, advice)
 
 
 class BadSpec(UsageError):
@@ -208,10 +218,13 @@ class UnknownModel(UsageError):
         provider, colon, rest = model.partition(":")
         by_name = {name.partition(":")[0]: name for name in names}
         near = nearest(provider.lower(), by_name)
-        meant = f"{near}:{rest or '…'}" if near and by_name[near] != near else near
+        likely = f"{near}:{rest or '…'}" if near and by_name[near] != near else near
         if not colon:
-            meant = next((f"{of}:{model}" for family, of in families.items() if model.startswith(family)), meant)
-        return cls(model, listed(names), f" (did you mean `{meant}`?)" if meant else "")
+            likely = next((f"{of}:{model}" for family, of in families.items() if model.startswith(family)), likely)
+            head, dash, version = model.partition("-")
+            family = nearest(head.lower(), families) if likely is None else None
+            likely = f"{families[family]}:{family}{dash}{version}" if family else likely
+        return cls(model, listed(names), f" (did you mean `{likely}`?)" if likely else "")
 
 
 class ModelExists(UsageError):
@@ -267,15 +280,17 @@ class BadArguments(UsageError):
 class UnknownPlugin(UsageError):
     """No plugin of this session has this key."""
 
-    wording = "session has no plugin `{0}` (attached: {1})"
+    wording = "session has no plugin `{0}`{2} (attached: {1})"
 
-    def __init__(self, plugin: str, attached: str) -> None:
-        super().__init__(plugin, attached)
+    def __init__(self, plugin: str, attached: str, advice: str = "") -> None:
+        super().__init__(plugin, attached, advice)
 
     @classmethod
     def among(cls, plugin: str, attached: Iterable[str]) -> UnknownPlugin:
-        """Make one that lists what is *attached*."""
-        return cls(plugin, listed(attached))
+        """Make one that names the nearest of what is *attached*, and all of it."""
+        known = list(attached)
+        near = nearest(plugin, known)
+        return cls(plugin, listed(known), f"; did you mean `{near}`?" if near else "")
 
 
 class PluginExists(UsageError):

@@ -14,7 +14,7 @@ from agentrail.values.events.envelope import Event
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.messages import Message
 from agentrail.values.tools import Err, Ok
-from agentrail.values.value import Value, value
+from agentrail.values.value import Authored, Value, value
 
 S_co = TypeVar("S_co", covariant=True, default=Never)
 
@@ -42,7 +42,7 @@ Emitted: TypeAlias = Emission | Event
 
 
 @value
-class Action(Value, Generic[S_co]):
+class Action(Authored, Generic[S_co]):
     """A plugin's answer to a hook."""
 
     kind: ClassVar[str] = ""
@@ -65,6 +65,7 @@ class Continue(Action[S_co], Generic[S_co]):
     """Go on to the next plugin."""
 
     kind = "continue"
+    __often__ = True
 
     state: S_co | Unchanged = UNCHANGED
     """The plugin's new state."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from agentrail.values.json import EMPTY, Json, JsonObject
-from agentrail.values.value import Value, value
+from agentrail.values.value import Authored, Value, value
 
 
 @value
-class CallModel(Value):
+class CallModel(Authored):
     """Ask a model something, outside the conversation."""
 
     prompt: str
@@ -21,7 +21,7 @@ class CallModel(Value):
 
 
 @value
-class RunTool(Value):
+class RunTool(Authored):
     """Run one of the session's tools."""
 
     name: str
@@ -31,7 +31,7 @@ class RunTool(Value):
 
 
 @value
-class ReadFile(Value):
+class ReadFile(Authored):
     """Read a text file below the working directory."""
 
     path: str
@@ -39,7 +39,7 @@ class ReadFile(Value):
 
 
 @value
-class CallService(Value):
+class CallService(Authored):
     """Call a service that was given to the session."""
 
     name: str

@@ -12,6 +12,7 @@ from typing import Final, cast
 
 from agentrail.errors import BadPlugin
 from agentrail.values.json import FrozenObject
+from agentrail.values.spelling import refuse_unknown
 
 HOOK_LIKE: Final = ("before_", "after_", "on_", "session_")
 _HOOK: Final = ("hook", "state", "ctx")
@@ -37,6 +38,7 @@ _MUTABLE: Final[tuple[tuple[type, str], ...]] = (
     (set, "a frozenset"),
     (bytearray, "bytes"),
 )
+_BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 FROZEN: Final = "decorate the class with `@attrs.frozen`, and keep what it remembers in its state"
 
 
@@ -151,6 +153,34 @@ def check_frozen(plugin: object, names: frozenset[str]) -> None:
                     raise BadPlugin(cls.__name__, problem)
         if _can_set(plugin, name, found):
             raise BadPlugin(cls.__name__, f"its `{name}` can be set; {FROZEN}")
+
+
+def _init_of(cls: type) -> Callable[..., None]:
+    return cast("Callable[..., None]", inspect.getattr_static(cls, "__init__"))
+
+
+class SignatureOfInit:
+    """Says that a plugin class is called as its `__init__` is: its `__new__` only looks at what was given."""
+
+    def __get__(self, _: object, cls: type) -> inspect.Signature:
+        """Return the signature of the `__init__` of *cls*."""
+        init = _init_of(cls)
+        if init is object.__init__:
+            return inspect.Signature()
+        whole = inspect.signature(init)
+        return whole.replace(parameters=list(whole.parameters.values())[1:])
+
+
+def refuse_unknown_options(cls: type, given: tuple[object, ...], named: Mapping[str, object]) -> None:
+    """Raise `UnknownField` for what is *named* and is no option of *cls*; a class without options takes none."""
+    if not named and (not given or _init_of(cls) is not object.__init__):
+        return
+    parameters = inspect.signature(cls).parameters
+    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
+        return
+    refuse_unknown(cls.__name__, named, [name for name, one in parameters.items() if one.kind in _BY_NAME])
+    if given and not parameters:
+        raise BadPlugin(cls.__name__, f"it has no options, and was given {len(given)}")
 
 
 def _within(found: object) -> Iterator[object]:

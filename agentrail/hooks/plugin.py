@@ -7,7 +7,7 @@ remembers is its state, which the session holds, journals and gives back.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import ClassVar, Final, Generic, TypeAlias, cast, get_args, get_origin
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, Self, TypeAlias, cast, get_args, get_origin
 
 from typing_extensions import TypeVar
 
@@ -28,7 +28,7 @@ from agentrail.hooks.actions import (
     SwitchModel,
 )
 from agentrail.hooks.context import Context
-from agentrail.hooks.contract import FROZEN, check_class, check_frozen
+from agentrail.hooks.contract import FROZEN, SignatureOfInit, check_class, check_frozen, refuse_unknown_options
 from agentrail.hooks.money import MoneyLimit
 from agentrail.hooks.records import (
     HOOK_NAMES,
@@ -49,7 +49,7 @@ from agentrail.hooks.records import (
 )
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import Json, JsonObject
-from agentrail.values.value import Value, value
+from agentrail.values.value import Authored, value
 
 S = TypeVar("S", default=None)
 
@@ -67,7 +67,7 @@ class Priority(IntEnum):
 
 
 @value
-class Log(Value, Generic[S]):
+class Log(Authored, Generic[S]):
     """What `on_event` may return: a line for the log, and the state."""
 
     level: str
@@ -94,6 +94,15 @@ class AnyPlugin:
         super().__init_subclass__(**options)
         if cls.__module__ != __name__:
             check_class(cls, HOOK_NAMES, __name__)
+
+    if not TYPE_CHECKING:  # checkers know the options themselves
+
+        def __new__(cls, *given: object, **named: object) -> Self:
+            """Raise `UnknownField` for an option that is not there, with the nearest one."""
+            refuse_unknown_options(cls, given, named)
+            return super().__new__(cls)
+
+        __signature__ = SignatureOfInit()
 
     def __setattr__(self, name: str, new: object) -> None:
         """Refuse any change: a plugin is shared by sessions, and what it did could not be replayed."""
@@ -241,7 +250,7 @@ class Plugin(AnyPlugin, Generic[S]):
 
 
 @value
-class Keyed(Value):
+class Keyed(Authored):
     """A plugin under a key of its own, where a session has two of one class."""
 
     key: str

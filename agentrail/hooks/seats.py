@@ -9,6 +9,7 @@ from typing import Final, cast
 import attrs
 
 from agentrail.errors import BadOptions, BadPlugin, NotJson, PluginExists
+from agentrail.errors.branches import listed
 from agentrail.hooks.money import MoneyLimit
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed, check_plugin, implemented
 from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object
@@ -136,7 +137,7 @@ def refuse_unknown_tools(key: str, plugin: AnyPlugin, tools: Collection[str], *,
             continue
         near = get_close_matches(name, tools, 1, LIKE if more else UNLIKE)
         if near or not more:
-            meant = f"did you mean `{near[0]}`?" if near else f"its tools are {', '.join(tools) or 'none'}"
+            meant = f"did you mean `{near[0]}`?" if near else f"its tools are {listed(tools)}."
             later = "For a tool that is attached later, write a pattern such as"
             raise BadOptions(key, f"they name the tool `{name}`, and the session has none; {meant} {later} `{name}*`")
 

@@ -14,8 +14,9 @@ from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin, Priority
 from agentrail.hooks.records import BeforeTool
-from agentrail.plugins.arguments import COMMAND_ARGS, as_plain_set, as_tuple, command_lines, plain, shown
+from agentrail.plugins.arguments import COMMAND_ARGS, command_lines, plain, shown
 from agentrail.plugins.commands import QUIET_WRAPPERS, Commands, writes_file
+from agentrail.plugins.options import NO_NAMES, are_texts, as_plain_set, as_tuple, is_patience
 from agentrail.plugins.places import meets
 from agentrail.plugins.rules import unsure
 from agentrail.plugins.scenes import assigned
@@ -134,13 +135,13 @@ class HumanApproval(Plugin[None]):
     or assigned. What "always" covers is the family of the commands, or all calls of a tool that runs none.
     """
 
-    tools: tuple[str, ...] = attrs.field(default=TOOLS, converter=as_tuple)
+    tools: tuple[str, ...] = attrs.field(default=TOOLS, converter=as_tuple, validator=are_texts)
     """Names of tools, where `*` is any text and `?` any character; one of your own without these must be there."""
-    safe_commands: tuple[str, ...] = attrs.field(default=SAFE_COMMANDS, converter=as_tuple)
+    safe_commands: tuple[str, ...] = attrs.field(default=SAFE_COMMANDS, converter=as_tuple, validator=are_texts)
     """How commands that pass begin: a program, or a program and words that follow it."""
-    timeout: float | None = 120.0
+    timeout: float | None = attrs.field(default=120.0, validator=is_patience)
     """Seconds that a call waits; `None`: for ever."""
-    command_args: frozenset[str] = attrs.field(default=frozenset(), converter=as_plain_set)
+    command_args: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_plain_set, validator=are_texts)
     """More names of arguments that are commands, beside `COMMAND_ARGS`; case, `_` and `-` in them do not matter."""
 
     priority = Priority.SECURITY + 20

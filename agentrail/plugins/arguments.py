@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from agentrail.plugins.commands import Commands, lex, lex_argv
@@ -23,21 +23,6 @@ DIRECTORY_ARGS: Final = names("cwd workdir workingdir workingdirectory")
 
 _MORE_ARGS: Final = names("args arguments argv")
 _INVISIBLE: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-
-
-def as_tuple(found: Iterable[str]) -> tuple[str, ...]:
-    """Return *found*, an option that lists texts, as a tuple; a lone text is a list of one."""
-    return (found,) if isinstance(found, str) else tuple(found)
-
-
-def as_plain_set(found: Iterable[str]) -> frozenset[str]:
-    """Return *found*, an option that lists names of arguments, as a set of plain names."""
-    return frozenset(map(plain, as_tuple(found)))
-
-
-def as_set(found: Iterable[str]) -> frozenset[str]:
-    """Return *found*, an option that lists texts, as a set; a lone text is a list of one."""
-    return frozenset(as_tuple(found))
 
 
 def plain(name: str) -> str:

@@ -13,6 +13,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.money import MoneyLimit
 from agentrail.hooks.plugin import AnyPlugin, Plugin, Priority
 from agentrail.hooks.records import AfterTurn, BeforeRequest, BeforeTool
+from agentrail.plugins.options import is_flag
 from agentrail.values.json import freeze
 from agentrail.values.messages import total_size
 from agentrail.values.outside import number
@@ -38,8 +39,8 @@ class Spent:
     """The limits that were warned of; each once."""
 
 
-def _is_choice(_: BudgetGuard, __: attrs.Attribute[str], found: str) -> None:
-    if found not in UNKNOWN_PRICE:
+def _is_choice(_: BudgetGuard, __: attrs.Attribute[str], found: object) -> None:
+    if not isinstance(found, str) or found not in UNKNOWN_PRICE:
         problem = f"unknown_price={found!r} is neither `refuse` nor `allow`"
         raise BadOptions("BudgetGuard", problem)
 
@@ -79,7 +80,7 @@ class BudgetGuard(Plugin[Spent]):
     """Calls of one turn."""
     warn_at: float = 0.8
     """Part of a limit at which it warns."""
-    shared: bool = False
+    shared: bool = attrs.field(default=False, validator=is_flag)
     """Whether what others use counts too: of a sub-agent, whose limits are what remained of its parent's."""
     unknown_price: str = attrs.field(default="refuse", validator=_is_choice)
     """What to do about `max_usd` and a model of unknown price: `refuse`, or `allow` and count nothing."""

@@ -11,6 +11,7 @@ from attrs import Attribute, field, frozen
 from agentrail.errors import BadOptions
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Log, Plugin, Priority
+from agentrail.plugins.options import is_count
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import Json, freeze_object
 
@@ -37,7 +38,7 @@ def snake_case(name: str) -> str:
 def _names(given: Collection[str]) -> frozenset[str]:
     """Return the names of durable events that are *given*; raise `BadOptions` for anything else."""
     found = cast("object", given)
-    if isinstance(found, str) or not isinstance(found, Collection):
+    if isinstance(found, str | bytes) or not isinstance(found, Collection):
         raise BadOptions("EventLogger", f"only={found!r} is no collection of names; give a set, a list or a tuple")
     if given:
         from agentrail.values.events.catalogue import EVENTS  # noqa: PLC0415 - the whole catalogue, for few who choose
@@ -45,12 +46,12 @@ def _names(given: Collection[str]) -> frozenset[str]:
         durable = [snake_case(kind.__name__) for kind in EVENTS if kind.durable]
         for name in given:
             if name not in durable:
-                raise BadOptions("EventLogger", f"there is no durable event {name!r}; names are like `agent_start`")
+                raise BadOptions("EventLogger", f"`only` has {name!r}, no durable event; names are like `agent_start`")
     return frozenset(given)
 
 
-def _is_level(_: EventLogger, __: Attribute[str], found: str) -> None:
-    if found not in LEVELS:
+def _is_level(_: EventLogger, __: Attribute[str], found: object) -> None:
+    if not isinstance(found, str) or found not in LEVELS:
         raise BadOptions("EventLogger", f"there is no level {found!r}; the levels are {', '.join(LEVELS)}")
 
 
@@ -65,7 +66,7 @@ class EventLogger(Plugin[None]):
     """How grave events are that are not grave by themselves."""
     only: frozenset[str] = field(default=frozenset(), converter=_names)
     """Names of events to write, in any collection; empty: all."""
-    texts: int = 80
+    texts: int = field(default=80, validator=is_count)
     """Characters of a text that are written."""
 
     priority = Priority.OWN

@@ -18,15 +18,13 @@ from agentrail.plugins.arguments import (
     COMMAND_ARGS,
     DIRECTORY_ARGS,
     PATH_ARGS,
-    as_plain_set,
-    as_set,
-    as_tuple,
     command_lines,
     named,
     shown,
     texts,
 )
 from agentrail.plugins.commands import Commands
+from agentrail.plugins.options import NO_NAMES, are_texts, as_plain_set, as_set, as_tuple, is_flag, is_patience
 from agentrail.plugins.places import Fence, Place, directory, fence, resolve
 from agentrail.plugins.programs import READ_BY_RULES
 from agentrail.plugins.rules import ALL_RULES, RULES, told
@@ -161,10 +159,9 @@ class Finding(Value):
     """What it is."""
 
 
-def _are_paths(_: SecurityGuard, field: attrs.Attribute[tuple[str, ...]], found: tuple[object, ...]) -> None:
+def _are_paths(guard: SecurityGuard, field: attrs.Attribute[tuple[str, ...]], found: tuple[str, ...]) -> None:
+    are_texts(guard, field, found)
     for path in found:
-        if not isinstance(path, str):
-            raise BadOptions("SecurityGuard", f"`{field.name}` has {path!r}; write a path as text")
         if not path.strip("/~ ") and path not in {"/", "~"}:
             raise BadOptions("SecurityGuard", f"`{field.name}` has {path!r}, which names no path")
         if ".." in path.split("/") or "\0" in path:
@@ -173,14 +170,16 @@ def _are_paths(_: SecurityGuard, field: attrs.Attribute[tuple[str, ...]], found:
             )
 
 
-def _are_commands(_: SecurityGuard, __: attrs.Attribute[tuple[str, ...]], found: tuple[str, ...]) -> None:
+def _are_commands(guard: SecurityGuard, field: attrs.Attribute[tuple[str, ...]], found: tuple[str, ...]) -> None:
+    are_texts(guard, field, found)
     for line in found:
         if not re.fullmatch(r"[^\s|&;<>()$`'\"\\]+(?: [^\s|&;<>()$`'\"\\]+)*", line):
             problem = f"`blocked_commands` has {line!r}; write a program and words, with single blanks and no quotes"
             raise BadOptions("SecurityGuard", problem)
 
 
-def _are_rules(_: SecurityGuard, __: attrs.Attribute[frozenset[str]], found: frozenset[str]) -> None:
+def _are_rules(guard: SecurityGuard, field: attrs.Attribute[frozenset[str]], found: frozenset[str]) -> None:
+    are_texts(guard, field, found)
     if unknown := sorted(found - ALL_RULES):
         known = ", ".join(sorted(ALL_RULES))
         raise BadPlugin("SecurityGuard", f"there are no rules {', '.join(unknown)}; the rules are {known}")
@@ -215,21 +214,21 @@ class SecurityGuard(Plugin[None]):
     """More exceptions from both."""
     blocked_commands: tuple[str, ...] = attrs.field(default=(), converter=as_tuple, validator=_are_commands)
     """Commands that are blocked: a program, or a program and words among its arguments, in this order."""
-    default_blocked_paths: bool = True
+    default_blocked_paths: bool = attrs.field(default=True, validator=is_flag)
     """Whether `BLOCKED_PATHS` are blocked too."""
-    default_protected_paths: bool = True
+    default_protected_paths: bool = attrs.field(default=True, validator=is_flag)
     """Whether `PROTECTED_PATHS` are protected too."""
-    default_allowed_paths: bool = True
+    default_allowed_paths: bool = attrs.field(default=True, validator=is_flag)
     """Whether `ALLOWED_PATHS` are allowed too."""
     rules: frozenset[str] = attrs.field(default=ALL_RULES, converter=as_set, validator=_are_rules)
     """The names of the rules for commands that are on."""
-    path_args: frozenset[str] = attrs.field(default=frozenset(), converter=as_plain_set)
+    path_args: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_plain_set, validator=are_texts)
     """More names of arguments that are paths, beside `PATH_ARGS`; case, `_` and `-` in them do not matter."""
-    command_args: frozenset[str] = attrs.field(default=frozenset(), converter=as_plain_set)
+    command_args: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_plain_set, validator=are_texts)
     """More names of arguments that are commands, beside `COMMAND_ARGS`."""
-    writers: frozenset[str] = attrs.field(default=frozenset(), converter=as_set)
+    writers: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_set, validator=are_texts)
     """More tools that write what their paths name, beside `WRITERS`."""
-    timeout: float | None = 120.0
+    timeout: float | None = attrs.field(default=120.0, validator=is_patience)
     """Seconds that a held call waits; `None`: for ever."""
 
     priority = Priority.SECURITY + 10

@@ -24,6 +24,7 @@ from agentrail.testing.vocabulary import Vocabulary, vocabulary
 from agentrail.testing.world import World
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import Json, JsonObject, freeze_object
+from agentrail.values.spelling import checked
 
 WORLDS: Final = 12
 """Sessions whose events are shown to plugins that listen."""
@@ -35,6 +36,7 @@ LONGEST: Final = 6
 """Hooks in a row that one example may have."""
 
 
+@checked
 def check_plugin(plugin: Attachable, *, examples: int = 60, seed: int | None = None) -> None:
     """Try whether *plugin* obeys the laws, and raise `LawBrokenError` with the smallest example of one that it breaks.
 

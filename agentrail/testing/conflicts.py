@@ -22,6 +22,7 @@ from agentrail.testing.trace import Trace, simulate
 from agentrail.testing.vocabulary import PLAIN_WORDS, Vocabulary, vocabulary
 from agentrail.testing.writing import cue_code
 from agentrail.values.content import ToolCall
+from agentrail.values.spelling import checked
 from agentrail.values.tools import ToolSpec
 
 Invariant: TypeAlias = Callable[[Trace], None]
@@ -117,6 +118,7 @@ class Setup:
         return None
 
 
+@checked
 def find_conflict(  # noqa: PLR0913 - all but two have a default
     plugins: Sequence[Attachable],
     invariant: Invariant,

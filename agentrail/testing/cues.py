@@ -12,6 +12,7 @@ from typing import TypeAlias
 from agentrail.hooks.asks import AskAnswer
 from agentrail.testing.scripted import Cue
 from agentrail.values.json import Json, JsonObject, freeze_object
+from agentrail.values.spelling import checked
 from agentrail.values.tools import ToolResult, ok
 from agentrail.values.value import value
 
@@ -133,66 +134,79 @@ Script: TypeAlias = Sequence[Cue]
 """What happens to a session from outside, in order."""
 
 
+@checked
 def prompt(text: str, *, at_once: bool = False) -> Prompted:
     """Prompt the session when it has come to rest, or *at_once*."""
     return Prompted(text, at_once)
 
 
+@checked
 def steer(text: str, when: str = "gap") -> Steered:
     """Steer the session."""
     return Steered(text, when)
 
 
+@checked
 def abort(reason: str | None = None, *, kill_tools: str = "killable", clear_queue: bool = False) -> Aborted:
     """Abort what the session does."""
     return Aborted(reason, kill_tools, clear_queue)
 
 
+@checked
 def approve(args: Mapping[str, Json] | None = None, *, always: bool = False) -> Approved:
     """Approve the call that is held."""
     return Approved(None if args is None else freeze_object(args), always)
 
 
+@checked
 def reject(reason: str | None = None, *, auto_resume: bool = False) -> Rejected:
     """Reject the call that is held."""
     return Rejected(reason, auto_resume)
 
 
+@checked
 def respond(text: str) -> Responded:
     """Answer what a tool has asked the user."""
     return Responded(text)
 
 
+@checked
 def returns(result: str | ToolResult) -> Returned:
     """Let the first call that runs return a text, or any result."""
     return Returned(ok(result) if isinstance(result, str) else result)
 
 
+@checked
 def raises(error: str) -> Raised:
     """Let the first call that runs raise."""
     return Raised(error)
 
 
+@checked
 def tell(answer: AskAnswer) -> Told:
     """Answer what a plugin has asked for: `Ok`, `Failed` or `TimedOut`."""
     return Told(answer)
 
 
+@checked
 def wait(seconds: float) -> Waited:
     """Let time pass."""
     return Waited(seconds)
 
 
+@checked
 def switch_model(model: str) -> Switched:
     """Switch the model."""
     return Switched(model)
 
 
+@checked
 def compact() -> Compacted:
     """Have the context compacted."""
     return Compacted()
 
 
+@checked
 def stop(reason: str = "stopped") -> Stopped:
     """Stop the session for good."""
     return Stopped(reason)

@@ -25,6 +25,7 @@ from agentrail.hooks.seats import options_of
 from agentrail.hooks.wellformed import why_malformed
 from agentrail.testing.sources import Source
 from agentrail.values.events.envelope import Envelope
+from agentrail.values.spelling import checked
 
 T = TypeVar("T")
 
@@ -61,6 +62,7 @@ class LawBrokenError(AssertionError):
         )
 
 
+@checked
 def check_hook(
     plugin: AnyPlugin, hook: Hook, state: object = None, ctx: Context | None = None, answer: AskAnswer | None = None
 ) -> Action[object]:
@@ -80,6 +82,7 @@ def check_hook(
     return action
 
 
+@checked
 def check_init(plugin: AnyPlugin, ctx: Context | None = None) -> object:
     """Have *plugin* begin, and raise `LawBrokenError` if it breaks a law; return its state, or the `PluginRefused`."""
     shown = ctx if ctx is not None else Context()
@@ -88,6 +91,7 @@ def check_init(plugin: AnyPlugin, ctx: Context | None = None) -> object:
     return trial.begins(lambda: cast("Plugin[object]", plugin).init(shown), (shown,))
 
 
+@checked
 def check_options(plugin: AnyPlugin, state: object) -> object:
     """Update *plugin* to the options that it has, and raise `LawBrokenError` if it breaks a law; return its state."""
     stateful = cast("Plugin[object]", plugin)
@@ -102,6 +106,7 @@ def check_options(plugin: AnyPlugin, state: object) -> object:
     return once
 
 
+@checked
 def check_event(plugin: AnyPlugin, event: Envelope, state: object = None, ctx: Context | None = None) -> object:
     """Show *plugin* one *event*, and raise `LawBrokenError` if it breaks a law; return its new state."""
     shown = ctx if ctx is not None else Context()

@@ -19,6 +19,7 @@ from agentrail.testing.trace import Trace, simulate
 from agentrail.testing.vocabulary import vocabulary
 from agentrail.testing.writing import cue_code
 from agentrail.values.content import ToolCall
+from agentrail.values.spelling import checked
 from agentrail.values.value import Value, value
 
 Script: TypeAlias = tuple[Cue, ...]
@@ -56,6 +57,7 @@ class OrderMatters(Value):
         )
 
 
+@checked
 def order_report(
     plugins: Sequence[Attachable],
     *,

@@ -19,6 +19,7 @@ from agentrail.ports.journal import Journal, Record
 from agentrail.ports.model import EmitChunk
 from agentrail.values.content import Text, Thinking
 from agentrail.values.messages import AssistantMessage, Message, UserMessage
+from agentrail.values.spelling import checked
 from agentrail.values.stream import Failure, FailureKind, ModelRequest, Response, TextChunk, ThinkingChunk
 
 PAGE: Final = 500
@@ -55,6 +56,7 @@ class RecordedModel:
     of plugins are answered by their prompt. A request that was cancelled in the recording is never answered.
     """
 
+    @checked
     def __init__(self, journal: Journal, session_id: str, *, name: str = "recorded") -> None:
         self.name = name
         self.requests: list[ModelRequest] = []

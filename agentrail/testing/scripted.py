@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, cast, final
 
 import trio
 
-from agentrail.errors import ContextOverflow, PermanentModelError, TransientModelError
+from agentrail.errors import ContextOverflow, PermanentModelError, TransientModelError, WrongType
 from agentrail.ports.model import EmitChunk
 from agentrail.values.content import Said, Text, Thinking, ToolCall
 from agentrail.values.json import Json, freeze_object
 from agentrail.values.messages import StopReason
+from agentrail.values.spelling import checked
 from agentrail.values.stream import Chunk, ModelRequest, Response, TextChunk, ThinkingChunk
 from agentrail.values.usage import NOTHING_USED, Usage
-from agentrail.values.value import Value, value
+from agentrail.values.value import Authored, value
 
 _WORD = re.compile(r"\s*\S+\s*")
 
@@ -33,7 +34,7 @@ class ScriptError(PermanentModelError):
 
 
 @value
-class Cue(Value):
+class Cue(Authored):
     """One step of a script for `simulate`; what a model does is one, and `ScriptedModel` plays it too."""
 
 
@@ -76,11 +77,17 @@ Element: TypeAlias = "str | Scripted | Callable[[ModelRequest], Element]"
 """What answers one request: a text, something made below, or a function of the request that returns one of these."""
 
 
+ELEMENT: Final = "a text, `say(…)`, `fail(…)`, `stall(…)`, or a function of the request that returns one of these"
+"""What a script is made of, for whoever gave something else."""
+
+
+@checked
 def call(name: str, args: Mapping[str, Json] | None = None, *, id: str = "") -> ToolCall:  # noqa: A002 - what it is
     """Make a call for `say(calls=[…])`; *id* is the provider's."""
     return ToolCall("", name, freeze_object(args or {}), id)
 
 
+@checked
 def say(
     text: str = "",
     *,
@@ -104,26 +111,31 @@ def say(
     return Saying(_chunks(text, thinking, chunks), Response(said, asked, why, usage), delay)
 
 
+@checked
 def fail(error: Exception, *, after: int = 0, text: str = "", delay: float | None = 0.0) -> Failing:
     """Raise *error*: before the first chunk, or *after* so many chunks (of *text*, if given)."""
     return Failing(_beginning(text, after), error, delay)
 
 
+@checked
 def transient(message: str = "try again later", *, retry_after: float | None = None, after: int = 0) -> Failing:
     """Fail in a way that may work the next time."""
     return fail(TransientModelError(message, retry_after), after=after)
 
 
+@checked
 def permanent(message: str = "this will never work", *, after: int = 0) -> Failing:
     """Fail in a way that will not work the next time either."""
     return fail(PermanentModelError(message), after=after)
 
 
+@checked
 def overflow(message: str = "the conversation is too long", *, after: int = 0) -> Failing:
     """Say that the conversation is longer than the model can read."""
     return fail(ContextOverflow(message), after=after)
 
 
+@checked
 def stall(*, after: int = 0, text: str = "", delay: float | None = 0.0) -> Stalling:
     """Say nothing more *after* so many chunks (of *text*, if given), and never end."""
     return Stalling(_beginning(text, after), delay)
@@ -139,8 +151,9 @@ class ScriptedModel:
 
     __slots__ = ("_repeat_last", "_script", "name", "requests")
 
+    @checked
     def __init__(self, script: Iterable[Element] = (), *, repeat_last: bool = False, name: str = "scripted") -> None:
-        self._script = tuple(script)
+        self._script = _elements(script)
         self._repeat_last = repeat_last
         self.name = name
         self.requests: list[ModelRequest] = []
@@ -175,7 +188,26 @@ class ScriptedModel:
         element = self._script[place]
         while callable(element):
             element = element(request)
+            _check_element("what an element of `script` returned", element)
         return say(element) if isinstance(element, str) else element
+
+
+def _elements(script: Iterable[Element]) -> tuple[Element, ...]:
+    """Return the elements of *script*; raise `WrongType` for what is no script, or no element of one."""
+    given = cast("object", script)
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise WrongType.of("script", given, f"a list; each element is {ELEMENT}")
+    elements = tuple(script)
+    for place, element in enumerate(elements):
+        _check_element(f"script[{place}]", element)
+    return elements
+
+
+def _check_element(name: str, element: object) -> None:
+    if isinstance(element, ToolCall):
+        raise WrongType.of(name, element, f"`say(calls=[call(…)])`; an element is {ELEMENT}")
+    if not isinstance(element, str | Saying | Failing | Stalling) and not callable(element):
+        raise WrongType.of(name, element, ELEMENT)
 
 
 def _chunks(text: str, thinking: str, chunks: int | Sequence[str | Chunk] | None) -> tuple[Chunk, ...]:

@@ -23,6 +23,7 @@ from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.events.tools import ToolBlocked
 from agentrail.values.json import EMPTY, JsonObject, freeze_object
 from agentrail.values.messages import Message
+from agentrail.values.spelling import checked
 from agentrail.values.stream import ModelRequest
 from agentrail.values.tools import ToolSpec
 from agentrail.values.usage import Usage
@@ -136,6 +137,7 @@ class Trace:
         return tuple(effect for happened in self.steps for effect in happened.step.effects)
 
 
+@checked
 def simulate(
     plugins: Iterable[Attachable],
     script: Script,

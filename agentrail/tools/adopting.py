@@ -10,9 +10,11 @@ from agentrail.errors import BadTool
 from agentrail.ports.tool import Tool
 from agentrail.tools.declaring import check_declared, check_schema
 from agentrail.tools.function import Made, tool
+from agentrail.values.spelling import checked
 from agentrail.values.tools import EffectClass, ToolSpec
 
 
+@checked
 def as_tool(given: object) -> Tool:
     """Return *given*, a function or an object with `spec` and `execute`, as a tool; else raise `BadTool`."""
     if isinstance(given, Made):

@@ -14,7 +14,7 @@ import attrs
 from agentrail.tools.regex import flaw_of, regex
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.meter import CHECK_STEPS, Meter
-from agentrail.values.value import Value, value
+from agentrail.values.value import Authored, value
 
 _LENGTHS: Final = {
     "string": ("minLength", "maxLength"),
@@ -24,7 +24,7 @@ _LENGTHS: Final = {
 
 
 @value
-class Range(Value):
+class Range(Authored):
     """How small and how large a number may be."""
 
     ge: float | None = attrs.field(default=None, kw_only=True)
@@ -61,7 +61,7 @@ class Range(Value):
 
 
 @value
-class Length(Value):
+class Length(Authored):
     """How many characters a text, items a list or keys a `dict` may have."""
 
     min: int = attrs.field(default=0, kw_only=True)
@@ -91,7 +91,7 @@ class Length(Value):
 
 
 @value
-class Pattern(Value):
+class Pattern(Authored):
     """What a text looks like; searched for anywhere in it, so anchor it with `^` and `$`."""
 
     regex: str

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias, TypedDict, cast
 from typing_extensions import Unpack
 
 from agentrail.errors import BadTool, NotJson
-from agentrail.errors.branches import listed
+from agentrail.errors.branches import listed, meant
 from agentrail.tools.validation import schema_problem
 from agentrail.values.fitting import MAX_TEXT
 from agentrail.values.json import JsonObject
@@ -44,16 +44,18 @@ def declare(name: str, description: str, parameters: JsonObject, options: Option
     """Return the spec of a tool; whether *parameters* are a good schema is another matter."""
     unknown = options.keys() - Options.__annotations__.keys()
     if unknown:
-        raise BadTool(name, f"there is no option `{min(unknown)}`; there are {listed(Options.__annotations__)}")
+        wrong = min(unknown)
+        raise BadTool(name, f"there is no option `{wrong}`; {meant(wrong, Options.__annotations__, 'there are')}")
     said: dict[str, object] = {**options}
     if "effect" in options:
         said["effect"] = _effect(name, options["effect"])
     subject = options.get("subject")
     if subject is not None and not isinstance(subject, str):
-        said["subject"] = tuple(subject)
+        said["subject"] = tuple(subject) if isinstance(cast("object", subject), Iterable) else subject
     if "requires" in options:
         given = options["requires"]
-        said["requires"] = given if isinstance(given, str) else frozenset(given)
+        is_list = isinstance(cast("object", given), Iterable) and not isinstance(given, str)
+        said["requires"] = frozenset(given) if is_list else given
     if "timeout" in options:
         said["timeout"] = cut_time(options["timeout"])
     try:
@@ -103,7 +105,10 @@ def _properties(spec: ToolSpec) -> Mapping[str, object]:
 
 
 def _subjects(spec: ToolSpec) -> tuple[str, ...]:
-    return (spec.subject,) if isinstance(spec.subject, str) else spec.subject or ("",)
+    """Return the names that the spec has as its subject; what is no name stands for one that no tool has."""
+    given = cast("object", spec.subject)
+    names = cast("tuple[object, ...]", given) if isinstance(given, tuple) else (given,)
+    return tuple(name if isinstance(name, str) else "" for name in names) or ("",)
 
 
 _RULES: Final[tuple[tuple[Callable[[ToolSpec], bool], str], ...]] = (

@@ -12,6 +12,7 @@ from agentrail.tools.flat import flat_check
 from agentrail.tools.nodes import MAX_NESTED, Check, Fault, Node
 from agentrail.values.json import Json, JsonObject, canonical
 from agentrail.values.meter import CHECK_STEPS, RESPONSE_STEPS, Meter, TooManyStepsError
+from agentrail.values.spelling import checked
 from agentrail.values.tools import ToolSpec
 
 
@@ -35,6 +36,7 @@ _TOO_MANY: Final = (
 _TOO_LARGE: Final = f"making it ready takes more than {READY_STEPS} steps; make it smaller"
 
 
+@checked
 def validator_for(spec: ToolSpec) -> Validator:
     """Return the validator of *spec*: a function from arguments to why they do not fit, or `None` if they fit.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
+from agentrail.errors import WrongType
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.value import Value, value
 
@@ -70,4 +71,7 @@ def text_of(parts: Iterable[Part | Said]) -> str:
 
 def as_parts(given: str | Iterable[Part]) -> tuple[Part, ...]:
     """Return *given*, text or parts, as parts."""
-    return (Text(given),) if isinstance(given, str) else tuple(given)
+    try:
+        return (Text(given),) if isinstance(given, str) else tuple(given)
+    except TypeError as error:
+        raise WrongType.of("content", given, "text, or a list of parts") from error

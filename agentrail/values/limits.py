@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from agentrail.values.value import Value, value
+from agentrail.values.value import Authored, value
 
 
 @value
-class Limit(Value):
+class Limit(Authored):
     """How much one provider is asked at most, with each of its keys; `None`: no limit."""
 
     concurrency: int | None = None

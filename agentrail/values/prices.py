@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.values.usage import Usage
-from agentrail.values.value import Value, value
+from agentrail.values.value import Authored, value
 
 MILLION: Final = 1_000_000
 
 
 @value
-class Price(Value):
+class Price(Authored):
     """The price of one model, in US dollars for a million tokens."""
 
     input: float

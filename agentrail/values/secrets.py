@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final, final
 
 from agentrail.values.json import FrozenObject, Json
+from agentrail.values.spelling import checked
 
 _TELLTALE: Final = re.compile(
     r"(?:.*[-_])?(?:(?:api|access|private|secret)[-_]?key|secret|token|password|authorization|credentials?|cookie)",
@@ -24,6 +25,7 @@ class Secret(FrozenObject):
 
     __slots__ = ()
 
+    @checked
     def __init__(self, name: str) -> None:
         super().__init__({_FIELD: name})
 

@@ -11,7 +11,7 @@ import attrs
 from agentrail.values.content import Part, as_parts, text_of
 from agentrail.values.json import EMPTY, JsonObject, freeze_object
 from agentrail.values.outside import seconds
-from agentrail.values.value import Value, value
+from agentrail.values.value import Authored, Value, value
 
 
 class EffectClass(Enum):
@@ -30,7 +30,7 @@ def cut_time(found: float) -> float:
 
 
 @value
-class ToolSpec(Value):
+class ToolSpec(Authored):
     """Everything about a tool but its code."""
 
     name: str
@@ -76,7 +76,7 @@ class Err(Value):
 
 
 @value
-class Todo(Value):
+class Todo(Authored):
     """One thing to do."""
 
     text: str
@@ -86,7 +86,7 @@ class Todo(Value):
 
 
 @value
-class SetTodos(Value):
+class SetTodos(Authored):
     """The session's list of things to do becomes this one."""
 
     todos: tuple[Todo, ...]
@@ -94,7 +94,7 @@ class SetTodos(Value):
 
 
 @value
-class AskPerson(Value):
+class AskPerson(Authored):
     """The person is asked; the call waits for the answer."""
 
     question: str
@@ -104,7 +104,7 @@ class AskPerson(Value):
 
 
 @value
-class CompactNow(Value):
+class CompactNow(Authored):
     """The context is compacted before the next request."""
 
     reason: str = "asked by the model"
@@ -115,7 +115,7 @@ ToolEffect: TypeAlias = SetTodos | AskPerson | CompactNow
 
 
 @value
-class Effect(Value):
+class Effect(Authored):
     """The tool wants the session to do something; the model sees a short fixed text."""
 
     effect: ToolEffect

@@ -15,6 +15,8 @@ from typing import ClassVar, Final, Protocol, Self, TypeVar, cast
 import attrs
 from typing_extensions import dataclass_transform
 
+from agentrail.values.spelling import checked, refuse_unknown
+
 T = TypeVar("T")
 
 
@@ -51,6 +53,17 @@ class Value:
             setattr(copy, name, new)
         copy.__class__ = cls
         return copy  # type: ignore[return-value] # pyright: ignore[reportReturnType]  # a cast is a call
+
+
+class Authored(Value):
+    """A value that users write: a field that is misspelt raises `UnknownField`, which names the nearest one.
+
+    To look for such fields takes time whenever a value is made, so others leave it to Python's `TypeError`.
+    """
+
+    __slots__ = ()
+    __often__: ClassVar[bool] = False
+    """Whether so many are made, one at each hook, that Python's error has to do."""
 
 
 Copier = Callable[[object], object]
@@ -105,7 +118,8 @@ FEW: Final = 2
 def _initializer(cls: type[Value], slow: Callable[..., None]) -> Callable[..., None]:
     """Write the `__init__` of *cls*; a subclass that is no value of its own takes the *slow* one."""
     few = len(cls.__attrs_attrs__) <= FEW
-    known: dict[str, object] = {} if few else {"cls": cls, "loose": loose(cls), "slow": slow, "become": _BECOME}
+    known: dict[str, object] = {"refuse": _refuse_unknown}
+    known |= {} if few else {"cls": cls, "loose": loose(cls), "slow": slow, "become": _BECOME}
     fields = sorted(cls.__attrs_attrs__, key=lambda field: field.kw_only)
     takes, passes, puts = "self", "self", ""
     for field in fields:
@@ -121,10 +135,19 @@ def _initializer(cls: type[Value], slow: Callable[..., None]) -> Callable[..., N
         if few:
             known[f"put_{name}"] = cast("_Member", getattr(cls, name)).__set__
         puts += f"    put_{name}(self, {given})\n" if few else f"    self.{name} = {given}\n"
+    refuses = ""
+    if issubclass(cls, Authored) and not cls.__often__:
+        takes += ", **unknown"
+        refuses = "    if unknown:\n        refuse(self, unknown)\n"
     if not few:
         ours = f"    if type(self) is not cls:\n        return slow({passes})\n    become(self, loose)\n"
         puts = f"{ours}{puts}    self.__class__ = cls\n"
-    return cast("Callable[..., None]", _written(f"def __init__({takes}):\n{puts}", "__init__", known))
+    return cast("Callable[..., None]", _written(f"def __init__({takes}):\n{refuses}{puts}", "__init__", known))
+
+
+def _refuse_unknown(made: Value, given: Mapping[str, object]) -> None:
+    """Raise `UnknownField` for what was *given* for a field that there is not."""
+    refuse_unknown(type(made).__name__, given, [field.alias for field in made.__attrs_attrs__ if field.alias])
 
 
 def _is_plain(field: attrs.Attribute[object]) -> bool:
@@ -169,6 +192,8 @@ def _made(cls: type[T], *, kw_only: bool) -> type[T]:
     ours.__fields__ = tuple(field.name for field in ours.__attrs_attrs__)
     if not own and ours.__fields__ and all(_is_plain(field) for field in ours.__attrs_attrs__):
         _quicken(ours)
+    elif not own and issubclass(ours, Authored):
+        ours.__init__ = checked(ours.__init__)  # type: ignore[method-assign]  # the same, but it tells what was meant
     return made
 
 

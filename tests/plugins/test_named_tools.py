@@ -62,6 +62,14 @@ async def test_the_nearest_name_is_said() -> None:
 
 
 @in_virtual_time
+async def test_all_names_are_said_if_none_is_near() -> None:
+    async with open_world() as world:
+        said = r"the session has none; its tools are `zzzzz`\. For a tool that is attached later, write a pattern"
+        with pytest.raises(BadOptions, match=said):
+            await world.spawn((), tools=[quick("zzzzz")], plugins=[HumanApproval(tools=("remove",))])
+
+
+@in_virtual_time
 async def test_new_options_are_looked_at_too() -> None:
     async with open_world() as world:
         session = await world.spawn((), tools=[quick()], plugins=[HumanApproval(tools=("quick",))])

@@ -47,6 +47,9 @@ NAMES = {
     "anthropc:claude-sonnet-5": "anthropic:claude-sonnet-5",
     "Anthropic:claude-sonnet-5": "anthropic:claude-sonnet-5",
     "demoo": "demo",
+    "claud-sonnet-5": "anthropic:claude-sonnet-5",
+    "Claude-sonnet-5": "anthropic:claude-sonnet-5",
+    "gemin-3-pro": "gemini:gemini-3-pro",
     "anthropic": "anthropic:…",
 }
 
@@ -128,6 +131,8 @@ async def test_what_a_plugin_remembers_is_found_by_its_name(world: World) -> Non
     assert state.plugin_state("BudgetGuard") == state.plugin_state(BudgetGuard)
     with pytest.raises(UnknownPlugin, match="third"):
         state.plugin_state("third")
+    with pytest.raises(UnknownPlugin, match=r"no plugin `BudgetGard`; did you mean `BudgetGuard`\? \(attached: "):
+        state.plugin_state("BudgetGard")
 
 
 def test_what_a_probe_answers_is_among_the_tools() -> None:

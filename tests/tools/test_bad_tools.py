@@ -244,7 +244,8 @@ OPTIONS: list[tuple[dict[str, object], str]] = [
     ({"subject": ()}, "its `subject` must name an argument of it, or several"),
     ({"requires": "files"}, 'its `requires` must be several texts, as in `("files",)`'),
     ({"max_result_chars": 0}, "its `max_result_chars` must be above 0"),
-    ({"retries": 3}, "there is no option `retries`; there are `timeout`, `immune`, `parallel`, `effect`, `subject`"),
+    ({"retries": 3}, "there is no option `retries`; did you mean `requires`?"),
+    ({"xyzzy": 3}, "there is no option `xyzzy`; there are `effect`, `immune`, `max_result_chars`, `parallel`"),
 ]
 
 

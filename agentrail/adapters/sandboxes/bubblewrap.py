@@ -22,7 +22,7 @@ from agentrail.adapters.sandboxes.local import LocalSandbox, shell
 from agentrail.adapters.sandboxes.paths import PROTECTED, parts_of
 from agentrail.errors import CommandRefused, SandboxMissing
 from agentrail.ports.sandbox import Command, OnOutput, Process
-from agentrail.values.value import Value, value
+from agentrail.values.value import Authored, value
 
 HOME: Final = "/home/agent"
 USER: Final = "1000"
@@ -56,7 +56,7 @@ AT_HOME: Final = frozenset(PROTECTED) - {".git", ".hg", ".agentrail", ".mcp.json
 
 
 @value
-class Limits(Value):
+class Limits(Authored):
     """What one command may use."""
 
     processes: int = 256

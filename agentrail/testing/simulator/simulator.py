@@ -25,6 +25,7 @@ from agentrail.testing.simulator.seams import breakable, watched
 from agentrail.testing.simulator.stage import Stage
 from agentrail.testing.simulator.temper import draw_temper
 from agentrail.testing.simulator.virtual import NothingMovesError, run
+from agentrail.values.spelling import checked
 from agentrail.values.value import Value, value
 
 MODES: Final = ("safety", "liveness")
@@ -72,6 +73,7 @@ class SimulationFailedError(AssertionError):
 class Simulator:
     """Runs simulations: whole supervisors, each from one seed."""
 
+    @checked
     def __init__(
         self,
         mode: str = "safety",

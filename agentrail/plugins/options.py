@@ -1,0 +1,79 @@
+"""What the options of the plugins that come with agentrail may be, whatever was given for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeVar, cast
+
+import attrs
+
+from agentrail.errors import BadOptions
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.plugins.arguments import plain
+from agentrail.values.outside import number, plain_text, seconds, shown
+
+T = TypeVar("T")
+
+NO_NAMES: Final[frozenset[str]] = frozenset()
+
+NO_LISTS: Final = (bytes, bytearray, Mapping)
+"""What can be gone through, and lists no texts."""
+
+
+def as_tuple(found: Iterable[str]) -> tuple[str, ...]:
+    """Return *found*, an option that lists texts, as a tuple; a lone text is a list of one.
+
+    What is neither is returned as it is, for `are_texts` to refuse by the name of the option.
+    """
+    given = cast("object", found)
+    if isinstance(given, str):
+        return (given,)
+    return tuple(found) if isinstance(given, Iterable) and not isinstance(given, NO_LISTS) else found  # type: ignore[return-value] # pyright: ignore[reportReturnType]
+
+
+def as_set(found: Iterable[str]) -> frozenset[str]:
+    """Return *found*, an option that lists texts, as a set; a lone text is a list of one; see `as_tuple`."""
+    listed = as_tuple(found)
+    return frozenset(listed) if type(listed) is tuple and all(map(_is_text, listed)) else listed  # type: ignore[return-value] # pyright: ignore[reportReturnType]
+
+
+def as_plain_set(found: Iterable[str]) -> frozenset[str]:
+    """Return *found*, an option that lists names of arguments, as a set of plain names; see `as_tuple`."""
+    listed = as_set(found)
+    return frozenset(map(plain, listed)) if type(listed) is frozenset else listed
+
+
+def _is_text(found: object) -> bool:
+    return plain_text(found) is not None
+
+
+def are_texts(plugin: AnyPlugin, field: attrs.Attribute[T], found: T) -> None:
+    """Raise `BadOptions` unless *found* lists texts."""
+    if type(found) not in (tuple, frozenset):
+        _refuse(plugin, field, f"is {shown(found)}; give a list of texts")
+    for each in cast("Iterable[object]", found):
+        if not _is_text(each):
+            _refuse(plugin, field, f"has {shown(each)}; give a list of texts")
+
+
+def is_flag(plugin: AnyPlugin, field: attrs.Attribute[T], found: T) -> None:
+    """Raise `BadOptions` unless *found* is a boolean."""
+    if not isinstance(found, bool):
+        _refuse(plugin, field, f"is {shown(found)}; it must be True or False")
+
+
+def is_patience(plugin: AnyPlugin, field: attrs.Attribute[T], found: T) -> None:
+    """Raise `BadOptions` unless *found* is a finite number of seconds from 0 on, or `None`: for ever."""
+    if found is not None and seconds(found) is None:
+        _refuse(plugin, field, f"is {shown(found)}; it must be seconds from 0 on, or None: for ever")
+
+
+def is_count(plugin: AnyPlugin, field: attrs.Attribute[T], found: T) -> None:
+    """Raise `BadOptions` unless *found* is a whole number from 0 on."""
+    count = number(found)
+    if type(count) is not int or count < 0:
+        _refuse(plugin, field, f"is {shown(found)}; it must be a whole number from 0 on")
+
+
+def _refuse(plugin: AnyPlugin, field: attrs.Attribute[T], problem: str) -> None:
+    raise BadOptions(type(plugin).__name__, f"its `{field.name}` {problem}")

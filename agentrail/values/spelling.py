@@ -1,0 +1,91 @@
+"""Refuses arguments that are not there, with the nearest one, and those of another type than the annotation says."""
+
+from __future__ import annotations
+
+import builtins
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import wraps
+from inspect import unwrap
+from types import FunctionType, MappingProxyType
+from typing import Final, ParamSpec, TypeAlias, TypeVar, cast
+
+from agentrail.errors import UnknownArgument, UnknownField, WrongType
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Kinds: TypeAlias = tuple[type, ...]
+
+CONTAINERS: Final[Mapping[str, type]] = MappingProxyType(
+    {"Iterable": Iterable, "Sequence": Sequence, "Mapping": Mapping, "Callable": cast("type", Callable)}
+)
+"""The generic types that annotations of arguments name; a text is none of them, though Python takes it for two."""
+
+_ALTERNATIVE: Final = re.compile(r"(?:[^|\[]|\[(?:[^\[\]]|\[(?:[^\[\]]|\[[^\]]*\])*\])*\])+")
+"""One alternative of an annotation, whatever stands in its brackets, up to three deep."""
+
+
+def refuse_unknown(owner: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Raise `UnknownField` for a name among *given* that is no field of *owner*."""
+    for name in given:
+        if name not in known:
+            raise UnknownField.among(owner, name, known)
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """Have *function*, or the `__init__` of a class, look at what it is given before anything else.
+
+    It raises `UnknownArgument` for an argument that it does not take, and `WrongType` for one that is of none of the
+    classes in its annotation. An annotation that names anything else is not looked at.
+    """
+    plain = cast("FunctionType", unwrap(function))
+    owner, _, name = function.__qualname__.rpartition(".")
+    is_init = name == "__init__"
+    names = plain.__code__.co_varnames[: plain.__code__.co_argcount + plain.__code__.co_kwonlyargcount]
+    known = frozenset(names[1:] if is_init else names)
+    wanted: dict[str, tuple[Kinds, str]] = {}
+
+    @wraps(function)
+    def wrapper(*args: P.args, **given: P.kwargs) -> R:
+        if not wanted:
+            wanted.update(_wanted(plain))
+        for each in given:
+            if each not in known:
+                raise UnknownArgument.among(owner if is_init else name, each, known)
+        for each, found in (*zip(names, args, strict=False), *given.items()):
+            if each in wanted and not _fits(found, wanted[each][0]):
+                raise WrongType.of(each, found, f"`{wanted[each][1]}`")
+        return function(*args, **given)
+
+    return wrapper
+
+
+def _fits(found: object, kinds: Kinds) -> bool:
+    if isinstance(found, str | bytes):
+        return type(found) in kinds or any(kind in kinds for kind in type(found).__mro__)
+    return isinstance(found, kinds)
+
+
+def _wanted(function: FunctionType) -> dict[str, tuple[Kinds, str]]:
+    """Return the classes, and the annotation, of each argument whose annotation names nothing but classes."""
+    read = {name: (_kinds(str(text), function.__globals__), str(text)) for name, text in _annotations(function)}
+    return {name: (kinds, text) for name, (kinds, text) in read.items() if kinds}
+
+
+def _annotations(function: FunctionType) -> Iterable[tuple[str, object]]:
+    return ((name, text) for name, text in function.__annotations__.items() if name != "return")
+
+
+def _kinds(annotation: str, known: Mapping[str, object]) -> Kinds:
+    """Return the classes that *annotation* names; none if one of its alternatives is no class."""
+    found: list[type] = []
+    for alternative in _ALTERNATIVE.findall(annotation):
+        name = alternative.strip().partition("[")[0]
+        kind = CONTAINERS.get(name) or known.get(name, getattr(builtins, name, None))
+        if name == "None":
+            kind = type(None)
+        if not isinstance(kind, type) or kind is object or getattr(kind, "_is_protocol", False):
+            return ()
+        found += (float, int) if kind is float else (kind,)
+    return tuple(found)

@@ -1,0 +1,236 @@
+"""Whatever is public is called as it is written, or says what is wrong: by its own errors, with what was meant.
+
+The calls are made from the signatures: each parameter misspelt, and given a value of each of a few wrong types.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib import import_module
+from inspect import Parameter
+from typing import Any, Final, get_args, get_origin, get_type_hints
+
+import attrs
+import pytest
+
+from agentrail.errors import AgentrailError, BadOptions, BadPlugin, BadTool, UnknownField, WrongType
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.plugins import BudgetGuard, EventLogger, HumanApproval, SecurityGuard
+from agentrail.testing import ScriptedModel, call, say, simulate
+from agentrail.tools import make_spec, tool
+from agentrail.tools.declaring import Options
+from agentrail.values.json import EMPTY
+from agentrail.values.limits import Limit
+from agentrail.values.prices import Price
+
+MODULES: Final = ("agentrail", "agentrail.plugins", "agentrail.tools", "agentrail.testing")
+
+MADE_FOR_USERS: Final = frozenset(
+    {
+        "AfterResponse",
+        "AfterTool",
+        "AfterToolBatch",
+        "AfterTurn",
+        "BeforeCompact",
+        "BeforeFinish",
+        "BeforePluginOptsUpdate",
+        "BeforePrompt",
+        "BeforeRequest",
+        "BeforeSteering",
+        "BeforeTool",
+        "Choose",
+        "Conflict",
+        "Context",
+        "Decision",
+        "Err",
+        "Failed",
+        "FunctionTool",
+        "Hook",
+        "Ok",
+        "OnToolError",
+        "OrderMatters",
+        "Scene",
+        "SessionEnd",
+        "SessionHandle",
+        "SessionMachine",
+        "SessionStart",
+        "Supervisor",
+        "SyncTool",
+        "TimedOut",
+        "ToolContext",
+        "Trace",
+        "TrioDriver",
+        "World",
+    }
+)
+"""What the package makes and users get; with a wrong argument, each is Python's own `TypeError`.
+
+Hooks, contexts and results are made at each step, and to look for misspelt fields would take a tenth of that time.
+"""
+
+FOREIGN: Final = frozenset({"EffectClass", "Priority", "Tool"})
+"""Enumerations and protocols, which are Python's to call; and what Hypothesis has decorated."""
+
+WRONG: Final = (5, -1, "x", None, object(), math.nan, math.inf, b"x", ["x"], {"a": 1}, [5])
+
+Called = Callable[..., object]
+
+
+def public() -> Iterator[tuple[str, Called]]:
+    """Yield what can be called, by its name; each once."""
+    seen: list[object] = []
+    for module in map(import_module, MODULES):
+        for name in module.__all__:
+            found = getattr(module, name)
+            is_error = isinstance(found, type) and issubclass(found, BaseException)
+            of_hypothesis = "hypothesis" in repr(getattr(found, "__annotations__", {}).get("return", ""))
+            if callable(found) and name not in FOREIGN and found not in seen and not is_error and not of_hypothesis:
+                seen.append(found)
+                yield name, found
+
+
+PUBLIC: Final = {name: found for name, found in public() if "st.SearchStrategy" not in str(inspect.signature(found))}
+OFTEN: Final = frozenset({"Continue", "err", "ok"})
+"""What is called at each hook, or for each result of a tool: only Python looks at the names of its arguments."""
+
+OURS: Final = sorted(PUBLIC.keys() - MADE_FOR_USERS - OFTEN)
+
+
+def by_name(called: Called) -> list[Parameter]:
+    """Return the parameters of *called* that can be given by name."""
+    given = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+    return [one for one in inspect.signature(called).parameters.values() if one.kind in given]
+
+
+def required(called: Called) -> dict[str, object]:
+    """Return something for each parameter that has no default."""
+    return {one.name: "x" for one in by_name(called) if one.default is Parameter.empty}
+
+
+def misspelt(name: str) -> str:
+    return f"{name[:-1]}{name[-1] * 2}" if len(name) > 1 else f"{name}{name}"
+
+
+def test_what_is_made_for_users_is_public() -> None:
+    assert PUBLIC.keys() >= MADE_FOR_USERS
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_an_argument_that_is_misspelt_is_answered_with_what_was_meant(name: str) -> None:
+    called = PUBLIC[name]
+    if any(one.kind is Parameter.VAR_KEYWORD for one in inspect.signature(called).parameters.values()):
+        pytest.skip("it hands on what it is given by name")
+    parameters = by_name(called)
+    for one in parameters:
+        with pytest.raises(UnknownField) as caught:
+            called(**required(called), **{misspelt(one.name): 1})
+        assert f"did you mean `{one.name}`?" in str(caught.value)
+    with pytest.raises(TypeError):
+        called(**required(called), qqqqqq=1)
+
+
+def test_what_a_decorator_hands_on_is_looked_at_where_it_arrives() -> None:
+    async def dig() -> None:
+        """Dig."""
+
+    with pytest.raises(BadTool, match="there is no option `timeot`; did you mean `timeout`"):
+        tool(timeot=3)(dig)  # type: ignore[call-overload]  # on purpose
+    with pytest.raises(BadTool, match="there is no option `timeot`; did you mean `timeout`"):
+        make_spec("a", "b", EMPTY, timeot=3)  # type: ignore[call-arg]  # on purpose
+    with pytest.raises(BadTool, match="there is no option `qqqq`; there are `effect`"):
+        make_spec("a", "b", EMPTY, qqqq=3)  # type: ignore[call-arg]  # on purpose
+
+
+@pytest.mark.parametrize("option", sorted(Options.__annotations__))
+def test_an_option_of_a_tool_is_of_its_type_or_refused(option: str) -> None:
+    for wrong in (*WRONG, "5", ("x", None), float("-inf")):
+        try:
+            make_spec("a", "b", EMPTY, **{option: wrong})  # type: ignore[arg-type]  # on purpose
+        except BadTool as error:
+            said = str(error)
+        else:
+            continue
+        assert option in said
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_an_argument_of_a_wrong_type_is_one_of_our_errors_or_a_type_error(name: str) -> None:
+    """Nothing breaks somewhere inside, on an attribute or an item that is not there."""
+    called = PUBLIC[name]
+    if name in MADE_FOR_USERS and not attrs.has(called):  # type: ignore[arg-type]
+        pytest.skip("it is made of parts that nobody has")
+    if name == "run":
+        pytest.skip("it runs")
+    for one in by_name(called):
+        for wrong in WRONG:
+            with suppress(AgentrailError, TypeError if name in MADE_FOR_USERS else AgentrailError):
+                called(**{**required(called), one.name: wrong})
+
+
+GUARDS: Final[tuple[type[AnyPlugin], ...]] = (SecurityGuard, HumanApproval, BudgetGuard, EventLogger)
+
+
+def fits(found: Any, hint: object) -> bool:  # noqa: ANN401 - anything may be stored
+    """Whether *found* is what *hint*, the annotation of an option, says."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (tuple, frozenset):
+        return type(found) is origin and all(isinstance(each, str) for each in found)
+    if inner:
+        return any(fits(found, each) for each in inner)
+    if hint is float:
+        return type(found) in (int, float) and math.isfinite(found) and found >= 0
+    if hint is int:
+        return type(found) is int and found >= 0
+    return type(found) is hint
+
+
+@pytest.mark.parametrize("guard", GUARDS)
+def test_an_option_is_what_its_annotation_says_or_is_refused_by_its_name(guard: type[AnyPlugin]) -> None:
+    hints = get_type_hints(guard)
+    for one in by_name(guard):
+        for wrong in (*WRONG, "5", True, ("x", None), float("-inf")):
+            try:
+                made = guard(**{one.name: wrong})
+            except (BadOptions, BadPlugin) as error:
+                said = str(error)
+            else:
+                assert fits(getattr(made, one.name), hints[one.name]), f"{one.name}={wrong!r}"
+                continue
+            assert one.name in said, f"{one.name}={wrong!r}: {said}"
+
+
+def test_a_lone_text_is_a_list_of_one_and_never_its_letters() -> None:
+    guard = SecurityGuard(blocked_paths="plans", blocked_commands="rm", writers="save", rules=())
+    assert (guard.blocked_paths, guard.blocked_commands) == (("plans",), ("rm",))
+    assert guard.writers == frozenset({"save"})
+    assert HumanApproval(tools="rm", safe_commands="ls").tools == ("rm",)
+
+
+@pytest.mark.parametrize("timeout", ["5", -5, math.nan, math.inf, -math.inf, True, b"5"])
+@pytest.mark.parametrize("guard", [SecurityGuard, HumanApproval])
+def test_a_time_that_is_none_is_refused_where_the_guard_is_made(guard: type[HumanApproval], timeout: float) -> None:
+    with pytest.raises(BadOptions, match=r"its `timeout` is .*; it must be seconds from 0 on, or None: for ever"):
+        guard(timeout=timeout)
+
+
+def test_figures_that_users_write_name_the_nearest_field() -> None:
+    with pytest.raises(UnknownField, match="did you mean `concurrency`"):
+        Limit(concurency=1)  # type: ignore[call-arg]  # on purpose
+    with pytest.raises(UnknownField, match="did you mean `output`"):
+        Price(1, 2, outputs=1)  # type: ignore[call-arg]  # on purpose
+
+
+def test_a_bare_call_is_no_element_of_a_script() -> None:
+    with pytest.raises(WrongType, match=r"`script\[0\]`; give `say\(calls=\[call\(…\)\]\)`"):
+        ScriptedModel([call("dig")])  # type: ignore[list-item]  # on purpose
+    with pytest.raises(WrongType, match="cannot take a `str` as `script`"):
+        ScriptedModel("hello")
+    with pytest.raises(WrongType, match=r"`script\[1\]`; give a text, `say\(…\)`"):
+        ScriptedModel(["a", 5])  # type: ignore[list-item]  # on purpose
+    with pytest.raises(WrongType, match="cannot take a `ToolCall` as `calls`; give `Iterable"):
+        say(calls=call("dig"))  # type: ignore[arg-type]  # on purpose
+    with pytest.raises(WrongType, match="cannot take a `SecurityGuard` as `plugins`"):
+        simulate(SecurityGuard(), [])  # type: ignore[arg-type]  # on purpose
