@@ -18,7 +18,8 @@ from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models import gemini_events as gemini
 from tests.adapters.models import openai_events as openai
 from tests.adapters.models.server import Server, serving, streaming
-from tests.cli.talking import COMMAND, ENVIRONMENT, PATIENCE
+from tests.cli.talking import COMMAND, ENVIRONMENT
+from tests.patience import PATIENCE
 
 KEY = "sk-0123456789abcdef"
 

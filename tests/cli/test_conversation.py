@@ -8,7 +8,8 @@ import pytest
 
 from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.cli.samples import SAMPLES
-from tests.cli.talking import COMMAND, ENVIRONMENT, PATIENCE, at_a_terminal, through_pipes
+from tests.cli.talking import COMMAND, ENVIRONMENT, at_a_terminal, through_pipes
+from tests.patience import PATIENCE
 
 KNOWN = ", ".join(f"`{name}`" for name in sorted(["demo", *(f"{provider}:…" for provider in PROVIDERS)]))
 

@@ -17,8 +17,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-SECONDS: Final = 20
-"""How long one program may take. Most take none; a machine that is busy with other things has the rest."""
+SECONDS: Final = 120
+"""How long one program may take. Most take none; this ends one that hangs, however busy the machine is."""
 
 AT_ONCE: Final = 4
 
