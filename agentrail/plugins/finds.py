@@ -16,7 +16,6 @@ _NARROWS: Final = names("-depth -empty -exec -iname -maxdepth -mindepth -mtime -
 """What `find` may be told beside where it starts: all of it leaves files out, or says what to do with the others."""
 _PLACED: Final = "{}"
 _QUIET_XARGS: Final = re.compile(r"-[0rt]*(?:[nP][0-9]*)?|[0-9]+|--(?:null|no-run-if-empty)")
-_TOP: Final = 2
 
 
 def finds_others(command: Command, scene: Scene) -> bool:
@@ -40,12 +39,13 @@ def finds_others(command: Command, scene: Scene) -> bool:
 
 def fed_by_find(command: Command, scene: Scene) -> bool:
     """Whether the line begins with such a `find`, and `xargs` feeds *command* with what that finds and nothing else."""
-    commands = tuple(scene.commands)[:_TOP]
-    if len(commands) < _TOP or commands[1] is not command or len(command.via) != 1:
-        return False
-    quiet = all(_QUIET_XARGS.fullmatch(word.text) for word in command.around)
-    redirected = any(not found.writes for found in command.redirections) or commands[0].redirections
-    return quiet and not redirected and finds_others(commands[0], scene)
+    match tuple(scene.commands):
+        case (first, second, *_) if second is command and len(command.via) == 1:
+            quiet = all(_QUIET_XARGS.fullmatch(word.text) for word in command.around)
+            redirected = any(not found.writes for found in command.redirections) or first.redirections
+            return quiet and not redirected and finds_others(first, scene)
+        case _:
+            return False
 
 
 def _starts(told: tuple[Word, ...]) -> Iterator[Word]:

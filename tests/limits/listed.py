@@ -417,6 +417,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "adapters.launcher.PR_SET_PDEATHSIG",
         "adapters.models.gemini.requests.LEAST_BUDGET",
         "adapters.models.http.LOGGED",
+        "adapters.models.http.PROXY_WANTS_PASSWORD",
         "adapters.models.redacting.TELLING",
         "adapters.models.unpacking.ANY_ZLIB",
         "adapters.sandboxes.beneath.BENEATH",
