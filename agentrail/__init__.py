@@ -6,69 +6,89 @@ Everything that the first page needs is here; the rest is in `agentrail.plugins`
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    __version__: str
+from agentrail.lazy import lazily
 
+if TYPE_CHECKING:
     from agentrail.app.process import run as run
     from agentrail.app.spec import SessionSpec as SessionSpec
     from agentrail.app.supervisor import Supervisor as Supervisor
     from agentrail.app.supervisor import open_supervisor as open_supervisor
+    from agentrail.core.answers import Accepted as Accepted
     from agentrail.hooks.actions import Abort as Abort
+    from agentrail.hooks.actions import Action as Action
+    from agentrail.hooks.actions import Ask as Ask
     from agentrail.hooks.actions import BlockTool as BlockTool
     from agentrail.hooks.actions import Continue as Continue
     from agentrail.hooks.actions import Emit as Emit
     from agentrail.hooks.actions import HoldTool as HoldTool
     from agentrail.hooks.actions import Intervene as Intervene
+    from agentrail.hooks.actions import ReplaceMessages as ReplaceMessages
+    from agentrail.hooks.actions import ReplaceToolArgs as ReplaceToolArgs
+    from agentrail.hooks.actions import ReplaceToolResult as ReplaceToolResult
+    from agentrail.hooks.actions import SetSection as SetSection
+    from agentrail.hooks.actions import Skip as Skip
+    from agentrail.hooks.actions import SwitchModel as SwitchModel
+    from agentrail.hooks.context import Context as Context
     from agentrail.hooks.plugin import Plugin as Plugin
     from agentrail.hooks.plugin import Priority as Priority
+    from agentrail.runtime.bus import Subscription as Subscription
     from agentrail.runtime.handle import SessionHandle as SessionHandle
+    from agentrail.runtime.status import SessionDown as SessionDown
+    from agentrail.runtime.status import Status as Status
+    from agentrail.runtime.waiting import HeldCall as HeldCall
+    from agentrail.runtime.waiting import Reply as Reply
     from agentrail.tools import tool as tool
     from agentrail.values.secrets import Secret as Secret
+    from agentrail.version import __version__ as __version__
 
 _HOMES = {
     "Abort": "agentrail.hooks.actions",
+    "Accepted": "agentrail.core.answers",
+    "Action": "agentrail.hooks.actions",
+    "Ask": "agentrail.hooks.actions",
     "BlockTool": "agentrail.hooks.actions",
+    "Context": "agentrail.hooks.context",
     "Continue": "agentrail.hooks.actions",
     "Emit": "agentrail.hooks.actions",
+    "HeldCall": "agentrail.runtime.waiting",
     "HoldTool": "agentrail.hooks.actions",
     "Intervene": "agentrail.hooks.actions",
     "Plugin": "agentrail.hooks.plugin",
     "Priority": "agentrail.hooks.plugin",
+    "ReplaceMessages": "agentrail.hooks.actions",
+    "ReplaceToolArgs": "agentrail.hooks.actions",
+    "ReplaceToolResult": "agentrail.hooks.actions",
+    "Reply": "agentrail.runtime.waiting",
     "Secret": "agentrail.values.secrets",
+    "SessionDown": "agentrail.runtime.status",
     "SessionHandle": "agentrail.runtime.handle",
     "SessionSpec": "agentrail.app.spec",
+    "SetSection": "agentrail.hooks.actions",
+    "Skip": "agentrail.hooks.actions",
+    "Status": "agentrail.runtime.status",
+    "Subscription": "agentrail.runtime.bus",
     "Supervisor": "agentrail.app.supervisor",
+    "SwitchModel": "agentrail.hooks.actions",
+    "__version__": "agentrail.version",
     "open_supervisor": "agentrail.app.supervisor",
     "run": "agentrail.app.process",
     "tool": "agentrail.tools",
 }
 
-__all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]  # the list of homes is the list of names
+_PACKAGES = (
+    "errors",
+    "events",
+    "journals",
+    "mcp",
+    "models",
+    "plugins",
+    "sandboxes",
+    "testing",
+    "tools",
+)
+"""The packages that programs import from; all others are our own business."""
 
-
-def __getattr__(name: str) -> object:
-    """Import a public name from its home when it is first wanted."""
-    if name == "__version__":
-        return _version()
-    home = _HOMES.get(name)
-    if home is None:
-        message = f"module `agentrail` has no `{name}`; it has {', '.join(_HOMES)}"
-        raise AttributeError(message)
-    found: object = getattr(import_module(home), name)
-    globals()[name] = found
-    return found
-
-
-def _version() -> str:
-    """Return the version that is installed; whoever does not ask does not pay for the look."""
-    from importlib.metadata import version  # noqa: PLC0415
-
-    return version("agentrail")
-
-
-def __dir__() -> list[str]:
-    """List the public names, imported or not; packages that are not public are not among them."""
-    return sorted({*_HOMES, *(name for name in globals() if name.startswith("__"))})
+__all__ = [name for name in _HOMES if name != "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]  # the list of homes is the list of names
+__getattr__, __dir__ = lazily(__name__, _HOMES, _PACKAGES)

@@ -16,7 +16,7 @@ from typing import Final, NoReturn, cast
 import trio
 
 from agentrail.errors import (
-    ContextOverflow,
+    ContextTooLong,
     PermanentModelError,
     PluginRefused,
     RateLimited,
@@ -334,7 +334,7 @@ ERRORS: Final[tuple[Callable[[Chance], BaseException], ...]] = (
     lambda chance: TransientModelError(draw_text(chance), draw_number(chance)),  # type: ignore[arg-type]
     lambda chance: RateLimited(draw_text(chance), draw_number(chance)),  # type: ignore[arg-type]
     lambda chance: PermanentModelError(draw_text(chance), draw_number(chance)),  # type: ignore[arg-type]
-    lambda chance: ContextOverflow(draw_text(chance)),  # type: ignore[arg-type]
+    lambda chance: ContextTooLong(draw_text(chance)),  # type: ignore[arg-type]
     lambda chance: ToolError(draw_text(chance)),  # type: ignore[arg-type]
     lambda chance: PluginRefused(draw_text(chance)),  # type: ignore[arg-type]
     lambda _: trio.TooSlowError(),

@@ -19,7 +19,7 @@ from agentrail.core.inputs import (
 )
 from agentrail.core.options import Options
 from agentrail.core.sent import AbortSent, ApproveSent, CompactSent, RejectSent, RespondSent, ResumeSent, StopSent
-from agentrail.hooks.asks import Ok, RunTool
+from agentrail.hooks.asks import Answered, RunTool
 from agentrail.hooks.plugin import Plugin
 from agentrail.testing.plugins import Asker, Holder, Scripted
 from agentrail.testing.scenes import TOOLS
@@ -54,7 +54,7 @@ def _a_plugin_aborts_beside_a_suspended_call(tally: Tally, *, began: bool) -> No
         begin(world)
     answer(world, call("read"), call("write"))
     (ask_id,) = world.out.live_asks
-    world.apply(AskSettled(ask_id, Ok("yes")))
+    world.apply(AskSettled(ask_id, Answered("yes")))
 
 
 def _something_goes_on_while_the_next_response_streams(tally: Tally) -> World:
@@ -111,7 +111,7 @@ def _a_plugin_aborts_for_what_a_probe_found(tally: Tally) -> None:
     world = session(Scripted({"after_tool": ("abort",)}), Asker("before_tool"), tally=tally)
     asked(world, call("solo"), call("write"))
     (first, _) = world.out.live_asks
-    world.apply(AskSettled(first, Ok("yes")))
+    world.apply(AskSettled(first, Answered("yes")))
     world.apply(back(world))
     world.apply(CallProbed("c3", 1, ok("done")))
 
@@ -143,7 +143,7 @@ def _a_plugin_aborts_what_was_just_taken_up_again(
     world = session(holder, aborts, Asker("before_tool"), tools=(*TOOLS, CHECK), tally=tally)
     asked(world, call("check"), call("write"), call("talk"), call("keep"), call("read"))
     for ask_id in tuple(world.out.live_asks)[:3]:
-        world.apply(AskSettled(ask_id, Ok("yes")))
+        world.apply(AskSettled(ask_id, Answered("yes")))
     world.apply(ToolReturned("c5", 1, Effect(AskPerson("which?"))))
     world.apply(back(world, pause=decide is not None))
     if decide is not None:

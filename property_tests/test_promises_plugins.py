@@ -25,7 +25,7 @@ from agentrail.hooks.actions import (
     Skip,
     SwitchModel,
 )
-from agentrail.hooks.asks import CallService, Ok
+from agentrail.hooks.asks import Answered, CallService
 from agentrail.hooks.context import Context
 from agentrail.hooks.judge import Row
 from agentrail.hooks.matrix import MATRIX
@@ -83,7 +83,7 @@ def called(*plugins: AnyPlugin) -> Bench:
 
 def _settle(bench: Bench) -> None:
     while bench.state.suspended:
-        bench.send(AskSettled(bench.state.suspended[0].ask_id, Ok("yes")))
+        bench.send(AskSettled(bench.state.suspended[0].ask_id, Answered("yes")))
 
 
 def runs(got: list[Got]) -> bool:

@@ -14,7 +14,7 @@ from agentrail.core.sent import AbortSent, SteerSent
 from agentrail.core.state import Phase
 from agentrail.core.step import step
 from agentrail.hooks.actions import Ask, Continue
-from agentrail.hooks.asks import CallService, Ok
+from agentrail.hooks.asks import Answered, CallService
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.records import Hook
 from agentrail.testing.choose import Choose
@@ -76,7 +76,7 @@ def _suspended(hook: str, point: int) -> Bench:
     bench.send(moment.given(bench))
     for _ in range(point):
         if bench.state.suspended:
-            bench.send(AskSettled(bench.state.suspended[0].ask_id, Ok(None)))
+            bench.send(AskSettled(bench.state.suspended[0].ask_id, Answered(None)))
     return bench
 
 

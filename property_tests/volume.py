@@ -9,7 +9,7 @@ from functools import cache
 from agentrail.testing.choose import Choose
 from agentrail.testing.scenes import draw_scene
 from agentrail.testing.tally import Tally
-from agentrail.testing.world import run
+from agentrail.testing.world import play
 from property_tests.narrow import narrow_paths
 
 STEPS = {"ci": 360_000, "campaign": 2_000_000}
@@ -28,7 +28,7 @@ def run_one(seed: int, tally: Tally | None = None, steps: int = LENGTH) -> None:
     chance = random.Random(seed)
     choose = Choose(chance.randrange)
     try:
-        run(choose, draw_scene(choose), steps, tally=tally, seek=tally is not None)
+        play(choose, draw_scene(choose), steps, tally=tally, seek=tally is not None)
     except Exception as error:
         error.add_note(f"seed {seed}")
         raise

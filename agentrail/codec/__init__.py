@@ -6,8 +6,9 @@ does not.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from agentrail.lazy import lazily
 
 if TYPE_CHECKING:
     from agentrail.codec.states import STATE_LIMIT as STATE_LIMIT
@@ -53,13 +54,4 @@ _HOMES = {
 }
 
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]  # the list of homes is the list of names
-
-
-def __getattr__(name: str) -> object:
-    """Import a public name from its home when it is first wanted."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module `agentrail.codec` has no `{name}`; it has {', '.join(_HOMES)}")  # noqa: EM102, TRY003
-    found: object = getattr(import_module(home), name)
-    globals()[name] = found
-    return found
+__getattr__, __dir__ = lazily(__name__, _HOMES)

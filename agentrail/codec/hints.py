@@ -17,7 +17,7 @@ import attrs
 from agentrail.codec.misfit import MisfitError
 from agentrail.core.state import State
 from agentrail.core.step import Step
-from agentrail.hooks.records import BeforeCompact, BeforeRequest
+from agentrail.hooks.records import BeforeCompaction, BeforeRequest
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.messages import History
@@ -48,7 +48,7 @@ CLOSER: Final[Mapping[tuple[type[object], str], object]] = {
     (State, "plugin_states"): tuple[PluginState, ...],
     (Ruling, "states"): tuple[tuple[int, PluginState], ...],
     (BeforeRequest, "messages"): History,
-    (BeforeCompact, "messages"): History,
+    (BeforeCompaction, "messages"): History,
 }
 """Fields that hold something closer than their annotation says."""
 

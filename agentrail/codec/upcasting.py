@@ -22,16 +22,29 @@ def _every_envelope_in_full(data: Json) -> Json:
 
 
 def _aborts_say_their_kind(data: Json) -> Json:
-    """Format 3 calls `kind` what was the `reason` of an abort, and `reason` what was its `detail`."""
+    """Format 3 calls `kind` what was the `reason` of an abort, `reason` what was its `detail`, and asks `Answered`."""
     if not isinstance(data, Mapping):
         return data
-    changed = dict(data)
+    changed = {key: held if key == "events" else _answered(held) for key, held in data.items()}
     if "events" in data:
         changed["events"] = [_with(each, "event", _abort) for each in _rows(data["events"])]
         changed = dict(_with(changed, "arrival", lambda arrival: _with(arrival, "input", _report)))
     if isinstance(state := data.get("state"), Mapping):
         suspended = [_with(each, "hook", _after_turn) for each in _rows(state.get("suspended"))]
         changed["state"] = _with({**state, "suspended": suspended}, "turn", _closed)
+    return changed
+
+
+def _answered(data: Json) -> Json:
+    """Tell, at any depth, what plugins have asked for and got from what tools returned: both were `Ok`."""
+    if isinstance(data, list | tuple):
+        return [_answered(each) for each in data]
+    if not isinstance(data, Mapping):
+        return data
+    changed = {key: _answered(held) for key, held in data.items()}
+    answer = changed.get("answer")
+    if isinstance(answer, Mapping) and answer.get("$") == "Ok" and "content" not in answer:
+        changed["answer"] = {**answer, "$": "Answered"}
     return changed
 
 

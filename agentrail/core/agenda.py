@@ -12,7 +12,7 @@ from agentrail.core.effects import CarryOut
 from agentrail.core.inputs import AskSettled
 from agentrail.core.state import Due, Suspension
 from agentrail.core.work import Work
-from agentrail.hooks.asks import AskAnswer, AskRequest, Failed, Ok, RunTool, TimedOut
+from agentrail.hooks.asks import Answered, AskAnswer, AskRequest, Failed, RunTool, TimedOut
 from agentrail.hooks.judge import NO_CONSENT, Consent
 from agentrail.hooks.plugin import Priority
 from agentrail.hooks.records import BeforeTool, Hook
@@ -179,7 +179,7 @@ def ask_again(w: Work, ask_id: str) -> None:
     w.ask(CarryOut(ask_id, waiting.plugin, request, w.context().model))
 
 
-STATUS: Final[Mapping[type[AskAnswer], str]] = {Ok: "ok", Failed: "failed", TimedOut: "timed_out"}
+STATUS: Final[Mapping[type[AskAnswer], str]] = {Answered: "ok", Failed: "failed", TimedOut: "timed_out"}
 
 
 def on_settled(w: Work, settled: AskSettled) -> None:

@@ -7,8 +7,7 @@ from agentrail.core.doubts import doubt_about, remember
 from agentrail.core.effects import CancelAsk, CancelCalls
 from agentrail.core.state import Suspension
 from agentrail.core.work import Work
-from agentrail.hooks.asks import AskAnswer, Failed, RunTool, TimedOut
-from agentrail.hooks.asks import Ok as AskOk
+from agentrail.hooks.asks import Answered, AskAnswer, Failed, RunTool, TimedOut
 from agentrail.values.content import Data, Part, Text, text_of
 from agentrail.values.events.people import ApprovalResolved
 from agentrail.values.events.plugins import AskAnswered
@@ -240,14 +239,14 @@ def tell_of_asked(w: Work, waiting: Suspension, given: AskAnswer) -> None:
     if started is None or not isinstance(request, RunTool):
         return
     w.emit(
-        ToolExecutionEnd(waiting.ask_id, request.name, (Text(_said(given)),), not isinstance(given, AskOk)),
+        ToolExecutionEnd(waiting.ask_id, request.name, (Text(_said(given)),), not isinstance(given, Answered)),
         ToolExecutionMetrics(waiting.ask_id, request.name, started, w.at, w.at - started),
     )
 
 
 def _said(given: AskAnswer) -> str:
     match given:
-        case AskOk(value=found):
+        case Answered(value=found):
             return f"{found}"
         case Failed(error=error):
             return error

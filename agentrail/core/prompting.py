@@ -79,7 +79,7 @@ def on_prompt(w: Work, sent: PromptSent) -> None:
     if sent.cleared:
         prompt = Prompt(w.make_id("p"), sent.parts)
         w.emit(PromptDropped(prompt.ref, prompt.text))
-        w.refuse(errors.PromptDropped(prompt.ref, "the queue was cleared by an abort"))
+        w.refuse(errors.PromptWasDropped(prompt.ref, "the queue was cleared by an abort"))
         return
     accept(w, sent.parts)
 

@@ -11,11 +11,10 @@ from agentrail.core.state import Compaction, Phase, Request
 from agentrail.core.steering import merge_steering
 from agentrail.core.work import Work
 from agentrail.errors import Busy
-from agentrail.hooks.records import BeforeCompact, BeforeRequest, Hook
+from agentrail.hooks.records import BeforeCompaction, BeforeRequest, Hook
 from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.values.content import Text
-from agentrail.values.events.context import BeforeCompact as BeforeCompactEvent
-from agentrail.values.events.context import CompactEnd, CompactStart, Intervention
+from agentrail.values.events.context import BeforeCompact, CompactEnd, CompactStart, Intervention
 from agentrail.values.events.response import ModelEffective, RequestStart
 from agentrail.values.messages import History, Message, Origin, UserMessage, why_unfit
 from agentrail.values.stream import CHARS_PER_TOKEN, ModelRequest
@@ -159,8 +158,8 @@ def begin_before_compact(w: Work, _: str) -> Hook | None:
     s = w.s
     if s.compaction is None:
         return None
-    w.emit(BeforeCompactEvent(len(s.history), s.compaction.reason))
-    return BeforeCompact(s.history, s.compaction.reason)
+    w.emit(BeforeCompact(len(s.history), s.compaction.reason))
+    return BeforeCompaction(s.history, s.compaction.reason)
 
 
 def finish_before_compact(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> None:

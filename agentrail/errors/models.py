@@ -28,7 +28,7 @@ class PermanentModelError(ModelError):
     """It will not work the next time either."""
 
 
-class ContextOverflow(ModelError):
+class ContextTooLong(ModelError):
     """The conversation is longer than the model can read."""
 
 

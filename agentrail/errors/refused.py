@@ -23,7 +23,7 @@ class SessionRefused(RefusedError):
         super().__init__(session, by, reason)
 
 
-class PromptRejected(RefusedError):
+class PromptWasRejected(RefusedError):
     """A plugin refused a prompt."""
 
     wording = "prompt `{0}` was rejected: {1}"
@@ -32,7 +32,7 @@ class PromptRejected(RefusedError):
         super().__init__(ref, reason)
 
 
-class PromptDropped(RefusedError):
+class PromptWasDropped(RefusedError):
     """A queued prompt was dropped before it was taken."""
 
     wording = "prompt `{0}` was dropped from the queue: {1}"

@@ -52,7 +52,7 @@ AskRequest: TypeAlias = CallModel | RunTool | ReadFile | CallService
 
 
 @value
-class Ok(Value):
+class Answered(Value):
     """It was done."""
 
     value: Json
@@ -75,4 +75,4 @@ class TimedOut(Value):
     """How long it was waited for."""
 
 
-AskAnswer: TypeAlias = Ok | Failed | TimedOut
+AskAnswer: TypeAlias = Answered | Failed | TimedOut

@@ -28,7 +28,7 @@ from agentrail.hooks.actions import (
 from agentrail.hooks.context import Context
 from agentrail.hooks.judge import Consent
 from agentrail.hooks.matrix import MATRIX
-from agentrail.hooks.records import AfterTool, BeforeCompact, BeforeRequest, BeforeTool, Hook
+from agentrail.hooks.records import AfterTool, BeforeCompaction, BeforeRequest, BeforeTool, Hook
 from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Switch, Verdict
 from agentrail.hooks.seats import Seat
 from agentrail.hooks.wellformed import frozen_request, is_reportable, why_malformed
@@ -277,7 +277,7 @@ def _replace_args(run: Pipeline, entry: Entry, answer: ReplaceToolArgs[object]) 
 
 def _replace_messages(run: Pipeline, entry: Entry, answer: ReplaceMessages[object]) -> None:
     there = (
-        {id(message) for message in run.hook.messages} if isinstance(run.hook, BeforeRequest | BeforeCompact) else ()
+        {id(message) for message in run.hook.messages} if isinstance(run.hook, BeforeRequest | BeforeCompaction) else ()
     )
     messages = tuple([one if id(one) in there else fit_message(one) for one in answer.messages])
     run.gathered = run.gathered.but(messages=messages, replaced_by=(*run.gathered.replaced_by, entry.seat.key))
@@ -358,7 +358,7 @@ def _with_replaced(hook: Hook, gathered: Gathered) -> Hook:
     match hook:
         case BeforeTool() if gathered.args is not None:
             return hook.but(args=gathered.args)
-        case BeforeRequest() | BeforeCompact() if gathered.messages is not None:
+        case BeforeRequest() | BeforeCompaction() if gathered.messages is not None:
             return hook.but(messages=gathered.messages)
         case AfterTool() if gathered.result is not None:
             return hook.but(result=gathered.result)

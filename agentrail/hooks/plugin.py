@@ -36,7 +36,7 @@ from agentrail.hooks.records import (
     AfterTool,
     AfterToolBatch,
     AfterTurn,
-    BeforeCompact,
+    BeforeCompaction,
     BeforeFinish,
     BeforePluginOptsUpdate,
     BeforePrompt,
@@ -231,7 +231,7 @@ class Plugin(AnyPlugin, Generic[S]):
         return Continue(state)
 
     def before_compact(
-        self, hook: BeforeCompact, state: S, ctx: Context
+        self, hook: BeforeCompaction, state: S, ctx: Context
     ) -> Continue[S] | Skip[S] | Emit[S] | ReplaceMessages[S] | Ask[S]:
         """The context is about to be compacted."""
         return Continue(state)

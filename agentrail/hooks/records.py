@@ -185,7 +185,7 @@ class BeforeFinish(Hook):
 
 
 @value
-class BeforeCompact(Hook):
+class BeforeCompaction(Hook):
     """The context is about to be compacted."""
 
     moment = "before_compact"
@@ -235,7 +235,7 @@ HOOKS: Final[tuple[type[Hook], ...]] = (
     AfterTool,
     AfterToolBatch,
     BeforeFinish,
-    BeforeCompact,
+    BeforeCompaction,
     BeforeSteering,
     BeforePluginOptsUpdate,
 )

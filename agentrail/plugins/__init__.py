@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from agentrail.lazy import lazily
 
 if TYPE_CHECKING:
     from agentrail.errors import PluginRefused as PluginRefused
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
     from agentrail.hooks.actions import SetSection as SetSection
     from agentrail.hooks.actions import Skip as Skip
     from agentrail.hooks.actions import SwitchModel as SwitchModel
+    from agentrail.hooks.asks import Answered as Answered
     from agentrail.hooks.asks import CallModel as CallModel
     from agentrail.hooks.asks import CallService as CallService
     from agentrail.hooks.asks import Failed as Failed
-    from agentrail.hooks.asks import Ok as Ok
     from agentrail.hooks.asks import ReadFile as ReadFile
     from agentrail.hooks.asks import RunTool as RunTool
     from agentrail.hooks.asks import TimedOut as TimedOut
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from agentrail.hooks.records import AfterTool as AfterTool
     from agentrail.hooks.records import AfterToolBatch as AfterToolBatch
     from agentrail.hooks.records import AfterTurn as AfterTurn
-    from agentrail.hooks.records import BeforeCompact as BeforeCompact
+    from agentrail.hooks.records import BeforeCompaction as BeforeCompaction
     from agentrail.hooks.records import BeforeFinish as BeforeFinish
     from agentrail.hooks.records import BeforePluginOptsUpdate as BeforePluginOptsUpdate
     from agentrail.hooks.records import BeforePrompt as BeforePrompt
@@ -74,7 +75,7 @@ _HOMES = {
     "Ask": "agentrail.hooks.actions",
     "Attachable": "agentrail.hooks.plugin",
     "BLOCKED_PATHS": "agentrail.plugins.security",
-    "BeforeCompact": "agentrail.hooks.records",
+    "BeforeCompaction": "agentrail.hooks.records",
     "BeforeFinish": "agentrail.hooks.records",
     "BeforePluginOptsUpdate": "agentrail.hooks.records",
     "BeforePrompt": "agentrail.hooks.records",
@@ -97,7 +98,7 @@ _HOMES = {
     "Keyed": "agentrail.hooks.plugin",
     "Log": "agentrail.hooks.plugin",
     "MATRIX": "agentrail.hooks.matrix",
-    "Ok": "agentrail.hooks.asks",
+    "Answered": "agentrail.hooks.asks",
     "OnToolError": "agentrail.hooks.records",
     "PROTECTED_PATHS": "agentrail.plugins.security",
     "Plugin": "agentrail.hooks.plugin",
@@ -119,18 +120,4 @@ _HOMES = {
 }
 
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]  # the list of homes is the list of names
-
-
-def __getattr__(name: str) -> object:
-    """Import a public name from its home when it is first wanted."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module `agentrail.plugins` has no `{name}`; it has {', '.join(_HOMES)}")  # noqa: EM102, TRY003 - not ours to subclass
-    found: object = getattr(import_module(home), name)
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    """List the public names, imported or not."""
-    return sorted({*globals(), *_HOMES})
+__getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -10,7 +10,7 @@ import trio
 
 from agentrail.core.inputs import AnyInput, AskSettled
 from agentrail.errors import NotReadable
-from agentrail.hooks.asks import AskAnswer, AskRequest, CallModel, CallService, Failed, Ok, ReadFile, RunTool
+from agentrail.hooks.asks import Answered, AskAnswer, AskRequest, CallModel, CallService, Failed, ReadFile, RunTool
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.sandbox import KIB, Sandbox
 from agentrail.ports.tool import Service, Surroundings, Tool, ToolContext
@@ -23,8 +23,7 @@ from agentrail.values.json import JsonObject, freeze, thaw
 from agentrail.values.messages import UserMessage
 from agentrail.values.outside import described
 from agentrail.values.stream import ModelRequest, Response
-from agentrail.values.tools import Err, result_text
-from agentrail.values.tools import Ok as ToolOk
+from agentrail.values.tools import Err, Ok, result_text
 from agentrail.values.usage import NOTHING_USED, Usage
 
 log = logging.getLogger("agentrail.ask")
@@ -95,7 +94,7 @@ class RunningAsk:
         self._used = lambda: world.price(asked, meter.used(cut=self.scope.cancel_called))
         response = await world.ask_model(asked, meter)
         self._used = lambda: world.price(asked, response.usage)
-        return Ok(text_of(response.parts))
+        return Answered(text_of(response.parts))
 
 
 def _nothing() -> Usage:
@@ -107,19 +106,19 @@ async def _answer(request: RunTool | ReadFile | CallService, world: World, ctx: 
     match request:
         case RunTool():
             result = await execute(world.tool(request.name), request.args, ctx)
-            if isinstance(result, ToolOk):
-                return Ok(result_text(result))
+            if isinstance(result, Ok):
+                return Answered(result_text(result))
             return Failed(
                 result_text(result) if isinstance(result, Err) else "a tool with an effect cannot be asked for"
             )
         case ReadFile():
-            return Ok(fit_text(await _text_of_file(world.surroundings.sandbox, request.path)))
+            return Answered(fit_text(await _text_of_file(world.surroundings.sandbox, request.path)))
         case CallService():
             service = world.services.get(request.name)
             if service is None:
                 known = ", ".join(sorted(world.services)) or "none"
                 return Failed(f"there is no service `{request.name}` (there are: {known})")
-            return Ok(freeze(await service(freeze(thaw(request.payload)))))
+            return Answered(freeze(await service(freeze(thaw(request.payload)))))
 
 
 async def _text_of_file(sandbox: Sandbox, path: str) -> str:

@@ -17,7 +17,7 @@ import trio
 from agentrail.errors import (
     BadMessage,
     BadResponse,
-    ContextOverflow,
+    ContextTooLong,
     ModelError,
     ModelMissing,
     NotJson,
@@ -40,7 +40,7 @@ MAX_FRAMES: Final = 50
 """Frames of a trace that are told."""
 
 KINDS: tuple[tuple[type[ModelError], FailureKind], ...] = (
-    (ContextOverflow, FailureKind.OVERFLOW),
+    (ContextTooLong, FailureKind.OVERFLOW),
     (TransientModelError, FailureKind.TRANSIENT),
     (PermanentModelError, FailureKind.PERMANENT),
     (ModelError, FailureKind.PERMANENT),

@@ -8,13 +8,11 @@ from typing import Final, TypeAlias
 from agentrail.core.calls import Call
 from agentrail.core.state import State
 from agentrail.core.step import Step
-from agentrail.errors import AgentrailError, PromptDropped, PromptRejected, TurnAborted
+from agentrail.errors import AgentrailError, PromptWasDropped, PromptWasRejected, TurnAborted
 from agentrail.ports.journal import Record
 from agentrail.runtime.slot import Slot
 from agentrail.values.events.envelope import Event
-from agentrail.values.events.life import AgentAbort, AgentEnd, PromptWithdrawn
-from agentrail.values.events.life import PromptDropped as PromptDroppedEvent
-from agentrail.values.events.life import PromptRejected as PromptRejectedEvent
+from agentrail.values.events.life import AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import AssistantMessage, Message
 from agentrail.values.usage import NOTHING_USED, Usage
@@ -205,23 +203,23 @@ def _aborted(abort: AgentAbort) -> tuple[str, Outcome] | None:
     return abort.ref, TurnAborted(abort.ref, abort.kind, abort.reason or "no reason given")
 
 
-def _rejected(event: PromptRejectedEvent) -> tuple[str, Outcome]:
-    return event.ref, PromptRejected(event.ref, event.reason)
+def _rejected(event: PromptRejected) -> tuple[str, Outcome]:
+    return event.ref, PromptWasRejected(event.ref, event.reason)
 
 
-def _dropped(event: PromptDroppedEvent) -> tuple[str, Outcome]:
-    return event.ref, PromptDropped(event.ref, "the queue was cleared")
+def _dropped(event: PromptDropped) -> tuple[str, Outcome]:
+    return event.ref, PromptWasDropped(event.ref, "the queue was cleared")
 
 
 def _withdrawn(event: PromptWithdrawn) -> tuple[str, Outcome]:
-    return event.ref, PromptDropped(event.ref, "it was withdrawn")
+    return event.ref, PromptWasDropped(event.ref, "it was withdrawn")
 
 
 _ENDS: Final[Mapping[type[Event], Callable[..., tuple[str, Outcome] | None]]] = {
     AgentEnd: _replied,
     AgentAbort: _aborted,
-    PromptRejectedEvent: _rejected,
-    PromptDroppedEvent: _dropped,
+    PromptRejected: _rejected,
+    PromptDropped: _dropped,
     PromptWithdrawn: _withdrawn,
 }
 """One function per event that may end a prompt's turn."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from agentrail.lazy import lazily
 
 if TYPE_CHECKING:
     from agentrail.testing.checking import check_plugin as check_plugin
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from agentrail.testing.models import ModelConformance as ModelConformance
     from agentrail.testing.orders import OrderMatters as OrderMatters
     from agentrail.testing.orders import order_report as order_report
+    from agentrail.testing.plugins import ArgsReplacer as ArgsReplacer
+    from agentrail.testing.plugins import Holder as Holder
+    from agentrail.testing.plugins import Recorder as Recorder
     from agentrail.testing.recorded import LeftRecordingError as LeftRecordingError
     from agentrail.testing.recorded import RecordedModel as RecordedModel
     from agentrail.testing.sandboxes import CommandConformance as CommandConformance
@@ -67,13 +71,16 @@ if TYPE_CHECKING:
     from agentrail.testing.trace import simulate as simulate
     from agentrail.testing.watching import Decision as Decision
     from agentrail.testing.world import World as World
+    from agentrail.testing.world import play as play
 
 _HOMES = {
+    "ArgsReplacer": "agentrail.testing.plugins",
     "Choose": "agentrail.testing.choose",
     "CommandConformance": "agentrail.testing.sandboxes",
     "Conflict": "agentrail.testing.conflicts",
     "Cue": "agentrail.testing.scripted",
     "Decision": "agentrail.testing.watching",
+    "Holder": "agentrail.testing.plugins",
     "INVARIANTS": "agentrail.testing.invariants",
     "JournalConformance": "agentrail.testing.journals",
     "LAWS": "agentrail.testing.laws",
@@ -82,6 +89,7 @@ _HOMES = {
     "ModelConformance": "agentrail.testing.models",
     "OrderMatters": "agentrail.testing.orders",
     "RecordedModel": "agentrail.testing.recorded",
+    "Recorder": "agentrail.testing.plugins",
     "SandboxConformance": "agentrail.testing.sandboxes",
     "Scene": "agentrail.testing.scenes",
     "ScriptedModel": "agentrail.testing.scripted",
@@ -93,6 +101,7 @@ _HOMES = {
     "Trace": "agentrail.testing.trace",
     "TrioDriver": "agentrail.testing.driver",
     "World": "agentrail.testing.world",
+    "play": "agentrail.testing.world",
     "abort": "agentrail.testing.cues",
     "actions": "agentrail.testing.strategies",
     "approve": "agentrail.testing.cues",
@@ -133,18 +142,4 @@ _HOMES = {
 }
 
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]  # the list of homes is the list of names
-
-
-def __getattr__(name: str) -> object:
-    """Import a public name from its home when it is first wanted."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module `agentrail.testing` has no `{name}`; it has {', '.join(_HOMES)}")  # noqa: EM102, TRY003 - not ours to subclass
-    found: object = getattr(import_module(home), name)
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    """List the public names, imported or not."""
-    return sorted({*globals(), *_HOMES})
+__getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from agentrail.hooks.asks import AskAnswer, Failed, Ok
+from agentrail.hooks.asks import Answered, AskAnswer, Failed
 from agentrail.testing.choose import Choose
 from agentrail.values.content import Said, Text, Thinking, ToolCall
 from agentrail.values.json import FrozenObject, JsonObject
@@ -33,7 +33,7 @@ RESULTS: Final[tuple[tuple[int, ToolResult], ...]] = (
 )
 TAGGED: Final = ("<title>well</title>well", "<status>well</status>", "well <status>")
 """Texts with tags, which are cut out or are not."""
-SETTLED: Final[tuple[AskAnswer, ...]] = (Ok("yes"), Ok(None), Failed("no such service"))
+SETTLED: Final[tuple[AskAnswer, ...]] = (Answered("yes"), Answered(None), Failed("no such service"))
 
 
 def draw_usage(choose: Choose) -> Usage:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from agentrail.hooks.asks import AskAnswer, Failed, Ok, TimedOut
+from agentrail.hooks.asks import Answered, AskAnswer, Failed, TimedOut
 from agentrail.testing.calling import Caller, Calls
 from agentrail.testing.choose import Choose
 from agentrail.testing.cues import (
@@ -30,7 +30,13 @@ from agentrail.values.usage import NOTHING_USED, Usage
 
 GO: Final = prompt("go")
 USAGES: Final = (NOTHING_USED, Usage(10, 1), Usage(100, 20))
-ANSWERS: Final[tuple[AskAnswer, ...]] = (Ok("yes"), Ok(None), Ok("no"), Failed("nobody is there"), TimedOut(10.0))
+ANSWERS: Final[tuple[AskAnswer, ...]] = (
+    Answered("yes"),
+    Answered(None),
+    Answered("no"),
+    Failed("nobody is there"),
+    TimedOut(10.0),
+)
 RESULTS: Final = (returns("fine"), returns(err("no")), returns("x" * 200), returns(Effect(AskPerson("which?"))))
 
 

@@ -21,7 +21,7 @@ from typing import Final, TypeAlias
 
 import trio
 
-from agentrail.errors import ContextOverflow, PermanentModelError, TransientModelError
+from agentrail.errors import ContextTooLong, PermanentModelError, TransientModelError
 from agentrail.ports.model import Model
 from agentrail.testing.sandboxes import raised
 from agentrail.values.content import Text, Thinking
@@ -71,7 +71,7 @@ Stage: TypeAlias = Callable[[ModelScene], Awaitable[Staged | None]]
 _FAILURES: Final = (
     (ModelScene.TRANSIENT, TransientModelError),
     (ModelScene.PERMANENT, PermanentModelError),
-    (ModelScene.OVERFLOW, ContextOverflow),
+    (ModelScene.OVERFLOW, ContextTooLong),
 )
 
 

@@ -31,7 +31,7 @@ from agentrail.hooks.actions import (
 from agentrail.hooks.asks import AskRequest, CallModel, CallService, ReadFile, RunTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Log, Plugin
-from agentrail.hooks.records import HOOK_NAMES, AfterTurn, BeforeCompact, BeforeRequest, BeforeTool, Hook
+from agentrail.hooks.records import HOOK_NAMES, AfterTurn, BeforeCompaction, BeforeRequest, BeforeTool, Hook
 from agentrail.values.content import Text
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import AgentEnd
@@ -71,7 +71,7 @@ FAMILIES: Final = (None, "family")
 
 
 def _other_messages(hook: Hook, turn: int) -> tuple[Message, ...]:
-    messages = tuple(hook.messages) if isinstance(hook, BeforeRequest | BeforeCompact) else ()
+    messages = tuple(hook.messages) if isinstance(hook, BeforeRequest | BeforeCompaction) else ()
     return (*messages, UserMessage((Text(f"by the way {turn}"),), Origin.INTERVENTION))
 
 

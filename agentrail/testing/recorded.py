@@ -12,8 +12,8 @@ from agentrail.core.effects import CarryOut, StartRequest
 from agentrail.core.inputs import AnyInput, Arrival, AskSettled, StreamBegan, StreamCut, StreamEnded
 from agentrail.core.state import State
 from agentrail.core.step import step
-from agentrail.errors import ContextOverflow, ModelError, PermanentModelError, TransientModelError
-from agentrail.hooks.asks import CallModel, Ok
+from agentrail.errors import ContextTooLong, ModelError, PermanentModelError, TransientModelError
+from agentrail.hooks.asks import Answered, CallModel
 from agentrail.hooks.judge import Recorded
 from agentrail.ports.journal import Journal, Record
 from agentrail.ports.model import EmitChunk
@@ -28,7 +28,7 @@ PAGE: Final = 500
 _ERRORS: Final[dict[FailureKind, type[ModelError]]] = {
     FailureKind.TRANSIENT: TransientModelError,
     FailureKind.PERMANENT: PermanentModelError,
-    FailureKind.OVERFLOW: ContextOverflow,
+    FailureKind.OVERFLOW: ContextTooLong,
 }
 
 
@@ -120,7 +120,7 @@ def exchanges(records: Iterable[Record]) -> tuple[list[Exchange], dict[str, list
             case StreamEnded(request_id=request_id) | StreamCut(request_id=request_id):
                 if request_id in found:
                     found[request_id].closing = given
-            case AskSettled(ask_id=ask_id, answer=Ok(value=answer)) if ask_id in asked:
+            case AskSettled(ask_id=ask_id, answer=Answered(value=answer)) if ask_id in asked:
                 told.setdefault(asked[ask_id], []).append(str(answer))
             case _:
                 pass

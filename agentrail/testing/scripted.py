@@ -9,7 +9,7 @@ from typing import Final, TypeAlias, cast, final
 
 import trio
 
-from agentrail.errors import ContextOverflow, PermanentModelError, TransientModelError, WrongType
+from agentrail.errors import ContextTooLong, PermanentModelError, TransientModelError, WrongType
 from agentrail.ports.model import EmitChunk
 from agentrail.values.content import Said, Text, Thinking, ToolCall
 from agentrail.values.json import Json, freeze_object
@@ -132,7 +132,7 @@ def permanent(message: str = "this will never work", *, after: int = 0) -> Faili
 @checked
 def overflow(message: str = "the conversation is too long", *, after: int = 0) -> Failing:
     """Say that the conversation is longer than the model can read."""
-    return fail(ContextOverflow(message), after=after)
+    return fail(ContextTooLong(message), after=after)
 
 
 @checked

@@ -10,7 +10,7 @@ from typing import Final, cast
 from hypothesis import strategies as st
 
 from agentrail.hooks.actions import Action
-from agentrail.hooks.asks import AskAnswer, Failed, Ok, TimedOut
+from agentrail.hooks.asks import Answered, AskAnswer, Failed, TimedOut
 from agentrail.hooks.context import Context
 from agentrail.hooks.matrix import MATRIX
 from agentrail.hooks.plugin import Attachable
@@ -20,7 +20,7 @@ from agentrail.hooks.records import (
     AfterTool,
     AfterToolBatch,
     AfterTurn,
-    BeforeCompact,
+    BeforeCompaction,
     BeforeFinish,
     BeforePluginOptsUpdate,
     BeforePrompt,
@@ -149,7 +149,7 @@ def contexts() -> st.SearchStrategy[Context]:
 @cache
 def answers() -> st.SearchStrategy[AskAnswer]:
     """What becomes of what a plugin asks for."""
-    return st.builds(Ok, json_values()) | st.builds(Failed, WORDS) | st.builds(TimedOut, st.floats(0, 100))
+    return st.builds(Answered, json_values()) | st.builds(Failed, WORDS) | st.builds(TimedOut, st.floats(0, 100))
 
 
 @cache
@@ -194,7 +194,7 @@ HOOK_FIELDS: Final[Mapping[type[Hook], Callable[[], Mapping[str, st.SearchStrate
         AfterTool: lambda: {"name": NAMES, "call_id": st.just("c1"), "result": _results()},
         AfterToolBatch: lambda: {"results": st.lists(tool_results(), max_size=3).map(tuple)},
         BeforeFinish: dict,
-        BeforeCompact: lambda: {"messages": messages(), "reason": WORDS},
+        BeforeCompaction: lambda: {"messages": messages(), "reason": WORDS},
         BeforeSteering: lambda: {"text": WORDS, "ref": st.just("s1")},
         BeforePluginOptsUpdate: lambda: {"plugin": WORDS, "options": json_objects()},
     }

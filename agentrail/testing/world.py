@@ -182,7 +182,7 @@ class World:
         demand(again == self.state and repr(again) == repr(self.state), "the replay leads to another state")
 
 
-def run(choose: Choose, scene: Scene, steps: int, *, tally: Tally | None = None, seek: bool = False) -> World:
+def play(choose: Choose, scene: Scene, steps: int, *, tally: Tally | None = None, seek: bool = False) -> World:
     """Run a session for at most *steps* steps, to its end and until nothing runs any more if it ends."""
     world = World(scene, tally=tally)
     world.open()

@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from agentrail.errors import ContextOverflow, ModelError, PermanentModelError, TransientModelError
+from agentrail.errors import ContextTooLong, ModelError, PermanentModelError, TransientModelError
 from agentrail.testing.cues import (
     Aborted,
     Approved,
@@ -50,7 +50,7 @@ _NAMES: Final[dict[type[object], tuple[str, int]]] = {
 """Who makes each cue, and how many of its arguments may stand without their name."""
 
 _FAILURES: Final[tuple[tuple[type[ModelError], str], ...]] = (
-    (ContextOverflow, "overflow"),
+    (ContextTooLong, "overflow"),
     (TransientModelError, "transient"),
     (PermanentModelError, "permanent"),
 )

@@ -1,54 +1,69 @@
-"""Tools: the decorator, the contract, and what a tool may take and return."""
+"""Tools: the decorator, the contract, what a tool may take and return, and those that are built in."""
 
-from agentrail.errors import ToolError
-from agentrail.ports.tool import Tool, ToolContext
-from agentrail.tools.adopting import as_tool
-from agentrail.tools.bounds import Length, Pattern, Range
-from agentrail.tools.declaring import make_spec
-from agentrail.tools.function import FunctionTool, SyncTool, tool
-from agentrail.tools.validation import validator_for
-from agentrail.values.tools import (
-    AskPerson,
-    CompactNow,
-    Effect,
-    EffectClass,
-    Err,
-    NotStarted,
-    Ok,
-    SetTodos,
-    Todo,
-    ToolResult,
-    ToolSpec,
-    Unknown,
-    err,
-    ok,
-)
+from __future__ import annotations
 
-__all__ = [
-    "AskPerson",
-    "CompactNow",
-    "Effect",
-    "EffectClass",
-    "Err",
-    "FunctionTool",
-    "Length",
-    "NotStarted",
-    "Ok",
-    "Pattern",
-    "Range",
-    "SetTodos",
-    "SyncTool",
-    "Todo",
-    "Tool",
-    "ToolContext",
-    "ToolError",
-    "ToolResult",
-    "ToolSpec",
-    "Unknown",
-    "as_tool",
-    "err",
-    "make_spec",
-    "ok",
-    "tool",
-    "validator_for",
-]
+from typing import TYPE_CHECKING
+
+from agentrail.lazy import lazily
+
+if TYPE_CHECKING:
+    from agentrail.errors import ToolError as ToolError
+    from agentrail.ports.tool import Tool as Tool
+    from agentrail.ports.tool import ToolContext as ToolContext
+    from agentrail.tools.adopting import as_tool as as_tool
+    from agentrail.tools.bounds import Length as Length
+    from agentrail.tools.bounds import Pattern as Pattern
+    from agentrail.tools.bounds import Range as Range
+    from agentrail.tools.builtin.standard import standard_tools as standard_tools
+    from agentrail.tools.declaring import make_spec as make_spec
+    from agentrail.tools.function import FunctionTool as FunctionTool
+    from agentrail.tools.function import SyncTool as SyncTool
+    from agentrail.tools.function import tool as tool
+    from agentrail.tools.validation import validator_for as validator_for
+    from agentrail.values.tools import AskPerson as AskPerson
+    from agentrail.values.tools import CompactNow as CompactNow
+    from agentrail.values.tools import Effect as Effect
+    from agentrail.values.tools import EffectClass as EffectClass
+    from agentrail.values.tools import Err as Err
+    from agentrail.values.tools import NotStarted as NotStarted
+    from agentrail.values.tools import Ok as Ok
+    from agentrail.values.tools import SetTodos as SetTodos
+    from agentrail.values.tools import Todo as Todo
+    from agentrail.values.tools import ToolResult as ToolResult
+    from agentrail.values.tools import ToolSpec as ToolSpec
+    from agentrail.values.tools import Unknown as Unknown
+    from agentrail.values.tools import err as err
+    from agentrail.values.tools import ok as ok
+
+_HOMES = {
+    "AskPerson": "agentrail.values.tools",
+    "CompactNow": "agentrail.values.tools",
+    "Effect": "agentrail.values.tools",
+    "EffectClass": "agentrail.values.tools",
+    "Err": "agentrail.values.tools",
+    "FunctionTool": "agentrail.tools.function",
+    "Length": "agentrail.tools.bounds",
+    "NotStarted": "agentrail.values.tools",
+    "Ok": "agentrail.values.tools",
+    "Pattern": "agentrail.tools.bounds",
+    "Range": "agentrail.tools.bounds",
+    "SetTodos": "agentrail.values.tools",
+    "SyncTool": "agentrail.tools.function",
+    "Todo": "agentrail.values.tools",
+    "Tool": "agentrail.ports.tool",
+    "ToolContext": "agentrail.ports.tool",
+    "ToolError": "agentrail.errors",
+    "ToolResult": "agentrail.values.tools",
+    "ToolSpec": "agentrail.values.tools",
+    "Unknown": "agentrail.values.tools",
+    "as_tool": "agentrail.tools.adopting",
+    "err": "agentrail.values.tools",
+    "make_spec": "agentrail.tools.declaring",
+    "ok": "agentrail.values.tools",
+    "standard_tools": "agentrail.tools.builtin.standard",
+    "tool": "agentrail.tools.function",
+    "validator_for": "agentrail.tools.validation",
+}
+
+__all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]  # the list of homes is the list of names
+__getattr__, __dir__ = lazily(__name__, _HOMES)

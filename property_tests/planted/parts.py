@@ -32,7 +32,7 @@ from agentrail.runtime.timers import Timers
 from agentrail.testing import Cue, Trace, call, prompt, say, simulate
 from agentrail.testing.choose import Choose
 from agentrail.testing.scenes import draw_scene
-from agentrail.testing.world import run
+from agentrail.testing.world import play
 from agentrail.values.content import Text
 from agentrail.values.events.life import AgentAbort, PromptReceived
 from agentrail.values.events.tools import ToolBlocked, ToolCalls
@@ -216,7 +216,7 @@ def broken_rules(number: int) -> str | None:
 def broken_fork(number: int) -> str | None:
     """A fork of any session at any place: it counts anew, has nothing that waited, and asks people under new ids."""
     choose = Choose(Random(number).randrange)
-    world = run(choose, draw_scene(choose), choose.number(1, 75))
+    world = play(choose, draw_scene(choose), choose.number(1, 75))
     origin = world.state
     if origin.opening or origin.phase is Phase.ENDED:
         return None

@@ -29,7 +29,7 @@ from agentrail.core.sent import (
     UpdatePluginSent,
 )
 from agentrail.hooks.actions import Ask, Continue, HoldTool
-from agentrail.hooks.asks import CallService, Ok, RunTool
+from agentrail.hooks.asks import Answered, CallService, RunTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.records import AfterTurn, Hook
@@ -94,7 +94,7 @@ class Script:
 
 def settles(bench: Bench) -> None:
     """The oldest hook that waits gets its answer."""
-    bench.send(AskSettled(bench.state.suspended[0].ask_id, Ok("yes")))
+    bench.send(AskSettled(bench.state.suspended[0].ask_id, Answered("yes")))
 
 
 def _text(b: Bench) -> None:

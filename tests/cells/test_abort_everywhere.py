@@ -26,7 +26,7 @@ from agentrail.core.sent import AbortSent
 from agentrail.core.state import Phase, State
 from agentrail.core.step import step
 from agentrail.errors import IllegalInput
-from agentrail.hooks.asks import Ok
+from agentrail.hooks.asks import Answered
 from agentrail.hooks.judge import Recorded
 from agentrail.testing.outstanding import Outstanding
 from agentrail.values.events import (
@@ -168,7 +168,7 @@ def _late(got: Got) -> Iterator[AnyInput]:
                 yield StreamEnded(name, Response())
                 yield StreamCut(name, NOTHING_YET, Failure(FailureKind.TRANSIENT, "Busy", "late"))
             case CancelAsk(ask_id=name):
-                yield AskSettled(name, Ok("late"))
+                yield AskSettled(name, Answered("late"))
             case CancelCompaction(compaction_id=name):
                 yield CompactionEnded(name, (), 9, "late")
                 yield CompactionFailed(name, "late")

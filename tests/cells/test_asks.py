@@ -23,7 +23,7 @@ from agentrail.hooks.actions import (
     ReplaceToolArgs,
     ReplaceToolResult,
 )
-from agentrail.hooks.asks import CallModel, CallService, Failed, Ok, TimedOut
+from agentrail.hooks.asks import Answered, CallModel, CallService, Failed, TimedOut
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.records import Hook
@@ -101,11 +101,11 @@ def test_the_plugins_behind_the_asker_are_asked_when_it_has_its_answer() -> None
     bench = Bench(note("A"), asks(seen=seen), note("B"))
     bench.prompt()
     assert order == ["A"]
-    bench.send(AskSettled("ask2", Ok({"found": 1}), Usage(7, 1)))
+    bench.send(AskSettled("ask2", Answered({"found": 1}), Usage(7, 1)))
     assert order == ["A", "B"]
     assert [(hook.asked, hook.answer, state) for hook, state in seen] == [
         (None, None, 0),
-        (LOOKUP, Ok({"found": 1}), 1),
+        (LOOKUP, Answered({"found": 1}), 1),
     ]
     got = bench.got[-1]
     gathered = Gathered(texts=("A", "B"), asks=(("Asks", 1),))
@@ -121,9 +121,9 @@ def test_the_asker_gets_its_state_of_now_not_that_of_when_it_asked() -> None:
     bench = streaming(asks("before_tool", seen))
     bench.answers("", call("look", path="a"), call("store"))
     assert [state for _, state in seen] == [0, 1]
-    bench.send(AskSettled("ask5", Ok(None)))
-    bench.send(AskSettled("ask6", Ok(None)))
-    assert [(hook.answer, state) for hook, state in seen[2:]] == [(Ok(None), 2), (Ok(None), 3)]
+    bench.send(AskSettled("ask5", Answered(None)))
+    bench.send(AskSettled("ask6", Answered(None)))
+    assert [(hook.answer, state) for hook, state in seen[2:]] == [(Answered(None), 2), (Answered(None), 3)]
 
 
 @fold("ask: any other hook waits, pipelines of different calls do not")
@@ -131,11 +131,11 @@ def test_calls_are_asked_about_side_by_side() -> None:
     bench = streaming(asks("before_tool"))
     bench.answers("", call("look", path="a"), call("store"))
     assert [waiting.ref for waiting in bench.state.suspended] == ["c3", "c4"]
-    bench.send(AskSettled("ask6", Ok(None)))
+    bench.send(AskSettled("ask6", Answered(None)))
     got = bench.got[-1]
     assert got.events == [AskAnswered("ask6", "Asks", "ok"), run("c4", "store", {})]
     assert [waiting.ref for waiting in bench.state.suspended] == ["c3"]
-    bench.send(AskSettled("ask5", Ok(None)))
+    bench.send(AskSettled("ask5", Answered(None)))
     assert bench.got[-1].events == [AskAnswered("ask5", "Asks", "ok"), run("c3", "look", path())]
 
 
@@ -153,9 +153,9 @@ def test_a_hook_of_another_kind_waits_until_the_suspended_one_is_done() -> None:
     bench.returns("c3")
     bench.returns("c4")
     assert order == []
-    bench.send(AskSettled("ask6", Ok(None)))
+    bench.send(AskSettled("ask6", Answered(None)))
     assert order == ["after_tool c4"]
-    bench.send(AskSettled("ask5", Ok(None)))
+    bench.send(AskSettled("ask5", Answered(None)))
     assert order == ["after_tool c4", "after_tool c3", "after_tool_batch", "before_request"]
 
 
@@ -170,7 +170,7 @@ def test_hooks_that_cannot_ask_do_not_wait() -> None:
         rulings=ruled("before_steering"),
         steering=(Steering("s3", "rather this"),),
     )
-    bench.send(AskSettled("ask2", Ok(None)))
+    bench.send(AskSettled("ask2", Answered(None)))
     assert bench.state.steering == (Steering("s3", "rather this"),)
 
 
@@ -183,7 +183,7 @@ def test_failures_of_several_calls_are_asked_about_side_by_side() -> None:
     before = bench.state
     assert before.batch is not None
     again = bench.call("c4").but(status=CallStatus.RUNNING, attempt=2)
-    bench.send(AskSettled("ask6", Ok(None))).expect_only(
+    bench.send(AskSettled("ask6", Answered(None))).expect_only(
         events=[AskAnswered("ask6", "Asks", "ok"), run("c4", "look", path("b"), 2)],
         effects=[ClearTimer("ask:ask6"), limit("c4"), start("c4", "look", path("b"), 2)],
         rulings=(Ruling("on_tool_error", gathered=Gathered(asks=(("Asks", 1),)), states=((0, 3),)),),
@@ -229,8 +229,8 @@ def test_a_hook_that_waits_is_not_asked_again_whatever_comes_meanwhile() -> None
     bench.send(SteerSent("rather this"))
     bench.send(SteerSent("or that"))
     assert bench.state.suspended == before.suspended
-    bench.send(AskSettled("ask4", Ok(None)))
-    assert [hook.answer for hook, _ in seen] == [None, Ok(None)]
+    bench.send(AskSettled("ask4", Answered(None)))
+    assert [hook.answer for hook, _ in seen] == [None, Answered(None)]
     new = said("rather this\n\nor that", Origin.STEERING)
     assert bench.state == before.but(
         seq=bench.state.seq,
@@ -264,10 +264,10 @@ def test_the_asker_and_those_behind_it_see_what_was_replaced_before() -> None:
             if hook == "after_tool":
                 bench.returns("c3")
         (waiting,) = bench.state.suspended
-        got = bench.send(AskSettled(waiting.ask_id, Ok(None)))
+        got = bench.send(AskSettled(waiting.ask_id, Answered(None)))
         replaced: object = getattr(new, field)
         assert [getattr(asked, field) for asked, _ in seen] == [replaced] * 3
-        assert [asked.answer for asked, _ in seen] == [None, Ok(None), None]
+        assert [asked.answer for asked, _ in seen] == [None, Answered(None), None]
         assert getattr(waiting.gathered, field) == replaced
         assert got.step.rulings[0] == Ruling(hook, gathered=waiting.gathered, states=((1, 2),))
 
@@ -284,9 +284,9 @@ def test_a_late_answer_is_ignored() -> None:
         taking=None,
         suspended=(),
     )
-    bench.send(AskSettled("ask2", Ok("late"))).expect_nothing()
+    bench.send(AskSettled("ask2", Answered("late"))).expect_nothing()
     bench.prompt()
-    bench.send(AskSettled("ask2", Ok("late"))).expect_nothing()
+    bench.send(AskSettled("ask2", Answered("late"))).expect_nothing()
     bench.send(TimerFired("ask:ask2")).expect_nothing()
 
 
@@ -294,13 +294,13 @@ def test_the_usage_of_a_late_answer_is_counted() -> None:
     bench = Bench(asks())
     bench.prompt()
     bench.send(AbortSent())
-    bench.send(AskSettled("ask2", Ok("late"), Usage(7, 1))).expect_only(usage=Usage(7, 1))
+    bench.send(AskSettled("ask2", Answered("late"), Usage(7, 1))).expect_only(usage=Usage(7, 1))
 
 
 @pytest.mark.parametrize(
-    ("answer", "status"), [(Ok("yes"), "ok"), (Failed("no such service"), "failed")], ids=["ok", "failed"]
+    ("answer", "status"), [(Answered("yes"), "ok"), (Failed("no such service"), "failed")], ids=["ok", "failed"]
 )
-def test_an_answer_of_any_kind_is_given_to_the_asker(answer: Ok | Failed, status: str) -> None:
+def test_an_answer_of_any_kind_is_given_to_the_asker(answer: Answered | Failed, status: str) -> None:
     seen: list[tuple[Hook, object]] = []
     bench = Bench(asks(seen=seen))
     bench.prompt()
@@ -332,7 +332,7 @@ def test_the_ninth_ask_of_one_run_is_a_crash() -> None:
         bench.prompt()
         for number in range(2, 10):
             assert bench.state.suspended[0].ask_id == f"ask{number}"
-            bench.send(AskSettled(f"ask{number}", Ok(number)))
+            bench.send(AskSettled(f"ask{number}", Answered(number)))
         assert bench.state.suspended == ()
         why = str(BrokenPlugin("Asks", "before_prompt", "it asked more than 8 times"))
         assert bench.got[-1].events[1] == PluginError("Asks", "before_prompt", why)
@@ -343,7 +343,7 @@ def test_each_run_of_a_hook_may_ask_anew() -> None:
     bench = streaming(asks("after_response"))
     for _ in range(9):
         bench.answers("", call("look", path=str(bench.state.serial)))
-        bench.send(AskSettled(bench.state.suspended[0].ask_id, Ok(None)))
+        bench.send(AskSettled(bench.state.suspended[0].ask_id, Answered(None)))
         bench.returns(f"c{bench.state.serial - 1}")
     assert bench.state.round == 10
 
@@ -351,7 +351,7 @@ def test_each_run_of_a_hook_may_ask_anew() -> None:
 def test_what_was_emitted_before_an_ask_is_broadcast_once_when_the_pipeline_is_done() -> None:
     bench = Bench(plug("A", before_prompt=Emit("early")), asks())
     assert bench.prompt().events == [AskStarted("ask2", "Asks", "before_prompt", "CallService")]
-    bench.send(AskSettled("ask2", Ok(None)))
+    bench.send(AskSettled("ask2", Answered(None)))
     assert bench.got[-1].events[1] == PluginEvent("A", "early", None)
     bench = Bench(plug("A", before_prompt=Emit("early")), asks())
     bench.prompt()
@@ -394,7 +394,7 @@ def test_what_ends_a_turn_for_a_stop_may_not_ask_any_more() -> None:
 def test_a_call_that_was_asked_about_and_steered_away_is_not_asked_about_any_more() -> None:
     bench = streaming(asks("before_tool"))
     bench.answers("", call("look", path="a"), call("keep"))
-    bench.send(AskSettled("ask6", Ok(None)))
+    bench.send(AskSettled("ask6", Answered(None)))
     bench.send(SteerSent("rather this"))
     got = bench.got[-1]
     assert got.step.effects == (ClearTimer("ask:ask5"), CancelAsk("ask5"))

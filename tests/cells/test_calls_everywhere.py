@@ -55,7 +55,7 @@ from agentrail.core.sent import (
 )
 from agentrail.core.state import Attached, Change
 from agentrail.errors import IllegalInput, PluginExists, ToolExists, UnknownPlugin, UnknownTool
-from agentrail.hooks.asks import Ok
+from agentrail.hooks.asks import Answered
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.ruling import Ruling
 from agentrail.hooks.seats import seat_for
@@ -283,7 +283,7 @@ INPUT_EXAMPLES: Final[dict[str, AnyInput]] = {
         ToolStopped("c", 1),
         CallProbed("c", 1, Unknown()),
         TimerFired("retry"),
-        AskSettled("ask", Ok(None)),
+        AskSettled("ask", Answered(None)),
         CompactionEnded("k", (), 0, "late"),
         CompactionFailed("k", "late"),
         HooksWereSlow(("P",), 70),

@@ -17,7 +17,7 @@ from agentrail.hooks.actions import (
     ReplaceToolArgs,
     Skip,
 )
-from agentrail.hooks.asks import CallService, Failed, Ok, RunTool
+from agentrail.hooks.asks import Answered, CallService, Failed, RunTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.records import BeforeTool, Hook
@@ -289,7 +289,7 @@ def test_plugins_outside_the_security_band_and_the_asker_are_not_asked_about_it(
     bench.prompt()
     assert bench.got[-1].step.rulings[1] == Ruling("before_tool")
     assert bench.state.suspended[0].ask_id == "ask2"
-    bench.send(AskSettled("ask2", Ok("text")))
+    bench.send(AskSettled("ask2", Answered("text")))
     assert bench.state.suspended == ()
 
 
@@ -313,14 +313,14 @@ def test_a_tool_that_a_plugin_asks_for_is_in_the_record_before_it_starts_and_whe
     assert bench.state.suspended[0].started_at == NOW
     asked = bench.state
     for given, status, text, is_error in (
-        (Ok("found"), "ok", "found", False),
+        (Answered("found"), "ok", "found", False),
         (Failed("no disk"), "failed", "no disk", True),
     ):
         bench.state = asked
         bench.send(AskSettled("ask2", given))
         ends = [*tool_ended(text, is_error=is_error), AskAnswered("ask2", "Asks", status)]
         assert bench.got[-1].events[:3] == ends
-    bench.send(AskSettled("ask2", Ok("again"))).expect_nothing()
+    bench.send(AskSettled("ask2", Answered("again"))).expect_nothing()
 
 
 def test_a_tool_that_a_plugin_asks_for_and_waits_for_no_more_has_ended_too() -> None:

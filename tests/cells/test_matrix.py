@@ -36,6 +36,7 @@ from agentrail.values.content import ToolCall
 from agentrail.values.events import (
     AgentEnd,
     ApprovalRequired,
+    BeforeCompact,
     CompactStart,
     Intervention,
     ModelEffective,
@@ -47,9 +48,6 @@ from agentrail.values.events import (
     SteeringReceived,
     ToolBlocked,
     ToolCalls,
-)
-from agentrail.values.events import (
-    BeforeCompact as BeforeCompactEvent,
 )
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import EMPTY, FrozenObject
@@ -517,7 +515,7 @@ def test_the_compaction_sees_the_new_messages() -> None:
     got.expect_only(
         answer=DONE,
         ids=1,
-        events=[BeforeCompactEvent(2, "room"), CompactStart(1)],
+        events=[BeforeCompact(2, "room"), CompactStart(1)],
         effects=[StartCompaction("k3", OTHER, keep)],
         rulings=(ruling("before_compact", messages=OTHER, replaced_by=("P",)),),
         phase=Phase.RUNNING,

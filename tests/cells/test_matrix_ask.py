@@ -11,13 +11,13 @@ from agentrail.core.effects import AnyEffect, CarryOut, ClearTimer, SetTimer
 from agentrail.core.inputs import AskSettled
 from agentrail.core.state import Compaction, Phase, Prompt, State, Suspension
 from agentrail.hooks.actions import Ask, Continue
-from agentrail.hooks.asks import CallService, Ok
+from agentrail.hooks.asks import Answered, CallService
 from agentrail.hooks.records import (
     AfterResponse,
     AfterTool,
     AfterToolBatch,
     AfterTurn,
-    BeforeCompact,
+    BeforeCompaction,
     BeforeFinish,
     BeforePrompt,
     BeforeRequest,
@@ -32,11 +32,9 @@ from agentrail.values.events import (
     AgentEnd,
     AskAnswered,
     AskStarted,
+    BeforeCompact,
     ResponseComplete,
     ToolCalls,
-)
-from agentrail.values.events import (
-    BeforeCompact as BeforeCompactEvent,
 )
 from agentrail.values.events.envelope import Event
 from agentrail.values.messages import History
@@ -124,10 +122,10 @@ def _spoken(before: State) -> Expected:
 
 def _before_compact(before: State) -> Waiting:
     return Waiting(
-        BeforeCompact(before.history, "room"),
+        BeforeCompaction(before.history, "room"),
         answer=DONE,
         ids=1,
-        events=(BeforeCompactEvent(2, "room"),),
+        events=(BeforeCompact(2, "room"),),
         changes={"phase": Phase.RUNNING, "compaction": Compaction("k3", "room")},
     )
 
@@ -223,7 +221,7 @@ def test_a_hook_waits_for_what_its_plugin_asks_for(hook: str, action: str) -> No
         suspended=(Suspension(ask_id, waiting.hook, waiting.ref, "P", pause, asked),),
         **waiting.changes,
     )
-    done = bench.send(AskSettled(ask_id, Ok("yes")))
+    done = bench.send(AskSettled(ask_id, Answered("yes")))
     assert done.events[0] == AskAnswered(ask_id, "P", "ok")
     assert done.step.effects[0] == ClearTimer(f"ask:{ask_id}")
     assert done.step.rulings[0] == Ruling(hook, gathered=asked, states=((0, 2),))

@@ -10,7 +10,7 @@ from agentrail.core.sent import AbortSent, SteerSent, WithdrawSent
 from agentrail.core.state import Phase, Prompt
 from agentrail.errors import QueueFull, SteeringQueueFull
 from agentrail.hooks.actions import Abort, Ask, Continue, Intervene
-from agentrail.hooks.asks import CallService, Ok
+from agentrail.hooks.asks import Answered, CallService
 from agentrail.hooks.records import Hook
 from agentrail.values.content import Text
 from agentrail.values.events import (
@@ -116,7 +116,7 @@ def test_steering_that_comes_while_before_finish_waits_prolongs_the_turn() -> No
     bench = streaming(asks)
     bench.answers("that is all")
     steer(bench)
-    bench.send(AskSettled("ask3", Ok(None)))
+    bench.send(AskSettled("ask3", Answered(None)))
     assert bench.got[-1].events[-1] == RequestStart("r5", "m", 3, 1)
     assert bench.state.history[-1] == said("rather this", Origin.STEERING)
 
@@ -162,7 +162,7 @@ def test_steering_after_the_end_goes_to_the_front_of_the_prompts() -> None:
     bench.prompt("later")
     bench.answers("that is all")
     steer(bench)
-    bench.send(AskSettled("ask4", Ok(None)))
+    bench.send(AskSettled("ask4", Answered(None)))
     assert [prompt.text for prompt in bench.state.queue] == ["later"]
     assert bench.state.history[-1] == said("rather this")
 
@@ -174,7 +174,7 @@ def test_steering_from_before_and_after_the_end_goes_to_the_front_of_the_prompts
     steer(bench, "first")
     bench.answers("that is all")
     steer(bench, "second")
-    bench.send(AskSettled(bench.state.suspended[0].ask_id, Ok(None)))
+    bench.send(AskSettled(bench.state.suspended[0].ask_id, Answered(None)))
     assert bench.state.history[-1] == said("first")
     assert [prompt.text for prompt in bench.state.queue] == ["second", "later"]
 

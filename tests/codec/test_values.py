@@ -14,7 +14,7 @@ from agentrail.codec import DOCUMENT_DEPTH, decode, encode, encode_text, from_te
 from agentrail.codec.shapes import Leaf, shape_of
 from agentrail.core.options import Options
 from agentrail.errors import AgentrailError, BadData, BadValue, Busy
-from agentrail.hooks.records import BeforeCompact, BeforeRequest, Hook
+from agentrail.hooks.records import BeforeCompaction, BeforeRequest, Hook
 from agentrail.hooks.ruling import Ruling
 from agentrail.values import json
 from agentrail.values.content import Text
@@ -70,7 +70,7 @@ def test_a_read_history_may_have_been_a_tuple() -> None:
     assert decode(Kept, encode(given)) == Kept(History([HELLO]))
 
 
-@pytest.mark.parametrize("hook", [BeforeRequest(History([HELLO])), BeforeCompact(History([HELLO]), "asked")])
+@pytest.mark.parametrize("hook", [BeforeRequest(History([HELLO])), BeforeCompaction(History([HELLO]), "asked")])
 def test_a_suspended_hook_shows_the_same_history_again(hook: Hook) -> None:
     assert decode(Hook, encode(hook)) == hook
 

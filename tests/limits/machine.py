@@ -21,7 +21,7 @@ from agentrail.core.sent import AbortSent, SteerSent
 from agentrail.core.state import Phase
 from agentrail.errors import BadPlugin, BadSpec, BadText, NotJson, SupervisorStuck
 from agentrail.hooks.actions import Ask, Intervene
-from agentrail.hooks.asks import CallModel, Ok
+from agentrail.hooks.asks import Answered, CallModel
 from agentrail.plugins import BudgetGuard
 from agentrail.testing import Cue, call, prompt, say, simulate, stall
 from agentrail.values import fitting, outside
@@ -205,7 +205,7 @@ def questions_of_one_hook(count: int) -> bool:
     bench = Bench(plug("Asks", before_prompt=Ask(CallModel("again?"))))
     bench.prompt()
     for _ in range(count - 1):
-        bench.send(AskSettled(bench.state.suspended[0].ask_id, Ok(None)))
+        bench.send(AskSettled(bench.state.suspended[0].ask_id, Answered(None)))
     return not has(bench, PluginError)
 
 

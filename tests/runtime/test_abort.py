@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from agentrail.core.sent import AbortSent, Kill
-from agentrail.errors import PromptDropped, TurnAborted
+from agentrail.errors import PromptWasDropped, TurnAborted
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import call, say, stall, transient
@@ -16,11 +16,11 @@ from agentrail.values.events.life import (
     AgentAbort,
     AgentEnd,
     AgentResumed,
+    PromptDropped,
     PromptReceived,
     SteeringApplied,
     SteeringReceived,
 )
-from agentrail.values.events.life import PromptDropped as PromptDroppedEvent
 from agentrail.values.events.response import MessageDelta, RequestStart, Retry
 from agentrail.values.events.tools import ToolExecutionEnd, ToolKilled, ToolSkippedForSteering
 from agentrail.values.json import JsonObject
@@ -259,7 +259,7 @@ async def test_clearing_the_queue_drops_also_what_is_still_in_the_mailbox(late: 
     dropped: list[str] = []
 
     async def prompt(text: str) -> None:
-        with pytest.raises(PromptDropped):
+        with pytest.raises(PromptWasDropped):
             await session.prompt(text)
         dropped.append(text)
 
@@ -273,7 +273,7 @@ async def test_clearing_the_queue_drops_also_what_is_still_in_the_mailbox(late: 
         nursery.start_soon(session.prompt, "behind it")
     assert dropped == ["in the mailbox"]
     heard = world.heard(session)
-    assert sorted(event.text for event in heard.of(PromptDroppedEvent)) == ["in the mailbox", "queued"]
+    assert sorted(event.text for event in heard.of(PromptDropped)) == ["in the mailbox", "queued"]
     journal.commit = None
     await until(lambda: heard.of(AgentEnd))
 

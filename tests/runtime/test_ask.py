@@ -5,8 +5,8 @@ import trio
 
 from agentrail.core.state import Phase
 from agentrail.errors import (
-    PromptDropped,
-    PromptRejected,
+    PromptWasDropped,
+    PromptWasRejected,
     SessionCrashed,
     SessionNotAlive,
     TurnAborted,
@@ -100,7 +100,7 @@ async def test_a_provider_error_is_raised(world: World) -> None:
 
 async def test_a_refused_prompt_is_raised(world: World) -> None:
     session = await world.spawn(["ok"], plugins=[Refuser()])
-    with pytest.raises(PromptRejected) as rejected:
+    with pytest.raises(PromptWasRejected) as rejected:
         await session.ask("a bad one")
     assert rejected.value.args[1] == "not today"
     assert (await session.ask("a good one")).text == "ok"
@@ -112,7 +112,7 @@ async def test_a_dropped_or_withdrawn_prompt_is_raised(world: World) -> None:
     dropped: list[str] = []
 
     async def ask(text: str) -> None:
-        with pytest.raises(PromptDropped) as raised:
+        with pytest.raises(PromptWasDropped) as raised:
             await session.ask(text)
         dropped.append(raised.value.args[1])
 
@@ -133,7 +133,7 @@ async def test_a_session_that_stops_is_raised(world: World) -> None:
     async def ask() -> None:
         try:
             await session.ask("hi")
-        except (TurnAborted, PromptDropped, SessionNotAlive) as error:
+        except (TurnAborted, PromptWasDropped, SessionNotAlive) as error:
             outcomes.append(error)
 
     async with trio.open_nursery() as nursery:
@@ -142,7 +142,7 @@ async def test_a_session_that_stops_is_raised(world: World) -> None:
         nursery.start_soon(ask)
         await until(lambda: len(session.queued()) == 1)
         await session.stop("bye")
-    assert sorted(type(error).__name__ for error in outcomes) == ["PromptDropped", "TurnAborted"]
+    assert sorted(type(error).__name__ for error in outcomes) == ["PromptWasDropped", "TurnAborted"]
     with pytest.raises(SessionNotAlive):
         await session.ask("hi")
 

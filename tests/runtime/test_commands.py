@@ -7,7 +7,7 @@ import pytest
 import trio
 from attrs import frozen
 
-from agentrail.errors import AgentrailError, CommandConflict, PromptDropped, QueueFull, TurnAborted, UnknownApproval
+from agentrail.errors import AgentrailError, CommandConflict, PromptWasDropped, QueueFull, TurnAborted, UnknownApproval
 from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
@@ -275,7 +275,7 @@ async def test_a_prompt_that_was_dropped_is_answered_so_whenever_it_is_sent_agai
     assert len(got) == 5
     assert set(got) == {got[0]}
     assert isinstance(got[0], tuple)
-    assert (got[0][0], got[0][2]) == (PromptDropped, "the queue was cleared by an abort")
+    assert (got[0][0], got[0][2]) == (PromptWasDropped, "the queue was cleared by an abort")
 
 
 async def test_a_prompt_that_was_accepted_is_not_dropped_when_it_is_sent_again(kept: TestJournal) -> None:
@@ -330,9 +330,9 @@ async def test_a_crash_between_a_drop_and_its_abort_loses_neither(kept: TestJour
         await send()
         assert [got[0]] * 2 == got
         assert isinstance(got[0], tuple)
-        assert got[0][0] is PromptDropped
+        assert got[0][0] is PromptWasDropped
         names = world.heard(session).names
-        assert (names.count("PromptDropped"), names.count("AgentAbort")) == (1, 1)
+        assert (names.count("PromptWasDropped"), names.count("AgentAbort")) == (1, 1)
         records = await kept.read("s")
         assert [record.command for record in records].count("c") == 1
         assert ran(session) == ["go"]

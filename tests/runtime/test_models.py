@@ -12,7 +12,7 @@ from agentrail.errors import (
     BadSpec,
     CertificateRefused,
     ConnectionFailed,
-    ContextOverflow,
+    ContextTooLong,
     KeyMissing,
     KeyRefused,
     KeyWanted,
@@ -218,7 +218,7 @@ def test_every_error_of_a_model_has_its_place_in_a_chain() -> None:
     def below(cls: type[ModelError]) -> set[type[ModelError]]:
         return {cls, *(found for sub in cls.__subclasses__() for found in below(sub))}
 
-    assert {cls for cls in below(ModelError) if cls.__module__ == ModelError.__module__} == {*ONCE, ContextOverflow}
+    assert {cls for cls in below(ModelError) if cls.__module__ == ModelError.__module__} == {*ONCE, ContextTooLong}
 
 
 async def test_the_events_tell_who_answered(world: World) -> None:

@@ -8,7 +8,17 @@ from attrs import frozen
 
 from agentrail.errors import RefusedError, TurnAborted
 from agentrail.hooks.actions import Abort, Ask, BlockTool, Continue, Emit, Intervene, SwitchModel
-from agentrail.hooks.asks import AskAnswer, AskRequest, CallModel, CallService, Failed, Ok, ReadFile, RunTool, TimedOut
+from agentrail.hooks.asks import (
+    Answered,
+    AskAnswer,
+    AskRequest,
+    CallModel,
+    CallService,
+    Failed,
+    ReadFile,
+    RunTool,
+    TimedOut,
+)
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.records import BeforePluginOptsUpdate, BeforePrompt, BeforeRequest, BeforeTool
@@ -52,7 +62,7 @@ class Asker(Plugin[str]):
 
 def answer_text(answer: AskAnswer) -> str:
     match answer:
-        case Ok(value=value):
+        case Answered(value=value):
             return f"ok: {value}"
         case Failed(error=error):
             return f"failed: {error}"

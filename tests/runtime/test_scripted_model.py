@@ -4,7 +4,7 @@ import sys
 import pytest
 import trio
 
-from agentrail.errors import ContextOverflow, PermanentModelError, TransientModelError
+from agentrail.errors import ContextTooLong, PermanentModelError, TransientModelError
 from agentrail.testing import ScriptedModel, call, fail, overflow, permanent, say, stall, transient
 from agentrail.values.content import Text, Thinking, ToolCall
 from agentrail.values.messages import StopReason
@@ -66,7 +66,7 @@ async def test_without_a_delay_all_chunks_come_in_one_pass() -> None:
 
 @pytest.mark.parametrize(
     ("scripted", "kind"),
-    [(transient(), TransientModelError), (permanent(), PermanentModelError), (overflow(), ContextOverflow)],
+    [(transient(), TransientModelError), (permanent(), PermanentModelError), (overflow(), ContextTooLong)],
 )
 async def test_it_fails_before_the_first_chunk(scripted: str, kind: type[Exception]) -> None:
     with pytest.raises(kind):

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias, cast
 
 from agentrail.errors import (
     AccessDenied,
-    ContextOverflow,
+    ContextTooLong,
     KeyRefused,
     ModelError,
     ModelMissing,
@@ -50,7 +50,7 @@ BY_STATUS: Final[Mapping[int, ErrorClass]] = {
     405: WrongEndpoint,
     408: ProviderFailed,
     409: ProviderFailed,
-    413: ContextOverflow,
+    413: ContextTooLong,
     422: RequestRefused,
     425: ProviderFailed,
     429: RateLimited,
@@ -129,7 +129,7 @@ def error_of(faults: Faults, found: object, status: int = 0, headers: Mapping[st
         number = next((int(name) for name in error.types if _STATUS.fullmatch(name)), 0 if _is_error(found) else status)
         kind = by_status(number if status < MOVED else status)
     if issubclass(kind, RequestRefused) and TOO_LONG.search(error.said):
-        kind = ContextOverflow
+        kind = ContextTooLong
     named = " ".join(dict.fromkeys((*([str(status)] if status else ()), *error.types)))
     reason = error.said[:SHOWN] or "it gives no reason"
     said = f"{named}: {reason}" if named else reason

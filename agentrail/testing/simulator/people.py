@@ -14,7 +14,7 @@ import trio
 from agentrail.core.answers import Accepted
 from agentrail.core.sent import Kill, PromptSent, When
 from agentrail.core.state import Phase
-from agentrail.errors import AgentrailError, CommandConflict, LeftItsRow, PromptDropped, QueueFull, ReplayDiffers
+from agentrail.errors import AgentrailError, CommandConflict, LeftItsRow, PromptWasDropped, QueueFull, ReplayDiffers
 from agentrail.hooks.plugin import Keyed
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing.choose import Choose
@@ -111,7 +111,7 @@ class Caller:
         """Say something under an id, and demand the answer that the id has had, if it has had one."""
         try:
             told = f"{await handle.prompt(text, command=command)}"
-        except (PromptDropped, QueueFull) as refused:
+        except (PromptWasDropped, QueueFull) as refused:
             told = f"{refused}"
         except AgentrailError:  # about the journal or the session, and not what the id is answered
             return

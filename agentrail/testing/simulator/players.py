@@ -8,7 +8,7 @@ from typing import Final, cast
 import trio
 from attrs import field, frozen
 
-from agentrail.errors import ContextOverflow, PermanentModelError, TransientModelError
+from agentrail.errors import ContextTooLong, PermanentModelError, TransientModelError
 from agentrail.hooks.actions import Ask, Continue
 from agentrail.hooks.asks import CallService
 from agentrail.hooks.context import Context
@@ -123,7 +123,7 @@ class Provider:
         if stage.fires("model_permanent"):
             raise PermanentModelError(ON_PURPOSE)
         if stage.fires("model_overflow"):
-            raise ContextOverflow(ON_PURPOSE)
+            raise ContextTooLong(ON_PURPOSE)
         if stage.fires("model_raises"):
             raise BrokenOnPurposeError(ON_PURPOSE)
         if stage.fires("model_stalls"):

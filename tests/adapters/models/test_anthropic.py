@@ -12,7 +12,7 @@ from agentrail.adapters.models.sse import ServerEvent
 from agentrail.errors import (
     AccessDenied,
     BadModelOptions,
-    ContextOverflow,
+    ContextTooLong,
     KeyRefused,
     ModelError,
     ModelMissing,
@@ -38,7 +38,7 @@ KINDS = {
     "billing_error": QuotaSpent,
     "permission_error": AccessDenied,
     "not_found_error": ModelMissing,
-    "request_too_large": ContextOverflow,
+    "request_too_large": ContextTooLong,
     "rate_limit_error": RateLimited,
     "timeout_error": ProviderFailed,
     "api_error": ProviderFailed,
@@ -80,7 +80,7 @@ def test_each_type_of_error_is_in_the_table() -> None:
 
 
 def test_a_context_that_is_too_long_may_be_said_in_the_stream() -> None:
-    with pytest.raises(ContextOverflow):
+    with pytest.raises(ContextTooLong):
         answered(anthropic.error("invalid_request_error", "prompt is too long: 9 tokens > 8 maximum"))
 
 

@@ -5,7 +5,7 @@ import pytest
 from agentrail.adapters.models.faults import Faults, error_of, error_of_body, retry_after
 from agentrail.errors import (
     AccessDenied,
-    ContextOverflow,
+    ContextTooLong,
     KeyRefused,
     ModelError,
     ModelMissing,
@@ -31,7 +31,7 @@ FAULTS = Faults({"no_money": QuotaSpent, "busy": Overloaded})
         (405, WrongEndpoint),
         (408, ProviderFailed),
         (409, ProviderFailed),
-        (413, ContextOverflow),
+        (413, ContextTooLong),
         (418, RequestRefused),
         (422, RequestRefused),
         (429, RateLimited),
@@ -115,7 +115,7 @@ def test_a_body_that_is_no_json_is_shown_up_to_a_limit() -> None:
 )
 def test_a_bad_request_that_says_that_the_context_is_too_long_is_an_overflow(said: str) -> None:
     body = json.dumps({"error": {"message": said}}).encode()
-    assert isinstance(error_of_body(FAULTS, 400, {}, body), ContextOverflow)
+    assert isinstance(error_of_body(FAULTS, 400, {}, body), ContextTooLong)
     assert isinstance(error_of_body(FAULTS, 500, {}, body), ProviderFailed)
 
 

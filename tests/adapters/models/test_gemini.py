@@ -13,7 +13,7 @@ from agentrail.adapters.models.settings import read_settings
 from agentrail.adapters.models.sse import EventReader, ServerEvent
 from agentrail.errors import (
     AccessDenied,
-    ContextOverflow,
+    ContextTooLong,
     KeyRefused,
     ModelError,
     ModelMissing,
@@ -118,7 +118,7 @@ def test_each_status_is_in_the_table() -> None:
         ),
         (
             gemini.error(400, "INVALID_ARGUMENT", "The input token count (9) exceeds the maximum number of tokens."),
-            ContextOverflow(
+            ContextTooLong(
                 "400 INVALID_ARGUMENT: The input token count (9) exceeds the maximum number of tokens.", None
             ),
         ),

@@ -10,7 +10,7 @@ from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.models.settings import read_settings
 from agentrail.adapters.models.sse import ServerEvent
 from agentrail.errors import (
-    ContextOverflow,
+    ContextTooLong,
     ModelError,
     Overloaded,
     ProviderFailed,
@@ -226,7 +226,7 @@ def test_usage_that_falls_is_not_believed() -> None:
         ),
         ({"error": {"message": "no", "type": "BadRequestError", "code": 400}}, RequestRefused),
         ({"error": {"message": "no", "type": "invalid_request_error"}}, RequestRefused),
-        ({"error": {"message": "maximum context length is 9", "code": 400}}, ContextOverflow),
+        ({"error": {"message": "maximum context length is 9", "code": 400}}, ContextTooLong),
         ({"error": "it broke"}, ProviderFailed),
         ({"object": "error", "message": "no", "code": 400}, RequestRefused),
         (chat.piece("error"), ProviderFailed),

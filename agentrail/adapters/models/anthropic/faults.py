@@ -7,7 +7,7 @@ from typing import Final
 from agentrail.adapters.models.faults import Faults
 from agentrail.errors import (
     AccessDenied,
-    ContextOverflow,
+    ContextTooLong,
     KeyRefused,
     ModelMissing,
     Overloaded,
@@ -24,7 +24,7 @@ FAULTS: Final = Faults(
         "billing_error": QuotaSpent,
         "permission_error": AccessDenied,
         "not_found_error": ModelMissing,
-        "request_too_large": ContextOverflow,
+        "request_too_large": ContextTooLong,
         "rate_limit_error": RateLimited,
         "timeout_error": ProviderFailed,
         "api_error": ProviderFailed,

@@ -7,7 +7,7 @@ from typing import Final
 from agentrail.adapters.models.faults import Faults
 from agentrail.errors import (
     AccessDenied,
-    ContextOverflow,
+    ContextTooLong,
     KeyRefused,
     ModelMissing,
     Overloaded,
@@ -27,8 +27,8 @@ FAULTS: Final = Faults(
         "unsupported_country_region_territory": AccessDenied,
         "permission_error": AccessDenied,
         "model_not_found": ModelMissing,
-        "context_length_exceeded": ContextOverflow,
-        "exceed_context_size_error": ContextOverflow,  # llama.cpp
+        "context_length_exceeded": ContextTooLong,
+        "exceed_context_size_error": ContextTooLong,  # llama.cpp
         "invalid_prompt": RequestRefused,
         "rate_limit_exceeded": RateLimited,
         "rate_limit_error": RateLimited,

@@ -1,0 +1,35 @@
+"""Where sessions are written to: the two that ship, the contract for another, and archives of one session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentrail.lazy import lazily
+
+if TYPE_CHECKING:
+    from agentrail.adapters.journals.archive import export_session as export_session
+    from agentrail.adapters.journals.archive import import_session as import_session
+    from agentrail.adapters.journals.memory import MemoryJournal as MemoryJournal
+    from agentrail.adapters.journals.sqlite import SqliteJournal as SqliteJournal
+    from agentrail.ports.journal import Claim as Claim
+    from agentrail.ports.journal import Journal as Journal
+    from agentrail.ports.journal import Record as Record
+    from agentrail.ports.journal import Snapshot as Snapshot
+    from agentrail.ports.journal import StoredAnswer as StoredAnswer
+    from agentrail.ports.journal import StoredSession as StoredSession
+
+_HOMES = {
+    "Claim": "agentrail.ports.journal",
+    "Journal": "agentrail.ports.journal",
+    "MemoryJournal": "agentrail.adapters.journals.memory",
+    "Record": "agentrail.ports.journal",
+    "Snapshot": "agentrail.ports.journal",
+    "SqliteJournal": "agentrail.adapters.journals.sqlite",
+    "StoredAnswer": "agentrail.ports.journal",
+    "StoredSession": "agentrail.ports.journal",
+    "export_session": "agentrail.adapters.journals.archive",
+    "import_session": "agentrail.adapters.journals.archive",
+}
+
+__all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]  # the list of homes is the list of names
+__getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -1,0 +1,32 @@
+"""The names of a package, each imported from its home when it is first wanted: who needs one pays for one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+
+def lazily(
+    package: str, homes: Mapping[str, str], packages: tuple[str, ...] = ()
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return the `__getattr__` and the `__dir__` of *package*: it has the names of *homes*, and *packages* below it."""
+
+    def find(name: str) -> object:
+        """Import a name of the package when it is first wanted."""
+        if name in packages:
+            return import_module(f"{package}.{name}")
+        home = homes.get(name)
+        if home is None:
+            message = f"module `{package}` has no `{name}`; it has {', '.join((*homes, *packages))}"
+            raise AttributeError(message)
+        found: object = getattr(import_module(home), name)
+        setattr(sys.modules[package], name, found)
+        return found
+
+    def names() -> list[str]:
+        """List the names, imported or not, and nothing that is not public."""
+        module = vars(sys.modules[package])
+        return sorted({*homes, *packages, *(name for name in module if name.startswith("__"))})
+
+    return find, names

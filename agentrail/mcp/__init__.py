@@ -1,0 +1,17 @@
+"""Tools of servers that speak the Model Context Protocol; it needs the extra `mcp`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentrail.lazy import lazily
+
+if TYPE_CHECKING:
+    from agentrail.adapters.mcp import McpServer as McpServer
+
+_HOMES = {
+    "McpServer": "agentrail.adapters.mcp",
+}
+
+__all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]  # the list of homes is the list of names
+__getattr__, __dir__ = lazily(__name__, _HOMES)

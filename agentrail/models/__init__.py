@@ -1,0 +1,95 @@
+"""Writing a model of your own: the contract, what it is asked and answers, usage, prices and limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentrail.lazy import lazily
+
+if TYPE_CHECKING:
+    from agentrail.adapters.models.demo import DemoModel as DemoModel
+    from agentrail.adapters.models.providers import PROVIDERS as PROVIDERS
+    from agentrail.adapters.models.providers import Provider as Provider
+    from agentrail.ports.model import ChecksOptions as ChecksOptions
+    from agentrail.ports.model import Compacted as Compacted
+    from agentrail.ports.model import Compactor as Compactor
+    from agentrail.ports.model import EmitChunk as EmitChunk
+    from agentrail.ports.model import Model as Model
+    from agentrail.values.content import Data as Data
+    from agentrail.values.content import Image as Image
+    from agentrail.values.content import Part as Part
+    from agentrail.values.content import Text as Text
+    from agentrail.values.content import Thinking as Thinking
+    from agentrail.values.content import ToolCall as ToolCall
+    from agentrail.values.json import FrozenObject as FrozenObject
+    from agentrail.values.json import Json as Json
+    from agentrail.values.json import JsonObject as JsonObject
+    from agentrail.values.limits import Limit as Limit
+    from agentrail.values.messages import AssistantMessage as AssistantMessage
+    from agentrail.values.messages import History as History
+    from agentrail.values.messages import Message as Message
+    from agentrail.values.messages import Origin as Origin
+    from agentrail.values.messages import StopReason as StopReason
+    from agentrail.values.messages import ToolMessage as ToolMessage
+    from agentrail.values.messages import UserMessage as UserMessage
+    from agentrail.values.prices import Price as Price
+    from agentrail.values.stream import PING as PING
+    from agentrail.values.stream import CallChunk as CallChunk
+    from agentrail.values.stream import Chunk as Chunk
+    from agentrail.values.stream import Failure as Failure
+    from agentrail.values.stream import FailureKind as FailureKind
+    from agentrail.values.stream import ModelRequest as ModelRequest
+    from agentrail.values.stream import Partial as Partial
+    from agentrail.values.stream import PingChunk as PingChunk
+    from agentrail.values.stream import Response as Response
+    from agentrail.values.stream import TextChunk as TextChunk
+    from agentrail.values.stream import ThinkingChunk as ThinkingChunk
+    from agentrail.values.stream import UsageChunk as UsageChunk
+    from agentrail.values.tools import ToolSpec as ToolSpec
+    from agentrail.values.usage import Usage as Usage
+
+_HOMES = {
+    "AssistantMessage": "agentrail.values.messages",
+    "CallChunk": "agentrail.values.stream",
+    "ChecksOptions": "agentrail.ports.model",
+    "Chunk": "agentrail.values.stream",
+    "Compacted": "agentrail.ports.model",
+    "Compactor": "agentrail.ports.model",
+    "Data": "agentrail.values.content",
+    "DemoModel": "agentrail.adapters.models.demo",
+    "EmitChunk": "agentrail.ports.model",
+    "Failure": "agentrail.values.stream",
+    "FailureKind": "agentrail.values.stream",
+    "FrozenObject": "agentrail.values.json",
+    "History": "agentrail.values.messages",
+    "Image": "agentrail.values.content",
+    "Json": "agentrail.values.json",
+    "JsonObject": "agentrail.values.json",
+    "Limit": "agentrail.values.limits",
+    "Message": "agentrail.values.messages",
+    "Model": "agentrail.ports.model",
+    "ModelRequest": "agentrail.values.stream",
+    "Origin": "agentrail.values.messages",
+    "PING": "agentrail.values.stream",
+    "PROVIDERS": "agentrail.adapters.models.providers",
+    "Part": "agentrail.values.content",
+    "Partial": "agentrail.values.stream",
+    "PingChunk": "agentrail.values.stream",
+    "Price": "agentrail.values.prices",
+    "Provider": "agentrail.adapters.models.providers",
+    "Response": "agentrail.values.stream",
+    "StopReason": "agentrail.values.messages",
+    "Text": "agentrail.values.content",
+    "TextChunk": "agentrail.values.stream",
+    "Thinking": "agentrail.values.content",
+    "ThinkingChunk": "agentrail.values.stream",
+    "ToolCall": "agentrail.values.content",
+    "ToolMessage": "agentrail.values.messages",
+    "ToolSpec": "agentrail.values.tools",
+    "Usage": "agentrail.values.usage",
+    "UsageChunk": "agentrail.values.stream",
+    "UserMessage": "agentrail.values.messages",
+}
+
+__all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]  # the list of homes is the list of names
+__getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -1,0 +1,120 @@
+"""What programs import: the public packages, their names, and what they cost."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[1]
+PACKAGES: Final = (
+    "agentrail",
+    "agentrail.errors",
+    "agentrail.events",
+    "agentrail.journals",
+    "agentrail.mcp",
+    "agentrail.models",
+    "agentrail.plugins",
+    "agentrail.sandboxes",
+    "agentrail.testing",
+    "agentrail.tools",
+)
+RE_EXPORTS: Final = ("events", "journals", "mcp", "models", "sandboxes")
+HEAVY: Final = (
+    "trio",
+    "httpx",
+    "cattrs",
+    "sqlite3",
+    "asyncio",
+    "hypothesis",
+    "mcp",
+    "agentrail.adapters",
+    "agentrail.core",
+)
+LAZY: Final = sorted(path for path in ROOT.glob("agentrail/**/__init__.py") if "lazily(" in path.read_text("utf-8"))
+
+
+def _names(package: str) -> list[str]:
+    return [name for name in import_module(package).__all__ if not name.startswith("__")]
+
+
+@pytest.mark.parametrize("path", LAZY, ids=lambda path: path.parent.name)
+def test_what_a_checker_of_types_sees_is_what_is_imported(path: Path) -> None:
+    tree = ast.parse(path.read_text("utf-8"))
+    (guarded,) = [node for node in tree.body if isinstance(node, ast.If)]
+    seen = {
+        alias.asname: node.module
+        for node in guarded.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname == alias.name
+    }
+    (table,) = [
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["_HOMES"]
+    ]
+    assert ast.literal_eval(table) == seen
+    assert len(guarded.body) == len(seen)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_name_is_there(package: str) -> None:
+    module = import_module(package)
+    for name in _names(package):
+        assert getattr(module, name) is not None
+    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
+        _ = module.nothing_of_the_kind
+
+
+def test_no_public_name_is_two_things() -> None:
+    things: dict[str, list[object]] = {}
+    for package in PACKAGES:
+        for name in _names(package):
+            found = getattr(import_module(package), name)
+            if not any(found is other for other in things.setdefault(name, [])):
+                things[name].append(found)
+    assert {name: found for name, found in things.items() if len(found) > 1} == {}
+
+
+def test_the_first_package_lists_what_is_public_and_no_more() -> None:
+    code = "import agentrail.app.supervisor, agentrail\nprint(*(name for name in dir(agentrail) if name[:1] != '_'))"
+    ran = subprocess.run([sys.executable, "-I", "-c", code], check=True, capture_output=True, text=True)  # noqa: S603
+    assert ran.stdout.split() == sorted((*_names("agentrail"), *(name.partition(".")[2] for name in PACKAGES[1:])))
+
+
+@pytest.mark.parametrize("package", RE_EXPORTS)
+def test_a_package_of_others_names_is_imported_without_them(package: str) -> None:
+    code = f"import sys, agentrail.{package}\nprint(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-I", "-c", code], check=True, capture_output=True, text=True)  # noqa: S603
+    loaded = set(ran.stdout.split()) - {f"agentrail.{package}"}
+    assert [name for name in loaded if name.split(".")[0] in HEAVY or name.startswith(HEAVY[-2:])] == []
+
+
+def _blocks() -> list[tuple[str, str]]:
+    """Return the blocks of Python that a reader of the documents sees, each with its place."""
+    pages = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+    return [
+        (f"{page.relative_to(ROOT)}:{text[: found.start()].count(chr(10)) + 1}", found.group(1))
+        for page in pages
+        if page.name not in {"design.md", "contributing.md"}
+        for text in [page.read_text("utf-8")]
+        for found in re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    ]
+
+
+def test_examples_import_from_public_packages_alone() -> None:
+    elsewhere = [
+        f"{place}: {line.strip()}"
+        for place, block in _blocks()
+        for line in block.splitlines()
+        for found in [re.match(r"\s*(?:from|import)\s+(agentrail[\w.]*)", line)]
+        if found is not None and found.group(1) not in PACKAGES
+    ]
+    assert elsewhere == []
