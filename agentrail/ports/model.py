@@ -24,7 +24,7 @@ class Model(Protocol):
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
         """Make one attempt: give each chunk to *emit* as it comes, and return the whole response.
 
-        Raises `TransientModelError`, `PermanentModelError` or `ContextOverflow`; it is cancelled at any await.
+        Raises `TransientModelError`, `PermanentModelError` or `ContextTooLong`; it is cancelled at any await.
         """
         ...
 
