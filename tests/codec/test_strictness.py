@@ -112,7 +112,7 @@ VALUES: list[tuple[object, str]] = [
     ),
     (Refused(ValueError("x")), "its `error` is a `ValueError` where an error of ours is wanted"),  # type: ignore[arg-type]
     (Refused(AgentrailError(object())), "its `error.facts[0]` is a `object`, which JSON cannot hold"),
-    (ToolSpec("t", "d", requires={"x"}), "its `requires` is a `set` where a frozenset is wanted"),  # type: ignore[arg-type]
+    (ToolSpec("t", "d").but(requires={"x"}), "its `requires` is a `set` where a frozenset is wanted"),
     (Usage(cost_usd=float("inf")), "its `cost_usd` is inf, which JSON cannot hold"),
     (object(), "it is an `object`, which has no form in JSON"),
     ({1: 2}, "its `[1]` is an `int` where text is wanted"),
