@@ -9,14 +9,13 @@ from typing import cast
 from agentrail.core import recovering, supervising
 from agentrail.core.answers import Answer
 from agentrail.core.effects import AnyEffect, CancelCalls, SetTimer, StartRequest
-from agentrail.core.inputs import Arrival, SessionReturned
+from agentrail.core.inputs import SessionReturned
 from agentrail.core.sent import AbortSent, PromptSent
 from agentrail.core.step import Step
 from agentrail.core.supervising import Policy, Ward
 from agentrail.core.work import Work
 from agentrail.errors import JournalFull
 from agentrail.hooks import live
-from agentrail.ports.journal import Claim, Journal, Record
 from agentrail.runtime import children, performing
 from agentrail.runtime.answers import Answers
 from agentrail.runtime.bus import Bus, Subscription
@@ -43,55 +42,41 @@ bug = BED.bug
 # Too early
 
 
+WRITE = "await self.records.write(arrival, outcome, letter.command)"
+"""How a session writes a record, in `Session._handle`."""
+
+
 @bug("a caller is answered before the record is written")
 def acknowledged_before_commit(p: Planting) -> None:
-    commit = Session._commit
-
-    async def wrong(self: Session, arrival: Arrival, outcome: Step, command: str | None) -> None:
-        if self._in_hand is not None and outcome.answer is not None:
-            self._in_hand.settle(outcome.answer)
-        await commit(self, arrival, outcome, command)
-
-    p.put(Session, "_commit", wrong)
+    p.rewrite(
+        cast("FunctionType", Session._handle), WRITE, f"outcome.answer and letter.settle(outcome.answer); {WRITE}"
+    )
 
 
 @bug("events are published before the record is written")
 def published_before_commit(p: Planting) -> None:
-    commit = Session._commit
-
     show = Session._show
-
-    async def wrong(self: Session, arrival: Arrival, outcome: Step, command: str | None) -> None:
-        self.bus.publish(outcome.events)
-        await commit(self, arrival, outcome, command)
-
-    p.put(Session, "_commit", wrong)
+    p.rewrite(cast("FunctionType", Session._handle), WRITE, f"self.bus.publish(outcome.events); {WRITE}")
     p.put(Session, "_show", lambda self, outcome, letter, _=True: show(self, outcome, letter, publish=False))
 
 
 @bug("requests go out before the record is written")
 def performed_before_commit(p: Planting) -> None:
-    commit = Session._commit
+    stop_early = Performer.stop_early
 
-    async def wrong(self: Session, arrival: Arrival, outcome: Step, command: str | None) -> None:
-        for effect in outcome.effects:
+    def wrong(self: Performer, effects: Sequence[AnyEffect]) -> None:
+        stop_early(self, effects)
+        for effect in effects:
             if isinstance(effect, StartRequest):
-                self.performer.perform(effect)
-        await commit(self, arrival, outcome, command)
+                self.perform(effect)
 
-    p.put(Session, "_commit", wrong)
+    p.put(Performer, "stop_early", wrong)
 
 
 @bug("a handle shows the next state before it is written")
 def visible_before_commit(p: Planting) -> None:
-    commit = Session._commit
-
-    async def wrong(self: Session, arrival: Arrival, outcome: Step, command: str | None) -> None:
-        before, self.state = self.state, outcome.state
-        await commit(self, arrival, outcome, command)
-        self.state = before
-
-    p.put(Session, "_commit", wrong)
+    shows = "before, self.state = self.state, outcome.state"
+    p.rewrite(cast("FunctionType", Session._handle), WRITE, f"{shows}; {WRITE}; self.state = before")
 
 
 # The journal
@@ -99,28 +84,15 @@ def visible_before_commit(p: Planting) -> None:
 
 @bug("a record for which there is no space is left out")
 def full_journal_taken_for_written(p: Planting) -> None:
-    commit = Session._commit
+    append = Records._append
 
-    async def wrong(self: Session, arrival: Arrival, outcome: Step, command: str | None) -> None:
-        journal = self.house.journal
-
-        class Careless:
-            def __getattr__(self, name: str) -> object:
-                return getattr(journal, name)
-
-            async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
-                try:
-                    return await journal.append(claim, expected, records)
-                except JournalFull:
-                    return expected
-
-        self.house.journal = cast("Journal", Careless())
+    async def wrong(self: Records) -> int:
         try:
-            await commit(self, arrival, outcome, command)
-        finally:
-            self.house.journal = journal
+            return await append(self)
+        except JournalFull:
+            return self.head
 
-    p.put(Session, "_commit", wrong)
+    p.put(Records, "_append", wrong)
 
 
 @bug("what was written before a crash is done again")

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from agentrail.codec.states import storable
 from agentrail.core.answers import Answer
-from agentrail.core.calls import Call
+from agentrail.core.calls import Batch, Call
 from agentrail.core.effects import AnyEffect, ClearTimer, SetTimer
 from agentrail.core.inputs import AnyInput, Arrival, SessionOpened, StreamBegan, StreamEnded, TimerFired, ToolReturned
 from agentrail.core.options import Options
@@ -241,6 +241,11 @@ def call(name: str, **args: Json) -> ToolCall:
 def response(text: str = "", *calls: ToolCall, stop: StopReason | None = None) -> Response:
     parts = (Text(text),) if text else ()
     return Response(parts, calls, stop or (StopReason.TOOL_CALLS if calls else StopReason.END))
+
+
+def with_call(batch: Batch, changed: Call) -> Batch:
+    """Return *batch* with *changed* in the place of the call with its id."""
+    return batch.but(calls=batch.calls.put(changed))
 
 
 def ruled(*hooks: str) -> tuple[Ruling, ...]:

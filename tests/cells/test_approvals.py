@@ -28,7 +28,7 @@ from agentrail.values.events import (
 )
 from agentrail.values.json import FrozenObject
 from agentrail.values.usage import NOTHING_USED
-from tests.cells.bench import NOW, Bench, Now, call, plug, ruled
+from tests.cells.bench import NOW, Bench, Now, call, plug, ruled, with_call
 from tests.cells.registry import cell, figure, fold
 from tests.cells.scenes import (
     executing,
@@ -136,7 +136,7 @@ def test_edited_arguments_start_again_at_the_first_plugin_and_the_holder_lets_th
         effects=[limit("c3"), start("c3", "edit", path("b"))],
         rulings=ruled("check", "before_tool"),
         phase=Phase.EXECUTING_TOOLS,
-        batch=before.batch.but(decisions=(("tool_approved", True),)).put(edited),
+        batch=with_call(before.batch.but(decisions=(("tool_approved", True),)), edited),
     )
     assert seen == ["Before", "Before approved", "Behind approved"]
 
@@ -338,7 +338,7 @@ def test_a_rest_begins_only_when_all_other_calls_have_their_results() -> None:
         effects=[ClearTimer("call:c3")],
         rulings=ruled("after_tool"),
         phase=Phase.IDLE,
-        batch=before.batch.put(done),
+        batch=with_call(before.batch, done),
     )
     bench.send(RejectSent("s:a5", auto_resume=True))
     assert bench.got[-1].events[1] == AgentResumed("tool_rejected")

@@ -41,7 +41,7 @@ from agentrail.values.events import (
 from agentrail.values.messages import Origin
 from agentrail.values.tools import ok
 from agentrail.values.usage import Usage
-from tests.cells.bench import NOW, Bench, Now, call, plug, ruled
+from tests.cells.bench import NOW, Bench, Now, call, plug, ruled, with_call
 from tests.cells.registry import figure, fold
 from tests.cells.scenes import executing, limit, out, path, result, run, running, said, start, starts, streaming
 
@@ -189,7 +189,7 @@ def test_failures_of_several_calls_are_asked_about_side_by_side() -> None:
         rulings=(Ruling("on_tool_error", gathered=Gathered(asks=(("Asks", 1),)), states=((0, 3),)),),
         plugin_states=(3,),
         suspended=before.suspended[:1],
-        batch=before.batch.put(again),
+        batch=with_call(before.batch, again),
     )
 
 

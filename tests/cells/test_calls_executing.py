@@ -35,7 +35,7 @@ from agentrail.values.events import (
 )
 from agentrail.values.messages import Origin, ToolMessage
 from agentrail.values.tools import AskPerson, Effect, ToolSpec, ok
-from tests.cells.bench import EDIT, KEEP, NOW, Bench, Now, call, ruled
+from tests.cells.bench import EDIT, KEEP, NOW, Bench, Now, call, ruled, with_call
 from tests.cells.registry import cell
 from tests.cells.scenes import (
     executing,
@@ -199,7 +199,7 @@ def test_an_approved_call_goes_on_beside_the_batch() -> None:
         events=[ApprovalResolved("s:a5", "c4", "edit", "approved"), run("c4", "edit", path())],
         effects=[limit("c4"), start("c4", "edit", path())],
         rulings=ruled("before_tool"),
-        batch=before.batch.but(decisions=(("tool_approved", True),)).put(on),
+        batch=with_call(before.batch.but(decisions=(("tool_approved", True),)), on),
     )
 
 
@@ -213,7 +213,7 @@ def test_a_rejected_call_gets_its_result_beside_the_batch() -> None:
     bench.send(RejectSent("s:a5")).expect_only(
         answer=DONE,
         events=[ApprovalResolved("s:a5", "c4", "edit", "rejected")],
-        batch=before.batch.but(decisions=(("tool_rejected", False),)).put(rejected),
+        batch=with_call(before.batch.but(decisions=(("tool_rejected", False),)), rejected),
     )
 
 
@@ -228,7 +228,7 @@ def test_an_answer_goes_to_the_call_that_asked() -> None:
         answer=DONE,
         events=[UserResponded("s:q5", "that"), *ran("c4", "keep", ok("that"))],
         rulings=ruled("after_tool"),
-        batch=before.batch.but(decisions=(("user_respond", True),)).put(told),
+        batch=with_call(before.batch.but(decisions=(("user_respond", True),)), told),
     )
 
 

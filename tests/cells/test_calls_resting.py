@@ -29,7 +29,7 @@ from agentrail.values.events import (
     SessionEnded,
 )
 from agentrail.values.usage import NOTHING_USED
-from tests.cells.bench import NOW, Bench, Now, ruled
+from tests.cells.bench import NOW, Bench, Now, ruled, with_call
 from tests.cells.registry import cell
 from tests.cells.scenes import STARTED, failed, limit, out, path, request, resting, run, said, start, starts, turn
 
@@ -171,7 +171,7 @@ def test_an_approved_call_runs() -> None:
         effects=[ClearTimer("hold:s:a4"), limit("c3"), start("c3", "edit", path("a"))],
         rulings=ruled("before_tool"),
         phase=Phase.EXECUTING_TOOLS,
-        batch=before.batch.but(decisions=(("tool_approved", True),)).put(running),
+        batch=with_call(before.batch.but(decisions=(("tool_approved", True),)), running),
     )
 
 

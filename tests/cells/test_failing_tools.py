@@ -29,7 +29,7 @@ from agentrail.values.messages import ToolMessage
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind
 from agentrail.values.tools import AskPerson, Effect, Err, ToolSpec, err, ok
 from agentrail.values.usage import NOTHING_USED
-from tests.cells.bench import EDIT, KEEP, LOOK, NOW, SOLO, STORE, Bench, Now, call, plug, response, ruled
+from tests.cells.bench import EDIT, KEEP, LOOK, NOW, SOLO, STORE, Bench, Now, call, plug, response, ruled, with_call
 from tests.cells.registry import failure, figure
 from tests.cells.scenes import (
     executing,
@@ -86,7 +86,7 @@ def test_a_tool_that_can_run_again_is_run_three_times() -> None:
                     start("c3", spec.name, path(), attempt + 1),
                 ],
                 rulings=ruled("on_tool_error"),
-                batch=before.batch.put(again),
+                batch=with_call(before.batch, again),
             )
         before = bench.state
         told = failed("c3", spec.name, f"the tool failed: OSError: no disk; {doubt(spec)}")

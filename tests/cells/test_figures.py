@@ -7,7 +7,7 @@ from agentrail.hooks.actions import Intervene
 from agentrail.values.events import AgentEnd, Intervention, RequestStart, ResponseComplete
 from agentrail.values.messages import Origin, ToolMessage
 from agentrail.values.usage import NOTHING_USED
-from tests.cells.bench import NOW, call, plug, ruled
+from tests.cells.bench import NOW, call, plug, ruled, with_call
 from tests.cells.registry import figure
 from tests.cells.scenes import executing, failed, limit, path, ran, replied, result, run, said, start, streaming
 
@@ -77,5 +77,5 @@ def test_the_ninth_call_of_a_response_starts_when_one_of_eight_has_ended() -> No
         events=[*ran("c3", "look"), run("c11", "look", path("8"))],
         effects=[ClearTimer("call:c3"), limit("c11"), start("c11", "look", path("8"))],
         rulings=ruled("after_tool"),
-        batch=before.batch.put(done).put(ninth),
+        batch=with_call(with_call(before.batch, done), ninth),
     )

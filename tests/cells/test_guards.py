@@ -38,7 +38,7 @@ from agentrail.values.events import (
     ToolExecutionStart,
 )
 from agentrail.values.json import FrozenObject, JsonObject
-from tests.cells.bench import NOW, Bench, call, plug, ruled
+from tests.cells.bench import NOW, Bench, call, plug, ruled, with_call
 from tests.cells.registry import fold
 from tests.cells.scenes import failed, holds, limit, path, start, streaming
 
@@ -180,7 +180,7 @@ def test_a_guard_that_was_answered_holds_the_call_again_if_its_arguments_are_oth
             Ruling("before_tool", Verdict.HOLD, "Guard", "sure?", gathered=REPLACED, pause=pause),
             *ruled("check"),
         ),
-        batch=before.batch.put(held).but(decisions=(("tool_approved", True),)),
+        batch=with_call(before.batch, held).but(decisions=(("tool_approved", True),)),
     )
     bench.send(ApproveSent("s:a5"))
     assert bench.got[-1].step.effects == (limit("c3"), start("c3", "look", path("b")))

@@ -54,7 +54,7 @@ from agentrail.values.json import EMPTY, FrozenObject
 from agentrail.values.messages import Origin
 from agentrail.values.tools import err
 from agentrail.values.usage import NOTHING_USED
-from tests.cells.bench import LOOK, NOW, Got, Now, ruled
+from tests.cells.bench import LOOK, NOW, Got, Now, ruled, with_call
 from tests.cells.moments import MOMENTS, REFUSED, Expected, Refusal, probe, refused
 from tests.cells.registry import MATRIX as CELLS
 from tests.cells.registry import each_of, figure, fold, matrix_cell
@@ -423,7 +423,7 @@ def test_a_call_runs_with_the_new_arguments() -> None:
         rulings=(*ruled("after_response", "check"), decided, *ruled("check")),
         phase=Phase.EXECUTING_TOOLS,
         turn=turn(last_call=("look", path()), repeats=1, subjects=(("a", 1),)),
-        batch=batch.put(batch.calls[0].but(args=path("b"))),
+        batch=with_call(batch, batch.calls[0].but(args=path("b"))),
         plugin_states=(1,),
         last_reply="",
         request=None,
@@ -456,7 +456,7 @@ def test_a_held_call_waits_for_a_person_for_two_minutes() -> None:
         rulings=(*ruled("after_response", "check"), decided),
         phase=Phase.IDLE,
         turn=turn(last_call=("look", path()), repeats=1, subjects=(("a", 1),)),
-        batch=after.put(after.calls[0].but(status=CallStatus.HELD)),
+        batch=with_call(after, after.calls[0].but(status=CallStatus.HELD)),
         plugin_states=(1,),
         last_reply="",
         request=None,
@@ -472,7 +472,7 @@ def test_the_history_gets_the_new_result() -> None:
         fired("after_tool", "replace_tool_result"),
         ruling("after_tool", result=err("hidden"), replaced_by=("P",)),
         plugin_states=(1,),
-        batch=batch.put(batch.calls[0].but(result=failed("c3", "look", "hidden"))),
+        batch=with_call(batch, batch.calls[0].but(result=failed("c3", "look", "hidden"))),
     )
 
 

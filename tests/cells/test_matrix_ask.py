@@ -40,7 +40,7 @@ from agentrail.values.events.envelope import Event
 from agentrail.values.messages import History
 from agentrail.values.tools import ok
 from agentrail.values.usage import NOTHING_USED
-from tests.cells.bench import NOW, Now, ruled
+from tests.cells.bench import NOW, Now, ruled, with_call
 from tests.cells.moments import MOMENTS, Expected, probe
 from tests.cells.registry import MATRIX as CELLS
 from tests.cells.registry import each_of, figure
@@ -146,7 +146,7 @@ def _before_tool(before: State) -> Waiting:
             "last_reply": "",
             "request": None,
             "turn": ruled_on.turn,
-            "batch": ruled_on.batch.put(waiting),
+            "batch": with_call(ruled_on.batch, waiting),
             "history": before.history.and_(asks),
         },
     )
@@ -154,7 +154,7 @@ def _before_tool(before: State) -> Waiting:
 
 def _call_is(before: State, **changes: object) -> Expected:
     assert before.batch is not None
-    return {"batch": before.batch.put(before.batch.calls[0].but(**changes))}
+    return {"batch": with_call(before.batch, before.batch.calls[0].but(**changes))}
 
 
 def _on_tool_error(before: State) -> Waiting:

@@ -19,7 +19,7 @@ from agentrail.values.events import (
 )
 from agentrail.values.tools import AskPerson, Effect, ok
 from agentrail.values.usage import NOTHING_USED
-from tests.cells.bench import Bench, Now, call, ruled
+from tests.cells.bench import Bench, Now, call, ruled, with_call
 from tests.cells.registry import cell
 from tests.cells.scenes import STARTED, executing, failed, out, ran, request, result, said, starts, turn
 
@@ -43,7 +43,7 @@ def test_a_session_rests_when_only_a_question_is_left() -> None:
         events=[AskUser("s:q4", "c3", "which?", ("this", "that"))],
         effects=[ClearTimer("call:c3")],
         phase=Phase.IDLE,
-        batch=before.batch.put(waiting),
+        batch=with_call(before.batch, waiting),
     )
     assert bench.state.timers == (), "a question has no time-out of its own"
 

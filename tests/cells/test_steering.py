@@ -30,7 +30,7 @@ from agentrail.values.events import (
 from agentrail.values.messages import Origin
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial
 from agentrail.values.usage import NOTHING_USED
-from tests.cells.bench import EDIT, LOOK, NOW, Bench, Now, call, plug, ruled
+from tests.cells.bench import EDIT, LOOK, NOW, Bench, Now, call, plug, ruled, with_call
 from tests.cells.registry import figure
 from tests.cells.scenes import (
     cut,
@@ -254,8 +254,8 @@ def test_immune_calls_finish_first_and_all_others_are_skipped() -> None:
     assert before.batch is not None
     killed = failed("c4", "edit", f"stopped, because {STEERED}; {doubt(EDIT)}")
     skipped = failed("c5", "look", f"skipped, because {STEERED}; it did not run")
-    batch = before.batch.put(bench.call("c4").but(status=CallStatus.DONE, result=killed))
-    batch = batch.put(bench.call("c5").but(status=CallStatus.DONE, result=skipped))
+    batch = with_call(before.batch, bench.call("c4").but(status=CallStatus.DONE, result=killed))
+    batch = with_call(batch, bench.call("c5").but(status=CallStatus.DONE, result=skipped))
     got = bench.send(SteerSent("rather this"))
     assert got.step.state.steering[0].text == "rather this"
     got.expect_only(

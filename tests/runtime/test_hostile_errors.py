@@ -109,8 +109,8 @@ async def test_what_a_hook_raises_ends_nothing_but_itself(world: World, how: str
 
 @pytest.mark.parametrize("how", [*ERRORS, "keeps"])
 async def test_what_a_tool_raises_is_its_result_and_ends_nothing(world: World, how: str) -> None:
-    answers = [say(calls=[call("breaks", {"how": how})]), "so it is", "fine"]
-    session = await world.spawn(answers, tools=[breaks])
+    asks = say(calls=[call("breaks", {"how": how})])
+    session = await world.spawn([asks, "so it is", "fine"], tools=[breaks])
     assert (await session.ask("go")).text == "so it is"
     assert (await session.ask("and now?")).text == "fine"
     assert world.heard(session).of(SessionRestarted) == []
