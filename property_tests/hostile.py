@@ -5,6 +5,7 @@ What is costly to make is made once. Nothing here raises `KeyboardInterrupt`: th
 
 from __future__ import annotations
 
+import math
 import random
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
@@ -431,3 +432,88 @@ DRAWS: Final[tuple[Draw, ...]] = (
 def draw(chance: Chance) -> object:
     """Draw anything."""
     return chance.choice(DRAWS)(chance)
+
+
+# Clocks
+
+LEAPS: Final = (0.5, 40.0, 3_600.0, 86_400.0, 31_536_000.0, 3_155_760_000.0)
+"""Seconds that a clock leaps ahead by."""
+
+LATEST: Final = 8e10
+"""Seconds from which on it leaps no more."""
+
+SHOWN: Final = (math.nan, math.inf, -math.inf, 1e300, -1e300, 4e9, 1e12, 1.5e-300, -1000.0)
+"""What a clock shows for a moment."""
+
+DAYS: Final = (
+    1_700_000_000.0,
+    1_900_000_000.0,
+    1_000_000_000.0,
+    0.0,
+    -5.0,
+    math.nan,
+    math.inf,
+    1e300,
+    2_300_000_000.0,
+    10**400,
+)
+"""Times of day, in seconds since 1970."""
+
+
+class OddClock(trio.abc.Clock, trio.abc.Instrument):
+    """Virtual time that goes on when nothing runs, leaps ahead, and shows odd values to Trio's loop and to one task.
+
+    Scopes that begin while a clock shows infinity are cancelled, and those with a time limit break by NaN: that is
+    between Trio and the clock. So only the loop, where it looks for what is due, and the task named *shown_to* see it.
+    """
+
+    def __init__(self, chance: Chance, shown_to: str, most_steps: int) -> None:
+        self.chance = chance
+        self.steps = 0
+        self.calm = False
+        self._most = most_steps
+        self._shown_to = shown_to
+        self._now = chance.choice((0.0, 1e6, 3e9, -50.0))
+        self._shown: float | None = None
+        self._in_task = False
+
+    def start_clock(self) -> None:
+        """Begin."""
+
+    def current_time(self) -> float:
+        """Return the time, or what is shown instead."""
+        assert self.steps <= self._most, "it spins, or has no end"
+        return self._now if self._shown is None else self._shown
+
+    def deadline_to_sleep_time(self, deadline: float) -> float:
+        """Go on to the deadline at once, as nothing else can happen before; for a task, say that time is virtual."""
+        if self._in_task:
+            return math.inf
+        assert deadline < math.inf or self.calm, "nothing will ever happen"
+        self._now = self._now if self.calm else max(self._now, deadline)
+        return 0.0
+
+    def after_io_wait(self, timeout: float) -> None:
+        """Leap, or show something odd to the loop, which looks for what is due now."""
+        if self.calm:
+            return
+        if not self.chance.randrange(20) and self._now < LATEST:
+            self._now += self.chance.choice(LEAPS)
+        if not self.chance.randrange(20):
+            self._shown = self.chance.choice(SHOWN)
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        """Count, and show the time to all tasks but one."""
+        self.steps += 1
+        self._in_task = True
+        if self._shown_to not in task.name or not self.chance.randrange(3):
+            self._shown = None
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        """Take note that no task runs."""
+        self._in_task = False
+
+
+def draw_day(chance: Chance) -> object:
+    """Draw a time of day."""
+    return chance.choice(DAYS)

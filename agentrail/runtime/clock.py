@@ -1,4 +1,8 @@
-"""Time of day that agrees with Trio's clock, so that virtual time is virtual everywhere."""
+"""The one clock of a supervisor: time of day that agrees with Trio's clock, so that virtual time is virtual everywhere.
+
+Nothing else under a supervisor compares times. Deadlines for Trio are made here too, from times of this clock: a clock
+that a user has given to Trio may show anything, and Trio believes it.
+"""
 
 from __future__ import annotations
 
@@ -10,50 +14,92 @@ import trio
 
 from agentrail.values.outside import TEN_YEARS, number
 
-MOST: Final = 10 * TEN_YEARS
-"""Seconds that a clock may show: Trio's own begin anywhere in the first century."""
+FURTHEST: Final = 1e11
+"""Seconds from 0, some 3,000 years, that a clock may show: further off, a float has no room for milliseconds."""
+
+
+def _shown(found: object) -> float | None:
+    """Return what a clock shows; `None` if it is no time."""
+    plain = number(found)
+    return float(plain) if plain is not None and -FURTHEST <= plain <= FURTHEST else None
 
 
 class Steady:
-    """Asks a clock that somebody else has made: time never goes back, and what is no time is the time before."""
+    """Counts the seconds that a user's clock has run for.
 
-    __slots__ = ("_clock", "_last")
+    They never fall. A clock that jumps ahead adds ten years at most, because nothing waits for longer. One that goes
+    back, or shows no time, adds nothing.
+    """
+
+    __slots__ = ("_ahead", "_clock", "_last", "_now")
 
     def __init__(self, clock: trio.abc.Clock) -> None:
         self._clock = clock
-        self._last = 0.0
+        self._last = _shown(clock.current_time()) or 0.0
+        self._ahead = -self._last
+        self._now = 0.0
 
     def now(self) -> float:
-        """Return the time."""
-        told = number(self._clock.current_time())
-        if told is not None and self._last < told <= MOST:
-            self._last = float(told)
-        return self._last
+        """Return how many seconds it has run for."""
+        shown = _shown(self._clock.current_time())
+        if shown is not None:
+            passed = shown - self._last
+            taken = min(max(passed, 0.0), TEN_YEARS if self._now < FURTHEST else 0.0)
+            self._ahead += taken - passed
+            self._last = shown
+        self._now = max(self._now, self._last + self._ahead)
+        return self._now
+
+    def deadline(self, at: float) -> float:
+        """Return what the clock shows at a time of this one, if it neither jumps nor goes back until then."""
+        return at - self._ahead
+
+    def reached(self, at: float) -> None:
+        """Take note that Trio has come to a time of this clock, whatever the clock shows."""
+        if at > self._now:
+            self._now, self._ahead = at, at - self._last
+
+
+def _same(at: float) -> float:
+    return at
+
+
+def _known(_: float) -> None:
+    """No-op: clocks of Trio's own show the time that Trio acts by."""
 
 
 class Clock:
-    """Milliseconds since 1970, moving as Trio's clock moves."""
+    """Milliseconds since 1970, and seconds that pass as those of Trio's clock."""
 
-    __slots__ = ("_offset", "now")
+    __slots__ = ("_offset", "deadline", "now", "reached")
 
     def __init__(self) -> None:
         clock = trio.lowlevel.current_clock()
-        known = type(clock).__module__.startswith("trio.")  # Trio's own never go back, and a chunk asks them each time
-        self.now: Callable[[], float] = clock.current_time if known else Steady(clock).now
-        self._offset = time.time() - self.now()  # noqa: TID251 - the one place where the time of day comes in
+        self.now: Callable[[], float] = clock.current_time
+        self.deadline: Callable[[float], float] = _same
+        self.reached: Callable[[float], None] = _known
+        if not type(clock).__module__.startswith("trio."):  # its own never go back, and a chunk asks them each time
+            steady = Steady(clock)
+            self.now, self.deadline, self.reached = steady.now, steady.deadline, steady.reached
+        day = time.time()  # noqa: TID251 - the one place where the time of day comes in
+        self._offset = max(_shown(day) or 0.0, 0.0) - self.now()  # records hold no time before 1970
 
     def now_ms(self) -> int:
         """Return the time of day."""
         return int((self._offset + self.now()) * 1000)
 
     def ms(self, now: float) -> int:
-        """Return the time of day at a time of Trio's clock."""
+        """Return the time of day at a time of this clock."""
         return int((self._offset + now) * 1000)
 
-    def trio_time(self, at_ms: int) -> float:
-        """Return the time of Trio's clock at a time of day, in a way that is never too early."""
+    def moment(self, at_ms: int) -> float:
+        """Return the time of this clock at a time of day, in a way that is never too early."""
         return (at_ms + 0.5) / 1000 - self._offset
 
     def after(self, seconds: float) -> float:
-        """Return the time of Trio's clock *seconds* from now."""
+        """Return the time of this clock *seconds* from now."""
         return self.now() + seconds
+
+    def deadline_in(self, seconds: float) -> float:
+        """Return the deadline for Trio of what may take *seconds* from now."""
+        return self.deadline(self.now() + seconds)

@@ -7,8 +7,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-import trio
-
 from agentrail.hooks.seats import Seat
 from agentrail.runtime.border import tell
 
@@ -25,7 +23,7 @@ class Complaints:
 
     __slots__ = ("_last", "_now")
 
-    def __init__(self, now: Callable[[], float] = trio.current_time) -> None:
+    def __init__(self, now: Callable[[], float]) -> None:
         self._last: OrderedDict[tuple[str, str], tuple[float, int]] = OrderedDict()
         self._now = now
 

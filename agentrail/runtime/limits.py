@@ -202,7 +202,7 @@ class Limits:
         except RateLimited as error:
             wait = fit_wait(error)
             if wait is not None:
-                lane.close(trio.current_time() + min(wait, LONGEST_PAUSE))
+                lane.close(self._timers.clock.now() + min(wait, LONGEST_PAUSE))
             raise
         else:
             return response
@@ -224,7 +224,7 @@ class Limits:
         lane = self._lanes.get(key)
         if lane is None:
             if len(self._lanes) >= MOST_RESTING:
-                now = trio.current_time()
+                now = self._timers.clock.now()
                 self._lanes = {other: lane for other, lane in self._lanes.items() if not lane.rests(now)}
             lane = self._lanes[key] = Lane(self._limits[key[0]])
         return lane
@@ -243,7 +243,7 @@ class Limits:
 
     def _send(self, key: Key, lane: Lane) -> None:
         """Call those whose turn it is, and look again when there is room for the next."""
-        called, room_at = lane.send(trio.current_time())
+        called, room_at = lane.send(self._timers.clock.now())
         for ticket in called:
             ticket.called.set()
         if room_at is not None:

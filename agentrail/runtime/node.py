@@ -152,7 +152,7 @@ class Node:
                     child.state = "waiting"
                     await trio.sleep(pause)
                     child.state = "starting"
-                child.scope.deadline = self.tree.house.clock.now() + child.start_timeout
+                child.scope.deadline = self.tree.house.clock.deadline_in(child.start_timeout)
                 await child.body.run(child.is_ready)
         except trio.Cancelled:
             child.end()
@@ -268,7 +268,7 @@ class Node:
         """Keep a session to be read; if that cannot be written down, it is known here and in the log."""
         try:
             with child.scope:
-                child.scope.deadline = self.tree.house.clock.now() + child.shutdown
+                child.scope.deadline = self.tree.house.clock.deadline_in(child.shutdown)
                 await body.session.set_aside(described(error), kind)
         except Exception as problem:  # noqa: BLE001 - whatever broke the actor may break this too
             log.error("that session %s is set aside could not be written: %s", child.key, traced(problem))  # noqa: TRY400

@@ -19,6 +19,7 @@ from agentrail.errors import (
 )
 from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
 from agentrail.runtime.border import split
+from agentrail.runtime.clock import Clock
 from agentrail.values.outside import described, leaves
 
 log = logging.getLogger("agentrail.journal")
@@ -102,9 +103,10 @@ async def patiently(
 class SteadyJournal:
     """Passes calls on to a journal; whatever that raises is raised as one of our errors, and an outage is logged."""
 
-    __slots__ = ("_journal", "_logged_at", "_unlogged")
+    __slots__ = ("_clock", "_journal", "_logged_at", "_unlogged")
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, clock: Clock) -> None:
+        self._clock = clock
         self._journal = journal
         self._logged_at: float | None = None
         self._unlogged = 0
@@ -196,7 +198,7 @@ class SteadyJournal:
 
     def _failed(self, error: JournalUnavailable) -> None:
         """Log an outage: its first failure, and then no more than one line a minute."""
-        now = trio.current_time()
+        now = self._clock.now()
         if self._logged_at is not None and now < self._logged_at + LOG_EVERY:
             self._unlogged += 1
             return

@@ -81,18 +81,18 @@ class House:
         forget: Callable[[str], None] | None = None,
     ) -> None:
         self.nursery = nursery
-        self.journal: Journal = SteadyJournal(journal)
+        self.clock = Clock()
+        self.journal: Journal = SteadyJournal(journal, self.clock)
         self.forget = forget
         self.model = model
         self.compactor = compactor
-        self.complaints = Complaints()
+        self.complaints = Complaints(self.clock.now)
         self.gate = gate
         self.random = random_
         self.fork: Callable[[str, int | None, str], Awaitable[object]] = _no_fork
         self.calls = Calls()
-        self.clock = Clock()
         self.threads = Threads()
-        self.timers = Timers()
+        self.timers = Timers(self.clock)
         self.watchdog = Watchdog()
         self.limits = Limits(limits, self.timers)
 

@@ -313,7 +313,7 @@ class Performer:
 
     def set_timer(self, effect: effects.SetTimer) -> None:
         """Post when a time has come."""
-        at = self._house.clock.trio_time(effect.at)
+        at = self._house.clock.moment(effect.at)
         self._house.timers.set((self._session_id, effect.timer), at, partial(self._post, TimerFired(effect.timer)))
 
     def clear_timer(self, effect: effects.ClearTimer) -> None:

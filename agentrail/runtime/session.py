@@ -310,7 +310,7 @@ class Session:
         """Look, when the session may have had nothing to do for long enough, whether that is so."""
         after = self.state.setup.options.hibernate_after
         if after is not None:
-            at = self.house.clock.trio_time(self._touched) + after
+            at = self.house.clock.moment(self._touched) + after
             if (now := self.house.clock.now()) >= at:
                 at = now + after
                 if self._is_quiet():

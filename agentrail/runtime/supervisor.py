@@ -215,7 +215,7 @@ class Sessions:
         def is_due() -> None:
             self.house.nursery.start_soon(self._bring_back, session_id, equip)
 
-        self.house.timers.set((session_id, "due"), self.house.clock.trio_time(due), is_due)
+        self.house.timers.set((session_id, "due"), self.house.clock.moment(due), is_due)
 
     async def _bring_back(self, session_id: str, equip: Equip, attempts: int | None = None) -> None:
         """Bring one back; whatever stands in the way is told in the log, and hinders no other.

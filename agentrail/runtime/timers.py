@@ -9,6 +9,7 @@ from collections.abc import Callable
 import trio
 
 from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.runtime.clock import Clock
 
 Key = tuple[str, str]
 
@@ -17,11 +18,12 @@ SLACK = 64
 
 
 class Timers:
-    """Calls plain functions at times of Trio's clock."""
+    """Calls plain functions at times of the supervisor's *clock*."""
 
-    __slots__ = ("_counter", "_heap", "_limit", "_live", "_parked", "_task", "_until")
+    __slots__ = ("_counter", "_heap", "_limit", "_live", "_parked", "_task", "_until", "clock")
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
         self._heap: list[tuple[float, int, Key]] = []
         self._live: dict[str, dict[str, tuple[int, Callable[[], None]]]] = {}
         self._limit = SLACK
@@ -75,7 +77,7 @@ class Timers:
         """Fire what is due, for ever."""
         self._task = trio.lowlevel.current_task()
         while True:
-            now = trio.current_time()
+            now = self.clock.now()
             while self._heap and self._heap[0][0] <= now:
                 timer = heapq.heappop(self._heap)
                 fire = self._take(timer[2]) if self._is_live(timer) else None
@@ -85,8 +87,17 @@ class Timers:
             self._drop_dead()
             self._until = self._heap[0][0] if self._heap else math.inf
             self._parked = True
-            with trio.CancelScope(deadline=self._until):
-                await trio.lowlevel.wait_task_rescheduled(self._leave)
+            await self._wait(self._until)
+
+    async def _wait(self, until: float) -> None:
+        """Wait until a time, or until an earlier timer is set."""
+        if until == math.inf:  # no scope: Trio cancels each that begins while a user's clock shows infinity
+            await trio.lowlevel.wait_task_rescheduled(self._leave)
+            return
+        with trio.CancelScope(deadline=self.clock.deadline(until)) as waiting:
+            await trio.lowlevel.wait_task_rescheduled(self._leave)
+        if waiting.cancelled_caught:
+            self.clock.reached(until)  # what Trio has waited for has come, whatever the clock shows now
 
     def _drop_dead(self) -> None:
         """Drop cleared timers from the front, so that nobody is woken for them."""

@@ -24,6 +24,7 @@ from agentrail.errors import MailboxFull, TransientModelError
 from agentrail.hooks.live import Live
 from agentrail.plugins import BudgetGuard
 from agentrail.ports.model import EmitChunk
+from agentrail.runtime.clock import Clock
 from agentrail.runtime.gate import Gate
 from agentrail.runtime.limits import Limits
 from agentrail.runtime.mailbox import MAX_MESSAGES, PATIENCE, Letter, Mailbox
@@ -169,7 +170,7 @@ def broken_limits(number: int) -> str | None:
     limit, model, waiting = choose.number(1, 3), Fickle(choose), choose.number(4, 10)
 
     async def main() -> str | None:
-        timers = Timers()
+        timers = Timers(Clock())
         limits = Limits({"fickle": Limit(concurrency=limit)}, timers)
 
         async def ask(place: int) -> None:

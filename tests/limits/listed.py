@@ -133,7 +133,7 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "runtime.border.MAX_FRAMES": (50, ("frames_of_a_trace",)),
     "runtime.bus.CAPACITY": (1024, ("events_that_wait_for_a_subscriber",)),
     "runtime.bus.MOST_MERGED": (16_384, ("delta_that_takes_in_another",)),
-    "runtime.clock.MOST": (3155760000.0, ("seconds_of_a_clock",)),
+    "runtime.clock.FURTHEST": (100000000000.0, ("seconds_of_a_clock",)),
     "runtime.complaints.MAX_KEPT": (1000, ("hooks_of_which_the_last_line_is_remembered",)),
     "runtime.family.MAX_KEPT": (32, ("tasks_that_have_ended",)),
     "runtime.gate.WIDTH": (8, ("sessions_that_enter_in_one_pass", "sessions_that_are_admitted_in_a_later_pass")),

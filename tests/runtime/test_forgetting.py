@@ -16,6 +16,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.ports.journal import Snapshot
 from agentrail.runtime import watchdog
+from agentrail.runtime.clock import Clock
 from agentrail.runtime.limits import MOST_RESTING, Limits
 from agentrail.runtime.threads import Threads
 from agentrail.runtime.timers import Timers
@@ -276,7 +277,7 @@ async def test_so_many_quarantined_sessions_are_kept_to_be_read(caplog: pytest.L
 
 async def test_lanes_of_keys_that_nobody_uses_are_dropped() -> None:
     async with trio.open_nursery() as nursery:
-        timers = Timers()
+        timers = Timers(Clock())
         nursery.start_soon(timers.run)
         limits = Limits({"acme": Limit(requests_per_minute=1)}, timers)
         model = Provider()
@@ -290,7 +291,7 @@ async def test_lanes_of_keys_that_nobody_uses_are_dropped() -> None:
 
 async def test_a_lane_that_still_counts_is_not_dropped() -> None:
     async with trio.open_nursery() as nursery:
-        timers = Timers()
+        timers = Timers(Clock())
         nursery.start_soon(timers.run)
         limits = Limits({"acme": Limit(requests_per_minute=1)}, timers)
         model = Provider(takes=0.0)

@@ -13,6 +13,7 @@ from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import Supervisor, open_supervisor
 from agentrail.errors import BadChoice, RateLimited, TurnAborted, WrongType
 from agentrail.ports.model import EmitChunk
+from agentrail.runtime.clock import Clock
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.limits import Lane, Limits, Ticket
 from agentrail.runtime.timers import Timers
@@ -230,7 +231,7 @@ def request(session_id: str) -> ModelRequest:
 @asynccontextmanager
 async def lanes(limits: Mapping[str, Limit]) -> AsyncIterator[Limits]:
     async with trio.open_nursery() as nursery:
-        timers = Timers()
+        timers = Timers(Clock())
         nursery.start_soon(timers.run)
         yield Limits(limits, timers)
         nursery.cancel_scope.cancel()

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -41,6 +42,7 @@ from agentrail.ports.model import EmitChunk, Model
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.clock import Clock, Steady
 from agentrail.runtime.contract import HeldToContract
+from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, fail, say
 from agentrail.values.content import Text
 from agentrail.values.events.envelope import Cursor
@@ -538,8 +540,32 @@ class OddClock(trio.abc.Clock):
 
 
 def test_time_never_goes_back_and_is_always_a_time() -> None:
-    clock = Steady(OddClock([5.0, 3.0, math.nan, math.inf, -1.0, "7", 10**400, 6, 1e300]))
-    assert [clock.now() for _ in range(9)] == [5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 5.0, 6.0, 6.0]
+    odd = [math.nan, math.inf, -math.inf, 1e300, -1e300, None, "7", True, 10**400]
+    clock = Steady(OddClock([5.0, 6.0, 3.0, *odd, 4, 1e300, 5.5, 9e10, 9e10 + 1]))
+    assert [clock.now() for _ in range(2 + len(odd))] == [1.0] * (2 + len(odd))
+    later = [2.0, 2.0, 3.5, 3.5 + TEN_YEARS, 4.5 + TEN_YEARS]
+    assert [clock.now() for _ in range(5)] == pytest.approx(later, abs=1e-3)
+
+
+def test_time_has_come_for_what_trio_has_waited_for() -> None:
+    clock = Steady(OddClock([5.0, 6.0, 6.5, 2.0, 3.0]))
+    assert clock.now() == 1.0
+    assert clock.deadline(4.0) == 9.0
+    clock.reached(4.0)
+    clock.reached(2.0)
+    assert [clock.now() for _ in range(3)] == [4.5, 4.5, 5.5]
+    assert clock.deadline(6.0) == 3.5
+
+
+@pytest.mark.parametrize("shown", [math.nan, math.inf, 1e300, 10**400, None, "late", -5.0])
+def test_a_time_of_day_that_is_none_begins_in_1970(shown: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentrail.runtime.clock.time", SimpleNamespace(time=lambda: shown))
+
+    async def main() -> None:
+        await trio.lowlevel.checkpoint()
+        assert Clock().now_ms() == 0
+
+    trio.run(main, clock=trio.testing.MockClock())
 
 
 def test_a_session_lives_by_a_clock_that_jumps() -> None:
@@ -559,3 +585,69 @@ def test_a_session_lives_by_a_clock_that_jumps() -> None:
                 assert (await session.ask("go")).text == "fine"
 
     trio.run(main, clock=Jumping())
+
+
+class Leaping(trio.abc.Clock):
+    """Virtual time that shows something else while it is told to."""
+
+    def __init__(self) -> None:
+        self.inner = trio.testing.MockClock()
+        self.shown: float | None = None
+
+    def start_clock(self) -> None:
+        self.inner.start_clock()
+
+    def current_time(self) -> float:
+        return self.inner.current_time() if self.shown is None else self.shown
+
+    def deadline_to_sleep_time(self, deadline: float) -> float:
+        return self.inner.deadline_to_sleep_time(deadline)
+
+
+class FailsOnce:
+    """Asks for a pause, and then answers."""
+
+    name = "fails-once"
+
+    def __init__(self) -> None:
+        self.failed = False
+
+    async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
+        await trio.lowlevel.checkpoint()
+        if not self.failed:
+            self.failed = True
+            raise RateLimited("later", 5.0)
+        return Response((Text("fine"),))
+
+
+@pytest.mark.parametrize("shown", [math.inf, 1e300, 4e9, 1e8, math.nan, -math.inf, -1e300, -1000.0])
+@pytest.mark.parametrize("limits", [{}, {"fails-once": Limit(requests_per_minute=1)}], ids=["free", "limited"])
+def test_no_timer_is_lost_to_a_clock_that_leaps_meanwhile(shown: float, limits: dict[str, Limit]) -> None:
+    clock = Leaping()
+    ended: list[str] = []
+
+    async def ask(session: SessionHandle) -> None:
+        try:
+            ended.append((await session.ask("go")).text)
+        except TurnAborted:  # Trio cancels each request that begins while the clock shows infinity
+            ended.append("cut")
+
+    async def main() -> None:
+        async with open_supervisor(stop_within=None, limits=limits) as supervisor, trio.open_nursery() as nursery:
+            session = await supervisor.spawn(SessionSpec(model=FailsOnce()))
+            nursery.start_soon(ask, session)
+            for _ in range(1_000):
+                if session.inspect().timers:
+                    break
+                await trio.lowlevel.checkpoint()
+            clock.shown = shown
+            for _ in range(100):
+                await trio.lowlevel.checkpoint()
+            clock.shown = None
+            for _ in range(3):
+                clock.inner.jump(600.0)
+                for _ in range(200):
+                    await trio.lowlevel.checkpoint()
+            assert ended == ["fine"] or (shown == math.inf and ended == ["cut"])
+
+    trio.run(main, clock=clock)

@@ -4,13 +4,14 @@ import pytest
 import trio
 import trio.testing
 
+from agentrail.runtime.clock import Clock
 from agentrail.runtime.timers import Timers
 
 
 @pytest.fixture
 async def timers() -> AsyncIterator[Timers]:
     async with trio.open_nursery() as nursery:
-        made = Timers()
+        made = Timers(Clock())
         nursery.start_soon(made.run)
         yield made
         nursery.cancel_scope.cancel()

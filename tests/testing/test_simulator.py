@@ -25,6 +25,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.records import BeforeRequest
 from agentrail.ports.journal import Snapshot
+from agentrail.runtime.clock import Clock
 from agentrail.runtime.mailbox import Letter
 from agentrail.runtime.node import Node
 from agentrail.runtime.session import Session
@@ -205,7 +206,7 @@ async def test_a_timer_that_was_set_anew_does_not_fire_at_its_old_time(
     monkeypatch.setattr(Timers, "_is_live", lambda _timers, _timer: True)
     stage = Stage(0, ())
     with watched(stage):
-        timers = Timers()
+        timers = Timers(Clock())
         async with trio.open_nursery() as nursery:
             nursery.start_soon(timers.run)
             timers.set(("s", "t"), trio.current_time() + 1, lambda: None)
