@@ -198,7 +198,7 @@ def _waiting(
         else:
             new, seat, dropped = _resolved(stored.session_id, plugin, change.seat, held=change.key in held)
             judge.seat(change.key, change.seat.revision, new)
-            if dropped and change.kind == "update":
+            if any(name not in seat.changed for name in change.options):
                 others[change.key] = tuple(dict.fromkeys((*others.get(change.key, ()), *dropped)))
             seats.append(seat)
     return tuple(seats), tuple(missing)

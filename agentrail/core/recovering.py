@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from agentrail.core.answers import DONE
 from agentrail.core.batch import GRACE_TIMER, call_timer, doubt, put, tell_of
 from agentrail.core.calls import Call, CallStatus, can_be_probed
@@ -13,7 +15,7 @@ from agentrail.core.inputs import SessionBranched, SessionReturned
 from agentrail.core.resting import again, let_rest, rest, wake
 from agentrail.core.running import CAN_RUN_AGAIN, give_up
 from agentrail.core.sent import ResumeSent
-from agentrail.core.state import Attached, Due, Phase, Suspension
+from agentrail.core.state import Attached, Change, Due, Phase, Suspension
 from agentrail.core.subagents import bring_back
 from agentrail.core.work import Work
 from agentrail.errors import PluginMismatch
@@ -84,8 +86,9 @@ def reseat(
     for seat in seats:
         old, state = before.get(seat.key, (None, None))
         if old is not None and old.version == seat.version:
-            if seat.key in others:
-                decided = w.judge.options(seat, state, _differing(old.options, seat.options))
+            differing = _differing(old.options, seat.options)
+            if seat.key in others and differing:
+                decided = w.judge.options(seat, state, differing)
                 w.rulings.append(decided)
                 if decided.verdict is not Verdict.PASS:
                     return PluginMismatch(s.session_id, seat.key, f"it does not take its options: {decided.reason}")
@@ -149,14 +152,18 @@ def change_tools(w: Work, returned: SessionReturned | SessionBranched) -> None:
 
 def _renew_changes(w: Work, seats: tuple[Seat, ...]) -> None:
     """Give the changes of plugins that wait the form that they have with the code of now."""
-    if seats:
-        renewed = {(seat.key, seat.revision): seat for seat in seats}
-        w.s.changes = tuple(
-            change.but(seat=renewed.get((change.seat.key, change.seat.revision), change.seat))
-            if change.seat
-            else change
-            for change in w.s.changes
-        )
+    renewed = {(seat.key, seat.revision): seat for seat in seats}
+    changes = (_renewed(change, renewed) for change in w.s.changes)
+    w.s.changes = tuple(change for change in changes if change is not None)
+
+
+def _renewed(change: Change, seats: Mapping[tuple[str, int], Seat]) -> Change | None:
+    """Return *change* as it is with the code of now, without the options that it lets go; `None` if none is left."""
+    seat = None if change.seat is None else seats.get((change.seat.key, change.seat.revision))
+    if seat is None:
+        return change
+    options = freeze_object({name: found for name, found in change.options.items() if name in seat.changed})
+    return None if change.options and not options else change.but(seat=seat, options=options)
 
 
 def _drop_changes(w: Work, keys: tuple[str, ...]) -> None:

@@ -201,10 +201,75 @@ async def test_a_change_that_waited_is_made_with_the_code_of_now(
     async with process(journal) as supervisor:
         again = SessionSpec(model=ScriptedModel(["done"] * 3), tools=[quick()], plugins=[code])
         session = await supervisor.resume("s", again)
-        await settle()
+        await until(lambda: not session.status().turn_open and not session.inspect().changes)
         assert waits
         assert plugin_of(session) == at_last
     assert [event.dropped for event in await told(journal) if event.dropped] == ([dropped] if dropped else [])
+
+
+@frozen
+class Telling(Plugin[tuple[JsonObject, ...]]):
+    """Remembers which options it was told of."""
+
+    critical = True
+    one: int = 1
+    two: int = 2
+
+    def init(self, ctx: Context) -> tuple[JsonObject, ...]:
+        return ()
+
+    def on_options(self, new: JsonObject, state: tuple[JsonObject, ...]) -> tuple[JsonObject, ...]:
+        return (*state, new)
+
+
+@pytest.mark.parametrize(
+    ("before", "change", "code", "heard", "made", "dropped"),
+    [
+        ({}, {"one": 7}, Telling(), [{"one": 7}], Telling(one=7), [()]),
+        ({}, {"one": 7}, Telling(two=9), [{"two": 9}], Telling(two=9), [("one",)]),
+        ({}, {"one": 7, "pin": True}, Telling(two=9), [{"two": 9}, {"one": 7}], Telling(one=7, two=9), [(), ()]),
+        ({}, {"one": 7, "two": 8}, Telling(one=7), [{"one": 7}], Telling(one=7), [("two",)]),
+        ({"one": 7}, {"one": 7}, Telling(one=7), [{"one": 7}], Telling(one=7), [(), ()]),
+        ({"two": 8, "pin": True}, {"one": 7}, Telling(two=9), [{"two": 8}], Telling(two=8), [(), ("one",)]),
+        (
+            {"one": 7},
+            {"two": 8, "pin": True},
+            Telling(one=3),
+            [{"one": 7}, {"one": 3}, {"two": 8}],
+            Telling(one=3, two=8),
+            [(), ("one",), ()],
+        ),
+    ],
+)
+async def test_a_change_that_waited_tells_the_plugin_of_the_options_that_it_gets(
+    before: Changes,
+    change: Changes,
+    code: Telling,
+    heard: list[dict[str, int]],
+    made: Telling,
+    dropped: list[tuple[str, ...]],
+) -> None:
+    """What was dropped of a change before it was made is not told as an option: the state would not fit."""
+    journal = TestJournal()
+
+    def made_of(plugin: Telling, *script: Element) -> SessionSpec:
+        return SessionSpec(model=ScriptedModel(script), tools=[quick()], plugins=[plugin])
+
+    async with process(journal) as supervisor:
+        session = await supervisor.spawn(made_of(Telling(), say(calls=[call("quick")])), "s")
+        if before:
+            await session.update_plugin(Telling, **before)
+        await session.prompt("go")
+        await session.update_plugin(Telling, **change)
+        assert session.inspect().changes
+    async with process(journal) as supervisor:
+        session = await supervisor.resume("s", made_of(code, "done", "done"))
+        await until(lambda: not session.status().turn_open and not session.inspect().changes)
+        (seat,) = session.inspect().seats
+        assert session._session.outfit.judge.plugin(seat) == made  # noqa: SLF001 - what rules
+        (state,) = session.inspect().plugin_states
+        assert [dict(new) for new in state] == heard  # type: ignore[attr-defined]  # it is a tuple
+    assert [event.dropped for event in await told(journal)] == dropped
 
 
 async def test_a_fork_takes_the_options_of_its_code_too() -> None:
