@@ -114,6 +114,15 @@ class WrongEndpoint(PermanentModelError):
     wording = "this is not the API of the provider: {0}; check `base_url`"
 
 
+class EncodingRefused(PermanentModelError):
+    """The answer is packed in a way that was not asked for and that we cannot read."""
+
+    wording = (
+        "the provider's answer cannot be read: {0}; have the server, or the proxy in between, send it as it is, or by "
+        "`gzip` or `deflate`, or correct `base_url`"
+    )
+
+
 class BadResponse(PermanentModelError):
     """What the model answers, or counts, is not what the port allows."""
 

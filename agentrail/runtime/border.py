@@ -18,6 +18,7 @@ from agentrail.errors import (
     BadMessage,
     BadResponse,
     ContextTooLong,
+    EncodingRefused,
     ModelError,
     ModelMissing,
     NotJson,
@@ -47,7 +48,13 @@ KINDS: tuple[tuple[type[ModelError], FailureKind], ...] = (
 )
 """What can be done about each error of a model, the first that fits."""
 
-HERE_ALONE: Final[tuple[type[ModelError], ...]] = (ModelMissing, ProxyRefused, QuotaSpent, ServerMissing)
+HERE_ALONE: Final[tuple[type[ModelError], ...]] = (
+    EncodingRefused,
+    ModelMissing,
+    ProxyRefused,
+    QuotaSpent,
+    ServerMissing,
+)
 """Permanent errors for which the next model of a chain is asked; any other would only hide a mistake."""
 
 

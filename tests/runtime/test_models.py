@@ -13,6 +13,7 @@ from agentrail.errors import (
     CertificateRefused,
     ConnectionFailed,
     ContextTooLong,
+    EncodingRefused,
     KeyMissing,
     KeyRefused,
     KeyWanted,
@@ -170,6 +171,7 @@ async def test_a_budget_of_money_wants_the_price_of_every_model_of_the_chain(wor
 # Chains
 
 ONCE = {
+    EncodingRefused: "at once",
     ModelMissing: "at once",
     ProxyRefused: "at once",
     QuotaSpent: "at once",

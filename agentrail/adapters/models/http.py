@@ -25,6 +25,7 @@ from agentrail.adapters.models.unpacking import PLAIN, Unpacker
 from agentrail.errors import (
     CertificateRefused,
     ConnectionFailed,
+    EncodingRefused,
     ModelError,
     NoFirstByte,
     NoNextByte,
@@ -272,10 +273,12 @@ class Exchange:
             if response.status_code == PROXY_WANTS_PASSWORD:
                 raise _by_proxy(str(PROXY_WANTS_PASSWORD))
             headers = {name.lower(): value for name, value in response.headers.items()}
-            encoding = headers.get("content-encoding", PLAIN).strip().lower()
-            if response.status_code in OK and not _is_document(headers):
-                await self._stream(response, Unpacker(encoding))
-                return Answer(response.status_code, headers)
+            encoding = headers.get("content-encoding", "").strip().lower() or PLAIN
+            if response.status_code in OK:
+                unpacker = Unpacker(encoding)
+                if not _is_document(headers):
+                    await self._stream(response, unpacker)
+                    return Answer(response.status_code, headers)
             return Answer(response.status_code, headers, _plain(await self._body(response), encoding))
         finally:
             with trio.move_on_after(CLOSING, shield=True):
@@ -372,7 +375,7 @@ def _plain(body: bytes, encoding: str) -> bytes:
     try:
         for piece in Unpacker(encoding, MAX_BODY).pieces(body):
             found += piece
-    except StreamGarbled:
+    except (EncodingRefused, StreamGarbled):
         pass
     return found
 

@@ -6,7 +6,8 @@ import zlib
 from collections.abc import Iterator
 from typing import Final
 
-from agentrail.errors import StreamGarbled
+from agentrail.adapters.models.faults import SHOWN
+from agentrail.errors import EncodingRefused, StreamGarbled
 
 PLAIN: Final = "identity"
 
@@ -24,14 +25,14 @@ ANY_ZLIB: Final = 32 + zlib.MAX_WBITS
 
 
 class Unpacker:
-    """Unpacks one answer piece by piece; plain bytes pass as they are."""
+    """Unpacks one answer piece by piece; plain bytes pass as they are, and other encodings are `EncodingRefused`."""
 
     __slots__ = ("_left", "_most", "_unpack")
 
     def __init__(self, encoding: str, most: int = MOST) -> None:
         if encoding not in PACKED | {PLAIN}:
-            problem = f"it is encoded as `{encoding}`, which was not asked for; `gzip` and `deflate` would be read"
-            raise StreamGarbled(problem)
+            problem = f"it is encoded as `{encoding[:SHOWN]}`, and plain text was asked for"
+            raise EncodingRefused(problem)
         self._unpack = None if encoding == PLAIN else zlib.decompressobj(wbits=ANY_ZLIB)
         self._most = self._left = most
 

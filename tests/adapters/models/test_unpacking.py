@@ -9,10 +9,13 @@ from random import Random
 import pytest
 import trio
 
+from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.models.http import Http, Patience, Post
 from agentrail.adapters.models.unpacking import MOST, SLICE, Unpacker
-from agentrail.errors import StreamGarbled
+from agentrail.errors import EncodingRefused, StreamGarbled, TurnAborted
+from agentrail.testing import ScriptedModel
 from agentrail.values.json import EMPTY
+from agentrail.values.secrets import Secret
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models.server import Play, chunked, head, serving
 from tests.profiles import CAMPAIGN
@@ -129,11 +132,40 @@ async def test_others_have_their_turn_while_a_large_piece_is_unpacked() -> None:
     assert turns > 8 * 1024 * 1024 // SLICE
 
 
+@pytest.mark.parametrize("kind", ["text/event-stream", "application/json", "text/html"])
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, br"])
-async def test_another_encoding_is_named(encoding: str) -> None:
-    refused = pytest.RaisesExc(StreamGarbled, match="which was not asked for; `gzip` and `deflate` would be read")
-    with pytest.RaisesGroup(refused, flatten_subgroups=True):
-        await heard(Play((head(200, f"content-encoding: {encoding}"), b"x")))
+async def test_another_encoding_is_named(encoding: str, kind: str) -> None:
+    said = f"it is encoded as `{encoding}`, and plain text was asked for; .* by `gzip` or `deflate`, or correct"
+    with pytest.RaisesGroup(pytest.RaisesExc(EncodingRefused, match=said), flatten_subgroups=True):
+        await heard(Play((head(200, f"content-encoding: {encoding}", f"content-type: {kind}"), b"x")))
+
+
+@pytest.mark.parametrize("encoding", ["br", "zstd"])
+@pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
+async def test_a_session_is_told_at_once_of_another_encoding_and_asks_the_next_model(encoding: str, kind: str) -> None:
+    packed = Play((head(200, f"content-encoding: {encoding}", f"content-type: {kind}"), b"x"))
+    async with serving(packed) as server, open_supervisor(secrets=lambda _: "sk-ant-0123456789", seed=1) as supervisor:
+        model = ("anthropic:claude-sonnet-5", {"base_url": server.url, "api_key": Secret("KEY")})
+        alone = await supervisor.spawn(SessionSpec(model=[model]))
+        with pytest.raises(TurnAborted, match="and plain text was asked for"):
+            await alone.ask("hello")
+        assert len(server.asked) == 1
+        chained = await supervisor.spawn(SessionSpec(model=[model, ScriptedModel(["well"])]))
+        assert (await chained.ask("hello")).text == "well"
+        assert len(server.asked) == 2
+
+
+async def test_an_error_that_cannot_be_unpacked_is_told_by_its_status() -> None:
+    async with serving(Play((head(503, "content-encoding: br"), b"x"))) as server:
+        http = Http()
+        answer = await http.post(Post(server.url, {}, EMPTY, Patience(5, 5, 5)), lambda _: False)
+        await http.close()
+    assert (answer.status, answer.body) == (503, b"")
+
+
+async def test_an_encoding_that_is_named_and_empty_is_none() -> None:
+    lines = ("transfer-encoding: chunked", "content-encoding: ")
+    assert await heard(Play((head(200, *lines), *chunked([STREAM])))) == STREAM
 
 
 def test_any_bytes_are_unpacked_or_refused() -> None:
