@@ -14,7 +14,7 @@ from agentrail.adapters.models.http import Http, Patience, Post
 from agentrail.adapters.models.unpacking import MOST, SLICE, Unpacker
 from agentrail.errors import EncodingRefused, StreamGarbled, TurnAborted
 from agentrail.testing import ScriptedModel
-from agentrail.values.json import EMPTY
+from agentrail.values.json import EMPTY, Json
 from agentrail.values.secrets import Secret
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models.server import Play, chunked, head, serving
@@ -145,7 +145,8 @@ async def test_another_encoding_is_named(encoding: str, kind: str) -> None:
 async def test_a_session_is_told_at_once_of_another_encoding_and_asks_the_next_model(encoding: str, kind: str) -> None:
     packed = Play((head(200, f"content-encoding: {encoding}", f"content-type: {kind}"), b"x"))
     async with serving(packed) as server, open_supervisor(secrets=lambda _: "sk-ant-0123456789", seed=1) as supervisor:
-        model = ("anthropic:claude-sonnet-5", {"base_url": server.url, "api_key": Secret("KEY")})
+        options: dict[str, Json] = {"base_url": server.url, "api_key": Secret("KEY")}
+        model = ("anthropic:claude-sonnet-5", options)
         alone = await supervisor.spawn(SessionSpec(model=[model]))
         with pytest.raises(TurnAborted, match="and plain text was asked for"):
             await alone.ask("hello")
