@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import combinations
+from math import prod
 from typing import Final, TypeAlias, TypeVar
 
 from agentrail.testing.choose import Choose
@@ -52,6 +55,36 @@ class Caller:
         self.said.append(drawn)
         return drawn
 
+    def in_turn(self) -> ToolCall:
+        """Draw a call of a few arguments that are next to each other in the code, and a tool, with values of each.
+
+        The sets of arguments come in turn, and so do the combinations of the values of each set. Without a plugin that
+        reads arguments, the call is any.
+        """
+        if not self.reads:
+            return self.draw()
+        read = self.choose.pick(self.reads)
+        sets = _sets(read)
+        keys = sets[self.choose.turn(read, len(sets))]
+        values = [key.values or read.values for key in keys]
+        tools = (*read.tools, None)
+        place = self.choose.turn((read, keys), len(tools) * prod(map(len, values)))
+        args: dict[str, Json] = {}
+        for key, several in zip(keys, values, strict=True):
+            place, at = divmod(place, len(several))
+            args[key.name] = several[at]
+        drawn = call(tools[place] or self._tool(read), args)
+        self.said.append(drawn)
+        return drawn
+
+    def text(self) -> str:
+        """Draw a text."""
+        return self.choose.pick(self.choose.pick(self.words).texts)
+
+    def name(self) -> str:
+        """Draw what may be the name of a tool or of an argument."""
+        return self.choose.pick(self.choose.pick(self.words).names)
+
     def args(self) -> JsonObject:
         """Draw arguments, for a call that somebody edits."""
         return self._of_one().args if self.reads and self.choose.percent(50) else self._any_args()
@@ -72,7 +105,7 @@ class Caller:
         return options[first], options[(first + step) % len(options)]
 
     def _of_any_words(self) -> ToolCall:
-        return call(self.choose.pick(self.choose.pick(self.words).names), self._any_args())
+        return call(self.name(), self._any_args())
 
     def _any_args(self) -> JsonObject:
         drawn: dict[str, Json] = {}
@@ -93,7 +126,7 @@ class Caller:
         """Draw the name of a tool: one that the code names, or one of any plugin."""
         if read.tools and self.choose.percent(90):
             return self.choose.pick(read.tools)
-        return self.choose.pick(self.choose.pick(self.words).names)
+        return self.name()
 
     def _value(self, key: Key, read: Read) -> Json:
         """Draw a value of an argument: one that was said before, or one that the code tells apart from others."""
@@ -122,3 +155,13 @@ class Caller:
         more = self.args()
         place = self.choose.pick(list(more)) if more else None
         return call(known.name, args if place is None else {**args, place: more[place]})
+
+
+@cache
+def _sets(read: Read) -> tuple[tuple[Key, ...], ...]:
+    """Return the sets of one to `KEYS` arguments that are next to each other in the code, the small ones first."""
+    found: dict[tuple[Key, ...], None] = {}
+    for size in range(1, KEYS + 1):
+        for first in range(max(1, len(read.keys) - KEYS + 1)):
+            found.update(dict.fromkeys(combinations(read.keys[first : first + KEYS], size)))
+    return tuple(found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from functools import cache
+from functools import cache, partial
 from typing import Final, cast
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
@@ -11,19 +11,23 @@ from hypothesis import seed as seeded
 from hypothesis import strategies as st
 
 from agentrail.errors import PluginRefused
+from agentrail.hooks.asks import AskAnswer
 from agentrail.hooks.context import Context
 from agentrail.hooks.matrix import MATRIX
-from agentrail.hooks.plugin import ON_EVENT, Attachable, implemented
-from agentrail.hooks.records import AfterTool, BeforePrompt, BeforeSteering, BeforeTool, Hook, OnToolError
+from agentrail.hooks.plugin import ON_EVENT, AnyPlugin, Attachable, implemented
+from agentrail.hooks.records import Hook
 from agentrail.hooks.seats import unkeyed
-from agentrail.testing.choose import Choose
+from agentrail.testing.calling import Caller
+from agentrail.testing.choose import Choose, InTurn
+from agentrail.testing.generating import ANSWERS
 from agentrail.testing.laws import LawBrokenError, check_event, check_hook, check_init, check_options
 from agentrail.testing.scenes import draw_scene
-from agentrail.testing.strategies import answers, contexts, hooks
-from agentrail.testing.vocabulary import Vocabulary, vocabulary
+from agentrail.testing.showing import draw_hook, retold, tells_of_calls
+from agentrail.testing.simplest import Simplest
+from agentrail.testing.strategies import answers, chooses, contexts, hooks
+from agentrail.testing.vocabulary import vocabulary
 from agentrail.testing.world import World
 from agentrail.values.events.envelope import Envelope
-from agentrail.values.json import Json, JsonObject, freeze_object
 from agentrail.values.spelling import checked
 
 WORLDS: Final = 12
@@ -36,96 +40,130 @@ LONGEST: Final = 6
 """Hooks in a row that one example may have."""
 
 
+RUNS: Final = 20
+"""Cheap runs in the words of the plugin, for each run with any content."""
+
+
 @checked
 def check_plugin(plugin: Attachable, *, examples: int = 60, seed: int | None = None) -> None:
     """Try whether *plugin* obeys the laws, and raise `LawBrokenError` with the smallest example of one that it breaks.
 
-    The same examples are tried each time, unless another *seed* is given. What stands in the code and the options of
-    the plugin, such as the names of tools, is among what it is shown.
+    The same examples are tried each time, unless another *seed* is given. First come runs of hooks in the words of the
+    plugin: what its code and options name, and arguments that its code reads together, with each combination of their
+    values in turn. Runs of hooks with any content follow.
 
     Args:
         plugin: The plugin, with its options.
-        examples: How many runs of up to six hooks are tried.
+        examples: How many runs of up to six hooks with any content are tried; of those in its words, twenty times that.
         seed: Makes the examples others.
     """
-    _, checked = unkeyed(plugin)
-    words = vocabulary(plugin)
-    moments = sorted(implemented(checked))
-    asks = any(action.kind == "ask" for moment in moments for action in MATRIX.get(moment, ()))
-    told = st.none() | answers()
-    pictures = st.just(Context()) | contexts()
-    shown = [shows(moment, words) for moment in moments]
-    rows = st.lists(st.one_of(shown), max_size=LONGEST) if shown else st.just([])
-
-    def obeys(data: st.DataObject) -> None:
-        ctx = data.draw(pictures)
-        state = check_init(checked, ctx)
-        if isinstance(state, PluginRefused):
-            return
-        for one in data.draw(rows):
-            if isinstance(one, Envelope):
-                state = check_event(checked, one, state, ctx)
-                continue
-            action = check_hook(checked, one, state, ctx, data.draw(told) if asks else None)
-            state = cast("object", getattr(action, "state", state))
-        check_options(checked, state)
-
-    run = settings(
-        max_examples=examples,
-        database=None,
-        deadline=None,
-        derandomize=seed is None,
-        report_multiple_bugs=False,
-        print_blob=False,
-        verbosity=Verbosity.quiet,
-        suppress_health_check=cast("list[HealthCheck]", list(HealthCheck)),
-        phases=(Phase.generate, Phase.shrink),
-    )(given(st.data())(obeys))
-    try:
-        (run if seed is None else seeded(seed)(run))()
-    except LawBrokenError as broken:
+    trial = _Trial(unkeyed(plugin)[1])
+    broken = trial.in_words(examples * RUNS, seed or 0) or trial.of_any_content(examples, seed)
+    if broken is not None:
         broken.__notes__ = []  # what Hypothesis would say of an example that is printed already
         raise broken.with_traceback(None) from broken.__cause__
 
 
-def shows(moment: str, words: Vocabulary) -> st.SearchStrategy[Hook | Envelope]:
-    """What a plugin is shown at one *moment*: hooks, or events."""
-    if moment != ON_EVENT:
-        return apt_hooks(moment, words)
-    return st.sampled_from(events()[0]) | st.sampled_from(events()[1])
+class _Trial:
+    """One plugin, and what it may be shown."""
+
+    def __init__(self, plugin: AnyPlugin) -> None:
+        self.plugin = plugin
+        self.words = vocabulary(plugin)
+        self.moments = sorted(implemented(plugin))
+        self.asks = any(action.kind == "ask" for moment in self.moments for action in MATRIX.get(moment, ()))
+
+    def in_words(self, runs: int, seed: int) -> LawBrokenError | None:
+        """Play *runs* in the words of the plugin; return the first broken law, with a smaller example if there is."""
+        choose = InTurn(seed)
+        for _ in range(runs):
+            choose.drawn.clear()
+            if (broken := self._run(choose)) is not None:
+                return Simplest(choose.drawn, broken, partial(self._breaks, broken)).find()
+        return None
+
+    def of_any_content(self, examples: int, seed: int | None) -> LawBrokenError | None:
+        """Play *examples* with any content; return the broken law with the smallest example, if one was found."""
+        told = st.none() | answers()
+        pictures = st.just(Context()) | contexts()
+        shown = [_any_content(moment) | st.just(moment) for moment in self.moments]
+        rows = st.lists(st.one_of(shown), max_size=LONGEST) if shown else st.just([])
+
+        def obeys(data: st.DataObject) -> None:
+            ctx = data.draw(pictures)
+            state = check_init(self.plugin, ctx)
+            if isinstance(state, PluginRefused):
+                return
+            caller = Caller(data.draw(chooses()), (self.words,))
+            for drawn in data.draw(rows):
+                one = self._in_words(drawn, caller) if isinstance(drawn, str) else drawn
+                state = self._shows(one, state, ctx, data.draw(told) if self.asks else None)
+            check_options(self.plugin, state)
+
+        run = settings(
+            max_examples=examples,
+            database=None,
+            deadline=None,
+            derandomize=seed is None,
+            report_multiple_bugs=False,
+            print_blob=False,
+            verbosity=Verbosity.quiet,
+            suppress_health_check=cast("list[HealthCheck]", list(HealthCheck)),
+            phases=(Phase.generate, Phase.shrink),
+        )(given(st.data())(obeys))
+        try:
+            (run if seed is None else seeded(seed)(run))()
+        except LawBrokenError as broken:
+            return broken
+        return None
+
+    def _run(self, choose: Choose) -> LawBrokenError | None:
+        """Play one run of hooks in the words of the plugin, and return the law that it breaks, if it breaks one."""
+        caller = Caller(choose, (self.words,))
+        ctx = Context()
+        try:
+            state = check_init(self.plugin, ctx)
+            if isinstance(state, PluginRefused):
+                return None
+            for _ in range(LONGEST if self.moments else 0):
+                if not choose.percent(75):
+                    break
+                one = self._in_words(choose.pick(self.moments), caller)
+                state = self._shows(one, state, ctx, choose.pick((None, *ANSWERS)) if self.asks else None)
+            check_options(self.plugin, state)
+        except LawBrokenError as broken:
+            return broken
+        return None
+
+    def _breaks(self, broken: LawBrokenError, choose: Choose) -> LawBrokenError | None:
+        """Play one run, and return what it breaks if that is the law that was *broken*, at the same place."""
+        found = self._run(choose)
+        return found if found is not None and (found.law, found.where) == (broken.law, broken.where) else None
+
+    def _in_words(self, moment: str, caller: Caller) -> Hook | Envelope:
+        """Draw what the plugin is shown at one *moment*, in its words."""
+        if moment != ON_EVENT:
+            return draw_hook(moment, caller)
+        every, of_calls = events()
+        envelope = caller.choose.pick(of_calls if caller.choose.percent(50) else every)
+        return envelope.but(event=retold(envelope.event, caller))
+
+    def _shows(self, one: Hook | Envelope, state: object, ctx: Context, answer: AskAnswer | None) -> object:
+        """Show the plugin a hook or an event, and return its state after that."""
+        if isinstance(one, Envelope):
+            return check_event(self.plugin, one, state, ctx)
+        action = check_hook(self.plugin, one, state, ctx, answer)
+        return cast("object", getattr(action, "state", state))
 
 
-@st.composite
-def apt_hooks(draw: st.DrawFn, moment: str, words: Vocabulary) -> Hook:
-    """Hooks of one *moment* with any content; in half of them it is made of *words*."""
-    hook = draw(hooks(moment))
-    if not draw(st.booleans()):
-        return hook
-    match hook:
-        case BeforeTool():
-            return hook.but(name=draw(st.sampled_from(words.names)), args=draw(apt_args(words)))
-        case AfterTool() | OnToolError():
-            return hook.but(name=draw(st.sampled_from(words.names)))
-        case BeforePrompt() | BeforeSteering():
-            return hook.but(text=draw(st.sampled_from(words.texts)))
-        case _:
-            return hook
-
-
-@cache
-def apt_args(words: Vocabulary) -> st.SearchStrategy[JsonObject]:
-    """Arguments of calls, made of *words*."""
-    items: st.SearchStrategy[Json] = (
-        st.sampled_from(words.texts)
-        | st.sampled_from(words.numbers)
-        | st.sampled_from((None, True, (), freeze_object({})))
-    )
-    return st.dictionaries(st.sampled_from(words.names), items, max_size=3).map(freeze_object)
+def _any_content(moment: str) -> st.SearchStrategy[Hook | Envelope]:
+    """Hooks of one *moment* with any content, or events."""
+    return hooks(moment) if moment != ON_EVENT else st.sampled_from(events()[0])
 
 
 @cache
 def events() -> tuple[tuple[Envelope, ...], tuple[Envelope, ...]]:
-    """Return events of a few plausible sessions: one of each kind, and others."""
+    """Return events of a few plausible sessions, one of each kind first; and one of each kind that tells of calls."""
     by_kind: dict[type, Envelope] = {}
     others: list[Envelope] = []
     for number in range(WORLDS):
@@ -139,4 +177,5 @@ def events() -> tuple[tuple[Envelope, ...], tuple[Envelope, ...]]:
             first = by_kind.setdefault(type(envelope.event), envelope)
             if first is not envelope and len(others) < MOST_EVENTS:
                 others.append(envelope)
-    return tuple(by_kind.values()), tuple(others)
+    every = (*by_kind.values(), *others)
+    return every, tuple(envelope for envelope in by_kind.values() if tells_of_calls(envelope.event))

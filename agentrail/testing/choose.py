@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable, Hashable, Sequence
+from math import gcd
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -24,6 +26,10 @@ class Choose:
         """Return true in *of* cases out of a hundred."""
         return self.below(100) >= 100 - of
 
+    def turn(self, about: Hashable, below: int) -> int:  # noqa: ARG002 - `InTurn` looks at it
+        """Return a number below a limit; `InTurn` returns each one for *about* before it returns one again."""
+        return self.below(below)
+
     def pick(self, options: Sequence[T]) -> T:
         """Return one of *options*; the first is the simplest."""
         return options[self.below(len(options))]
@@ -40,3 +46,33 @@ class Choose:
     def some(self, options: Sequence[T], percent: int) -> tuple[T, ...]:
         """Return those of *options* that each win a draw, in order."""
         return tuple(option for option in options if self.percent(percent))
+
+
+class InTurn(Choose):
+    """Choices of a seeded generator, kept in `drawn`; numbers asked for by `turn` come each in its turn."""
+
+    __slots__ = ("_chance", "_walks", "drawn")
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(self._below)
+        self._chance = random.Random(seed)  # noqa: S311 - no secret
+        self._walks: dict[tuple[Hashable, int], tuple[int, int]] = {}
+        self.drawn: list[int] = []
+
+    def _below(self, below: int) -> int:
+        drawn = self._chance.randrange(below)
+        self.drawn.append(drawn)
+        return drawn
+
+    def turn(self, about: Hashable, below: int) -> int:
+        """Return the next number of a walk through all numbers below a limit; each *about* has its own walk."""
+        at, stride = self._walks.get((about, below)) or (self._chance.randrange(below), self._stride(below))
+        self._walks[about, below] = (at + stride) % below, stride
+        self.drawn.append(at)
+        return at
+
+    def _stride(self, below: int) -> int:
+        """Draw a stride that meets all numbers below a limit: the two have no divisor in common."""
+        while gcd(stride := self._chance.randrange(1, below + 1), below) != 1:
+            pass
+        return stride

@@ -1,9 +1,9 @@
 """What the code of a plugin reads of a call: the tools, the arguments, and for each argument the values that matter.
 
-It is read from the bytecode of `before_tool` and of the functions that this calls, in order, because source code is not
-always there. A constant belongs to the argument that was read last: `args.get("volume") == "archive"` says that of
-`volume` the value `archive` matters, and `isinstance(size, int)` that an integer `size` does. That is a guess. A wrong
-one makes a call that does nothing.
+It is read from the bytecode of the hooks that see calls and results, and of the functions that these call, in order,
+because source code is not always there. A constant belongs to the argument that was read last:
+`args.get("volume") == "archive"` says that of `volume` the value `archive` matters, and `isinstance(size, int)` that an
+integer `size` does. That is a guess. A wrong one makes a call that does nothing.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ from typing import Final, cast
 
 import attrs
 
-from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.plugin import AnyPlugin, Plugin
 from agentrail.values.json import Json, freeze, freeze_object
 from agentrail.values.value import Value, value
+
+SEE_CALLS: Final = ("before_tool", "after_response", "after_tool", "after_tool_batch", "on_tool_error", "on_event")
+"""The hooks that see calls, their arguments or their results, in the order in which they are read."""
 
 FUNCTIONS: Final = 20
 """Functions of one plugin that are read, at most."""
@@ -196,7 +199,7 @@ class _Reader:
             self.at, self.fresh = None, True
         elif name == "args":
             self.fresh = False
-        elif isinstance(method := _attributes(type(self.plugin)).get(name), FunctionType) and name != "before_tool":
+        elif isinstance(method := _attributes(type(self.plugin)).get(name), FunctionType) and name not in SEE_CALLS:
             yield method
 
     def _argument(self, name: str) -> None:
@@ -235,12 +238,14 @@ class _Reader:
 
 
 def reads(plugin: AnyPlugin) -> Read | None:
-    """Return what `before_tool` of *plugin* reads of a call, or `None` if it reads no argument by name."""
-    function = _attributes(type(plugin)).get("before_tool")
-    if not isinstance(function, FunctionType):
-        return None
+    """Return what the hooks of *plugin* read of a call or its result, or `None` if they read no argument by name."""
+    members = _attributes(type(plugin))
     reader = _Reader(plugin)
-    reader.function(unwrap(function))
+    for name in SEE_CALLS:
+        function = members.get(name)
+        if isinstance(function, FunctionType) and function is not getattr(Plugin, name):
+            reader.at = None
+            reader.function(unwrap(function))
     return reader.read()
 
 

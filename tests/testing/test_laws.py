@@ -5,7 +5,10 @@ import pytest
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.plugins import BudgetGuard, EventLogger, HumanApproval, SecurityGuard
 from agentrail.testing import LAWS, LawBrokenError, check_plugin
+from tests.profiles import CAMPAIGN
 from tests.testing.candidates import Careless, Dice, Hoarder, Memory, Redirect, SpendCounter, Turns
+from tests.testing.pairs import PAIRS
+from tests.testing.planted import PLANTED
 
 BROKEN: dict[type[AnyPlugin], tuple[str, str]] = {
     Dice: ("the same answer", "before_tool"),
@@ -28,11 +31,29 @@ def test_a_plugin_that_obeys_the_laws_passes(make: Callable[[], AnyPlugin]) -> N
     check_plugin(make(), examples=30)
 
 
+@pytest.mark.parametrize(
+    "plugin", [plugin for pair in PAIRS for plugin in pair[:2]], ids=lambda one: type(one).__name__
+)
+def test_a_plugin_that_reads_several_arguments_and_obeys_the_laws_passes(plugin: AnyPlugin) -> None:
+    for seed in range(3 if CAMPAIGN else 1):
+        check_plugin(plugin, examples=60 if CAMPAIGN else 5, seed=seed)
+
+
 @pytest.mark.parametrize("cls", BROKEN)
 def test_a_broken_law_is_named_with_the_hook(cls: type[AnyPlugin]) -> None:
     broken = broken_by(cls())
     assert (broken.law, broken.where) == BROKEN[cls]
     assert LAWS[broken.law] in str(broken)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("cls", "law", "where"), PLANTED)
+def test_a_law_that_breaks_where_two_things_meet_is_found(
+    cls: type[AnyPlugin], law: str, where: str, seed: int
+) -> None:
+    with pytest.raises(LawBrokenError) as broken:
+        check_plugin(cls(), seed=seed)
+    assert (broken.value.law, broken.value.where) == (law, where)
 
 
 @pytest.mark.parametrize("cls", BROKEN)

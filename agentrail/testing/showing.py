@@ -1,0 +1,140 @@
+"""Hooks and events in the words of a plugin: with calls, results and texts such as its code reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from agentrail.hooks.records import (
+    AfterResponse,
+    AfterTool,
+    AfterToolBatch,
+    AfterTurn,
+    BeforeCompaction,
+    BeforeFinish,
+    BeforePluginOptsUpdate,
+    BeforePrompt,
+    BeforeRequest,
+    BeforeSteering,
+    BeforeTool,
+    Hook,
+    OnToolError,
+    SessionEnd,
+    SessionStart,
+)
+from agentrail.testing.calling import Caller
+from agentrail.values.content import Text, ToolCall
+from agentrail.values.events.envelope import Event
+from agentrail.values.events.life import AgentEnd
+from agentrail.values.events.response import ResponseComplete
+from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage
+from agentrail.values.tools import Err, Ok, err, ok
+from agentrail.values.usage import NOTHING_USED
+
+OF_CALLS: Final = frozenset({"args", "details"})
+"""The fields of events that say what a call was given, or what it gave."""
+
+
+def draw_hook(moment: str, caller: Caller) -> Hook:
+    """Draw a hook of one *moment*, with the calls and texts of *caller*."""
+    return _DRAWN[moment](caller)
+
+
+def tells_of_calls(event: Event) -> bool:
+    """Return whether *event* tells what a call was given, or what it gave."""
+    return isinstance(event, ResponseComplete | AgentEnd) or not OF_CALLS.isdisjoint(event.__fields__)
+
+
+def retold(event: Event, caller: Caller) -> Event:
+    """Return *event* with calls that *caller* draws, if it tells of calls: their names, arguments or details."""
+    match event:
+        case ResponseComplete():
+            return event.but(message=_said(caller))
+        case AgentEnd():
+            return event.but(messages=_history(caller))
+        case _ if tells_of_calls(event):
+            drawn = _call(caller)
+            new = {"args": drawn.args, "details": drawn.args, "name": drawn.name, "tool": drawn.name}
+            return event.but(**{field: found for field, found in new.items() if field in event.__fields__})
+        case _:
+            return event
+
+
+def _call(caller: Caller) -> ToolCall:
+    return caller.in_turn() if caller.choose.percent(60) else caller.draw()
+
+
+def _ids(caller: Caller, percent: int) -> Iterator[str]:
+    """Yield ids of up to three calls; each is drawn for itself, so that any may be left out of a smaller example."""
+    for number in range(1, 4):
+        if not caller.choose.percent(percent):
+            return
+        yield f"c{number}"
+
+
+def _result(caller: Caller) -> tuple[ToolCall, Ok | Err]:
+    """Draw a call and its result, the details of which are made as arguments are."""
+    drawn, text = _call(caller), caller.text()
+    return drawn, err(text, drawn.args) if caller.choose.percent(50) else ok(text, drawn.args)
+
+
+def _message(caller: Caller, call_id: str = "c1") -> ToolMessage:
+    drawn, result = _result(caller)
+    return ToolMessage(call_id, drawn.name, result.content, isinstance(result, Err), result.details)
+
+
+def _said(caller: Caller) -> AssistantMessage:
+    texts = (Text(caller.text()),) if caller.choose.percent(50) else ()
+    calls = tuple(_call(caller).but(call_id=call_id) for call_id in _ids(caller, 50))
+    return AssistantMessage(texts or (() if calls else (Text("a"),)), calls, "model0")
+
+
+def _history(caller: Caller) -> tuple[Message, ...]:
+    """Draw a history that a provider would take: each call is followed by its result."""
+    said = _said(caller)
+    asked = UserMessage((Text(caller.text()),), Origin.PROMPT)
+    return (asked, said, *(_message(caller, one.call_id).but(name=one.name) for one in said.calls))
+
+
+def _after_turn(caller: Caller) -> AfterTurn:
+    history = _history(caller)
+    if caller.choose.percent(30):
+        return AfterTurn("aborted", "user", caller.text(), history, NOTHING_USED, 0, 0)
+    return AfterTurn("finished", None, None, history, NOTHING_USED, 0, 0)
+
+
+def _before_tool(caller: Caller) -> BeforeTool:
+    drawn = _call(caller)
+    return BeforeTool(drawn.name, drawn.args, "c1", approved=caller.choose.percent(20), final=caller.choose.percent(20))
+
+
+def _after_tool(caller: Caller) -> AfterTool:
+    drawn, result = _result(caller)
+    return AfterTool(drawn.name, "c1", result)
+
+
+def _results(caller: Caller) -> AfterToolBatch:
+    return AfterToolBatch(tuple(_message(caller, call_id) for call_id in _ids(caller, 70)))
+
+
+_DRAWN: Final[Mapping[str, Callable[[Caller], Hook]]] = MappingProxyType(
+    {
+        SessionStart.moment: lambda _: SessionStart(),
+        SessionEnd.moment: lambda caller: SessionEnd(caller.text()),
+        AfterTurn.moment: _after_turn,
+        BeforePrompt.moment: lambda caller: BeforePrompt(caller.text(), "p1"),
+        BeforeRequest.moment: lambda caller: BeforeRequest(_history(caller), caller.choose.number(1, 3)),
+        AfterResponse.moment: lambda caller: AfterResponse(_said(caller)),
+        BeforeTool.moment: _before_tool,
+        OnToolError.moment: lambda caller: OnToolError(
+            _call(caller).name, "c1", caller.text(), caller.choose.number(1, 3)
+        ),
+        AfterTool.moment: _after_tool,
+        AfterToolBatch.moment: _results,
+        BeforeFinish.moment: lambda _: BeforeFinish(),
+        BeforeCompaction.moment: lambda caller: BeforeCompaction(_history(caller), caller.text()),
+        BeforeSteering.moment: lambda caller: BeforeSteering(caller.text(), "s1"),
+        BeforePluginOptsUpdate.moment: lambda caller: BeforePluginOptsUpdate(caller.name(), caller.args()),
+    }
+)
