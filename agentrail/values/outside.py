@@ -165,8 +165,9 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
     waiting = [error]
     while waiting:
         found = waiting.pop()
-        if isinstance(found, BaseExceptionGroup):
-            waiting += reversed(inside(found))
+        held = inside(found)  # a group holds one error at least
+        if held:
+            waiting += reversed(held)
         else:
             yield found
 

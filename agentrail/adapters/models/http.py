@@ -345,8 +345,10 @@ class Exchange:
 
 def _is_caused_by(error: BaseException, kind: type[OSError]) -> bool:
     """Whether every address of the host has failed with *kind*."""
-    if isinstance(error, BaseExceptionGroup):
-        return all(_is_caused_by(inner, kind) for inner in leaves(error))
+    return all(_is_behind(leaf, kind) for leaf in leaves(error))
+
+
+def _is_behind(error: BaseException, kind: type[OSError]) -> bool:
     behind = error.__cause__ or error.__context__
     return isinstance(error, kind) or (behind is not None and _is_caused_by(behind, kind))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import cast
 
 from agentrail.errors import WrongType
 from agentrail.values.outside import mended, shown
@@ -29,7 +30,7 @@ def home() -> Path:
 def place_of(path: object) -> Path:
     """Return the file that *path* leads to, by default that of the user; raise `WrongType` for what leads to none."""
     said = home() / NAME if path is None else path
-    text = os.fspath(said) if isinstance(said, str | os.PathLike) else None
+    text: object = os.fspath(cast("str | os.PathLike[str]", said)) if isinstance(said, str | os.PathLike) else None
     if not isinstance(text, str) or not text or "\0" in text or mended(text) != text:
         raise WrongType("path", shown(path if text is None else text), A_PATH)
     place = os.path.realpath(text)  # links lead to one file
