@@ -87,10 +87,11 @@ def _run(w: Work, due: Due) -> None:
     hook = FLOW[due.what][0](w, due.ref)
     if hook is None:
         return
-    place, consent, gathered = START, NO_CONSENT, NOTHING_GATHERED
     if due.what == "before_tool":
         place, consent, gathered = ruling.where_before_tool(w, due.ref)
-    _rule(w, hook, due.ref, place, gathered, consent)
+        _rule(w, hook, due.ref, place, gathered, consent)
+    else:
+        _rule(w, hook, due.ref, START, NOTHING_GATHERED, NO_CONSENT)
 
 
 def _rule(w: Work, hook: Hook, ref: str, place: Place, gathered: Gathered, consent: Consent) -> None:

@@ -160,9 +160,13 @@ class CallList(Sequence[Call]):
         made = _NEW(CallList)
         made._places = self._places  # noqa: SLF001  # another list of the same calls
         place = self._places[changed.call_id]
-        number = place // PAGE
-        made._pages = pages = self._pages.copy()  # noqa: SLF001
-        pages[number] = page = pages[number].copy()
+        pages = self._pages
+        if len(pages) == 1:
+            page = pages[0].copy()
+            made._pages = [page]  # noqa: SLF001
+        else:
+            made._pages = pages = pages.copy()  # noqa: SLF001
+            pages[place // PAGE] = page = pages[place // PAGE].copy()
         page[place % PAGE] = changed
         made._statuses = statuses = self._statuses.copy()  # noqa: SLF001
         statuses[place] = _CODES[changed.status]

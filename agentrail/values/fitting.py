@@ -151,8 +151,11 @@ def fit_call(call: object, room: list[int] | None = None) -> ToolCall:
     """Return a call that a model asks for, with arguments of as many items as there is *room*; else raise."""
     match call:
         case ToolCall(call_id=call_id, name=name, args=args, provider_id=provider_id):
-            names = (fit_text(call_id, MAX_NAME), fit_text(name, MAX_NAME), fit_text(provider_id, MAX_NAME))
-            return ToolCall(names[0], names[1], freeze_object(args, room), names[2])
+            own, tool, theirs = fit_text(call_id, MAX_NAME), fit_text(name, MAX_NAME), fit_text(provider_id, MAX_NAME)
+            frozen = freeze_object(args, room)
+            if type(call) is ToolCall and frozen is args and own is call_id and tool is name and theirs is provider_id:
+                return call
+            return ToolCall(own, tool, frozen, theirs)
         case _:
             raise UnfitError(call, "a ToolCall", "its `calls`")
 

@@ -24,6 +24,9 @@ MAX_ITEMS: Final = 10_000
 INT_MIN = -(2**63)
 INT_MAX = 2**64 - 1
 
+_LEAVES: Final = frozenset({str, int, float, bool, type(None)})
+"""The types that hold no further JSON."""
+
 
 def _refuse(*_: object, **__: object) -> NoReturn:
     message = "this JSON is frozen: build a new value instead of changing it"
@@ -49,9 +52,9 @@ def freeze(found: object, at: str = "$", depth: int = 0, room: list[int] | None 
 
     What contains it gives its *depth*, and the *room* that is left for items. JSON that was frozen before is counted.
     """
+    if type(found) is str:
+        return found if found.isascii() else _text(found, at)
     kind = type(found)
-    if kind is str:
-        return _text(found, at)  # type: ignore[arg-type]  # its type was just tested
     if found is None or kind is bool:
         return found  # type: ignore[return-value]  # its type was just tested
     if kind is int:
@@ -106,19 +109,31 @@ def _take_room(count: int, at: str, room: list[int]) -> None:
         raise NotJson(at, f"more than {MAX_ITEMS} items")
 
 
-def _fit_frozen(frozen: Json, at: str, depth: int, room: list[int]) -> None:
+def _fit_frozen(frozen: FrozenObject, at: str, depth: int, room: list[int]) -> None:
     """Refuse JSON that was frozen before if, where it stands now, it has too many levels or items."""
+    items = frozen.values()
+    room[0] -= len(items)
+    if room[0] < 0 or not _LEAVES.issuperset(map(type, items)):  # of leaves alone, their number says all
+        room[0] += len(items)
+        _fit_parts(frozen, at, depth, room)
+
+
+def _fit_parts(frozen: Json, at: str, depth: int, room: list[int]) -> None:
+    """Refuse *frozen* as `_fit_frozen` does, part by part."""
     if depth > MAX_DEPTH:
         raise NotJson(at, f"more than {MAX_DEPTH} levels")
     items = frozen.values() if isinstance(frozen, Mapping) else cast("Sequence[Json]", frozen)
     _take_room(len(items), at, room)
     for item in items:
         if isinstance(item, Mapping | tuple):
-            _fit_frozen(item, at, depth + 1, room)
+            _fit_parts(item, at, depth + 1, room)
 
 
 def freeze_object(found: object, room: list[int] | None = None) -> JsonObject:
     """Return *found* as a frozen JSON object."""
+    if type(found) is FrozenObject:
+        _fit_frozen(found, "$", 1, [MAX_ITEMS] if room is None else room)
+        return found
     frozen = freeze(found, room=room)
     if not isinstance(frozen, FrozenObject):
         raise NotJson("$", f"a `{type(found).__name__}` where an object is wanted")
@@ -136,17 +151,17 @@ def thaw(frozen: Json) -> object:
 
 def weight(frozen: Json) -> int:
     """Return about how many characters *frozen* is as text, without writing it."""
+    if type(frozen) is str:
+        return len(frozen) + 3
+    if type(frozen) in _LEAVES:
+        return 6
     total = 2
-    if isinstance(frozen, str):
-        total = len(frozen) + 3
-    elif isinstance(frozen, FrozenObject):
+    if isinstance(frozen, FrozenObject):
         for key, item in frozen.items():
             total += len(key) + 4 + weight(item)
     elif isinstance(frozen, tuple):
         for item in frozen:
             total += 1 + weight(item)
-    else:
-        total = 6
     return total
 
 
@@ -167,7 +182,7 @@ def excess(frozen: JsonObject, chars: int, items: int) -> str | None:
         else:
             values = cast("Sequence[Json]", found)
         for one in values:
-            if isinstance(one, str):
+            if type(one) is str:
                 written += len(one)
             elif isinstance(one, (FrozenObject, tuple)):  # a union would be made anew each time
                 todo.append(one)
@@ -191,13 +206,12 @@ def is_same(one: Json, other: Json) -> bool:
 def _key(key: object, at: str) -> str:
     if type(key) is not str:
         raise NotJson(at, f"the key {shown(key)}, which is not text")
-    return _text(key, at)
+    return key if key.isascii() else _text(key, at)
 
 
 def _text(found: str, at: str) -> str:
-    if not found.isascii():
-        try:
-            found.encode()
-        except UnicodeEncodeError as why:
-            raise NotJson(at, "text with half a surrogate pair") from why
+    try:
+        found.encode()
+    except UnicodeEncodeError as why:
+        raise NotJson(at, "text with half a surrogate pair") from why
     return found

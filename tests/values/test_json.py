@@ -37,3 +37,19 @@ def test_what_a_caller_says_counts_if_it_was_frozen_before() -> None:
     wide = FrozenObject({str(number): number for number in range(MAX_ITEMS + 1)})
     with pytest.raises(BadMessage, match="more than 10000 items"):
         kept_parts([Data(wide)])
+
+
+def test_flat_objects_that_were_frozen_before_share_one_room() -> None:
+    half = freeze_object({str(number): number for number in range(MAX_ITEMS // 2)})
+    room = [MAX_ITEMS]
+    assert [freeze_object(half, room) is half for _ in range(2)] == [True, True]
+    assert room == [0]
+    with pytest.raises(NotJson, match=f"more than {MAX_ITEMS} items"):
+        freeze_object(FrozenObject(a=1), room)
+
+
+def test_an_object_that_holds_others_is_counted_part_by_part() -> None:
+    inner = freeze_object({"a": [1, 2], "b": {"c": None}})
+    room = [MAX_ITEMS]
+    assert freeze_object(inner, room) is inner
+    assert room == [MAX_ITEMS - 5]
