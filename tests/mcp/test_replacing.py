@@ -20,6 +20,7 @@ from agentrail.testing import call, say
 from agentrail.testing.scripted import Element
 from tests.mcp.rig import AT_ONCE, HERE, NO_EXTRA, Marked, asked, obedient, remote, until, use
 from tests.patience import PATIENCE
+from tests.profiles import CAMPAIGN
 from tests.runtime.families import agent, task
 from tests.runtime.journals import TestJournal
 from tests.runtime.world import World
@@ -55,7 +56,14 @@ class Shops:
         return len(self._marked.alive()) if self._kind == "stdio" else 0
 
 
-@pytest.fixture(params=["stdio", "http"])
+KINDS = ("stdio", "http")
+"""How the servers are spoken to; to start one that speaks HTTP takes two seconds of a processor."""
+
+BOTH = pytest.mark.parametrize("shops", KINDS, indirect=True)
+"""For tests that run by HTTP outside of the campaign too."""
+
+
+@pytest.fixture(params=KINDS if CAMPAIGN else KINDS[:1])
 async def shops(request: pytest.FixtureRequest, marked: Marked, tmp_path: Path) -> AsyncIterator[Shops]:
     async with AsyncExitStack() as stack:
         yield Shops(request.param, marked, tmp_path / "notes", stack)
@@ -80,6 +88,7 @@ async def idle(session: SessionHandle) -> None:
 BUY = asked("shop__buy", {"item": "tea"})
 
 
+@BOTH
 @pytest.mark.parametrize("how", ["replaced", "detached", "detached and attached"])
 async def test_a_call_that_runs_ends_with_its_server_and_the_next_one_is_the_other_s(
     how: str, world: World, shops: Shops
@@ -148,6 +157,7 @@ async def test_a_held_call_does_not_run_on_the_form_that_its_server_has_taken_si
     assert shops.notes() == ["one changed"]
 
 
+@BOTH
 async def test_while_the_session_is_suspended(world: World, shops: Shops) -> None:
     session = await world.spawn(obedient(), tools=[await shops.open("one")])
     two = await shops.open("two")
