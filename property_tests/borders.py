@@ -60,6 +60,7 @@ from agentrail.values.stream import (
 )
 from agentrail.values.tools import AskPerson, CompactNow, Effect, Err, Ok, SetTodos, Todo, ToolResult, ToolSpec
 from agentrail.values.usage import Usage
+from agentrail.values.value import Value
 from property_tests import hostile
 from property_tests.hostile import Chance, draw, draw_error, draw_number, draw_usage
 
@@ -71,6 +72,12 @@ LONG_TIME: Final = 50 * 31_536_000.0
 
 MOST_ATTEMPTS: Final = 50
 """Times that a session is spawned until the journal lets it begin."""
+
+OF_THE_JOURNAL: Final = frozenset({"BadJournal", "BadRecord", "Fenced", "ReplayDiffers"})
+"""Kinds of crashes that tell of a journal which does not tell the truth."""
+
+COME_BACK: Final = 4
+"""One of so many scenes is of a session that sleeps, wakes, crashes and comes back."""
 
 SCHEMA: Final = FrozenObject({"type": "object"})
 
@@ -315,6 +322,37 @@ class Steps(trio.abc.Instrument):
         self.longest = max(self.longest, self._measure() - self._began)
 
 
+def _other_field(source: Source, found: Value, depth: int = 4) -> Value:
+    """Return *found* with something odd in a field, or further inside."""
+    fields = sorted(type(found).__fields__)
+    if not fields:
+        return found
+    name = source.chance.choice(fields)
+    held: object = getattr(found, name)
+    inside = held[0] if isinstance(held, tuple) and held else held
+    if depth and isinstance(inside, Value) and source.chance.randrange(3):
+        odd: object = _other_field(source, inside, depth - 1)
+        return found.but(**{name: (odd, *held[1:]) if isinstance(held, tuple) else odd})
+    return found.but(**{name: source.next("journal", source.chance.choice((draw, draw_number)))})
+
+
+def _other_records(source: Source, found: Sequence[Record]) -> Sequence[object]:
+    """Return *found* with one record that is not as it was, or not there."""
+    place = source.chance.randrange(len(found))
+    record = found[place]
+    changed = source.chance.choice(
+        (
+            *((_other_field(source, record),),) * 4,
+            (),
+            (record, record),
+            (record.but(events=record.events[1:]),),
+            (record.but(events=record.events[::-1]),),
+            (record.but(arrival=source.chance.choice(found).arrival),),
+        )
+    )
+    return (*found[:place], *changed, *found[place + 1 :])
+
+
 class OddJournal:
     """A journal in memory that now and then returns something odd: what it does is done all the same.
 
@@ -339,6 +377,9 @@ class OddJournal:
                 made = (snapshot.but(number=number), snapshot.but(session_id=odd), snapshot.but(state=odd))
             case (Record() as record, *rest):
                 made = ((record.but(number=number), *rest), (record.but(session_id=odd), *rest), (odd, *rest))
+                made = (*made, *(_other_records(source, cast("Sequence[Record]", found)) for _ in range(4)))
+            case StoredAnswer() as answer:
+                made = (_other_field(source, answer), _other_field(source, answer))
             case (StoredSession() as stored, *rest):
                 made = ((stored.but(head=number), *rest), (stored.but(session_id=odd), *rest), (odd, *rest))
             case _:
@@ -372,7 +413,8 @@ class OddJournal:
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
         """Look an answer up."""
         with self.steps.apart():
-            return await self.inner.answer(session_id, command)
+            found = await self.inner.answer(session_id, command)
+        return cast("StoredAnswer | None", self._odd(found))
 
     async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
         """List sessions."""
@@ -481,12 +523,68 @@ async def scene(supervisor: Supervisor, journal: OddJournal, seed: int, turns: i
     return source.given
 
 
+async def comeback(supervisor: Supervisor, journal: OddJournal, seed: int) -> Counter[str]:
+    """Have a session sleep, wake, answer to command ids, be left in a turn, and come back; return the odd values."""
+    source = Source(seed)
+    spec = SessionSpec(
+        model=OddModel(source, 2), tools=[OddTool(source)], max_turns=6, max_retries=1, hibernate_after=9
+    )
+    name = f"back-{seed}"
+    source.calm = True
+    try:
+        async with open_supervisor(journal=journal, seed=1) as first:
+            session = await first.spawn(spec, name)
+            journal.source = source
+            for number in range(3):
+                source.calm = False
+                with trio.move_on_after(LONG_TIME), suppress(AgentrailError):
+                    await session.ask("go", command=f"id{number % 2}")
+                with suppress(AgentrailError):
+                    await trio.sleep(30)
+                    await session.wake()
+            with suppress(AgentrailError):
+                await session.prompt("go on")
+            _check_crashes(first)
+        for _ in range(5):
+            with suppress(AgentrailError):
+                await (await supervisor.open(name, spec)).wake()
+        source.calm = True
+        back = await supervisor.open(name, spec)
+        await back.wake()
+        await back.abort()
+        reply = await back.ask("are you there?")
+        if reply.text != "fine":
+            _refuse(f"the session does not answer any more: {reply}")
+        await back.stop()
+        _check_crashes(supervisor)
+    except BaseException as error:
+        error.add_note(f"seed {seed}")
+        raise
+    finally:
+        source.calm = True
+        journal.source = None
+        hostile.close_coroutines()
+    return source.given
+
+
+def _check_crashes(supervisor: Supervisor) -> None:
+    """A session may crash by what its journal says, as long as the error says so."""
+    strange = [one for one in supervisor.crashes() if one.reason.kind not in OF_THE_JOURNAL]
+    if strange:
+        _refuse(f"it has crashed: {strange}")
+
+
 async def _spawned(supervisor: Supervisor, spec: SessionSpec, name: str) -> SessionHandle:
     """Return the session, when the journal has let it begin."""
     for attempt in range(MOST_ATTEMPTS):
         with suppress(AgentrailError):
             return await supervisor.spawn(spec, f"{name}-{attempt}")
     _refuse("it never began")
+
+
+async def _one(supervisor: Supervisor, journal: OddJournal, seed: int) -> Counter[str]:
+    """Play the scene of a seed."""
+    return await (scene if seed % COME_BACK else comeback)(supervisor, journal, seed)
 
 
 def play(first: int, wanted: int) -> tuple[Counter[str], list[int], int]:
@@ -504,7 +602,7 @@ def play(first: int, wanted: int) -> tuple[Counter[str], list[int], int]:
         async with open_supervisor(journal=journal, seed=1) as supervisor:
             while given.total() < wanted:
                 steps.longest = 0.0
-                given += await scene(supervisor, journal, seed)
+                given += await _one(supervisor, journal, seed)
                 if steps.longest > MOST_CPU:
                     slow.append(seed)
                 seed += 1
@@ -522,7 +620,7 @@ def longest_step(seed: int, measure: Callable[[], float] = time.thread_time) -> 
     async def main() -> None:
         journal = OddJournal(steps)
         async with open_supervisor(journal=journal, seed=1) as supervisor:
-            await scene(supervisor, journal, seed)
+            await _one(supervisor, journal, seed)
 
     with quiet():
         trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0), instruments=[steps])

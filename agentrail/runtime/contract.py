@@ -9,7 +9,7 @@ from typing import Final, TypeVar, cast, get_args
 from agentrail.core.answers import Answer
 from agentrail.core.inputs import AnyInput, Arrival
 from agentrail.core.state import State
-from agentrail.errors import BadJournal, BadRecord
+from agentrail.errors import BadJournal, BadRecord, BadValue
 from agentrail.hooks.ruling import Ruling
 from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
 from agentrail.values.events.envelope import Envelope, Event
@@ -74,7 +74,7 @@ class HeldToContract:
         if found is None:
             return None
         stored = _of(StoredAnswer, "answer", found)
-        if type(stored.input) not in INPUTS or type(stored.answer) not in ANSWERS:
+        if type(stored.input) not in INPUTS or type(stored.answer) not in ANSWERS or not _can_be_written(stored):
             raise BadJournal("answer", f"{shown(stored.answer)} to {shown(stored.input)}", "an answer to a command")
         return stored
 
@@ -103,8 +103,7 @@ class HeldToContract:
             return None
         match found:
             case Snapshot(session_id=named, number=place, state=State(session_id=inner)):
-                plain = number(place)
-                if _is(named, session_id) and _is(inner, session_id) and type(plain) is int and 0 < plain <= INT_MAX:
+                if _is(named, session_id) and _is(inner, session_id) and _time(place) and place > 0:
                     return found
             case _:
                 pass
@@ -182,6 +181,18 @@ FIELDS: Final[tuple[tuple[str, Callable[[object], bool]], ...]] = (
     ("version", _time),
 )
 """What the fields of a record hold, beside its number and its session; what is further inside, its replay finds."""
+
+
+def _can_be_written(stored: StoredAnswer) -> bool:
+    """Whether all that is inside an answer, and its command, is what their classes say."""
+    from agentrail.codec import encode  # noqa: PLC0415 - few sessions are given a command id that they do not know
+
+    try:
+        encode(stored.input)
+        encode(stored.answer)
+    except BadValue:
+        return False
+    return True
 
 
 def _is(found: object, wanted: object) -> bool:

@@ -15,6 +15,7 @@ from agentrail import SessionSpec
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.app.growing import policy, service
 from agentrail.app.supervisor import open_supervisor
+from agentrail.core.answers import Accepted
 from agentrail.core.sent import PromptSent
 from agentrail.errors import (
     BadJournal,
@@ -37,7 +38,7 @@ from agentrail.hooks.plugin import Log, Plugin
 from agentrail.hooks.records import BeforeRequest, BeforeTool
 from agentrail.hooks.ruling import Ruling
 from agentrail.plugins.budget import BudgetGuard
-from agentrail.ports.journal import Claim, Record, Snapshot
+from agentrail.ports.journal import Claim, Record, Snapshot, StoredAnswer
 from agentrail.ports.model import EmitChunk, Model
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.clock import Clock, Steady
@@ -419,6 +420,10 @@ class OddJournal(MemoryJournal):
         found = await super().read(session_id, after, limit)
         return self.odd if self.method == "read" else found  # type: ignore[return-value]
 
+    async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
+        found = await super().answer(session_id, command)
+        return self.odd if self.method == "answer" else found  # type: ignore[return-value]
+
     async def snapshot(self, session_id: str) -> Snapshot | None:
         found = await super().snapshot(session_id)
         return self.odd if self.method == "snapshot" else found  # type: ignore[return-value]
@@ -521,6 +526,38 @@ async def test_a_snapshot_of_another_session_is_not_believed() -> None:
         other = Snapshot("another", 1, session.inspect())
         held = HeldToContract(OddJournal("snapshot", other))
         assert await held.snapshot(session.id) is None
+
+
+class OddInt(int):
+    """A number that does not add."""
+
+    def __add__(self, _: object) -> int:
+        raise ZeroDivisionError
+
+
+async def test_the_place_of_a_snapshot_is_a_plain_number() -> None:
+    journal = MemoryJournal()
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"])))
+        await session.ask("go")
+        held = HeldToContract(OddJournal("snapshot", Snapshot(session.id, OddInt(1), session.inspect())))
+        assert await held.snapshot(session.id) is None
+
+
+@pytest.mark.parametrize("parts", [(Text(42),), 42, (None,), (Text("go"), 1.5)])  # type: ignore[arg-type]
+async def test_what_is_inside_an_answer_is_refused_and_ends_no_session(parts: object) -> None:
+    journal = OddJournal("", None)
+    async with open_supervisor(journal=journal) as supervisor:
+        session = await supervisor.spawn(SessionSpec(model=ScriptedModel(["fine"]), hibernate_after=5.0))
+        await trio.sleep(60)
+        await session.wake()
+        journal.method = "answer"
+        journal.odd = StoredAnswer(PromptSent(parts), Accepted("p1", "started"))  # type: ignore[arg-type]
+        with pytest.raises(BadJournal, match="`answer`"):
+            await session.ask("go", command="once")
+        journal.method = ""
+        assert (await session.ask("go", command="once")).text == "fine"
+        assert not supervisor.crashes()
 
 
 class OddClock(trio.abc.Clock):
