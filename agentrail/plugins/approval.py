@@ -14,9 +14,9 @@ from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin, Priority
 from agentrail.hooks.records import BeforeTool
-from agentrail.plugins.arguments import COMMAND_ARGS, command_lines, plain, shown
+from agentrail.plugins.arguments import COMMAND_ARGS, command_lines, shown
 from agentrail.plugins.commands import QUIET_WRAPPERS, Commands, writes_file
-from agentrail.plugins.options import NO_NAMES, are_texts, as_plain_set, as_tuple, is_patience
+from agentrail.plugins.options import NO_NAMES, are_texts, as_plain_set, as_tuple, is_patience, plain
 from agentrail.plugins.places import meets
 from agentrail.plugins.rules import unsure
 from agentrail.plugins.scenes import assigned

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from agentrail.plugins.commands import Commands, lex, lex_argv
+from agentrail.plugins.options import plain
 from agentrail.plugins.words import Unlexable, names
 from agentrail.values.json import Json, JsonObject
 
@@ -23,11 +24,6 @@ DIRECTORY_ARGS: Final = names("cwd workdir workingdir workingdirectory")
 
 _MORE_ARGS: Final = names("args arguments argv")
 _INVISIBLE: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-
-
-def plain(name: str) -> str:
-    """Return the name of an argument as the lists have it."""
-    return name.lower().replace("_", "").replace("-", "")
 
 
 def named(args: Json, wanted: frozenset[str]) -> Iterator[tuple[str, Json, JsonObject]]:

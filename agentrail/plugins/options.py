@@ -9,7 +9,6 @@ import attrs
 
 from agentrail.errors import BadOptions
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.plugins.arguments import plain
 from agentrail.values.outside import number, plain_text, seconds, shown
 
 T = TypeVar("T")
@@ -18,6 +17,11 @@ NO_NAMES: Final[frozenset[str]] = frozenset()
 
 NO_LISTS: Final = (bytes, bytearray, Mapping)
 """What can be gone through, and lists no texts."""
+
+
+def plain(name: str) -> str:
+    """Return the name of an argument as the lists have it."""
+    return name.lower().replace("_", "").replace("-", "")
 
 
 def as_tuple(found: Iterable[str]) -> tuple[str, ...]:

@@ -89,16 +89,18 @@ def split(error: BaseException) -> tuple[BaseException | None, BaseException | N
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
         try:
-            return BaseExceptionGroup.split(group, _passes)
+            return BaseExceptionGroup.split(group, _is_ours)
         except Exception:  # noqa: BLE001 - it is nested too deep, or its class cannot be made anew
             return None, group
-    return (error, None) if _passes(error) else (None, error)
+    is_closed = isinstance(error, GeneratorExit) and _is_closing(error)  # in a group it comes from their own nursery
+    return (error, None) if is_closed or _is_ours(error) else (None, error)
 
 
-def _passes(error: BaseException) -> bool:
+def _is_ours(error: BaseException) -> bool:
+    """Whether *error* is Trio's cancellation of what is awaited here, or an interrupt."""
     if isinstance(error, trio.Cancelled):
         return trio.current_effective_deadline() == -math.inf
-    return isinstance(error, KeyboardInterrupt) or (isinstance(error, GeneratorExit) and _is_closing(error))
+    return isinstance(error, KeyboardInterrupt)
 
 
 def _is_closing(error: GeneratorExit) -> bool:

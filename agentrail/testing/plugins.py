@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, cast
 
 from attrs import field, frozen
 
+from agentrail.errors import WrongType
 from agentrail.hooks.actions import (
     Abort,
     Action,
@@ -130,6 +131,8 @@ def _script(found: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...
 
 
 def _args(found: Mapping[str, str | int]) -> Mapping[str, str | int]:
+    if not isinstance(cast("object", found), Mapping):
+        raise WrongType.of("args", found, "a mapping of names to values")
     return MappingProxyType(dict(found))
 
 

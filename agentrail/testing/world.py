@@ -28,6 +28,7 @@ from agentrail.testing.plugins import can_store
 from agentrail.testing.scenes import Scene, fits
 from agentrail.testing.tally import Tally
 from agentrail.values.events.envelope import Envelope
+from agentrail.values.spelling import checked
 from agentrail.values.value import Value, value
 
 COMMANDS: Final = frozenset(INPUTS[1 : INPUTS.index(StopSent) + 1])
@@ -182,6 +183,7 @@ class World:
         demand(again == self.state and repr(again) == repr(self.state), "the replay leads to another state")
 
 
+@checked
 def play(choose: Choose, scene: Scene, steps: int, *, tally: Tally | None = None, seek: bool = False) -> World:
     """Run a session for at most *steps* steps, to its end and until nothing runs any more if it ends."""
     world = World(scene, tally=tally)

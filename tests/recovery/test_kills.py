@@ -76,7 +76,7 @@ class Tale:
         self.figures["events heard"] = sum(map(len, log.heard.values()))
         self.figures["commands acknowledged"] = sum(sent.acknowledged for sent in log.sent.values())
         self.figures["commands given again"] = sum(sent.again for sent in log.sent.values())
-        self.figures["prompts dropped"] = sum(sent.refused == "PromptDropped" for sent in log.sent.values())
+        self.figures["prompts dropped"] = sum(sent.refused == "PromptWasDropped" for sent in log.sent.values())
         self.figures["tools run"] = len(runs(self.victim.folder / "witness"))
 
     async def _open(self, connection: Connection, session: str) -> None:

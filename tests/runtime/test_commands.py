@@ -332,7 +332,7 @@ async def test_a_crash_between_a_drop_and_its_abort_loses_neither(kept: TestJour
         assert isinstance(got[0], tuple)
         assert got[0][0] is PromptWasDropped
         names = world.heard(session).names
-        assert (names.count("PromptWasDropped"), names.count("AgentAbort")) == (1, 1)
+        assert (names.count("PromptDropped"), names.count("AgentAbort")) == (1, 1)
         records = await kept.read("s")
         assert [record.command for record in records].count("c") == 1
         assert ran(session) == ["go"]

@@ -1,5 +1,4 @@
 from collections.abc import Mapping
-from typing import cast
 
 import pytest
 
@@ -86,8 +85,11 @@ NO_TOOLS: list[tuple[object, str]] = [
     (Sync(), "cannot make a tool of `sync`: it has no `execute` that is an `async def`; give it `async def execute"),
     (len, "cannot make a tool of `len`: its parameter `obj` is positional-only"),
     (Query(ToolSpec("a b", "Ask.")), "models call tools by 1 to 64 letters, digits, `_` and `-`"),
-    (Query(ToolSpec(cast("str", 3), "Ask.")), "cannot make a tool of `3`: models call tools by 1 to 64 letters"),
-    (Query(ToolSpec("query", cast("str", None))), "it has no description, which is what the model reads; give it one"),
+    (Query(ToolSpec("query", "Ask.").but(name=3)), "cannot make a tool of `3`: models call tools by 1 to 64 letters"),
+    (
+        Query(ToolSpec("query", "Ask.").but(description=None)),
+        "it has no description, which is what the model reads; give it one",
+    ),
     (Query(ToolSpec("query", " ")), "it has no description, which is what the model reads; give it one"),
     (
         Query(ToolSpec("query", "Ask.", effect=EffectClass.CHECKABLE)),
