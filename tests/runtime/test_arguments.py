@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.adapters.models.wire import arguments
-from agentrail.errors import BadSpec
+from agentrail.errors import BadSpec, TurnAborted
 from agentrail.testing import call, say
-from agentrail.values.json import Json, JsonObject, excess, freeze_object
+from agentrail.values.content import ToolCall
+from agentrail.values.json import FrozenObject, Json, JsonObject, excess, freeze_object
 from agentrail.values.messages import ToolMessage
 from tests.runtime.tools import Fake, quick
 from tests.runtime.world import World
@@ -19,7 +20,7 @@ from tests.runtime.world import World
 async def told(world: World, args: JsonObject, chars: int = 1_000_000, items: int = 10_000) -> ToolMessage:
     """Return what the model is told of a call with *args*."""
     session = await world.spawn(
-        [say(calls=[call("take", args)]), "next"],
+        [say(calls=[ToolCall("", "take", args if isinstance(args, FrozenObject) else freeze_object(args))]), "next"],
         tools=[quick("take")],
         max_argument_chars=chars,
         max_argument_items=items,
@@ -29,7 +30,7 @@ async def told(world: World, args: JsonObject, chars: int = 1_000_000, items: in
 
 
 REFUSED: list[tuple[JsonObject, str]] = [
-    ({f"k{n}": n for n in range(100_000)}, "they have more than 10000 keys and items; send less in one call"),
+    ({f"k{n}": n for n in range(30_000)}, "they have more than 10000 keys and items; send less in one call"),
     ({"x": tuple(range(10_000))}, "they have more than 10000 keys and items; send less in one call"),
     ({"x": "a" * 1_000_001}, "they have more than 1000000 characters; send less in one call"),
     ({"a" * 1_000_001: 1}, "they have more than 1000000 characters; send less in one call"),
@@ -44,7 +45,7 @@ async def test_too_much_is_an_error_result_that_says_so(world: World, args: Json
 
 async def test_the_defaults_are_the_limits(world: World) -> None:
     session = await world.spawn(
-        [say(calls=[call("take", freeze_object(REFUSED[0][0], [200_000]))]), "next"], tools=[quick("take")]
+        [say(calls=[ToolCall("", "take", freeze_object(REFUSED[0][0], [200_000]))]), "next"], tools=[quick("take")]
     )
     reply = await session.ask("go")
     assert [message.text for message in reply.messages if isinstance(message, ToolMessage)] == [
@@ -149,3 +150,11 @@ async def test_the_steps_are_those_of_one_response(world: World) -> None:
     reply = await session.ask("go")
     said = [message.text for message in reply.messages if isinstance(message, ToolMessage)]
     assert ["of this response" in text for text in said] == [False] * 6
+
+
+async def test_a_response_with_far_too_much_in_its_calls_is_refused_as_a_whole(world: World) -> None:
+    args = freeze_object({f"k{n}": n for n in range(100_000)}, [200_000])
+    session = await world.spawn([say(calls=[ToolCall("", "take", args)]), "fine"], tools=[quick("take")])
+    with pytest.raises(TurnAborted, match="more than 10000 items"):
+        await session.ask("go")
+    assert (await session.ask("go")).text == "fine"
