@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import partial, partialmethod
 from types import MappingProxyType
 from typing import Final, cast
 
 from agentrail.errors import BadPlugin
-from agentrail.values.json import FrozenObject
+from agentrail.hooks.frozen import FROZEN, can_set, is_own_setter, why_changeable
 from agentrail.values.spelling import refuse_unknown
 
 HOOK_LIKE: Final = ("before_", "after_", "on_", "session_")
@@ -31,15 +30,7 @@ PROPERTIES: Final = ("key", "money_limit", "tools_named")
 CONSTANTS: Final = ("priority", "critical", "version")
 LIKE: Final = 0.85
 """How like a name is to one of the contract's that is taken for it misspelt, from 0 to 1."""
-_MUTABLE: Final[tuple[tuple[type, str], ...]] = (
-    (list, "a tuple"),
-    (deque, "a tuple"),
-    (dict, "a mapping that is frozen, such as a `MappingProxyType`"),
-    (set, "a frozenset"),
-    (bytearray, "bytes"),
-)
 _BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-FROZEN: Final = "decorate the class with `@attrs.frozen`, and keep what it remembers in its state"
 
 
 def check_class(cls: type, hooks: frozenset[str], home: str) -> None:
@@ -135,6 +126,21 @@ def _unfit(function: object) -> str:
         function = wrapped
 
 
+def check_members(cls: type, home: str) -> None:
+    """Raise `BadPlugin` if a member of *cls* holds what can change, which all objects of the class would share.
+
+    What classes of the module *home*, of the contract itself, define is not looked at.
+    """
+    for owner in cls.__mro__:
+        for name, member in () if owner.__module__ in {home, "builtins", "typing"} else vars(owner).items():
+            if is_own_setter(owner, name, member):
+                raise BadPlugin(cls.__name__, f"it has a `{name}` of its own; {FROZEN}")
+            written = name.startswith("__") and name.endswith("__")  # by Python, attrs or dataclasses
+            problem = None if written else why_changeable(member)
+            if problem:
+                raise BadPlugin(cls.__name__, f"its `{name}` {problem}")
+
+
 def check_frozen(plugin: object, names: frozenset[str]) -> None:
     """Raise `BadPlugin` if an option of *plugin* can change, or if one of *names*, its hooks, is set on the object."""
     cls = type(plugin)
@@ -145,13 +151,10 @@ def check_frozen(plugin: object, names: frozenset[str]) -> None:
             raise BadPlugin(cls.__name__, f"its `{name}` is set on the object; define it in the class")
     for name in dict.fromkeys((*fields, *own)):
         found: object = getattr(plugin, name)
-        for each in _within(found):
-            for kind, better in _MUTABLE:
-                if isinstance(each, kind) and not isinstance(each, FrozenObject):
-                    has = "is" if each is found else "has"
-                    problem = f"its option `{name}` {has} a `{kind.__name__}`, which can change; use {better}"
-                    raise BadPlugin(cls.__name__, problem)
-        if _can_set(plugin, name, found):
+        problem = why_changeable(found, option=True)
+        if problem:
+            raise BadPlugin(cls.__name__, f"its option `{name}` {problem}")
+        if can_set(plugin, name, found):
             raise BadPlugin(cls.__name__, f"its `{name}` can be set; {FROZEN}")
 
 
@@ -181,24 +184,3 @@ def refuse_unknown_options(cls: type, given: tuple[object, ...], named: Mapping[
     refuse_unknown(cls.__name__, named, [name for name, one in parameters.items() if one.kind in _BY_NAME])
     if given and not parameters:
         raise BadPlugin(cls.__name__, f"it has no options, and was given {len(given)}")
-
-
-def _within(found: object) -> Iterator[object]:
-    """Yield *found*, and what the tuples and the mappings in it hold."""
-    waiting = [found]
-    while waiting:
-        each = waiting.pop()
-        yield each
-        if isinstance(each, tuple):
-            waiting += cast("tuple[object, ...]", each)
-        elif isinstance(each, MappingProxyType):
-            waiting += cast("Mapping[object, object]", each).values()
-
-
-def _can_set(plugin: object, name: str, found: object) -> bool:
-    """Whether the attribute *name* of *plugin* may be set: it is set to what it is, and stays what it was."""
-    try:
-        setattr(plugin, name, found)
-    except Exception:  # noqa: BLE001 - each kind of frozen class has an error of its own
-        return False
-    return True

@@ -28,7 +28,8 @@ from agentrail.hooks.actions import (
     SwitchModel,
 )
 from agentrail.hooks.context import Context
-from agentrail.hooks.contract import FROZEN, SignatureOfInit, check_class, check_frozen, refuse_unknown_options
+from agentrail.hooks.contract import SignatureOfInit, check_class, check_frozen, check_members, refuse_unknown_options
+from agentrail.hooks.frozen import FROZEN
 from agentrail.hooks.money import MoneyLimit
 from agentrail.hooks.records import (
     HOOK_NAMES,
@@ -94,6 +95,7 @@ class AnyPlugin:
         super().__init_subclass__(**options)
         if cls.__module__ != __name__:
             check_class(cls, HOOK_NAMES, __name__)
+            check_members(cls, __name__)
 
     if not TYPE_CHECKING:  # checkers know the options themselves
 

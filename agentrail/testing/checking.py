@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from functools import cache, partial
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
+from hypothesis.errors import Flaky
 
 from agentrail.errors import PluginRefused
 from agentrail.hooks.asks import AskAnswer
@@ -20,15 +22,18 @@ from agentrail.hooks.seats import unkeyed
 from agentrail.testing.calling import Caller
 from agentrail.testing.choose import Choose, InTurn
 from agentrail.testing.generating import ANSWERS
-from agentrail.testing.laws import LawBrokenError, check_event, check_hook, check_init, check_options
+from agentrail.testing.laws import LawBrokenError, check_event, check_hook, check_init, check_options, snapshot
 from agentrail.testing.scenes import draw_scene
 from agentrail.testing.showing import draw_hook, retold, tells_of_calls
 from agentrail.testing.simplest import Simplest
+from agentrail.testing.sources import Source
 from agentrail.testing.strategies import answers, chooses, contexts, hooks
 from agentrail.testing.vocabulary import vocabulary
 from agentrail.testing.world import World
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.spelling import checked
+
+T = TypeVar("T")
 
 WORLDS: Final = 12
 """Sessions whose events are shown to plugins that listen."""
@@ -39,6 +44,8 @@ MOST_EVENTS: Final = 400
 LONGEST: Final = 6
 """Hooks in a row that one example may have."""
 
+ASKED_AGAIN: Final = 50
+"""Hooks and events that are shown once more after all runs."""
 
 RUNS: Final = 20
 """Cheap runs in the words of the plugin, for each run with any content."""
@@ -50,7 +57,7 @@ def check_plugin(plugin: Attachable, *, examples: int = 60, seed: int | None = N
 
     The same examples are tried each time, unless another *seed* is given. First come runs of hooks in the words of the
     plugin: what its code and options name, and arguments that its code reads together, with each combination of their
-    values in turn. Runs of hooks with any content follow.
+    values in turn. Runs of hooks with any content follow. At last the plugin is shown again what it was shown first.
 
     Args:
         plugin: The plugin, with its options.
@@ -58,7 +65,7 @@ def check_plugin(plugin: Attachable, *, examples: int = 60, seed: int | None = N
         seed: Makes the examples others.
     """
     trial = _Trial(unkeyed(plugin)[1])
-    broken = trial.in_words(examples * RUNS, seed or 0) or trial.of_any_content(examples, seed)
+    broken = trial.in_words(examples * RUNS, seed or 0) or trial.of_any_content(examples, seed) or trial.again()
     if broken is not None:
         broken.__notes__ = []  # what Hypothesis would say of an example that is printed already
         raise broken.with_traceback(None) from broken.__cause__
@@ -71,6 +78,7 @@ class _Trial:
         self.plugin = plugin
         self.words = vocabulary(plugin)
         self.moments = sorted(implemented(plugin))
+        self.first: list[tuple[str, Callable[[], object], str]] = []
         self.asks = any(action.kind == "ask" for moment in self.moments for action in MATRIX.get(moment, ()))
 
     def in_words(self, runs: int, seed: int) -> LawBrokenError | None:
@@ -91,7 +99,7 @@ class _Trial:
 
         def obeys(data: st.DataObject) -> None:
             ctx = data.draw(pictures)
-            state = check_init(self.plugin, ctx)
+            state = self._asks("init", partial(check_init, self.plugin, ctx))
             if isinstance(state, PluginRefused):
                 return
             caller = Caller(data.draw(chooses()), (self.words,))
@@ -115,14 +123,41 @@ class _Trial:
             (run if seed is None else seeded(seed)(run))()
         except LawBrokenError as broken:
             return broken
+        except Flaky as error:
+            found = [each for each in getattr(error, "exceptions", ()) if isinstance(each, LawBrokenError)]
+            where, problem = (found[0].where, found[0].problem) if found else ("a hook", "it did something else")
+            return self._remembers(where, f"{problem}, and did not when it was shown the same again")
         return None
+
+    def again(self) -> LawBrokenError | None:
+        """Show the plugin what it was shown first, and return the broken law if it answers differently now."""
+        for where, ask, said in self.first:
+            now = snapshot(ask())
+            if now != said:
+                return self._remembers(where, f"it answered {said:.200}, and after other hooks {now:.200}")
+        return None
+
+    def _remembers(self, where: str, problem: str) -> LawBrokenError:
+        """Return the error for a plugin whose answer depends on what it was shown before: no single hook tells."""
+        source = Source()
+        call = f"{source.wants('agentrail.testing', 'check_plugin')}({source.code(self.plugin)})"
+        lines = (*source.lines(), "", "", "def test_it_remembers_nothing() -> None:", f"    {call}", "")
+        why = "it remembers something outside of its state, such as in a variable of its module"
+        return LawBrokenError("the same answer", self.plugin, where, f"{problem}: {why}", "\n".join(lines))
+
+    def _asks(self, where: str, ask: Callable[[], T]) -> T:
+        """Return the answer of the plugin, and keep the first ones to compare."""
+        answer = ask()
+        if len(self.first) < ASKED_AGAIN:
+            self.first.append((where, ask, snapshot(answer)))
+        return answer
 
     def _run(self, choose: Choose) -> LawBrokenError | None:
         """Play one run of hooks in the words of the plugin, and return the law that it breaks, if it breaks one."""
         caller = Caller(choose, (self.words,))
         ctx = Context()
         try:
-            state = check_init(self.plugin, ctx)
+            state = self._asks("init", partial(check_init, self.plugin, ctx))
             if isinstance(state, PluginRefused):
                 return None
             for _ in range(LONGEST if self.moments else 0):
@@ -151,8 +186,8 @@ class _Trial:
     def _shows(self, one: Hook | Envelope, state: object, ctx: Context, answer: AskAnswer | None) -> object:
         """Show the plugin a hook or an event, and return its state after that."""
         if isinstance(one, Envelope):
-            return check_event(self.plugin, one, state, ctx)
-        action = check_hook(self.plugin, one, state, ctx, answer)
+            return self._asks(ON_EVENT, partial(check_event, self.plugin, one, state, ctx))
+        action = self._asks(one.moment, partial(check_hook, self.plugin, one, state, ctx, answer))
         return cast("object", getattr(action, "state", state))
 
 

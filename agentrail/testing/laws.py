@@ -32,7 +32,7 @@ T = TypeVar("T")
 LAWS: Final[Mapping[str, str]] = types.MappingProxyType(
     {
         "no exception": "no hook raises, whatever it is shown; `init` and `on_options` may raise `PluginRefused`",
-        "the same answer": "the same hook, state and context give the same answer twice",
+        "the same answer": "the same hook, state and context give the same answer each time",
         "nothing is changed": "the hook, the state, the context and the plugin itself stay as they are",
         "an accepted action": "a hook answers with an action that it accepts, with fields that are what they should be",
         "a state that can be kept": "a state is frozen, of at most 64 KiB, and comes back from JSON as it was",

@@ -59,17 +59,30 @@ def plug(
     body: dict[str, object] = {
         "critical": critical,
         "priority": priority,
-        "init": lambda _self, _ctx: first,
-        **{moment: _method(answer) for moment, answer in answers.items()},
+        **{moment: _method(_Script(first, answers), moment) for moment in ("init", *answers)},
     }
     cls: type[AnyPlugin] = type(name, (Plugin,), body)
     return cls()
 
 
-def _method(answer: object) -> Callable[[object, Hook, object, Context], object]:
-    if callable(answer) and not isinstance(answer, type | Value):
-        return lambda _self, hook, state, ctx: cast("Answering", answer)(hook, state, ctx)
-    return lambda _self, _hook, _state, _ctx: answer
+class _Script:
+    """What a plugin answers: its functions may note for a test what they are asked, which a plugin itself may not."""
+
+    def __init__(self, first: object, answers: Mapping[str, object]) -> None:
+        self.first = first
+        self.answers = answers
+
+    def say(self, moment: str, *shown: object) -> object:
+        if moment == "init":
+            return self.first
+        answer = self.answers[moment]
+        if callable(answer) and not isinstance(answer, type | Value):
+            return cast("Callable[..., object]", answer)(*shown)
+        return answer
+
+
+def _method(script: _Script, moment: str) -> Callable[..., object]:
+    return lambda _self, *shown: script.say(moment, *shown)
 
 
 def fits(args: JsonObject, _: object = None) -> str | None:

@@ -4,9 +4,18 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import re
+from array import array
+from collections import Counter, OrderedDict, UserDict
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from types import MappingProxyType
+from datetime import UTC, date
+from decimal import Decimal
+from ipaddress import IPv4Address
+from pathlib import PurePosixPath
+from threading import Lock
+from types import FunctionType, MappingProxyType
 
 import attrs
 import pytest
@@ -16,10 +25,12 @@ from agentrail.errors import BadPlugin
 from agentrail.hooks.actions import BlockTool, Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.contract import CONSTANTS, OTHERS
-from agentrail.hooks.plugin import AnyPlugin, Plugin
+from agentrail.hooks.plugin import AnyPlugin, Plugin, Priority
 from agentrail.hooks.records import HOOK_NAMES, BeforeTool
 from agentrail.hooks.seats import seat_for
 from agentrail.plugins import BudgetGuard, HumanApproval, SecurityGuard
+from agentrail.values.json import freeze_object
+from agentrail.values.secrets import Secret
 
 HOOK = BeforeTool("rm", {}, "c1")
 NO = BlockTool[None]("no")
@@ -59,6 +70,106 @@ class Waiting:
 class Blocking:
     def __call__(self, hook: object, state: object, ctx: object) -> object:
         return NO
+
+
+@frozen
+class Row:
+    cells: object
+
+    def first(self) -> object:
+        return self.cells
+
+
+@define(unsafe_hash=True)
+class Loose:
+    """It has a hash of what is in it, and can change."""
+
+    number: int
+
+    def count(self) -> None:
+        self.number += 1
+
+
+class UserHash(list[int]):
+    """A list that says that it can be hashed."""
+
+    def __hash__(self) -> int:  # type: ignore[override]  # that is the lie
+        return 1
+
+
+@frozen
+class Optional(Plugin[None]):
+    option: object
+
+
+TOTAL = 0
+
+
+def keeps_by_default(self: object, hook: object, state: object, ctx: object, seen: list[object] = []) -> object:  # noqa: B006 - to be refused
+    return NO
+
+
+def keeps_by_name(self: object, hook: object, state: object, ctx: object, *, seen: list[object] = []) -> object:  # noqa: B006 - to be refused
+    return NO
+
+
+def sets_global(self: object, hook: object, state: object, ctx: object) -> object:
+    global TOTAL  # noqa: PLW0603 - to be refused
+    TOTAL += 1
+    return NO
+
+
+def sets_global_deeper(self: object, hook: object, state: object, ctx: object) -> object:
+    def deeper() -> None:
+        global TOTAL  # noqa: PLW0603 - to be refused
+        TOTAL += 1
+
+    deeper()
+    return NO
+
+
+def around(kept: object) -> Callable[..., object]:
+    def hook(self: object, hook: object, state: object, ctx: object) -> object:
+        return kept
+
+    return hook
+
+
+def counting() -> Callable[..., object]:
+    count = 0
+
+    def hook(self: object, hook: object, state: object, ctx: object) -> object:
+        nonlocal count
+        count += 1
+        return NO
+
+    return hook
+
+
+def counting_deeper() -> Callable[..., object]:
+    count = 0
+
+    def hook(self: object, hook: object, state: object, ctx: object) -> object:
+        def deeper() -> None:
+            nonlocal count
+            count += 1
+
+        deeper()
+        return NO
+
+    return hook
+
+
+def recursive() -> Callable[..., object]:
+    """A function that holds on to itself."""
+
+    def hook(self: object, hook: object, state: object, ctx: object) -> object:
+        return NO if state is None else hook
+
+    def again(*given: object) -> object:
+        return again if len(given) > 4 else hook(*given)
+
+    return again
 
 
 def made(**members: object) -> type[AnyPlugin]:
@@ -234,6 +345,151 @@ def test_an_option_that_holds_what_can_change_is_refused_too(option: object) -> 
 
     with pytest.raises(BadPlugin, match=r"its option `rows` has a `\w+`, which can change; use "):
         seat_for("p", Table(option))
+
+
+OPTIONS: dict[str, object] = {
+    "subclass of dict": OrderedDict(a=1),
+    "mapping of its own": UserDict(a=1),
+    "array": array("i", [1]),
+    "iterator": itertools.count(),
+    "object": Waiting(),
+    "hash of what is in it": (Row([]),),
+    "defined": Loose(1),
+    "frozen, with a list": Row([1]),
+    "in a frozenset": frozenset({(1, Row(UserHash()))}),
+    "function with a list": keeps_by_default,
+    "closure": around([]),
+    "partial": functools.partial(blocks, []),
+    "method": [].append,
+    "method of what can change": Loose(1).count,
+    "cached": functools.lru_cache(blocks),
+    "lock": Lock(),
+}
+
+
+@pytest.mark.parametrize("option", OPTIONS.values(), ids=OPTIONS)
+def test_an_option_that_is_no_value_is_refused(option: object) -> None:
+    with pytest.raises(BadPlugin, match=r"its option `option` .*; use "):
+        seat_for("p", Optional(option))
+
+
+VALUES: dict[str, object] = {
+    "nothing": None,
+    "number": Decimal("1.5"),
+    "day": date(2026, 11, 21),
+    "zone": UTC,
+    "path": PurePosixPath("a"),
+    "pattern": re.compile("a"),
+    "choice": Priority.CORE,
+    "class": Waiting,
+    "function": blocks,
+    "wrapped": timed(blocks),
+    "itself": recursive(),
+    "partial": functools.partial(blocks, 1),
+    "method": Row(()).first,
+    "built in": len,
+    "table": MappingProxyType({"a": frozenset({1})}),
+    "json": freeze_object({"a": [1, {"b": 2}]}),
+    "secret": Secret("KEY"),
+    "row": Row((1, Row(()))),
+    "marker": object(),
+    "address": IPv4Address("127.0.0.1"),
+}
+
+
+@pytest.mark.parametrize("option", VALUES.values(), ids=VALUES)
+def test_a_value_is_an_option(option: object) -> None:
+    seat_for("p", Optional(option))
+
+
+MEMBERS: dict[str, object] = {
+    "list": [],
+    "mapping": {"a": 1},
+    "set": {1},
+    "counter": Counter(),
+    "in a tuple": ((1, []),),
+    "in a frozen mapping": MappingProxyType({"a": set[int]()}),
+    "iterator": itertools.count(),
+    "cached property": functools.cached_property(lambda self: NO),
+    "cache": functools.lru_cache(blocks),
+    "cache without end": functools.cache(blocks),
+    "cached static method": staticmethod(functools.cache(blocks)),
+    "default": keeps_by_default,
+    "default by name": keeps_by_name,
+    "static": staticmethod(keeps_by_default),
+    "property": property(around([])),
+    "wrapped": timed(keeps_by_default),
+    "partial method": functools.partialmethod(blocks, []),
+    "closure": around([]),
+    "closure over a function that keeps": around(around({})),
+    "rebinding": counting(),
+    "rebinding deeper": counting_deeper(),
+    "global": sets_global,
+    "global, deeper": sets_global_deeper,
+}
+
+
+HOLDING = [("_kept", name) for name in MEMBERS]
+HOLDING += [("before_tool", name) for name, member in MEMBERS.items() if isinstance(member, FunctionType)]
+
+
+@pytest.mark.parametrize(("name", "kind"), HOLDING)
+def test_a_class_that_holds_what_can_change_is_refused(name: str, kind: str) -> None:
+    member = MEMBERS[kind]
+    with pytest.raises(BadPlugin, match=f"its `{name}` (is|has|sets|keeps)"):
+        made(**{name: member})
+    with pytest.raises(BadPlugin, match=f"its `{name}` (is|has|sets|keeps)"):
+        type("Mixed", (type("Mixin", (), {name: member}), Plugin), {})
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        (1,),
+        frozenset({1}),
+        MappingProxyType({"a": (1,)}),
+        re.compile("a"),
+        Waiting,
+        timed(blocks),
+        around(1),
+        recursive(),
+    ],
+    ids=str,
+)
+def test_a_class_may_hold_constants(member: object) -> None:
+    seat_for("p", made(_kept=member, before_tool=blocks)())
+
+
+def test_a_variable_of_its_own_may_be_set_by_a_function_in_a_hook() -> None:
+    def counts(self: object, hook: object, state: object, ctx: object) -> object:
+        count = 0
+
+        def one() -> None:
+            nonlocal count
+            count += 1
+
+        one()
+        return NO
+
+    seat_for("p", made(before_tool=counts)())
+
+
+@pytest.mark.parametrize("name", ["__setattr__", "__delattr__"])
+def test_setting_attributes_in_a_way_of_ones_own_is_refused(name: str) -> None:
+    with pytest.raises(BadPlugin, match=f"it has a `{name}` of its own; decorate"):
+        made(**{name: lambda self, *given: None})
+    made(**{name: getattr(object, name)})  # as attrs writes it: what then can be set is seen where it joins
+
+
+def test_classes_of_the_package_are_tables_of_constants() -> None:
+    """What is told to use instead can be used."""
+
+    class Table(Plugin[None]):
+        limits = MappingProxyType({"rm": 1})
+        names = ("rm",)
+        words = frozenset({"rm"})
+
+    seat_for("t", Table())
 
 
 def test_a_hook_that_was_set_on_the_class_later_is_looked_at_where_it_joins() -> None:

@@ -4,6 +4,7 @@ import gc
 import logging
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from types import SimpleNamespace
 
@@ -141,11 +142,11 @@ def hand(monkeypatch: pytest.MonkeyPatch) -> Hand:
 class Sleeper(Plugin):
     """Takes as many seconds as the prompt says, one part after the other."""
 
-    hand: Hand
+    hand: Callable[[], Hand]
 
     def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Continue[None]:
         for seconds in map(float, hook.text.split()):
-            self.hand.advance(seconds)
+            self.hand().advance(seconds)
         return Continue()
 
 
@@ -153,7 +154,7 @@ class Sleeper(Plugin):
 async def test_the_step_that_holds_up_the_loop_is_named(
     hand: Hand, world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    session = await world.spawn(["fine"] * 2, "mine", plugins=[Sleeper(hand)])
+    session = await world.spawn(["fine"] * 2, "mine", plugins=[Sleeper(lambda: hand)])
     await session.ask("0 0.046875")
     assert [record for record in caplog.records if record.name == "agentrail.watchdog"] == []
     await session.ask("0.25 0.875 5")
@@ -161,7 +162,7 @@ async def test_the_step_that_holds_up_the_loop_is_named(
     assert [record.levelno for record in found] == [logging.WARNING, logging.ERROR]
     for record, taken in zip(found, (250, 1125), strict=True):
         assert f"session mine: `PromptSent` has held up the loop for {taken} ms\n" in record.getMessage()
-        assert "in before_prompt\n    self.hand.advance(seconds)\n" in record.getMessage()
+        assert "in before_prompt\n    self.hand().advance(seconds)\n" in record.getMessage()
     await settle()
     assert world.heard(session).only(PluginSlow).elapsed_ms == 6125
 
@@ -170,11 +171,11 @@ async def test_the_step_that_holds_up_the_loop_is_named(
 class Litter(Plugin):
     """Has the garbage collector come where it holds up a step, and takes time after it; as the prompt says."""
 
-    hand: Hand
+    hand: Callable[[], Hand]
 
     def before_prompt(self, hook: BeforePrompt, state: None, ctx: Context) -> Continue[None]:
         *collecting, after = map(float, hook.text.split())
-        hand = self.hand
+        hand = self.hand()
 
         class Ring:
             def __init__(self, seconds: float) -> None:
@@ -210,7 +211,7 @@ async def test_what_the_garbage_collector_takes_is_named_by_itself_and_no_plugin
     world: World,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    session = await world.spawn(["fine"] * 2, "mine", plugins=[Litter(hand)])
+    session = await world.spawn(["fine"] * 2, "mine", plugins=[Litter(lambda: hand)])
     for prompt in prompts:
         await session.ask(prompt)
     await settle()

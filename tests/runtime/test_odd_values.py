@@ -1,7 +1,7 @@
 """Numbers, texts and errors that no type checker would let through end nothing but the turn they came in."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import SimpleNamespace
 from typing import cast
@@ -50,7 +50,7 @@ from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.events.plugins import AskStarted, PluginError
 from agentrail.values.events.response import Retry
-from agentrail.values.json import JsonObject
+from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.limits import Limit
 from agentrail.values.messages import ToolMessage, UserMessage
 from agentrail.values.outside import TEN_YEARS
@@ -295,16 +295,17 @@ class UnspeakableError(Exception):
 class Odd(Plugin[object]):
     """Does what it was made for before each request, and when it hears of anything."""
 
-    doing: object
-    heard: object = None
+    doing: Callable[[], object]
+    heard: Callable[[], object] | None = None
 
     def before_request(self, hook: BeforeRequest, state: object, ctx: Context) -> Continue[object]:
-        if isinstance(self.doing, BaseException):
-            raise self.doing
-        return self.doing  # type: ignore[return-value]
+        doing = self.doing()
+        if isinstance(doing, BaseException):
+            raise doing
+        return doing  # type: ignore[return-value]
 
     def on_event(self, event: object, state: object, ctx: Context) -> object:
-        return state if self.heard is None else self.heard
+        return state if self.heard is None else self.heard()
 
 
 @pytest.mark.parametrize(
@@ -320,14 +321,16 @@ class Odd(Plugin[object]):
     ],
 )
 async def test_whatever_a_plugin_does_is_reported_and_the_turn_goes_on(world: World, doing: object) -> None:
-    session = await world.spawn(["fine"], plugins=[Odd(doing)])
+    session = await world.spawn(["fine"], plugins=[Odd(lambda: doing)])
     assert (await session.ask("go")).text == "fine"
     assert world.heard(session).of(PluginError)
 
 
-@pytest.mark.parametrize("line", [(42, "well", {}), ("info", object(), {}), ("info", "\ud800", {}), ({}, "well", {})])
+@pytest.mark.parametrize(
+    "line", [(42, "well", EMPTY), ("info", object(), EMPTY), ("info", "\ud800", EMPTY), (EMPTY, "well", EMPTY)]
+)
 async def test_a_line_for_the_log_that_is_none_ends_nothing(world: World, line: tuple[str, str, JsonObject]) -> None:
-    session = await world.spawn(["fine"], plugins=[Odd(Continue(None), Log(*line, None))])
+    session = await world.spawn(["fine"], plugins=[Odd(lambda: Continue(None), lambda: Log(*line, None))])
     assert (await session.ask("go")).text == "fine"
 
 

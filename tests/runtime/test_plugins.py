@@ -198,7 +198,7 @@ async def read_files(tmp_path: Path) -> None:
 
 
 async def test_a_plugin_calls_a_service(world: World) -> None:
-    assert await asked(world, CallService("echo", {"a": 1})) == "ok: {'got': {'a': 1}}"
+    assert await asked(world, CallService("echo", FrozenObject({"a": 1}))) == "ok: {'got': {'a': 1}}"
     assert "ZeroDivisionError" in await asked(world, CallService("broken"))
     assert "there is no service `other` (there are: broken, echo)" in await asked(world, CallService("other"))
 

@@ -1,11 +1,11 @@
 """A session that nobody speaks to comes to rest, whatever its listeners do; and a busy one lets the others run."""
 
-from collections import UserList
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
 import trio
-from attrs import field, frozen
+from attrs import frozen
 
 from agentrail.core.inputs import TimerFired
 from agentrail.hooks.context import Context
@@ -40,51 +40,52 @@ def worked(monkeypatch: pytest.MonkeyPatch) -> Worked:
 
 
 @frozen(eq=False)
-class Slow(Plugin[None]):
-    """Takes 60 ms over each event, and tells the test what it heard."""
+class Slow(Plugin[tuple[str, ...]]):
+    """Takes 60 ms over each event, and remembers what it heard."""
 
-    worked: Worked
-    heard: UserList[str] = field(factory=UserList)
+    worked: Callable[[], Worked]
 
-    def on_event(self, event: Envelope, state: None, ctx: Context) -> None:
-        self.heard.append(type(event.event).__name__)
-        if len(self.heard) < ENOUGH:
-            self.worked.seconds += 0.06
+    def init(self, ctx: Context) -> tuple[str, ...]:
+        return ()
+
+    def on_event(self, event: Envelope, state: tuple[str, ...], ctx: Context) -> tuple[str, ...]:
+        if len(state) < ENOUGH:
+            self.worked().seconds += 0.06
+        return (*state, type(event.event).__name__)
 
 
 @frozen(eq=False)
 class Broken(Slow):
     """The same, and it breaks."""
 
-    def on_event(self, event: Envelope, state: None, ctx: Context) -> None:
+    def on_event(self, event: Envelope, state: tuple[str, ...], ctx: Context) -> tuple[str, ...]:
         Slow.on_event(self, event, state, ctx)
         raise ValueError(event.seq)
 
 
 async def test_a_slow_listener_is_reported_once_for_each_step_and_is_not_shown_it(world: World, worked: Worked) -> None:
-    slow = Slow(worked)
-    session = await world.spawn(["fine"], plugins=[slow])
+    session = await world.spawn(["fine"], plugins=[Slow(lambda: worked)])
     await session.ask("go")
     await settle()
     heard = world.heard(session)
     assert 1 <= len(heard.of(PluginSlow)) <= 4  # at most one for each step: opened, prompt, response, and at most a cut
-    assert "PluginSlow" not in slow.heard
-    assert slow.heard == [name for name in heard.names if name != "PluginSlow"]
+    assert session.inspect().plugin_states == (tuple(name for name in heard.names if name != "PluginSlow"),)
     assert session.status().phase == "idle"
 
 
 async def test_two_listeners_that_are_slow_and_break_do_not_feed_each_other(world: World, worked: Worked) -> None:
-    first, second = Broken(worked), Slow(worked)
-    session = await world.spawn(["fine"], plugins=[first, second])
+    session = await world.spawn(["fine"], plugins=[Broken(lambda: worked), Slow(lambda: worked)])
     await session.ask("go")
     await settle()
     assert len(world.heard(session).of(PluginError)) == 1 + 3  # behind three of a turn it hears no more until the next
-    assert {"PluginSlow", "PluginError"}.isdisjoint(second.heard)
-    assert len(second.heard) < ENOUGH / 10
+    _, second = session.inspect().plugin_states
+    assert isinstance(second, tuple)
+    assert {"PluginSlow", "PluginError"}.isdisjoint(second)
+    assert len(second) < ENOUGH / 10
 
 
 async def test_a_slow_listener_does_not_keep_a_session_from_sleeping(world: World, worked: Worked) -> None:
-    session = await world.spawn(["fine"], plugins=[Slow(worked)], hibernate_after=1.0)
+    session = await world.spawn(["fine"], plugins=[Slow(lambda: worked)], hibernate_after=1.0)
     await session.ask("go")
     await trio.sleep(60)
     heard = world.heard(session)
@@ -97,7 +98,7 @@ async def test_a_slow_listener_does_not_keep_a_session_from_sleeping(world: Worl
 
 
 async def test_reports_that_wait_are_one(world: World, worked: Worked) -> None:
-    session = await world.spawn([], plugins=[Slow(worked)])
+    session = await world.spawn([], plugins=[Slow(lambda: worked)])
     await settle()
     before = len(world.heard(session).of(PluginSlow))
     await session.suspend()

@@ -103,21 +103,24 @@ async def test_a_plugin_that_cannot_say_it_keeps_the_door_shut(world: World) -> 
     assert "LookupError" in session.messages()[2].text
 
 
+SEEN: list[tuple[str, str | None, tuple[str, ...]]] = []
+
+
+class Looks(Plugin):
+    priority = Priority.SECURITY
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None]:
+        SEEN.append((ctx.session_id, ctx.parent, ctx.subagents))
+        return Continue()
+
+
 async def test_the_parent_is_known_to_plugins(world: World) -> None:
-    seen: list[tuple[str, str | None, tuple[str, ...]]] = []
-
-    class Looks(Plugin):
-        priority = Priority.SECURITY
-
-        def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None]:
-            seen.append((ctx.session_id, ctx.parent, ctx.subagents))
-            return Continue()
-
+    SEEN.clear()
     inmost = agent([QUICK, "done"], "inner", tools=[quick()])
     middle = agent([task("inner"), "done"], agents={"inner": inmost})
     session = await world.spawn([task(), "fine"], "p", agents={"finder": middle}, plugins=[Looks()])
     await session.ask("go")
-    assert seen == [("p", None, ("finder",)), ("p.c3", "p", ("inner",)), ("p.c3.c3", "p.c3", ())]
+    assert SEEN == [("p", None, ("finder",)), ("p.c3", "p", ("inner",)), ("p.c3.c3", "p.c3", ())]
 
 
 # What they use

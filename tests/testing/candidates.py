@@ -13,6 +13,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.records import AfterTool, AfterTurn, BeforeFinish, BeforePrompt, BeforeRequest, BeforeTool
 from agentrail.plugins import BudgetGuard, EventLogger, HumanApproval, SecurityGuard
 from agentrail.testing import Trace
+from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import Json
 from agentrail.values.tools import ok
 
@@ -158,6 +159,56 @@ class Hoarder(Plugin[tuple[str, ...]]):
 
     def before_tool(self, hook: BeforeTool, state: tuple[str, ...], ctx: Context) -> Continue[tuple[str, ...]]:
         return Continue([*state, hook.name] if hook.name == "write" else state)  # type: ignore[arg-type]  # that is the fault
+
+
+HEARD: list[str] = []
+
+
+class Outside(Plugin[None]):
+    """Counts in a list of its module, which nothing in the class tells, and has enough after ten calls."""
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | BlockTool[None]:
+        HEARD.append(hook.name)
+        return BlockTool("enough") if len(HEARD) > 10 else Continue()
+
+
+class Gossip(Plugin[None]):
+    """Answers each name that it has not heard before in another way."""
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | BlockTool[None]:
+        if hook.name in HEARD:
+            return Continue()
+        HEARD.append(hook.name)
+        return BlockTool("who is that?")
+
+
+class Attribute(Plugin[None]):
+    """Counts in an attribute of its class."""
+
+    calls = 0
+
+    def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | BlockTool[None]:
+        type(self).calls += 1
+        return BlockTool("enough") if self.calls > 10 else Continue()
+
+
+class Greeter(Plugin[int]):
+    """Begins with how often it has begun."""
+
+    def init(self, ctx: Context) -> int:
+        HEARD.append(ctx.session_id)
+        return len(HEARD) // 5
+
+
+class Eavesdropper(Plugin[int]):
+    """Remembers of events what it has heard of all sessions."""
+
+    def init(self, ctx: Context) -> int:
+        return 0
+
+    def on_event(self, event: Envelope, state: int, ctx: Context) -> int:
+        HEARD.append(event.session_id)
+        return len(HEARD) // 5
 
 
 # What may never be

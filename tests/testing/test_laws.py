@@ -3,10 +3,25 @@ from collections.abc import Callable
 import pytest
 
 from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.seats import seat_for
 from agentrail.plugins import BudgetGuard, EventLogger, HumanApproval, SecurityGuard
 from agentrail.testing import LAWS, LawBrokenError, check_plugin
 from tests.profiles import CAMPAIGN
-from tests.testing.candidates import Careless, Dice, Hoarder, Memory, Redirect, SpendCounter, Turns
+from tests.testing.candidates import (
+    HEARD,
+    Attribute,
+    Careless,
+    Dice,
+    Eavesdropper,
+    Gossip,
+    Greeter,
+    Hoarder,
+    Memory,
+    Outside,
+    Redirect,
+    SpendCounter,
+    Turns,
+)
 from tests.testing.pairs import PAIRS
 from tests.testing.planted import PLANTED
 
@@ -66,3 +81,37 @@ def test_the_printed_example_is_a_test_that_fails_the_same_way(cls: type[AnyPlug
     with pytest.raises(LawBrokenError) as again:
         test()
     assert (again.value.law, again.value.where) == (broken.law, broken.where)
+
+
+REMEMBERING: dict[type[AnyPlugin], str] = {
+    Outside: "before_tool",
+    Gossip: "before_tool",
+    Attribute: "before_tool",
+    Greeter: "init",
+    Eavesdropper: "on_event",
+}
+
+
+@pytest.mark.parametrize("cls", REMEMBERING)
+def test_what_is_remembered_outside_of_the_state_is_found(cls: type[AnyPlugin]) -> None:
+    """Nothing in the class tells that it changes, and two calls in a row need not tell it either."""
+    seat_for("joins", cls())
+    HEARD.clear()
+    Attribute.calls = 0
+    broken = broken_by(cls())
+    assert (broken.law, broken.where) == ("the same answer", REMEMBERING[cls])
+
+
+@pytest.mark.parametrize("cls", [Outside, Attribute])
+def test_the_printed_example_of_what_is_remembered_fails_the_same_way(cls: type[AnyPlugin]) -> None:
+    HEARD.clear()
+    Attribute.calls = 0
+    printed = broken_by(cls()).example
+    module: dict[str, object] = {}
+    exec(printed, module)  # noqa: S102 - what we have printed
+    HEARD.clear()
+    Attribute.calls = 0
+    test = module["test_it_remembers_nothing"]
+    assert callable(test)
+    with pytest.raises(LawBrokenError, match="remembers something outside of its state"):
+        test()
