@@ -158,7 +158,7 @@ def _measure(found: object, depth: int, most: int) -> int:
     if found is None or kind is bool:
         return 5
     if kind is str:
-        return _measure_text(cast("str", found))
+        return _measure_text(cast("str", found), most)
     if kind is int:
         if not INT_MIN <= cast("int", found) <= INT_MAX:
             raise MisfitError("", "is a whole number that does not fit 64 bits")
@@ -173,7 +173,9 @@ def _measure(found: object, depth: int, most: int) -> int:
     return plan.measure(found, depth + 1, most)
 
 
-def _measure_text(text: str) -> int:
+def _measure_text(text: str, most: int) -> int:
+    if len(text) > most:  # each character takes a byte at least
+        raise _TooLargeError
     if len(text) <= _SHORT and text.isascii():
         return 6 * len(text) + 2
     try:
@@ -236,7 +238,7 @@ def _measure_mapping(found: object, depth: int, most: int) -> int:
     key: object = None
     try:
         for key, item in cast("Mapping[object, object]", found).items():
-            size += _measure_key(key) + _measure(item, depth, most - size) + 2
+            size += _measure_key(key, most - size) + _measure(item, depth, most - size) + 2
             if size > most:
                 raise _TooLargeError
     except MisfitError as misfit:
@@ -245,12 +247,12 @@ def _measure_mapping(found: object, depth: int, most: int) -> int:
     return size
 
 
-def _measure_key(key: object) -> int:
+def _measure_key(key: object, most: int) -> int:
     if type(key) is not str:
         raise MisfitError("", f"has a key that {described(key)}; keys must be text")
     if key == TAG:
         raise MisfitError("", "has a key that is taken; use another one")
-    return _measure_text(key)
+    return _measure_text(key, most)
 
 
 def _encode_mapping(found: object) -> Json:

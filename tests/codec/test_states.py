@@ -371,3 +371,22 @@ def test_what_is_far_too_large_is_not_looked_at_to_its_end(of: Callable[[int], o
         assert found == "it takes more than 65,536 bytes when it is written, and no more are kept"
         took.append(counted[0])
     assert took[1] - took[0] < 100
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda text: text,
+        lambda text: (text,),
+        lambda text: frozenset({text}),
+        lambda text: MappingProxyType({"a": text}),
+        lambda text: MappingProxyType({text: 1}),
+        Text,
+    ],
+    ids=["alone", "tuple", "set", "mapping", "key", "value"],
+)
+def test_a_text_that_is_far_too_large_is_not_written_to_be_measured(of: Callable[[str], object]) -> None:
+    state = of("\u4e2d" * 1_000_000 + "\ud800")  # whoever writes it finds half a surrogate pair
+    assert storable(state) == "it takes more than 65,536 bytes when it is written, and no more are kept"
+    with pytest.raises(BadValue, match="half a surrogate pair"):
+        encode_state(state)
