@@ -134,7 +134,7 @@ EDITS: Final = (
     # Restarts
     Edit(
         "the restarts of a supervisor count over its own restart",
-        node.Node.run,
+        node.SupervisorNode.run,
         "        self._restarts = ()\n",
         "",
         ("restarts_of_services_of_a_supervisor_that_was_started_again",),

@@ -9,12 +9,12 @@ from typing import Final, Protocol, cast
 from agentrail.app.chain import links_of
 from agentrail.app.spec import NO_PRICES, SessionSpec
 from agentrail.core.state import State, drafted
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 from agentrail.errors import BadSpec, NotJson
 from agentrail.hooks.plugin import Attachable, Keyed, Plugin, Remainder
 from agentrail.hooks.seats import unkeyed
 from agentrail.ports.agents import Task
-from agentrail.runtime.parts import Equip, Outfit, Recipe, Surroundings
+from agentrail.runtime.parts import FindCode, Recipe, SessionCode, Surroundings
 from agentrail.values.content import Data
 from agentrail.values.json import JsonObject, canonical, freeze_object
 from agentrail.values.tools import Ok, ToolSpec, ok
@@ -25,11 +25,11 @@ class Build(Protocol):
 
     def new(
         self, child: str, spec: SessionSpec, path: tuple[str, ...], shared: Surroundings | None
-    ) -> tuple[State, Outfit]:
+    ) -> tuple[State, SessionCode]:
         """Return what a new session begins with; its tools may work where those of another do."""
         ...
 
-    def found(self, spec: SessionSpec) -> Equip:
+    def found(self, spec: SessionSpec) -> FindCode:
         """Return what finds the code of a stored session."""
         ...
 
@@ -60,7 +60,9 @@ class AgentRecipe:
         if self._returns:
             _check_schema(self._returns)
 
-    def make(self, task: Task, path: tuple[str, ...], parent: State, outfit: Outfit, now: int) -> tuple[State, Outfit]:
+    def make(
+        self, task: Task, path: tuple[str, ...], parent: State, outfit: SessionCode, now: int
+    ) -> tuple[State, SessionCode]:
         """Return the state that a sub-agent begins with, and its code: what its spec leaves out is the parent's."""
         spec, shared = self._spec(task, parent, outfit, now)
         agent = self._agent
@@ -68,11 +70,11 @@ class AgentRecipe:
         state, made = self._build.new(task.child, spec, path, outfit.surroundings if stays else None)
         return state.but(setup=state.setup.but(shares=shared)), made
 
-    def found(self, task: Task, parent: State, outfit: Outfit, now: int) -> Equip:
+    def found(self, task: Task, parent: State, outfit: SessionCode, now: int) -> FindCode:
         """Return what finds the code of a stored sub-agent."""
         return self._build.found(self._spec(task, parent, outfit, now)[0])
 
-    def _spec(self, task: Task, parent: State, outfit: Outfit, now: int) -> tuple[SessionSpec, bool]:
+    def _spec(self, task: Task, parent: State, outfit: SessionCode, now: int) -> tuple[SessionSpec, bool]:
         """Return the whole specification, and whether it shares a limit with the parent."""
         agent, base = self._agent, self._base
         own = parent.setup.options
@@ -148,15 +150,15 @@ def _validator(schema: JsonObject) -> Callable[[JsonObject], str | None]:
     return validator_for(ToolSpec("answer", "the answer", schema))
 
 
-def _chain(parent: State, outfit: Outfit) -> list[object]:
+def _chain(parent: State, outfit: SessionCode) -> list[object]:
     """Return the models of *parent*, as it has chosen them."""
     return [(outfit.models.get(name, name), options) for name, options in links_of(parent)]
 
 
-def _inherited(parent: State, outfit: Outfit, now: int, own: Sequence[Attachable]) -> Inherited:
+def _inherited(parent: State, outfit: SessionCode, now: int, own: Sequence[Attachable]) -> Inherited:
     """Return the plugins of *parent* that bind what works for it too, each under a key that is free."""
     taken = {unkeyed(given)[0] for given in own}
-    ctx = Work(drafted(parent), outfit.judge, now, 0.5).context()
+    ctx = StepDraft(drafted(parent), outfit.judge, now, 0.5).context()
     found: list[Attachable] = []
     shared = False
     for seat, state in zip(parent.seats, parent.plugin_states, strict=True):

@@ -21,7 +21,7 @@ from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.source import ToolSource
 from agentrail.ports.tool import Tool
 from agentrail.ports.web import Web
-from agentrail.runtime.parts import Outfit, Surroundings
+from agentrail.runtime.parts import SessionCode, Surroundings
 from agentrail.tools import as_tool, validator_for
 from agentrail.tools.builtin.delegating import task_tools
 from agentrail.values.json import Json, JsonObject
@@ -114,7 +114,7 @@ def sources_of(spec: SessionSpec) -> tuple[ToolSource, ...]:
     return tuple(found.values())
 
 
-def own_model(outfit: Outfit, model: str | Model) -> str:
+def own_model(outfit: SessionCode, model: str | Model) -> str:
     """Return the name of *model*; one that is an object is the session's own from now on."""
     if isinstance(model, str):
         return model
@@ -142,7 +142,9 @@ class _WhyNot:
         return None
 
 
-def chosen(outfit: Outfit, known: Callable[[str], Model], model: ModelChain, options: JsonObject) -> SwitchModelSent:
+def chosen(
+    outfit: SessionCode, known: Callable[[str], Model], model: ModelChain, options: JsonObject
+) -> SwitchModelSent:
     """Return the choice of a chain, after making sure that there are such models and that they take their options."""
     links: list[Spare] = []
     for link, own_options in chain_of(model, options):

@@ -8,7 +8,7 @@ from typing import Final
 from agentrail.core.supervising import STRATEGIES, Policy, Ward
 from agentrail.errors import BadChoice, BadSupervisor, WrongType
 from agentrail.runtime.children import Child, Service, ServiceBody
-from agentrail.runtime.node import Node
+from agentrail.runtime.node import SupervisorNode
 from agentrail.values.outside import number, seconds, shown
 
 MOST_RESTARTS: Final = 2**31
@@ -49,7 +49,7 @@ def width_of(found: object) -> float:
     return min(plain, MOST_RESTARTS)
 
 
-def supervisor(above: Node, name: str, policy: Policy, restart: str) -> tuple[Node, Child]:
+def supervisor(above: SupervisorNode, name: str, policy: Policy, restart: str) -> tuple[SupervisorNode, Child]:
     """Return a supervisor as a child of the one *above*; each of its children has its own time to end."""
-    node = Node(above.tree, policy, (*above.path, name))
+    node = SupervisorNode(above.tree, policy, (*above.path, name))
     return node, Child(node, Ward(name, restart), math.inf)

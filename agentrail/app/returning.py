@@ -27,11 +27,11 @@ from agentrail.core.state import State
 from agentrail.errors import PluginMismatch
 from agentrail.hooks.live import Live
 from agentrail.hooks.plugin import AnyPlugin, Remainder
-from agentrail.hooks.seats import Seat, options_of, seat_for
+from agentrail.hooks.seats import AttachedPlugin, options_of, seat_for
 from agentrail.ports.model import Model
 from agentrail.ports.tool import Tool
 from agentrail.runtime.commands import updated
-from agentrail.runtime.parts import Found, Outfit
+from agentrail.runtime.parts import Found, SessionCode
 from agentrail.runtime.rebuilding import revived
 from agentrail.values.json import EMPTY, Json, freeze_object
 from agentrail.values.tools import ToolSpec
@@ -71,7 +71,7 @@ def reunited(
     changed, gone = _compared(stored, tools, [source.name for source in sources])
     code = _code(stored, tools, changed, revision)
     around = surroundings(spec, stored.setup.working_dir)
-    outfit = Outfit(judge, code, own, spec.services, around, LateValidator, prices, sources, recipes(spec, build))
+    outfit = SessionCode(judge, code, own, spec.services, around, LateValidator, prices, sources, recipes(spec, build))
     outfit.revision = revision
     for (name, number), tool in code.items():
         judge.tool(name, number, LateValidator(tool))
@@ -94,7 +94,7 @@ def reunited(
     return stored.but(plugin_states=states), outfit, returned
 
 
-def _take_models(outfit: Outfit, stored: State, spec: SessionSpec, known: Callable[[str], Model]) -> None:
+def _take_models(outfit: SessionCode, stored: State, spec: SessionSpec, known: Callable[[str], Model]) -> None:
     """Make the models of *spec* the session's own; raise if those that it has chosen do not take their options."""
     for link, _ in chain_of(spec.model, EMPTY):
         own_model(outfit, link)
@@ -119,8 +119,13 @@ def _last_revision(stored: State) -> int:
 
 
 def _seated(
-    stored: State, seat: Seat, plugins: Mapping[str, AnyPlugin], held: Container[str], others: Others, judge: Live
-) -> tuple[Seat, object]:
+    stored: State,
+    seat: AttachedPlugin,
+    plugins: Mapping[str, AnyPlugin],
+    held: Container[str],
+    others: Others,
+    judge: Live,
+) -> tuple[AttachedPlugin, object]:
     """Return the seat of a plugin as it is now, and what the plugin remembers; tell *others* if its options differ."""
     place = stored.seats.index(seat)
     state = stored.plugin_states[place]
@@ -139,7 +144,9 @@ def _seated(
     return now, state
 
 
-def _resolved(session_id: str, plugin: AnyPlugin, seat: Seat, *, held: bool) -> tuple[AnyPlugin, Seat, tuple[str, ...]]:
+def _resolved(
+    session_id: str, plugin: AnyPlugin, seat: AttachedPlugin, *, held: bool
+) -> tuple[AnyPlugin, AttachedPlugin, tuple[str, ...]]:
     """Return *plugin*, as the code has it, with the options that hold; its seat; and the options that were dropped.
 
     Changes at run time hold; but a critical plugin lets go of those that are not pinned if its code says something else
@@ -172,10 +179,12 @@ def _with_options(session_id: str, key: str, plugin: AnyPlugin, changed: Mapping
         raise PluginMismatch(session_id, key, f"it does not take its stored options: {error}") from error
 
 
-def _joining(stored: State, plugins: Mapping[str, AnyPlugin], judge: Live, revision: int) -> list[tuple[Seat, object]]:
+def _joining(
+    stored: State, plugins: Mapping[str, AnyPlugin], judge: Live, revision: int
+) -> list[tuple[AttachedPlugin, object]]:
     """Return the seats of plugins that the session has never had."""
     had = {seat.key for seat in stored.seats} | {change.key for change in stored.changes} | {*stored.gone_plugins}
-    joining: list[tuple[Seat, object]] = []
+    joining: list[tuple[AttachedPlugin, object]] = []
     for key, plugin in plugins.items():
         if key not in had:
             judge.seat(key, revision, plugin)
@@ -185,10 +194,10 @@ def _joining(stored: State, plugins: Mapping[str, AnyPlugin], judge: Live, revis
 
 def _waiting(
     stored: State, plugins: Mapping[str, AnyPlugin], held: Container[str], others: Others, judge: Live
-) -> tuple[tuple[Seat, ...], tuple[str, ...]]:
+) -> tuple[tuple[AttachedPlugin, ...], tuple[str, ...]]:
     """Make the code known of plugins whose change waits; return their seats, and the keys of those without code."""
     missing: list[str] = []
-    seats: list[Seat] = []
+    seats: list[AttachedPlugin] = []
     for change in stored.changes:
         if change.seat is None:
             continue

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from agentrail.ports.journal import Journal, StoredSession
     from agentrail.runtime import roof as roofs
     from agentrail.runtime.children import Service
-    from agentrail.runtime.node import Node
+    from agentrail.runtime.node import SupervisorNode
     from agentrail.runtime.parts import Found
     from agentrail.runtime.reports import ChildView, CrashReport
     from agentrail.runtime.roof import Roof
@@ -63,7 +63,7 @@ ID_WANTED = "text, or nothing: then one is made up"
 class Supervisor:
     """Starts sessions, services and supervisors, starts them again when they crash, and ends them when it ends."""
 
-    def __init__(self, sessions: Sessions, node: Node, specs: Specs) -> None:
+    def __init__(self, sessions: Sessions, node: SupervisorNode, specs: Specs) -> None:
         self._sessions = sessions
         self._node = node
         self._specs = specs

@@ -35,8 +35,8 @@ from agentrail.ports.model import Compacted, Model, ModelChain
 from agentrail.runtime.contract import HeldToContract
 from agentrail.runtime.gate import Gate
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.node import Node
-from agentrail.runtime.parts import Equip, Found, House, Outfit, Surroundings
+from agentrail.runtime.node import SupervisorNode
+from agentrail.runtime.parts import FindCode, Found, SessionCode, SharedServices, Surroundings
 from agentrail.runtime.session import Session
 from agentrail.runtime.supervisor import Sessions
 from agentrail.runtime.tree import Tree
@@ -60,7 +60,7 @@ def wired(
     registry = Models(models, secrets)
     registry.check_limited(limits)
     own = MemoryJournal()
-    house = House(
+    house = SharedServices(
         nursery=nursery,
         journal=own if journal is None else HeldToContract(journal),
         forget=own.forget if journal is None else None,
@@ -74,7 +74,7 @@ def wired(
     nursery.start_soon(house.timers.run)
     nursery.start_soon(house.gate.run)
     nursery.start_soon(registry.run)
-    return Sessions(Node(Tree(house), policy), wrap)
+    return Sessions(SupervisorNode(Tree(house), policy), wrap)
 
 
 def wrap(session: Session) -> SessionHandle:
@@ -90,11 +90,11 @@ class Builder:
 
     def new(
         self, child: str, spec: SessionSpec, path: tuple[str, ...], shared: Surroundings | None
-    ) -> tuple[State, Outfit]:
+    ) -> tuple[State, SessionCode]:
         """Return what a new session begins with; its tools may work where those of another do."""
         return outfitted(child, spec, self._known, path, shared)
 
-    def found(self, spec: SessionSpec) -> Equip:
+    def found(self, spec: SessionSpec) -> FindCode:
         """Return what finds the code of a stored session."""
         from agentrail.app.returning import reunited  # noqa: PLC0415 - it brings the codec, and not all come back
 
@@ -110,7 +110,7 @@ def outfitted(
     known: Callable[[str], Model],
     path: tuple[str, ...] = (),
     shared: Surroundings | None = None,
-) -> tuple[State, Outfit]:
+) -> tuple[State, SessionCode]:
     """Return the state that a session begins with, and its code; a sub-agent may have *shared* surroundings."""
     own: dict[str, Model] = {}
     prices = PriceList(spec.prices)
@@ -127,7 +127,7 @@ def outfitted(
     code = {(name, 0): tool for name, tool in tools.items()}
     around = surroundings(spec, spec.working_dir) if shared is None else shared
     agents = recipes(spec, Builder(known))
-    outfit = Outfit(judge, code, own, spec.services, around, LateValidator, prices, sources_of(spec), agents)
+    outfit = SessionCode(judge, code, own, spec.services, around, LateValidator, prices, sources_of(spec), agents)
     for name, tool in tools.items():
         judge.tool(name, 0, LateValidator(tool))
     first = chosen(outfit, known, spec.model, freeze_object(spec.model_options))

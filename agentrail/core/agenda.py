@@ -11,7 +11,7 @@ from agentrail.core.doubts import REPEAT_HINT, is_in_doubt
 from agentrail.core.effects import CarryOut
 from agentrail.core.inputs import AskSettled
 from agentrail.core.state import Due, Suspension
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 from agentrail.hooks.asks import Answered, AskAnswer, AskRequest, Failed, RunTool, TimedOut
 from agentrail.hooks.judge import NO_CONSENT, Consent
 from agentrail.hooks.plugin import Priority
@@ -20,9 +20,9 @@ from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Place, Rul
 from agentrail.values.events.plugins import AskAnswered, AskStarted
 from agentrail.values.events.tools import ToolExecutionStart
 
-Begin = Callable[[Work, str], Hook | None]
-Finish = Callable[[Work, str, Hook, Ruling], None]
-Stage = Callable[[Work, str], None]
+Begin = Callable[[StepDraft, str], Hook | None]
+Finish = Callable[[StepDraft, str, Hook, Ruling], None]
+Stage = Callable[[StepDraft, str], None]
 
 FLOW: Final[Mapping[str, tuple[Begin, Finish]]] = {
     "session_start": (prompting.begin_session_start, prompting.finish_session_start),
@@ -64,7 +64,7 @@ WAIT_FOR_NONE: Final = OF_ONE_CALL | {"before_steering"}
 """Hooks that need not wait for one that waits; the user may say something at any time."""
 
 
-def drain(w: Work) -> None:
+def drain(w: StepDraft) -> None:
     """Do what is due, in order, until a hook has to wait."""
     s = w.s
     while s.due:
@@ -83,7 +83,7 @@ def drain(w: Work) -> None:
             _run(w, due)
 
 
-def _run(w: Work, due: Due) -> None:
+def _run(w: StepDraft, due: Due) -> None:
     hook = FLOW[due.what][0](w, due.ref)
     if hook is None:
         return
@@ -94,7 +94,7 @@ def _run(w: Work, due: Due) -> None:
         _rule(w, hook, due.ref, START, NOTHING_GATHERED, NO_CONSENT)
 
 
-def _rule(w: Work, hook: Hook, ref: str, place: Place, gathered: Gathered, consent: Consent) -> None:
+def _rule(w: StepDraft, hook: Hook, ref: str, place: Place, gathered: Gathered, consent: Consent) -> None:
     s = w.s
     row = s.row
     if hook.moment == "before_plugin_opts_update":
@@ -109,7 +109,7 @@ def _rule(w: Work, hook: Hook, ref: str, place: Place, gathered: Gathered, conse
     FLOW[hook.moment][1](w, ref, hook, decided)
 
 
-def _suspend(w: Work, hook: Hook, ref: str, decided: Ruling) -> None:
+def _suspend(w: StepDraft, hook: Hook, ref: str, decided: Ruling) -> None:
     """Let a hook wait for what one of its plugins asks for."""
     s = w.s
     pause = decided.pause
@@ -135,7 +135,7 @@ def _suspend(w: Work, hook: Hook, ref: str, decided: Ruling) -> None:
         w.set_timer(f"ask:{ask_id}", w.at + int(pause.deadline * 1000))
 
 
-def _screened(w: Work, asker: str, request: RunTool, ask_id: str) -> RunTool | Failed:
+def _screened(w: StepDraft, asker: str, request: RunTool, ask_id: str) -> RunTool | Failed:
     """Have the plugins of the security band rule on a tool that another plugin wants to run; a hold is a no."""
     s = w.s
     attached = s.tools.get(request.name)
@@ -157,7 +157,7 @@ def _screened(w: Work, asker: str, request: RunTool, ask_id: str) -> RunTool | F
     return RunTool(request.name, args) if fits.verdict is Verdict.PASS else Failed(fits.reason)
 
 
-def ask_again(w: Work, ask_id: str) -> None:
+def ask_again(w: StepDraft, ask_id: str) -> None:
     """Do again what a plugin had asked for when the process ended, unless that could do harm."""
     s = w.s
     waiting = next((other for other in s.suspended if other.ask_id == ask_id), None)
@@ -183,13 +183,13 @@ def ask_again(w: Work, ask_id: str) -> None:
 STATUS: Final[Mapping[type[AskAnswer], str]] = {Answered: "ok", Failed: "failed", TimedOut: "timed_out"}
 
 
-def on_settled(w: Work, settled: AskSettled) -> None:
+def on_settled(w: StepDraft, settled: AskSettled) -> None:
     """Ask the plugin that asked once more, with the answer."""
     w.count(settled.usage)
     answer(w, settled.ask_id, settled.answer)
 
 
-def answer(w: Work, ask_id: str, given: AskAnswer) -> None:
+def answer(w: StepDraft, ask_id: str, given: AskAnswer) -> None:
     """Go on with the hook that waits for *ask_id*; an answer that nobody waits for changes nothing."""
     s = w.s
     waiting = next((other for other in s.suspended if other.ask_id == ask_id), None)

@@ -6,7 +6,7 @@ from agentrail.core.calls import TO_START, WAITS_FOR_PERSON, Batch, Call, CallSt
 from agentrail.core.doubts import doubt_about, remember
 from agentrail.core.effects import CancelAsk, CancelCalls
 from agentrail.core.state import Suspension
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 from agentrail.hooks.asks import Answered, AskAnswer, Failed, RunTool, TimedOut
 from agentrail.values.content import Data, Part, Text, text_of
 from agentrail.values.events.people import ApprovalResolved
@@ -33,14 +33,14 @@ def doubt(spec: ToolSpec | None) -> str:
     return DOUBT[spec.effect if spec is not None else EffectClass.UNSAFE]
 
 
-def put(w: Work, call: Call) -> None:
+def put(w: StepDraft, call: Call) -> None:
     """Store *call* as it is now."""
     batch = w.s.batch
     if batch is not None:
         w.s.batch = Batch(batch.calls.put(call), batch.decisions, batch.texts)
 
 
-def find(w: Work, call_id: str) -> Call | None:
+def find(w: StepDraft, call_id: str) -> Call | None:
     """Return a call of the open batch."""
     batch = w.s.batch
     return None if batch is None else batch.calls.find(call_id)
@@ -71,7 +71,7 @@ def _text_of(part: Part) -> str:
 
 
 def give_result(
-    w: Work, call: Call, parts: tuple[Part, ...], *, is_error: bool, details: JsonObject | None = None
+    w: StepDraft, call: Call, parts: tuple[Part, ...], *, is_error: bool, details: JsonObject | None = None
 ) -> None:
     """Give *call* its one result."""
     if call.done:
@@ -84,7 +84,7 @@ def give_result(
     put(w, call.but(status=CallStatus.DONE, result=result, hold=None, question=None, answer=None))
 
 
-def give_error(w: Work, call: Call, text: str) -> None:
+def give_error(w: StepDraft, call: Call, text: str) -> None:
     """Give *call* a synthetic error result."""
     give_result(w, call, (Text(text),), is_error=True)
 
@@ -97,7 +97,7 @@ def results_of(batch: Batch) -> tuple[ToolMessage, ...]:
 # Leaving the turn
 
 
-def quarantine(w: Work, strays: tuple[Stray, ...]) -> None:
+def quarantine(w: StepDraft, strays: tuple[Stray, ...]) -> None:
     """Cancel work that has left its turn, and watch it until it ends."""
     if not strays:
         return
@@ -108,7 +108,7 @@ def quarantine(w: Work, strays: tuple[Stray, ...]) -> None:
         w.clear_timer(call_timer(stray.call_id))
 
 
-def next_report(w: Work) -> int:
+def next_report(w: StepDraft) -> int:
     """Return when the next stray is to be reported if it still runs."""
     grace = int(w.s.setup.options.tool_grace * 1000)
     return min(stray.since for stray in w.s.quarantined if not stray.reported) + grace
@@ -129,7 +129,7 @@ def stray_of(call: Call, at: int) -> Stray:
     return Stray(call.call_id, call.name, at, call.started_at, touches_files(call.spec))
 
 
-def release(w: Work, call: Call, status: str, text: str) -> None:
+def release(w: StepDraft, call: Call, status: str, text: str) -> None:
     """Give a call that waits for a person its result, because something else was decided."""
     if call.hold is not None:
         w.clear_timer(hold_timer(call.hold.approval_id))
@@ -139,7 +139,7 @@ def release(w: Work, call: Call, status: str, text: str) -> None:
     give_error(w, call, text)
 
 
-def skip_for_steering(w: Work) -> None:
+def skip_for_steering(w: StepDraft) -> None:
     """Take every call that is not immune out of the batch, because the user has said something new."""
     batch = w.s.batch
     if batch is None:
@@ -161,7 +161,7 @@ def skip_for_steering(w: Work) -> None:
     drop_suspensions_of_done_calls(w)
 
 
-def kill(w: Work, kill_tools: str, why: str) -> None:
+def kill(w: StepDraft, kill_tools: str, why: str) -> None:
     """Give every open call its result because the turn is aborted; what runs is cancelled, or lingers."""
     batch = w.s.batch
     if batch is None:
@@ -189,7 +189,7 @@ def kill(w: Work, kill_tools: str, why: str) -> None:
     quarantine(w, tuple(strays))
 
 
-def kill_lingering(w: Work, why: str) -> None:
+def kill_lingering(w: StepDraft, why: str) -> None:
     """Cancel the calls that go on in the background, and tell of each."""
     strays, w.s.lingering = w.s.lingering, ()
     for stray in strays:
@@ -198,7 +198,7 @@ def kill_lingering(w: Work, why: str) -> None:
     quarantine(w, strays)
 
 
-def tell_of(w: Work, stray: Stray, result: ToolResult) -> None:
+def tell_of(w: StepDraft, stray: Stray, result: ToolResult) -> None:
     """Report the outcome of a call that went on in the background."""
     told = ok("it is done") if isinstance(result, Effect) else result
     is_error = isinstance(told, Err)
@@ -223,7 +223,7 @@ def _lives_on(call: Call, kill_tools: str) -> bool:
 # Hooks that wait
 
 
-def drop_suspension(w: Work, suspension: Suspension) -> None:
+def drop_suspension(w: StepDraft, suspension: Suspension) -> None:
     """Give up what a plugin asked for; what its pipeline emitted is said."""
     w.s.suspended = tuple(other for other in w.s.suspended if other is not suspension)
     w.clear_timer(f"ask:{suspension.ask_id}")
@@ -233,7 +233,7 @@ def drop_suspension(w: Work, suspension: Suspension) -> None:
     w.emit(AskAnswered(suspension.ask_id, suspension.plugin, "dropped"), *suspension.gathered.emits)
 
 
-def tell_of_asked(w: Work, waiting: Suspension, given: AskAnswer) -> None:
+def tell_of_asked(w: StepDraft, waiting: Suspension, given: AskAnswer) -> None:
     """Report the end of a tool that a plugin asked for, if that has started."""
     request, started = waiting.pause.request, waiting.started_at
     if started is None or not isinstance(request, RunTool):
@@ -254,7 +254,7 @@ def _said(given: AskAnswer) -> str:
             return f"it was stopped after {seconds:g} s, the time its plugin gave it"
 
 
-def drop_suspensions_of_done_calls(w: Work) -> None:
+def drop_suspensions_of_done_calls(w: StepDraft) -> None:
     """Give up pipelines about calls that have their result now."""
     for suspension in w.s.suspended:
         call = find(w, suspension.ref) if suspension.ref else None

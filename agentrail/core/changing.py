@@ -8,11 +8,11 @@ from typing import Final
 from agentrail.core.answers import DONE
 from agentrail.core.sent import AttachPluginSent, ChangeToolsSent, DetachPluginSent, SwitchModelSent, UpdatePluginSent
 from agentrail.core.state import Attached, Change, Phase
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 from agentrail.errors import PluginExists, ToolExists, UnknownPlugin, UnknownTool
 from agentrail.hooks.records import BeforePluginOptsUpdate, Hook
 from agentrail.hooks.ruling import Ruling, Verdict
-from agentrail.hooks.seats import Seat
+from agentrail.hooks.seats import AttachedPlugin
 from agentrail.values.events.plugins import PluginAttached, PluginDetached, PluginOptsUpdated
 from agentrail.values.events.tools import ToolAttached, ToolDetached, ToolsUpdated
 
@@ -20,13 +20,13 @@ REPORTS: Final = {"update": PluginOptsUpdated, "attach": PluginAttached, "detach
 """How the outcome of each kind of change is reported."""
 
 
-def on_switch_model(w: Work, sent: SwitchModelSent) -> None:
+def on_switch_model(w: StepDraft, sent: SwitchModelSent) -> None:
     """Choose the model of the next turn."""
     w.answer = DONE
     w.switch_model(sent.model, sent.options, None, sent.spares, sent.priced)
 
 
-def on_change_tools(w: Work, sent: ChangeToolsSent) -> None:
+def on_change_tools(w: StepDraft, sent: ChangeToolsSent) -> None:
     """Attach and detach tools, all or none."""
     s = w.s
     for name in sent.detach:
@@ -52,7 +52,7 @@ def on_change_tools(w: Work, sent: ChangeToolsSent) -> None:
     w.emit(ToolsUpdated(tuple(spec.name for spec in sent.attach), detach, sent.source, sent.problems))
 
 
-def put_tools(w: Work, left: Mapping[str, Attached]) -> None:
+def put_tools(w: StepDraft, left: Mapping[str, Attached]) -> None:
     """Let the session have these tools; "always" was said of a source's tool, and ends when that goes or changes."""
     s = w.s
     renewed = {
@@ -76,22 +76,22 @@ def gone(before: tuple[str, ...], more: Iterable[str], there: Container[str]) ->
 # Plugins
 
 
-def on_update_plugin(w: Work, sent: UpdatePluginSent) -> None:
+def on_update_plugin(w: StepDraft, sent: UpdatePluginSent) -> None:
     """Queue new options of a plugin; the last ones count."""
     _queue(w, Change("update", sent.seat.key, sent.seat, sent.options))
 
 
-def on_attach_plugin(w: Work, sent: AttachPluginSent) -> None:
+def on_attach_plugin(w: StepDraft, sent: AttachPluginSent) -> None:
     """Queue a plugin that joins."""
     _queue(w, Change("attach", sent.seat.key, sent.seat))
 
 
-def on_detach_plugin(w: Work, sent: DetachPluginSent) -> None:
+def on_detach_plugin(w: StepDraft, sent: DetachPluginSent) -> None:
     """Queue a plugin that leaves."""
     _queue(w, Change("detach", sent.key))
 
 
-def _queue(w: Work, change: Change) -> None:
+def _queue(w: StepDraft, change: Change) -> None:
     s = w.s
     there = _keys_to_be(w)
     if change.kind == "attach" and change.key in there:
@@ -107,7 +107,7 @@ def _queue(w: Work, change: Change) -> None:
         w.next("settle")
 
 
-def drop_changes(w: Work) -> None:
+def drop_changes(w: StepDraft) -> None:
     """Report the changes that will never apply, because the session ends."""
     waiting, w.s.changes = w.s.changes, ()
     for change in waiting:
@@ -115,7 +115,7 @@ def drop_changes(w: Work) -> None:
         w.emit(made(change.key, success=False, error="the session has ended"))
 
 
-def _keys_to_be(w: Work) -> list[str]:
+def _keys_to_be(w: StepDraft) -> list[str]:
     """Return the keys of the plugins as they will be when everything that waits has been applied."""
     keys = [seat.key for seat in w.s.seats]
     for change in w.s.changes:
@@ -126,7 +126,7 @@ def _keys_to_be(w: Work) -> list[str]:
     return keys
 
 
-def change_plugins(w: Work, _: str) -> None:
+def change_plugins(w: StepDraft, _: str) -> None:
     """Apply the first change that waits."""
     s = w.s
     change = s.changes[0]
@@ -141,7 +141,7 @@ def change_plugins(w: Work, _: str) -> None:
     w.next("settle")
 
 
-def _attach(w: Work, seat: Seat) -> None:
+def _attach(w: StepDraft, seat: AttachedPlugin) -> None:
     s = w.s
     ruling = w.judge.init(seat, w.context)
     w.rulings.append(ruling)
@@ -155,7 +155,7 @@ def _attach(w: Work, seat: Seat) -> None:
     w.emit(PluginAttached(seat.key))
 
 
-def _detach(w: Work, key: str) -> None:
+def _detach(w: StepDraft, key: str) -> None:
     s = w.s
     place = _place(w, key)
     if place is None:
@@ -167,11 +167,11 @@ def _detach(w: Work, key: str) -> None:
     w.emit(PluginDetached(key))
 
 
-def _place(w: Work, key: str) -> int | None:
+def _place(w: StepDraft, key: str) -> int | None:
     return next((place for place, seat in enumerate(w.s.seats) if seat.key == key), None)
 
 
-def begin_opts_update(w: Work, key: str) -> Hook | None:
+def begin_opts_update(w: StepDraft, key: str) -> Hook | None:
     """Build the hook of new options, for the other plugins."""
     s = w.s
     change = s.changes[0]
@@ -183,7 +183,7 @@ def begin_opts_update(w: Work, key: str) -> Hook | None:
     return BeforePluginOptsUpdate(key, change.options)
 
 
-def finish_opts_update(w: Work, key: str, _hook: Hook, ruling: Ruling) -> None:
+def finish_opts_update(w: StepDraft, key: str, _hook: Hook, ruling: Ruling) -> None:
     """Apply new options, or report who refused them."""
     s = w.s
     change, s.changes = s.changes[0], s.changes[1:]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from agentrail.core.ending import TURN_TIMER
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 
 
-def stop_clock(w: Work) -> None:
+def stop_clock(w: StepDraft) -> None:
     """Stop the clock of the turn, if it has one that runs."""
     s = w.s
     due = dict(s.timers).get(TURN_TIMER)
@@ -15,7 +15,7 @@ def stop_clock(w: Work) -> None:
         w.clear_timer(TURN_TIMER)
 
 
-def start_clock(w: Work) -> None:
+def start_clock(w: StepDraft) -> None:
     """Let the clock of the turn go on, if it was stopped."""
     s = w.s
     if s.turn is not None and s.turn.deadline_left is not None:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from agentrail.core.answers import DONE
 from agentrail.core.inputs import ActorRestarted, CrashedTooOften
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 from agentrail.values.events.life import InputQuarantined, SessionQuarantined, SessionRestarted
 from agentrail.values.value import Value
 
 
-def on_watched(w: Work, _: Value) -> None:
+def on_watched(w: StepDraft, _: Value) -> None:
     """Answer; the actor does the rest."""
     w.answer = DONE
 
 
-def on_restarted(w: Work, restarted: ActorRestarted) -> None:
+def on_restarted(w: StepDraft, restarted: ActorRestarted) -> None:
     """Report a crash that was repaired; whoever crashed while it fell asleep is awake now."""
     w.s.asleep = False
     w.emit(SessionRestarted(restarted.cause))
 
 
-def on_crashed_too_often(w: Work, crashed: CrashedTooOften) -> None:
+def on_crashed_too_often(w: StepDraft, crashed: CrashedTooOften) -> None:
     """Report a crash that was not, and remember it: nobody is to start the session again unasked."""
     w.s.crashed = crashed.cause
     if crashed.input:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.core.calls import ANY_TOOL, Call, Doubt
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import EffectClass
 
@@ -22,14 +22,14 @@ HOLDER = "on_repeat_unknown"
 """Who holds such a call: no plugin, but the option of that name."""
 
 
-def doubt_about(w: Work, call: Call) -> Doubt | None:
+def doubt_about(w: StepDraft, call: Call) -> Doubt | None:
     """Return what would be in doubt if *call*, which has started, were stopped: nothing if it may run again."""
     unsafe = call.spec is None or call.spec.effect is EffectClass.UNSAFE
     holds = w.s.setup.options.on_repeat_unknown == "hold"
     return Doubt(call.call_id, call.name, call.args) if unsafe and holds else None
 
 
-def remember(w: Work, doubt: Doubt | None) -> None:
+def remember(w: StepDraft, doubt: Doubt | None) -> None:
     """Note that a call was stopped, and nobody knows what it has done."""
     if doubt is not None and doubt.args is not None:
         clear_up(w, doubt.name, doubt.args)
@@ -50,7 +50,7 @@ def bounded(doubts: tuple[Doubt, ...]) -> tuple[Doubt, ...]:
     return bounded((exact.but(args=None), *others))
 
 
-def is_in_doubt(w: Work, name: str, args: JsonObject) -> bool:
+def is_in_doubt(w: StepDraft, name: str, args: JsonObject) -> bool:
     """Whether an equal call may have taken effect; of one that is safe to repeat, only if it was itself stopped."""
     doubts = w.s.in_doubt
     if not doubts:
@@ -60,7 +60,7 @@ def is_in_doubt(w: Work, name: str, args: JsonObject) -> bool:
     return any(doubt.covers(name, args) for doubt in doubts if unsafe or doubt.args is not None)
 
 
-def clear_up(w: Work, name: str, args: JsonObject) -> None:
+def clear_up(w: StepDraft, name: str, args: JsonObject) -> None:
     """Forget the doubt about a call: it runs again, because a person wants it. One about many calls stays."""
     doubts = w.s.in_doubt
     if doubts:

@@ -15,7 +15,7 @@ from agentrail.core.changing import drop_changes
 from agentrail.core.effects import CancelCompaction, CancelRequest, CloseSession, ReportStart, StopSubagents
 from agentrail.core.sent import AbortSent, StopSent
 from agentrail.core.state import Phase, Turn
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 from agentrail.errors import AgentrailError, SessionRefused
 from agentrail.hooks.records import AfterTurn, Hook, SessionEnd
 from agentrail.hooks.ruling import Ruling
@@ -39,7 +39,7 @@ RETRY_TIMER = "retry"
 NOT_BROUGHT_BACK = "the process ended while it ran, and its turn has ended before it came back"
 
 
-def cut_request(w: Work, partial: Partial) -> None:
+def cut_request(w: StepDraft, partial: Partial) -> None:
     """Cut the request that is out, and keep the text that had come."""
     s = w.s
     if s.request is None:
@@ -50,14 +50,14 @@ def cut_request(w: Work, partial: Partial) -> None:
     keep_partial(w, partial)
 
 
-def keep_partial(w: Work, partial: Partial) -> None:
+def keep_partial(w: StepDraft, partial: Partial) -> None:
     """Keep what had come of a response that was cut, marked as interrupted."""
     w.count(partial.usage)
     if partial.text and w.s.turn is not None:
         w.say(AssistantMessage((Text(partial.text),), model=w.s.turn.model, usage=partial.usage, interrupted=True))
 
 
-def cancel_compaction(w: Work) -> None:
+def cancel_compaction(w: StepDraft) -> None:
     """Give up the compaction that runs; nothing changes by it."""
     compaction, w.s.compaction = w.s.compaction, None
     if compaction is not None and compaction.running:
@@ -65,7 +65,7 @@ def cancel_compaction(w: Work) -> None:
         w.emit(CompactEnd(0, "cancelled"))
 
 
-def close_batch(w: Work) -> None:
+def close_batch(w: StepDraft) -> None:
     """Put the results of the batch into the history, in the order of the calls."""
     batch, w.s.batch = w.s.batch, None
     if batch is not None:
@@ -78,7 +78,7 @@ def close_batch(w: Work) -> None:
         w.say(*results_of(batch))
 
 
-def end_turn(w: Work, stop: str) -> None:
+def end_turn(w: StepDraft, stop: str) -> None:
     """End the open turn by itself."""
     s = w.s
     turn = s.turn
@@ -91,7 +91,7 @@ def end_turn(w: Work, stop: str) -> None:
 
 
 def abort_turn(
-    w: Work,
+    w: StepDraft,
     kind: str,
     reason: str | None = None,
     *,
@@ -127,30 +127,30 @@ def abort_turn(
     _closing(w, turn.but(ended="aborted", abort_kind=kind, abort_reason=reason))
 
 
-def _closing(w: Work, turn: Turn) -> None:
+def _closing(w: StepDraft, turn: Turn) -> None:
     w.s.turn = turn
     w.s.phase = Phase.RUNNING
     w.s.due = w.s.paused = ()
     w.next("after_turn")
 
 
-def _close_timers(w: Work) -> None:
+def _close_timers(w: StepDraft) -> None:
     w.clear_timer(TURN_TIMER)
     w.clear_timer(RETRY_TIMER)
 
 
-def _drop_steering(w: Work) -> None:
+def _drop_steering(w: StepDraft) -> None:
     waiting, w.s.steering = w.s.steering, ()
     w.emit(*(SteeringReceived(text.ref, text.text, "dropped") for text in waiting))
 
 
-def _refuse_what_was_taken(w: Work, reason: str) -> None:
+def _refuse_what_was_taken(w: StepDraft, reason: str) -> None:
     taken, w.s.taking = w.s.taking, None
     if taken is not None:
         w.emit(PromptRejected(taken.ref, reason))
 
 
-def begin_after_turn(w: Work, _: str) -> Hook | None:
+def begin_after_turn(w: StepDraft, _: str) -> Hook | None:
     """Build the hook of a turn that is over."""
     s = w.s
     turn = s.turn
@@ -161,12 +161,12 @@ def begin_after_turn(w: Work, _: str) -> Hook | None:
     return AfterTurn(turn.ended, turn.abort_kind, turn.abort_reason, diff, used, turn.started_at, w.at)
 
 
-def finish_after_turn(w: Work, _ref: str, _hook: Hook, _ruling: Ruling) -> None:
+def finish_after_turn(w: StepDraft, _ref: str, _hook: Hook, _ruling: Ruling) -> None:
     """Close a turn whose `after_turn` has run."""
     turn_over(w, "")
 
 
-def turn_over(w: Work, _: str) -> None:
+def turn_over(w: StepDraft, _: str) -> None:
     """Close a turn that has ended and whose `after_turn` has run or was cut short."""
     w.s.turn = None
     w.s.round = 0
@@ -176,7 +176,7 @@ def turn_over(w: Work, _: str) -> None:
 # abort and stop
 
 
-def on_abort(w: Work, sent: AbortSent) -> None:
+def on_abort(w: StepDraft, sent: AbortSent) -> None:
     """Carry out a caller's abort."""
     s = w.s
     w.answer = DONE
@@ -193,14 +193,14 @@ def on_abort(w: Work, sent: AbortSent) -> None:
     abort_turn(w, "user", sent.reason, kill_tools=sent.kill_tools, partial=sent.partial)
 
 
-def stop_subagents(w: Work) -> None:
+def stop_subagents(w: StepDraft) -> None:
     """Have all sub-agents stopped, those in the background too."""
     there = tuple(agent.child for agent in w.s.subagents if not agent.rests)
     if there:
         w.ask(StopSubagents(there))
 
 
-def let_go_of_resting(w: Work) -> None:
+def let_go_of_resting(w: StepDraft) -> None:
     """Tell the end of the sub-agents that rest with a turn which ends: nobody brings them back any more."""
     s = w.s
     for agent in s.subagents:
@@ -209,13 +209,13 @@ def let_go_of_resting(w: Work) -> None:
     s.subagents = tuple(agent for agent in s.subagents if not agent.rests)
 
 
-def drop_queue(w: Work) -> None:
+def drop_queue(w: StepDraft) -> None:
     """Drop all prompts that wait."""
     waiting, w.s.queue = w.s.queue, ()
     w.emit(*(PromptDropped(prompt.ref, prompt.text) for prompt in waiting))
 
 
-def after_aborted_nothing(w: Work, reason: str) -> None:
+def after_aborted_nothing(w: StepDraft, reason: str) -> None:
     """Go on after an abort that found no turn: a session that was starting does not start."""
     if w.s.opening:
         fail_start(w, SessionRefused(w.s.session_id, "an abort", reason))
@@ -223,7 +223,7 @@ def after_aborted_nothing(w: Work, reason: str) -> None:
         w.next("settle")
 
 
-def on_stop(w: Work, sent: StopSent) -> None:
+def on_stop(w: StepDraft, sent: StopSent) -> None:
     """Stop the session for good: first the turn, then `session_end`."""
     s = w.s
     w.answer = DONE
@@ -235,17 +235,17 @@ def on_stop(w: Work, sent: StopSent) -> None:
     abort_turn(w, "stopped", sent.reason, kill_tools="all", partial=sent.partial)
 
 
-def begin_session_end(w: Work, _: str) -> Hook:
+def begin_session_end(w: StepDraft, _: str) -> Hook:
     """Build the hook of a session that stops."""
     return SessionEnd(w.s.stopping or "stopped")
 
 
-def finish_session_end(w: Work, _ref: str, _hook: Hook, _ruling: Ruling) -> None:
+def finish_session_end(w: StepDraft, _ref: str, _hook: Hook, _ruling: Ruling) -> None:
     """Close a session whose `session_end` has run."""
     end_session(w, w.s.stopping or "stopped")
 
 
-def end_session(w: Work, reason: str) -> None:
+def end_session(w: StepDraft, reason: str) -> None:
     """End the session; what still waits is dropped, and nothing comes behind this."""
     s = w.s
     _drop_steering(w)
@@ -259,7 +259,7 @@ def end_session(w: Work, reason: str) -> None:
     w.ask(CloseSession(reason))
 
 
-def fail_start(w: Work, error: AgentrailError) -> None:
+def fail_start(w: StepDraft, error: AgentrailError) -> None:
     """End a session that was never really there, and tell whoever spawned it."""
     w.s.opening = False
     w.ask(ReportStart(error))

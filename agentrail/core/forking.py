@@ -11,7 +11,7 @@ from agentrail.core.ending import close_batch, fail_start
 from agentrail.core.inputs import SessionBranched
 from agentrail.core.recovering import change_tools, reseat
 from agentrail.core.state import Phase, State
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 from agentrail.values.events.life import AgentStart, SessionForked
 from agentrail.values.events.people import ApprovalRequired, AskUser
 
@@ -48,7 +48,7 @@ def branch(origin: State, session_id: str) -> State:
     )
 
 
-def on_branched(w: Work, branched: SessionBranched) -> None:
+def on_branched(w: StepDraft, branched: SessionBranched) -> None:
     """Begin, at rest, with the code that there is now: what was held is held again, what ran is told as unknown."""
     s = w.s
     w.answer = DONE
@@ -77,7 +77,7 @@ def on_branched(w: Work, branched: SessionBranched) -> None:
         _wait_again(w, call)
 
 
-def _drop_turn(w: Work) -> None:
+def _drop_turn(w: StepDraft) -> None:
     """Let the turn go that was open in the other session: here nobody waits for its end."""
     s = w.s
     close_batch(w)
@@ -85,7 +85,7 @@ def _drop_turn(w: Work) -> None:
     s.round = 0
 
 
-def _settle(w: Work, call: Call) -> None:
+def _settle(w: StepDraft, call: Call) -> None:
     """Give a call its result that was on its way in the other session: here it never runs."""
     if call.done:
         return
@@ -96,7 +96,7 @@ def _settle(w: Work, call: Call) -> None:
         give_error(w, call, "this branch began before the call ran: it did not run here")
 
 
-def _wait_again(w: Work, call: Call) -> None:
+def _wait_again(w: StepDraft, call: Call) -> None:
     """Ask the person again, under an id of this session."""
     s = w.s
     if call.hold is not None:

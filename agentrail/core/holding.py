@@ -9,7 +9,7 @@ from agentrail.core.resting import wake
 from agentrail.core.ruling import unfit
 from agentrail.core.running import take_answer
 from agentrail.core.sent import ApproveSent, RejectSent, RespondSent
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 from agentrail.errors import BadArguments, NoFamily, ToolChanged, UnknownApproval, WrongDecision
 from agentrail.hooks.ruling import START, Gathered
 from agentrail.values.events.people import ApprovalResolved, ToolApprovedAlways, UserResponded
@@ -17,24 +17,24 @@ from agentrail.values.json import JsonObject, is_same
 from agentrail.values.tools import ok
 
 
-def held_calls(w: Work) -> dict[str, tuple[Call, Hold]]:
+def held_calls(w: StepDraft) -> dict[str, tuple[Call, Hold]]:
     """Return the held calls by approval id."""
     return {c.hold.approval_id: (c, c.hold) for c in w.s.waiting_calls if c.hold is not None}
 
 
-def open_questions(w: Work) -> dict[str, Call]:
+def open_questions(w: StepDraft) -> dict[str, Call]:
     """Return the calls that ask by the refs of their questions."""
     return {c.question.ref: c for c in w.s.waiting_calls if c.question is not None}
 
 
-def _not_held(w: Work, approval_id: str, call: str) -> UnknownApproval:
+def _not_held(w: StepDraft, approval_id: str, call: str) -> UnknownApproval:
     """Say why an id cannot be approved or rejected."""
     if approval_id in open_questions(w):
         return WrongDecision(approval_id, call, "a question", "`session.respond`")
     return UnknownApproval.among(approval_id, held_calls(w))
 
 
-def on_approve(w: Work, sent: ApproveSent) -> None:
+def on_approve(w: StepDraft, sent: ApproveSent) -> None:
     """Let a held call go on, with the arguments that were approved and no others."""
     s = w.s
     found = held_calls(w).get(sent.approval_id)
@@ -88,7 +88,7 @@ def _approved(call: Call, hold: Hold, edited: JsonObject | None) -> Call:
 
 
 def resolve(
-    w: Work,
+    w: StepDraft,
     call: Call,
     hold: Hold,
     status: str,
@@ -107,7 +107,7 @@ def resolve(
     wake(w)
 
 
-def on_reject(w: Work, sent: RejectSent) -> None:
+def on_reject(w: StepDraft, sent: RejectSent) -> None:
     """Give a held call an error result with the reason."""
     found = held_calls(w).get(sent.approval_id)
     if found is None:
@@ -119,7 +119,7 @@ def on_reject(w: Work, sent: RejectSent) -> None:
     _refused(w, call, hold, "rejected by the user" + (f": {sent.reason}" if sent.reason else ""))
 
 
-def on_hold_timer(w: Work, approval_id: str) -> None:
+def on_hold_timer(w: StepDraft, approval_id: str) -> None:
     """Nobody has decided in time: the call gets an error result, and the model is told."""
     found = held_calls(w).get(approval_id)
     if found is None:
@@ -129,13 +129,13 @@ def on_hold_timer(w: Work, approval_id: str) -> None:
     _refused(w, call, hold, "not approved: nobody decided in time")
 
 
-def _refused(w: Work, call: Call, hold: Hold, text: str) -> None:
+def _refused(w: StepDraft, call: Call, hold: Hold, text: str) -> None:
     w.emit(*hold.gathered.emits)
     give_error(w, call, text)
     w.next("advance_batch")
 
 
-def on_respond(w: Work, sent: RespondSent) -> None:
+def on_respond(w: StepDraft, sent: RespondSent) -> None:
     """Give a call that asks the answer of the person."""
     s = w.s
     asking = open_questions(w)

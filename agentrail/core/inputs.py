@@ -24,7 +24,7 @@ from agentrail.core.sent import (
     WithdrawSent,
 )
 from agentrail.hooks.asks import AskAnswer
-from agentrail.hooks.seats import Seat
+from agentrail.hooks.seats import AttachedPlugin
 from agentrail.values.events.envelope import Event
 from agentrail.values.messages import Message
 from agentrail.values.stream import NOTHING_YET, Failure, Partial, Response
@@ -62,7 +62,7 @@ class SessionReturned(Value):
 
     records: int
     """How many records it was rebuilt from."""
-    seats: tuple[Seat, ...]
+    seats: tuple[AttachedPlugin, ...]
     """The row of plugins from now on; those that were there before are all in it."""
     tools: tuple[ToolSpec, ...] = ()
     """Tools that are new or have changed."""
@@ -78,7 +78,7 @@ class SessionReturned(Value):
     """Whether an open turn rests until somebody says how it goes on."""
     options: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Plugins whose options are others now, each with those that were changed at run time and are the code's again."""
-    waiting: tuple[Seat, ...] = ()
+    waiting: tuple[AttachedPlugin, ...] = ()
     """Plugins whose change waits, in the form that they will have."""
 
 
@@ -92,7 +92,7 @@ class SessionBranched(Value):
     """Behind which of its records."""
     left_behind: tuple[str, ...] = ()
     """What it has done since that cannot be undone, in words."""
-    seats: tuple[Seat, ...] = ()
+    seats: tuple[AttachedPlugin, ...] = ()
     """The row of plugins from now on; those that were there before are all in it."""
     tools: tuple[ToolSpec, ...] = ()
     """Tools that are new or have changed."""

@@ -10,7 +10,7 @@ from agentrail.core.ending import TURN_TIMER, cancel_compaction, end_turn, fail_
 from agentrail.core.inputs import SessionOpened
 from agentrail.core.sent import PromptSent, WithdrawSent
 from agentrail.core.state import Phase, Prompt, Turn
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 from agentrail.errors import PluginRefused, QueueFull, SessionRefused, StateNotStorable, UnknownPrompt
 from agentrail.hooks.records import BeforePrompt, Hook, SessionStart
 from agentrail.hooks.ruling import Ruling, Verdict
@@ -31,7 +31,7 @@ STATE_LIMIT = 64 * 1024
 """Bytes that the state of a plugin may take."""
 
 
-def on_opened(w: Work, _: SessionOpened) -> None:
+def on_opened(w: StepDraft, _: SessionOpened) -> None:
     """Give each plugin its first state, then ask them whether the session may start."""
     s = w.s
     w.answer = DONE
@@ -54,12 +54,12 @@ def on_opened(w: Work, _: SessionOpened) -> None:
     w.next("session_start")
 
 
-def begin_session_start(_w: Work, _: str) -> Hook:
+def begin_session_start(_w: StepDraft, _: str) -> Hook:
     """Build the hook of a session that begins."""
     return SessionStart()
 
 
-def finish_session_start(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> None:
+def finish_session_start(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
     """Start the session, or not."""
     if ruling.verdict is Verdict.ABORT:
         fail_start(w, SessionRefused(w.s.session_id, f"plugin `{ruling.by}`", ruling.reason))
@@ -74,7 +74,7 @@ def finish_session_start(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> Non
 # Taking prompts
 
 
-def on_prompt(w: Work, sent: PromptSent) -> None:
+def on_prompt(w: StepDraft, sent: PromptSent) -> None:
     """Take a prompt, or queue it, or let it supersede what waits for a person; drop one that an abort has cleared."""
     if sent.cleared:
         prompt = Prompt(w.make_id("p"), sent.parts)
@@ -84,7 +84,7 @@ def on_prompt(w: Work, sent: PromptSent) -> None:
     accept(w, sent.parts)
 
 
-def accept(w: Work, parts: tuple[Part, ...]) -> None:
+def accept(w: StepDraft, parts: tuple[Part, ...]) -> None:
     """Accept something that the user says, in whatever state."""
     s = w.s
     limit = s.setup.options.max_prompt_queue
@@ -104,7 +104,7 @@ def accept(w: Work, parts: tuple[Part, ...]) -> None:
         _supersede(w)
 
 
-def _supersede(w: Work) -> None:
+def _supersede(w: StepDraft) -> None:
     """End a turn that rests, because the user has said something new."""
     why = "superseded by a new message of the user"
     for call in w.s.waiting_calls:
@@ -119,7 +119,7 @@ def _supersede(w: Work) -> None:
     end_turn(w, "superseded")
 
 
-def on_withdraw(w: Work, sent: WithdrawSent) -> None:
+def on_withdraw(w: StepDraft, sent: WithdrawSent) -> None:
     """Take a queued prompt back."""
     s = w.s
     for prompt in s.queue:
@@ -131,7 +131,7 @@ def on_withdraw(w: Work, sent: WithdrawSent) -> None:
     w.refuse(UnknownPrompt(sent.ref))
 
 
-def settle(w: Work, _: str) -> None:
+def settle(w: StepDraft, _: str) -> None:
     """No turn is open: stop if asked to, change plugins if asked to, take the next prompt, or be idle."""
     s = w.s
     _steering_to_queue(w)
@@ -152,7 +152,7 @@ def settle(w: Work, _: str) -> None:
         s.phase = Phase.IDLE
 
 
-def _steering_to_queue(w: Work) -> None:
+def _steering_to_queue(w: StepDraft) -> None:
     """Put steering that no request will carry in front of the prompts that wait."""
     s = w.s
     if s.steering:
@@ -160,13 +160,13 @@ def _steering_to_queue(w: Work) -> None:
         s.steering = ()
 
 
-def begin_before_prompt(w: Work, _: str) -> Hook | None:
+def begin_before_prompt(w: StepDraft, _: str) -> Hook | None:
     """Build the hook of the prompt that is being taken."""
     taken = w.s.taking
     return None if taken is None else BeforePrompt(taken.text, taken.ref)
 
 
-def finish_before_prompt(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> None:
+def finish_before_prompt(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
     """Start the turn, or reject the prompt."""
     s = w.s
     taken, s.taking = s.taking, None

@@ -17,10 +17,10 @@ from agentrail.core.running import CAN_RUN_AGAIN, give_up
 from agentrail.core.sent import ResumeSent
 from agentrail.core.state import Attached, Change, Due, Phase, Suspension
 from agentrail.core.subagents import bring_back
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 from agentrail.errors import PluginMismatch
 from agentrail.hooks.ruling import START, Gathered, Verdict
-from agentrail.hooks.seats import Seat
+from agentrail.hooks.seats import AttachedPlugin
 from agentrail.values.events.context import CompactEnd
 from agentrail.values.events.life import SessionRecovered
 from agentrail.values.events.plugins import PluginAttached, PluginOptsUpdated, PluginUpgraded
@@ -36,7 +36,7 @@ MAX_RUNS = 3
 """How often a call is run that each time ends with the process: it may be what ends it."""
 
 
-def on_returned(w: Work, returned: SessionReturned) -> None:
+def on_returned(w: StepDraft, returned: SessionReturned) -> None:
     """Take up what the journal tells, with the code that there is now; nothing changes if it does not fit."""
     problem = reseat(w, returned.seats, returned.options)
     if problem is not None:
@@ -63,7 +63,7 @@ def on_returned(w: Work, returned: SessionReturned) -> None:
     w.ask(ReportStart())
 
 
-def on_resumed(w: Work, _: ResumeSent) -> None:
+def on_resumed(w: StepDraft, _: ResumeSent) -> None:
     """Go on with a turn that has rested since the session came back."""
     w.answer = DONE
     if w.s.paused:
@@ -74,7 +74,7 @@ def on_resumed(w: Work, _: ResumeSent) -> None:
 
 
 def reseat(
-    w: Work, seats: tuple[Seat, ...], options: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    w: StepDraft, seats: tuple[AttachedPlugin, ...], options: tuple[tuple[str, tuple[str, ...]], ...] = ()
 ) -> PluginMismatch | None:
     """Let the plugins take their places again, some with other *options*; return why one of them cannot."""
     s = w.s
@@ -116,7 +116,7 @@ def _differing(old: JsonObject, new: JsonObject) -> JsonObject:
     return freeze_object({name: found for name, found in new.items() if name not in old or old[name] != found})
 
 
-def _take_new_places(w: Work) -> None:
+def _take_new_places(w: StepDraft) -> None:
     """Let what waits go on in the row that there is now: no plugin gets another's answer, and no guard is left out.
 
     A hook goes on at whoever has asked, and guards that stand before it rule at last; a held call is ruled on anew.
@@ -136,7 +136,7 @@ def _moved(waiting: Suspension, to: int) -> Suspension:
     return waiting.but(pause=pause, gathered=waiting.gathered.but(replaced_at=to))
 
 
-def change_tools(w: Work, returned: SessionReturned | SessionBranched) -> None:
+def change_tools(w: StepDraft, returned: SessionReturned | SessionBranched) -> None:
     """Take the tools that are new or have changed, and let go of those whose code is gone."""
     if not returned.tools and not returned.gone:
         return
@@ -150,14 +150,14 @@ def change_tools(w: Work, returned: SessionReturned | SessionBranched) -> None:
     w.emit(ToolsUpdated(names, returned.gone))
 
 
-def _renew_changes(w: Work, seats: tuple[Seat, ...]) -> None:
+def _renew_changes(w: StepDraft, seats: tuple[AttachedPlugin, ...]) -> None:
     """Give the changes of plugins that wait the form that they have with the code of now."""
     renewed = {(seat.key, seat.revision): seat for seat in seats}
     changes = (_renewed(change, renewed) for change in w.s.changes)
     w.s.changes = tuple(change for change in changes if change is not None)
 
 
-def _renewed(change: Change, seats: Mapping[tuple[str, int], Seat]) -> Change | None:
+def _renewed(change: Change, seats: Mapping[tuple[str, int], AttachedPlugin]) -> Change | None:
     """Return *change* as it is with the code of now, without the options that it lets go; `None` if none is left."""
     seat = None if change.seat is None else seats.get((change.seat.key, change.seat.revision))
     if seat is None:
@@ -166,7 +166,7 @@ def _renewed(change: Change, seats: Mapping[tuple[str, int], Seat]) -> Change | 
     return None if change.options and not options else change.but(seat=seat, options=options)
 
 
-def _drop_changes(w: Work, keys: tuple[str, ...]) -> None:
+def _drop_changes(w: StepDraft, keys: tuple[str, ...]) -> None:
     """Report the changes of plugins that cannot be made, because their code is not there any more."""
     dropped = tuple(change for change in w.s.changes if change.key in keys)
     if dropped:
@@ -175,7 +175,7 @@ def _drop_changes(w: Work, keys: tuple[str, ...]) -> None:
         w.emit(*(REPORTS[change.kind](change.key, success=False, error=error) for change in dropped))
 
 
-def _tell_of_lost(w: Work, lost: tuple[str, ...]) -> None:
+def _tell_of_lost(w: StepDraft, lost: tuple[str, ...]) -> None:
     """Name, in the next request, what was there and is gone."""
     s = w.s
     gone = (*(f"the command in the background {job}" for job in s.jobs), *lost)
@@ -187,7 +187,7 @@ def _tell_of_lost(w: Work, lost: tuple[str, ...]) -> None:
 # What was under way
 
 
-def _end_strays(w: Work) -> None:
+def _end_strays(w: StepDraft) -> None:
     """Tell of calls that had left their turn; what was cancelled has ended now."""
     s = w.s
     lingering, s.lingering, s.quarantined = s.lingering, (), ()
@@ -199,7 +199,7 @@ def _end_strays(w: Work) -> None:
         tell_of(w, stray, err(f"{ENDED} while it ran; {what}"))
 
 
-def _settle(w: Work, *, pause: bool) -> None:
+def _settle(w: StepDraft, *, pause: bool) -> None:
     """Note what is to be done again; from here on nothing is under way, and nothing has been started."""
     s = w.s
     if s.request is not None and s.turn is not None:
@@ -223,7 +223,7 @@ def _settle(w: Work, *, pause: bool) -> None:
             w.next("ask_again", suspension.ask_id)
 
 
-def _settle_call(w: Work, call: Call, *, pause: bool) -> None:
+def _settle_call(w: StepDraft, call: Call, *, pause: bool) -> None:
     """Run a call again, ask what has become of it, or say that nobody knows: by what running it again would mean."""
     if any(agent.call_id == call.call_id and not agent.background for agent in w.s.subagents):
         if pause:
@@ -245,7 +245,7 @@ def _settle_call(w: Work, call: Call, *, pause: bool) -> None:
         give_up(w, call)
 
 
-def _pause(w: Work) -> None:
+def _pause(w: StepDraft) -> None:
     """Let the open turn rest: what is due waits until somebody says how it goes on."""
     s = w.s
     waits = any(timer == RETRY_TIMER for timer, _ in s.timers)

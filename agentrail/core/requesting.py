@@ -9,7 +9,7 @@ from agentrail.core.inputs import CompactionEnded, CompactionFailed
 from agentrail.core.sent import CompactSent
 from agentrail.core.state import Compaction, Phase, Request
 from agentrail.core.steering import merge_steering
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 from agentrail.errors import Busy
 from agentrail.hooks.records import BeforeCompaction, BeforeRequest, Hook
 from agentrail.hooks.ruling import Ruling, Verdict
@@ -20,7 +20,7 @@ from agentrail.values.messages import History, Message, Origin, UserMessage, why
 from agentrail.values.stream import CHARS_PER_TOKEN, ModelRequest
 
 
-def next_round(w: Work, _: str) -> None:
+def next_round(w: StepDraft, _: str) -> None:
     """Begin the next round of the turn, or end it at its limit."""
     s = w.s
     if s.turn is None:
@@ -39,7 +39,7 @@ def next_round(w: Work, _: str) -> None:
         request(w, "")
 
 
-def _merge(w: Work) -> None:
+def _merge(w: StepDraft) -> None:
     s = w.s
     if s.notices:
         w.say(UserMessage((Text("\n".join(s.notices)),), Origin.NOTICE))
@@ -47,7 +47,7 @@ def _merge(w: Work) -> None:
     merge_steering(w)
 
 
-def request(w: Work, _: str) -> None:
+def request(w: StepDraft, _: str) -> None:
     """Merge what came while the context was compacted or a retry waited, and make the next attempt."""
     _merge(w)
     wanted = w.s.compact_wanted
@@ -57,7 +57,7 @@ def request(w: Work, _: str) -> None:
         w.next("before_request")
 
 
-def begin_before_request(w: Work, _: str) -> Hook | None:
+def begin_before_request(w: StepDraft, _: str) -> Hook | None:
     """Build the hook of the next attempt."""
     s = w.s
     if s.turn is None:
@@ -66,7 +66,7 @@ def begin_before_request(w: Work, _: str) -> Hook | None:
     return BeforeRequest(s.history, s.turn.attempt, s.turn.last_error)
 
 
-def finish_before_request(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> None:
+def finish_before_request(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
     """Send the request, or abort the turn."""
     s = w.s
     if ruling.verdict is Verdict.ABORT:
@@ -110,7 +110,7 @@ def finish_before_request(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> No
     )
 
 
-def abort_by(w: Work, ruling: Ruling) -> None:
+def abort_by(w: StepDraft, ruling: Ruling) -> None:
     """Abort the turn because a plugin said so, or because a critical one broke."""
     abort_turn(w, "critical" if ruling.critical else "plugin", f"{ruling.by}: {ruling.reason}")
 
@@ -118,7 +118,7 @@ def abort_by(w: Work, ruling: Ruling) -> None:
 # Compaction
 
 
-def on_compact(w: Work, sent: CompactSent) -> None:
+def on_compact(w: StepDraft, sent: CompactSent) -> None:
     """Compact now, or before the next request."""
     s = w.s
     reason = sent.reason or "asked by a caller"
@@ -133,7 +133,7 @@ def on_compact(w: Work, sent: CompactSent) -> None:
         s.compact_wanted = reason
 
 
-def _why_compact(w: Work) -> str | None:
+def _why_compact(w: StepDraft) -> str | None:
     s = w.s
     if s.compact_wanted is not None:
         return s.compact_wanted
@@ -146,14 +146,14 @@ def _why_compact(w: Work) -> str | None:
     return f"about {tokens} tokens of {options.context_window}"
 
 
-def want_compaction(w: Work, reason: str, *, forced: bool) -> None:
+def want_compaction(w: StepDraft, reason: str, *, forced: bool) -> None:
     """Ask the plugins, then compact; this serves whoever has asked for it meanwhile."""
     w.s.compact_wanted = None
     w.s.compaction = Compaction(w.make_id("k"), reason, forced=forced)
     w.next("before_compact")
 
 
-def begin_before_compact(w: Work, _: str) -> Hook | None:
+def begin_before_compact(w: StepDraft, _: str) -> Hook | None:
     """Build the hook of the compaction that is about to run."""
     s = w.s
     if s.compaction is None:
@@ -162,7 +162,7 @@ def begin_before_compact(w: Work, _: str) -> Hook | None:
     return BeforeCompaction(s.history, s.compaction.reason)
 
 
-def finish_before_compact(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> None:
+def finish_before_compact(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
     """Run the compaction, or leave it."""
     s = w.s
     compaction = s.compaction
@@ -184,7 +184,7 @@ def finish_before_compact(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> No
     w.ask(StartCompaction(compaction.compaction_id, messages, keep))
 
 
-def on_compaction_ended(w: Work, ended: CompactionEnded) -> None:
+def on_compaction_ended(w: StepDraft, ended: CompactionEnded) -> None:
     """Go on with the shorter context."""
     s = w.s
     if s.compaction is None or s.compaction.compaction_id != ended.compaction_id:
@@ -203,7 +203,7 @@ def on_compaction_ended(w: Work, ended: CompactionEnded) -> None:
     _after_compaction(w, ended.note, shorter=ended.removed > 0)
 
 
-def on_compaction_failed(w: Work, failed: CompactionFailed) -> None:
+def on_compaction_failed(w: StepDraft, failed: CompactionFailed) -> None:
     """Go on with the context as it was."""
     s = w.s
     if s.compaction is None or s.compaction.compaction_id != failed.compaction_id:
@@ -212,7 +212,7 @@ def on_compaction_failed(w: Work, failed: CompactionFailed) -> None:
     _after_compaction(w, failed.error, shorter=False)
 
 
-def _after_compaction(w: Work, note: str, *, shorter: bool) -> None:
+def _after_compaction(w: StepDraft, note: str, *, shorter: bool) -> None:
     compaction, w.s.compaction = w.s.compaction, None
     if w.s.turn is None:
         w.next("settle")

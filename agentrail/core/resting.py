@@ -7,16 +7,16 @@ from agentrail.core.calls import Call, CallStatus
 from agentrail.core.clocks import start_clock, stop_clock
 from agentrail.core.effects import ResumeSubagents, StartCall
 from agentrail.core.state import Phase
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 
 
-def rest(w: Work) -> None:
+def rest(w: StepDraft) -> None:
     """Wait for a person: nothing of the turn is under way, and its time stands still."""
     w.s.phase = Phase.IDLE
     stop_clock(w)
 
 
-def wake(w: Work) -> None:
+def wake(w: StepDraft) -> None:
     """Leave the rest: a person has decided something."""
     s = w.s
     s.phase = Phase.RUNNING if s.batch is None else Phase.EXECUTING_TOOLS
@@ -25,7 +25,7 @@ def wake(w: Work) -> None:
     _reattach(w)
 
 
-def let_rest(w: Work, call: Call) -> None:
+def let_rest(w: StepDraft, call: Call) -> None:
     """Let a call rest with its sub-agent, which comes back when the turn goes on; the time that it has left stays."""
     s = w.s
     timer = call_timer(call.call_id)
@@ -40,7 +40,7 @@ def let_rest(w: Work, call: Call) -> None:
     )
 
 
-def _reattach(w: Work) -> None:
+def _reattach(w: StepDraft) -> None:
     """Bring back the sub-agents that have rested with the turn, and let their calls wait for them again."""
     s = w.s
     resting = tuple(agent for agent in s.subagents if agent.rests)
@@ -59,12 +59,12 @@ def _reattach(w: Work) -> None:
             again(w, call)
 
 
-def again(w: Work, call: Call) -> None:
+def again(w: StepDraft, call: Call) -> None:
     """Let a call wait again for its sub-agent, which has come back; the time that it has left is the same."""
     put(w, call.but(status=CallStatus.RUNNING, attempt=call.attempt + 1))
     w.ask(StartCall(call.call_id, call.attempt + 1, call.name, call.revision, call.args, key_of(w, call)))
 
 
-def key_of(w: Work, call: Call) -> str:
+def key_of(w: StepDraft, call: Call) -> str:
     """Return what stays the same for every attempt of *call*."""
     return f"{w.s.session_id}/{call.call_id}"

@@ -9,7 +9,7 @@ from agentrail.core.calls import Call, CallStatus, Hold
 from agentrail.core.doubts import HOLDER, REPEAT_HINT, REPEAT_TIMEOUT, is_in_doubt
 from agentrail.core.ending import abort_turn
 from agentrail.core.requesting import abort_by
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 from agentrail.hooks.judge import NO_CONSENT, Consent
 from agentrail.hooks.records import BeforeTool, Hook
 from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Pause, Place, Ruling, Verdict
@@ -23,7 +23,7 @@ NAMED_TOOLS = 100
 """Tools that the result of a call to an unknown one names: each such call says it again."""
 
 
-def begin_before_tool(w: Work, call_id: str) -> Hook | None:
+def begin_before_tool(w: StepDraft, call_id: str) -> Hook | None:
     """Build the hook of a call, unless it cannot run whatever anybody says."""
     call = find(w, call_id)
     if call is None or call.status not in (CallStatus.NEW, CallStatus.RULING):
@@ -38,7 +38,7 @@ def begin_before_tool(w: Work, call_id: str) -> Hook | None:
     return BeforeTool(call.name, args, call_id, approved=call.approved is not None and is_same(args, call.approved))
 
 
-def where_before_tool(w: Work, call_id: str) -> tuple[Place, Consent, Gathered]:
+def where_before_tool(w: StepDraft, call_id: str) -> tuple[Place, Consent, Gathered]:
     """Say where the pipeline of a call goes on, what people have agreed to, and what it has accumulated."""
     call = find(w, call_id)
     if call is None:
@@ -46,7 +46,7 @@ def where_before_tool(w: Work, call_id: str) -> tuple[Place, Consent, Gathered]:
     return call.place, Consent(call.approved, call.holders, w.s.approved_always), call.gathered
 
 
-def _looked_up(w: Work, call: Call) -> Call | None:
+def _looked_up(w: StepDraft, call: Call) -> Call | None:
     """Find the tool of a new call and check its arguments; give it an error result if that fails."""
     s = w.s
     attached = s.tools.get(call.name)
@@ -72,7 +72,7 @@ def _looked_up(w: Work, call: Call) -> Call | None:
     return call
 
 
-def _some_tools(w: Work) -> str:
+def _some_tools(w: StepDraft) -> str:
     """Return the names of the first tools of the session, and how many more there are."""
     names = w.s.tools
     there = ", ".join(f"`{name}`" for name in islice(names, NAMED_TOOLS)) or "none"
@@ -80,13 +80,13 @@ def _some_tools(w: Work) -> str:
     return there if left <= 0 else f"{there} and {left} more"
 
 
-def unfit(w: Work, call: Call, args: JsonObject) -> str | None:
+def unfit(w: StepDraft, call: Call, args: JsonObject) -> str | None:
     """Say why *args* do not fit the call's tool, if they do not."""
     ruling = check(w, call.name, call.revision, args)
     return None if ruling.verdict is Verdict.PASS else f"the arguments do not fit `{call.name}`: {ruling.reason}"
 
 
-def check(w: Work, tool: str, revision: int, args: JsonObject) -> Ruling:
+def check(w: StepDraft, tool: str, revision: int, args: JsonObject) -> Ruling:
     """Have the judge say whether *args* fit *tool*."""
     options = w.s.setup.options
     meter = w.meter
@@ -97,7 +97,7 @@ def check(w: Work, tool: str, revision: int, args: JsonObject) -> Ruling:
     return ruling
 
 
-def _loops(w: Work, call: Call, spec: ToolSpec) -> tuple[str, ...] | None:
+def _loops(w: StepDraft, call: Call, spec: ToolSpec) -> tuple[str, ...] | None:
     """Remark on loops; `None`: the turn was aborted for one."""
     s = w.s
     turn = s.turn
@@ -136,7 +136,7 @@ def _subject(call: Call, spec: ToolSpec) -> str | None:
     return ", ".join((found, *(f"{name} {call.args[name]}" for name in parts if name in call.args)))
 
 
-def finish_before_tool(w: Work, call_id: str, hook: Hook, ruling: Ruling) -> None:
+def finish_before_tool(w: StepDraft, call_id: str, hook: Hook, ruling: Ruling) -> None:
     """Make the call ready, hold it, or give it its error result."""
     call = find(w, call_id)
     if call is None or call.done or not isinstance(hook, BeforeTool):
@@ -170,7 +170,7 @@ def finish_before_tool(w: Work, call_id: str, hook: Hook, ruling: Ruling) -> Non
         w.next("advance_batch")
 
 
-def hold(w: Work, call: Call, ruling: Ruling, pause: Pause) -> None:
+def hold(w: StepDraft, call: Call, ruling: Ruling, pause: Pause) -> None:
     """Let *call* wait for a person."""
     s = w.s
     approval_id = w.make_id(f"{s.session_id}:a")

@@ -32,7 +32,7 @@ from agentrail.core.inputs import CallProbed, ToolRaised, ToolReturned, ToolStop
 from agentrail.core.requesting import abort_by, next_round
 from agentrail.core.resting import key_of, rest
 from agentrail.core.state import Phase
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 from agentrail.hooks.records import AfterTool, AfterToolBatch, Hook, OnToolError
 from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.values.content import Text
@@ -67,7 +67,7 @@ from agentrail.values.tools import (
 CAN_RUN_AGAIN = frozenset({EffectClass.PURE, EffectClass.IDEMPOTENT})
 
 
-def advance_batch(w: Work, _: str) -> None:
+def advance_batch(w: StepDraft, _: str) -> None:
     """Start the calls that may start; rest if only held ones are left; end the batch if none is."""
     s = w.s
     batch = s.batch
@@ -90,7 +90,7 @@ def advance_batch(w: Work, _: str) -> None:
         w.next("after_tool_batch")
 
 
-def _start_ready(w: Work, batch: Batch) -> CallList:
+def _start_ready(w: StepDraft, batch: Batch) -> CallList:
     """Start the calls for which there is room, in order; return all calls as they are then."""
     s = w.s
     running = s.running_calls()
@@ -123,7 +123,7 @@ def _has_loner(calls: CallList) -> bool:
     return any(call.spec is not None and not call.spec.parallel for some in busy for call in some)
 
 
-def _start(w: Work, call: Call) -> None:
+def _start(w: StepDraft, call: Call) -> None:
     started = call.started_at or w.at
     put(w, call.but(status=CallStatus.RUNNING, started_at=started))
     if call.approved is not None:
@@ -134,7 +134,7 @@ def _start(w: Work, call: Call) -> None:
     w.ask(StartCall(call.call_id, call.attempt, call.name, call.revision, call.args, key_of(w, call)))
 
 
-def probe(w: Work, call_id: str) -> None:
+def probe(w: StepDraft, call_id: str) -> None:
     """Ask a tool what has become of a call that ran when the process ended."""
     call = find(w, call_id)
     if call is None or call.status is not CallStatus.SETTLING or call.spec is None:
@@ -147,7 +147,7 @@ def probe(w: Work, call_id: str) -> None:
 # What tools answer
 
 
-def _running(w: Work, call_id: str, attempt: int) -> Call | None:
+def _running(w: StepDraft, call_id: str, attempt: int) -> Call | None:
     call = find(w, call_id)
     if call is None or call.status is not CallStatus.RUNNING or call.attempt != attempt:
         return None
@@ -155,7 +155,7 @@ def _running(w: Work, call_id: str, attempt: int) -> Call | None:
     return call
 
 
-def on_returned(w: Work, returned: ToolReturned) -> None:
+def on_returned(w: StepDraft, returned: ToolReturned) -> None:
     """Take a tool's answer, or note the outcome of one that had left its turn."""
     if returned.jobs is not None:
         w.s.jobs = returned.jobs
@@ -173,7 +173,7 @@ def on_returned(w: Work, returned: ToolReturned) -> None:
     take_answer(w, call, result)
 
 
-def take_answer(w: Work, call: Call, answer: Ok | Err) -> None:
+def take_answer(w: StepDraft, call: Call, answer: Ok | Err) -> None:
     """Report a call's answer and let the plugins see it."""
     put(w, call.but(status=CallStatus.RETURNED, answer=answer))
     is_error = isinstance(answer, Err)
@@ -184,7 +184,7 @@ def take_answer(w: Work, call: Call, answer: Ok | Err) -> None:
     w.later("after_tool", call.call_id)
 
 
-def _carry_out(w: Work, call: Call, effect: ToolEffect) -> Ok | None:
+def _carry_out(w: StepDraft, call: Call, effect: ToolEffect) -> Ok | None:
     """Do what a tool wants of the session; `None`: the call waits for a person."""
     match effect:
         case SetTodos(todos=todos):
@@ -201,7 +201,7 @@ def _carry_out(w: Work, call: Call, effect: ToolEffect) -> Ok | None:
             return None
 
 
-def on_raised(w: Work, raised: ToolRaised) -> None:
+def on_raised(w: StepDraft, raised: ToolRaised) -> None:
     """A tool broke: ask whether to try again, where that is safe, or take it as its answer."""
     call = _running(w, raised.call_id, raised.attempt)
     if call is None:
@@ -219,7 +219,7 @@ def _failed(call: Call, error: str) -> Err:
     return err(f"the tool failed: {error}; {doubt(call.spec)}")
 
 
-def on_stopped(w: Work, stopped: ToolStopped) -> None:
+def on_stopped(w: StepDraft, stopped: ToolStopped) -> None:
     """A cancelled call has ended."""
     call = _running(w, stopped.call_id, stopped.attempt)
     if call is None:
@@ -229,7 +229,7 @@ def on_stopped(w: Work, stopped: ToolStopped) -> None:
         take_answer(w, call, err(f"the call was cancelled; {doubt(call.spec)}"))
 
 
-def on_probed(w: Work, probed: CallProbed) -> None:
+def on_probed(w: StepDraft, probed: CallProbed) -> None:
     """Go on with a call whose fate was asked for: it has its answer, it runs, or nobody knows."""
     call = _running(w, probed.call_id, probed.attempt)
     if call is None:
@@ -245,7 +245,7 @@ def on_probed(w: Work, probed: CallProbed) -> None:
             take_answer(w, call, probed.found)
 
 
-def give_up(w: Work, call: Call) -> None:
+def give_up(w: StepDraft, call: Call) -> None:
     """Say that nobody knows what a call has done that ran when the process ended."""
     w.clear_timer(call_timer(call.call_id))
     w.emit(ToolUnknown(call.call_id, call.name))
@@ -253,7 +253,7 @@ def give_up(w: Work, call: Call) -> None:
     take_answer(w, call, err(f"the process ended while the call ran; {doubt(call.spec)}"))
 
 
-def begin_on_tool_error(w: Work, call_id: str) -> Hook | None:
+def begin_on_tool_error(w: StepDraft, call_id: str) -> Hook | None:
     """Build the hook of a failure that would be retried."""
     call = find(w, call_id)
     if call is None or call.status is not CallStatus.FAILED:
@@ -261,7 +261,7 @@ def begin_on_tool_error(w: Work, call_id: str) -> Hook | None:
     return OnToolError(call.name, call_id, call.error, call.attempt)
 
 
-def finish_on_tool_error(w: Work, call_id: str, _hook: Hook, ruling: Ruling) -> None:
+def finish_on_tool_error(w: StepDraft, call_id: str, _hook: Hook, ruling: Ruling) -> None:
     """Run the tool again, or take the failure as its answer."""
     call = find(w, call_id)
     if call is None or call.done:
@@ -277,7 +277,7 @@ def finish_on_tool_error(w: Work, call_id: str, _hook: Hook, ruling: Ruling) -> 
         w.next("advance_batch")
 
 
-def begin_after_tool(w: Work, call_id: str) -> Hook | None:
+def begin_after_tool(w: StepDraft, call_id: str) -> Hook | None:
     """Build the hook of a result."""
     call = find(w, call_id)
     if call is None or call.status is not CallStatus.RETURNED or call.answer is None:
@@ -285,7 +285,7 @@ def begin_after_tool(w: Work, call_id: str) -> Hook | None:
     return AfterTool(call.name, call_id, call.answer)
 
 
-def finish_after_tool(w: Work, call_id: str, _hook: Hook, ruling: Ruling) -> None:
+def finish_after_tool(w: StepDraft, call_id: str, _hook: Hook, ruling: Ruling) -> None:
     """Give the call its result, as the plugins left it."""
     s = w.s
     call = find(w, call_id)
@@ -307,13 +307,13 @@ def finish_after_tool(w: Work, call_id: str, _hook: Hook, ruling: Ruling) -> Non
 # When all have their results
 
 
-def begin_after_tool_batch(w: Work, _: str) -> Hook | None:
+def begin_after_tool_batch(w: StepDraft, _: str) -> Hook | None:
     """Build the hook of a batch that is complete."""
     batch = w.s.batch
     return None if batch is None else AfterToolBatch(results_of(batch))
 
 
-def finish_after_tool_batch(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> None:
+def finish_after_tool_batch(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
     """Put the results into the history, and go on or end the turn."""
     s = w.s
     batch = s.batch
@@ -340,7 +340,7 @@ def finish_after_tool_batch(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> 
 # Work that has left its turn
 
 
-def closed_late(w: Work, call_id: str, result: ToolResult, *, answered: bool) -> None:
+def closed_late(w: StepDraft, call_id: str, result: ToolResult, *, answered: bool) -> None:
     """Forget a call that had left its turn; tell of one that was to go on."""
     s = w.s
     s.quarantined = tuple(stray for stray in s.quarantined if stray.call_id != call_id)
@@ -357,7 +357,7 @@ def closed_late(w: Work, call_id: str, result: ToolResult, *, answered: bool) ->
         w.next("advance_batch")
 
 
-def on_grace(w: Work) -> None:
+def on_grace(w: StepDraft) -> None:
     """Report the work that was cancelled and still runs."""
     s = w.s
     grace = int(s.setup.options.tool_grace * 1000)
@@ -370,7 +370,7 @@ def on_grace(w: Work) -> None:
         w.next("advance_batch")
 
 
-def on_call_timer(w: Work, call_id: str) -> None:
+def on_call_timer(w: StepDraft, call_id: str) -> None:
     """A call has run too long: it gets its result, and is cancelled."""
     s = w.s
     call = find(w, call_id)

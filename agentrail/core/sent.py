@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal, TypeAlias
 
 from agentrail.core.state import Spare
-from agentrail.hooks.seats import Seat
+from agentrail.hooks.seats import AttachedPlugin
 from agentrail.values.content import Part
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.stream import NOTHING_YET, Partial
@@ -148,7 +148,7 @@ class ChangeToolsSent(Value):
 class UpdatePluginSent(Value):
     """`update_plugin` was called."""
 
-    seat: Seat
+    seat: AttachedPlugin
     """The plugin in its new form."""
     options: JsonObject
     """The options that change."""
@@ -158,7 +158,7 @@ class UpdatePluginSent(Value):
 class AttachPluginSent(Value):
     """`attach_plugin` was called."""
 
-    seat: Seat
+    seat: AttachedPlugin
     """The plugin."""
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from agentrail.core.inputs import SessionWoke, SleepDue
 from agentrail.core.state import Phase, State
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 from agentrail.values.events.life import SessionHibernated, SessionWoken
 
 
-def on_sleep_due(w: Work, _: SleepDue) -> None:
+def on_sleep_due(w: StepDraft, _: SleepDue) -> None:
     """Go to sleep, if nothing is under way; what is held may wait meanwhile."""
     if can_sleep(w.s):
         w.s.asleep = True
         w.emit(SessionHibernated())
 
 
-def on_woke(w: Work, _: SessionWoke) -> None:
+def on_woke(w: StepDraft, _: SessionWoke) -> None:
     """Go on as if nothing had been."""
     if w.s.asleep:
         w.s.asleep = False

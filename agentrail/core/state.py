@@ -13,7 +13,7 @@ from agentrail.errors import UnknownPlugin
 from agentrail.hooks.judge import Row
 from agentrail.hooks.records import Hook
 from agentrail.hooks.ruling import Gathered, Pause
-from agentrail.hooks.seats import Seat
+from agentrail.hooks.seats import AttachedPlugin
 from agentrail.values.content import Part, text_of
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.messages import EMPTY_HISTORY, History
@@ -206,7 +206,7 @@ class Change(Value):
     """`update`, `attach` or `detach`."""
     key: str
     """Which plugin."""
-    seat: Seat | None = None
+    seat: AttachedPlugin | None = None
     """The plugin as it will be."""
     options: JsonObject = EMPTY
     """The options that change."""
@@ -263,7 +263,7 @@ class State(Value):
     model_options: JsonObject = EMPTY
     used_model: tuple[str, JsonObject] | None = None
     tools: Mapping[str, Attached] = NO_TOOLS
-    seats: tuple[Seat, ...] = ()
+    seats: tuple[AttachedPlugin, ...] = ()
     plugin_states: tuple[object, ...] = ()
     deafness: tuple[tuple[str, int], ...] = ()
     changes: tuple[Change, ...] = ()

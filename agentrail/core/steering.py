@@ -8,7 +8,7 @@ from agentrail.core.ending import RETRY_TIMER, cut_request
 from agentrail.core.prompting import accept
 from agentrail.core.sent import SteerSent
 from agentrail.core.state import Phase, Steering
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 from agentrail.errors import PluginRefused, SteeringQueueFull
 from agentrail.hooks.records import BeforeSteering, Hook
 from agentrail.hooks.ruling import Ruling, Verdict
@@ -18,7 +18,7 @@ from agentrail.values.events.life import AgentResumed, SteeringApplied, Steering
 from agentrail.values.messages import Origin, UserMessage
 
 
-def on_steer(w: Work, sent: SteerSent) -> None:
+def on_steer(w: StepDraft, sent: SteerSent) -> None:
     """Queue a steering text; in idle it is a prompt."""
     s = w.s
     if s.phase is Phase.IDLE:
@@ -37,13 +37,13 @@ def on_steer(w: Work, sent: SteerSent) -> None:
     w.next("before_steering", ref)
 
 
-def begin_before_steering(w: Work, _: str) -> Hook | None:
+def begin_before_steering(w: StepDraft, _: str) -> Hook | None:
     """Build the hook of a steering text."""
     text = w.steered
     return None if text is None else BeforeSteering(text.text, text.ref)
 
 
-def finish_before_steering(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> None:
+def finish_before_steering(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
     """Queue the text, and make way for it."""
     s = w.s
     text, w.steered = w.steered, None
@@ -67,7 +67,7 @@ def finish_before_steering(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> N
         _cut_for_steering(w)
 
 
-def _cut_for_steering(w: Work) -> None:
+def _cut_for_steering(w: StepDraft) -> None:
     """Cut the stream, or the wait for one, and go on with what the user said."""
     s = w.s
     if s.turn is None or s.turn.ended is not None or s.round >= s.setup.options.max_turns:
@@ -83,7 +83,7 @@ def _cut_for_steering(w: Work) -> None:
     w.next("next_round")
 
 
-def merge_steering(w: Work) -> None:
+def merge_steering(w: StepDraft) -> None:
     """Merge the texts that wait into one user message."""
     s = w.s
     waiting, s.steering = s.steering, ()

@@ -33,7 +33,7 @@ from agentrail.core.sent import AbortSent
 from agentrail.core.state import Phase, State, drafted, finished
 from agentrail.core.table import TABLE
 from agentrail.core.timing import on_timer
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 from agentrail.errors import IllegalInput, LeftItsRow
 from agentrail.hooks.judge import Judge
 from agentrail.hooks.ruling import Ruling
@@ -68,7 +68,7 @@ class Step(Value):
         return any(getattr(self.state, name) is not getattr(before, name) for name in State.__fields__)
 
 
-def _on_slow(w: Work, slow: HooksWereSlow) -> None:
+def _on_slow(w: StepDraft, slow: HooksWereSlow) -> None:
     w.emit(PluginSlow(slow.plugins, slow.elapsed_ms))
 
 
@@ -128,7 +128,7 @@ def step(state: State, arrival: Arrival, judge: Judge) -> Step:
         raise IllegalInput(state.phase.value, type(given).__name__, rule.why)
     if state.phase is Phase.ENDED:
         return Step(state)
-    w = Work(drafted(state), judge, arrival.at, arrival.random, arrival.partial)
+    w = StepDraft(drafted(state), judge, arrival.at, arrival.random, arrival.partial)
     HANDLERS[type(given)](w, given)
     drain(w)
     if w.subjects is not None:
@@ -148,7 +148,7 @@ def _audit(phase: Phase, given: type[Value], to: Phase, effects: Sequence[AnyEff
             raise LeftItsRow(phase.value, given.__name__, f"it asked for `{type(effect).__name__}`")
 
 
-def _log_errors(w: Work, ruling: Ruling) -> None:
+def _log_errors(w: StepDraft, ruling: Ruling) -> None:
     """Write down who broke at the last events: nothing comes behind the end, no event either."""
     for error in ruling.errors:
         if isinstance(error, PluginError):
@@ -156,7 +156,7 @@ def _log_errors(w: Work, ruling: Ruling) -> None:
             w.ask(WriteLog("error", "a plugin broke when the session had ended", fields))
 
 
-def _learn(w: Work) -> None:
+def _learn(w: StepDraft) -> None:
     """Show the events of the step to the plugins that listen; what that causes is never shown to them.
 
     A critical plugin that breaks here aborts the open turn, and that goes as the row of an abort allows.
@@ -183,7 +183,7 @@ def _learn(w: Work) -> None:
         _abort_for(w, ruling)
 
 
-def _abort_for(w: Work, ruling: Ruling) -> None:
+def _abort_for(w: StepDraft, ruling: Ruling) -> None:
     """Abort the turn because a critical plugin broke at the events of this step; nothing that it begins may run."""
     phase = w.s.phase
     begun, w.effects = w.effects, []

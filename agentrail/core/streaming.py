@@ -10,7 +10,7 @@ from agentrail.core.inline import title_in, without_tags
 from agentrail.core.inputs import StreamBegan, StreamCut, StreamEnded, StreamStalled
 from agentrail.core.requesting import abort_by, next_round, want_compaction
 from agentrail.core.state import Due, Phase, Turn
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 from agentrail.hooks.records import AfterResponse, BeforeFinish, Hook
 from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.values.content import Text, ToolCall
@@ -41,18 +41,18 @@ MOST_DOUBLED = 64
 """Times that a back-off doubles: a float has room for about a thousand, and a session may retry more often."""
 
 
-def _is_current(w: Work, request_id: str) -> bool:
+def _is_current(w: StepDraft, request_id: str) -> bool:
     return w.s.request is not None and w.s.request.request_id == request_id
 
 
-def on_began(w: Work, began: StreamBegan) -> None:
+def on_began(w: StepDraft, began: StreamBegan) -> None:
     """Let the deltas out."""
     if _is_current(w, began.request_id):
         w.s.phase = Phase.STREAMING
         w.ask(OpenStream(began.request_id))
 
 
-def on_ended(w: Work, ended: StreamEnded) -> None:
+def on_ended(w: StepDraft, ended: StreamEnded) -> None:
     """Take a whole response into the history."""
     s = w.s
     if not _is_current(w, ended.request_id) or s.turn is None:
@@ -79,7 +79,7 @@ def on_ended(w: Work, ended: StreamEnded) -> None:
     w.next("after_response")
 
 
-def _cut_tags(w: Work, response: Response) -> Response:
+def _cut_tags(w: StepDraft, response: Response) -> Response:
     """Take the tags out of *response*, and report the title."""
     parts, tags = without_tags(response.parts)
     title = title_in(tags)
@@ -88,7 +88,7 @@ def _cut_tags(w: Work, response: Response) -> Response:
     return response.but(parts=parts)
 
 
-def _message(w: Work, turn: Turn, response: Response) -> AssistantMessage:
+def _message(w: StepDraft, turn: Turn, response: Response) -> AssistantMessage:
     calls = () if response.stop is StopReason.REFUSED else response.calls
     own = tuple(ToolCall(w.make_id("c"), call.name, call.args, call.provider_id or call.call_id) for call in calls)
     stop = response.stop
@@ -97,13 +97,13 @@ def _message(w: Work, turn: Turn, response: Response) -> AssistantMessage:
     return AssistantMessage(response.parts, own, turn.model, stop, response.usage)
 
 
-def _refuse_the_cut_call(w: Work, cut: ToolCall) -> None:
+def _refuse_the_cut_call(w: StepDraft, cut: ToolCall) -> None:
     call = find(w, cut.call_id)
     if call is not None and not call.done:
         put(w, call.but(refusal="the response was cut off in the middle of this call; make it again, shorter"))
 
 
-def _take_nothing(w: Work, turn: Turn) -> None:
+def _take_nothing(w: StepDraft, turn: Turn) -> None:
     if turn.empty:
         w.emit(StreamError("EmptyResponse", "the model answered with nothing, twice"))
         abort_turn(w, "provider_error", "the model answered with nothing, twice")
@@ -114,12 +114,12 @@ def _take_nothing(w: Work, turn: Turn) -> None:
     w.next("request")
 
 
-def begin_after_response(w: Work, _: str) -> Hook | None:
+def begin_after_response(w: StepDraft, _: str) -> Hook | None:
     """Build the hook of a complete response."""
     return None if w.response is None else AfterResponse(w.response)
 
 
-def finish_after_response(w: Work, _ref: str, hook: Hook, ruling: Ruling) -> None:
+def finish_after_response(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -> None:
     """Go on with the calls of the response, or with its end."""
     s = w.s
     if isinstance(hook, AfterResponse):
@@ -150,7 +150,7 @@ def finish_after_response(w: Work, _ref: str, hook: Hook, ruling: Ruling) -> Non
 # The final answer
 
 
-def _conclude(w: Work) -> None:
+def _conclude(w: StepDraft) -> None:
     """There are no calls: merge what the user has said since, or ask whether the answer is final."""
     s = w.s
     if s.turn is None:
@@ -161,12 +161,12 @@ def _conclude(w: Work) -> None:
         w.next("before_finish")
 
 
-def begin_before_finish(_w: Work, _: str) -> Hook:
+def begin_before_finish(_w: StepDraft, _: str) -> Hook:
     """Build the hook of the final answer."""
     return BeforeFinish()
 
 
-def finish_before_finish(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> None:
+def finish_before_finish(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
     """End the turn, or prolong it."""
     s = w.s
     if ruling.verdict is Verdict.ABORT:
@@ -181,7 +181,7 @@ def finish_before_finish(w: Work, _ref: str, _hook: Hook, ruling: Ruling) -> Non
         end_turn(w, "max_turns" if s.round >= s.setup.options.max_turns else s.turn.stop)
 
 
-def _may_prolong(w: Work, text: str, hook: str) -> bool:
+def _may_prolong(w: StepDraft, text: str, hook: str) -> bool:
     """Count an intervention against the limit of the turn; report it if it is over."""
     s = w.s
     if s.turn is None:
@@ -194,7 +194,7 @@ def _may_prolong(w: Work, text: str, hook: str) -> bool:
     return True
 
 
-def _prolong(w: Work, text: str, hook: str) -> bool:
+def _prolong(w: StepDraft, text: str, hook: str) -> bool:
     if not _may_prolong(w, text, hook):
         return False
     w.say(UserMessage((Text(text),), Origin.INTERVENTION))
@@ -205,7 +205,7 @@ def _prolong(w: Work, text: str, hook: str) -> bool:
 # Requests that fail
 
 
-def on_cut(w: Work, cut: StreamCut) -> None:
+def on_cut(w: StepDraft, cut: StreamCut) -> None:
     """Try again, compact, or give up, by the kind of the failure."""
     s = w.s
     if not _is_current(w, cut.request_id) or s.turn is None:
@@ -229,7 +229,7 @@ def on_cut(w: Work, cut: StreamCut) -> None:
         _give_up(w, cut.partial, failure)
 
 
-def on_stalled(w: Work, stalled: StreamStalled) -> None:
+def on_stalled(w: StepDraft, stalled: StreamStalled) -> None:
     """Report a stall; cut the request if it was one too many."""
     s = w.s
     if not _is_current(w, stalled.request_id) or s.turn is None or s.request is None:
@@ -248,7 +248,7 @@ def on_stalled(w: Work, stalled: StreamStalled) -> None:
         w.partial = stalled.partial  # a critical plugin that breaks at this cuts the request
 
 
-def _try_again(w: Work, turn: Turn, partial: Partial, failure: Failure) -> None:
+def _try_again(w: StepDraft, turn: Turn, partial: Partial, failure: Failure) -> None:
     options = w.s.setup.options
     tried = turn.attempt - turn.failed_over
     asked_to_wait = failure.retry_after or 0.0
@@ -267,7 +267,7 @@ def _try_again(w: Work, turn: Turn, partial: Partial, failure: Failure) -> None:
     w.set_timer(RETRY_TIMER, w.at + delay)
 
 
-def _fall_back(w: Work, turn: Turn, partial: Partial, failure: Failure) -> None:
+def _fall_back(w: StepDraft, turn: Turn, partial: Partial, failure: Failure) -> None:
     """Go on with the next model of the chain, until the turn ends."""
     w.count(partial.usage)
     spare, *left = turn.spares
@@ -287,7 +287,7 @@ def _fall_back(w: Work, turn: Turn, partial: Partial, failure: Failure) -> None:
     w.set_timer(RETRY_TIMER, w.at)
 
 
-def _give_up(w: Work, partial: Partial, failure: Failure) -> None:
+def _give_up(w: StepDraft, partial: Partial, failure: Failure) -> None:
     keep_partial(w, partial)
     w.emit(StreamError(failure.error, failure.message))
     abort_turn(w, "provider_error", failure.message)

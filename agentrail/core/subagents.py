@@ -12,7 +12,7 @@ from agentrail.core.ending import stop_subagents
 from agentrail.core.inputs import ElsewhereUsed, SubagentEnded, SubagentReported, SubagentStarted
 from agentrail.core.running import closed_late, take_answer
 from agentrail.core.state import Phase, Subagent
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, AskUser, UserResponded
 from agentrail.values.events.tools import SubagentEnd, SubAgentEvent, SubagentStart
@@ -22,7 +22,7 @@ FOR_PEOPLE: Final = (ApprovalRequired, ApprovalResolved, AskUser, UserResponded)
 """Events that a parent tells as its own: whoever decides talks to it."""
 
 
-def on_started(w: Work, started: SubagentStarted) -> None:
+def on_started(w: StepDraft, started: SubagentStarted) -> None:
     """Take note of a sub-agent."""
     s = w.s
     s.subagents = (*s.subagents, Subagent(started.child, started.call_id, started.agent, started.background))
@@ -31,7 +31,7 @@ def on_started(w: Work, started: SubagentStarted) -> None:
         stop_subagents(w)
 
 
-def on_reported(w: Work, reported: SubagentReported) -> None:
+def on_reported(w: StepDraft, reported: SubagentReported) -> None:
     """Tell what has happened in a sub-agent, and count what it has used since the last report."""
     found = _find(w, reported.child)
     if found is None or reported.heard < found.heard:
@@ -48,7 +48,7 @@ def on_reported(w: Work, reported: SubagentReported) -> None:
         _let_go_on(w, told)
 
 
-def on_ended(w: Work, ended: SubagentEnded) -> None:
+def on_ended(w: StepDraft, ended: SubagentEnded) -> None:
     """Tell the end of a sub-agent; the call that waits has its result, the next request tells of one in the background.
 
     Both in one step: nobody finds a call, after a crash, whose sub-agent is no more.
@@ -74,7 +74,7 @@ def on_ended(w: Work, ended: SubagentEnded) -> None:
     _go_on_stopping(w)
 
 
-def bring_back(w: Work, why: str, *, pause: bool) -> None:
+def bring_back(w: StepDraft, why: str, *, pause: bool) -> None:
     """Bring back the sub-agents that something waits for; tell the end of the others.
 
     One whose call rests with its turn comes back when that goes on: somebody might end the turn before.
@@ -95,7 +95,7 @@ def bring_back(w: Work, why: str, *, pause: bool) -> None:
         _go_on_stopping(w)
 
 
-def _is_wanted(w: Work, agent: Subagent) -> bool:
+def _is_wanted(w: StepDraft, agent: Subagent) -> bool:
     call = find(w, agent.call_id)
     if agent.background or call is None or not (agent.rests or call.status is CallStatus.RUNNING):
         return agent.background
@@ -103,23 +103,23 @@ def _is_wanted(w: Work, agent: Subagent) -> bool:
     return attached is not None and attached.revision == call.revision
 
 
-def _go_on_stopping(w: Work) -> None:
+def _go_on_stopping(w: StepDraft) -> None:
     """End the session, if it has only waited for its sub-agents."""
     s = w.s
     if s.stopping is not None and not s.subagents and s.turn is None and not s.due:
         w.next("settle")
 
 
-def on_elsewhere(w: Work, elsewhere: ElsewhereUsed) -> None:
+def on_elsewhere(w: StepDraft, elsewhere: ElsewhereUsed) -> None:
     """Count what others use of limits that this session, a sub-agent itself, shares with them."""
     w.s.elsewhere = elsewhere.used
 
 
-def _find(w: Work, child: str) -> Subagent | None:
+def _find(w: StepDraft, child: str) -> Subagent | None:
     return next((agent for agent in w.s.subagents if agent.child == child), None)
 
 
-def _put(w: Work, changed: Subagent) -> None:
+def _put(w: StepDraft, changed: Subagent) -> None:
     w.s.subagents = tuple(changed if agent.child == changed.child else agent for agent in w.s.subagents)
 
 
@@ -130,7 +130,7 @@ def _told(agent: Subagent, event: Event) -> Event:
 # Waiting for a person counts towards no limit
 
 
-def _let_wait(w: Work, agent: Subagent) -> None:
+def _let_wait(w: StepDraft, agent: Subagent) -> None:
     """Stop the clock of its call, and that of the turn if nothing else of it goes on."""
     timer = call_timer(agent.call_id)
     due = None if agent.background else dict(w.s.timers).get(timer)
@@ -143,7 +143,7 @@ def _let_wait(w: Work, agent: Subagent) -> None:
         stop_clock(w)
 
 
-def _let_go_on(w: Work, agent: Subagent) -> None:
+def _let_go_on(w: StepDraft, agent: Subagent) -> None:
     """Let the clocks go on, if the call still runs."""
     s = w.s
     call = find(w, agent.call_id)
@@ -154,6 +154,6 @@ def _let_go_on(w: Work, agent: Subagent) -> None:
     _start_clock(w)
 
 
-def _start_clock(w: Work) -> None:
+def _start_clock(w: StepDraft) -> None:
     if w.s.phase is Phase.EXECUTING_TOOLS and not w.s.waits:
         start_clock(w)

@@ -11,33 +11,33 @@ from agentrail.core.ending import abort_turn
 from agentrail.core.holding import on_hold_timer
 from agentrail.core.inputs import TimerFired
 from agentrail.core.running import on_call_timer, on_grace
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 from agentrail.hooks.asks import TimedOut
 from agentrail.values.stream import NOTHING_YET
 
 
-def _on_turn(w: Work, _: str) -> None:
+def _on_turn(w: StepDraft, _: str) -> None:
     why = f"the turn took longer than {w.s.setup.options.max_turn_seconds:g} s"
     partial, w.partial = w.partial, NOTHING_YET  # it is of this turn, and the next one may begin in this step
     abort_turn(w, "deadline", why, partial=partial)
 
 
-def _on_retry(w: Work, _: str) -> None:
+def _on_retry(w: StepDraft, _: str) -> None:
     w.next("request")
 
 
-def _on_grace(w: Work, _: str) -> None:
+def _on_grace(w: StepDraft, _: str) -> None:
     on_grace(w)
 
 
-def _on_ask(w: Work, ask_id: str) -> None:
+def _on_ask(w: StepDraft, ask_id: str) -> None:
     waiting = next((other for other in w.s.suspended if other.ask_id == ask_id), None)
     if waiting is not None:
         w.ask(CancelAsk(ask_id))
         answer(w, ask_id, TimedOut(waiting.pause.deadline or 0.0))
 
 
-TIMERS: Final[Mapping[str, Callable[[Work, str], None]]] = {
+TIMERS: Final[Mapping[str, Callable[[StepDraft, str], None]]] = {
     "turn": _on_turn,
     "retry": _on_retry,
     "grace": _on_grace,
@@ -48,7 +48,7 @@ TIMERS: Final[Mapping[str, Callable[[Work, str], None]]] = {
 """What each kind of timer means; its name is the kind and, behind a colon, what it is about."""
 
 
-def on_timer(w: Work, fired: TimerFired) -> None:
+def on_timer(w: StepDraft, fired: TimerFired) -> None:
     """Do what the timer was set for; one that was cleared or replaced meanwhile changes nothing."""
     s = w.s
     due = dict(s.timers).get(fired.timer)

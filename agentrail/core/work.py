@@ -26,7 +26,7 @@ def _plain(what: str) -> Due:
     return Due(what)
 
 
-class Work:
+class StepDraft:
     """What the functions of the machine work on; it never leaves the step."""
 
     __slots__ = (

@@ -13,7 +13,7 @@ from agentrail.errors import ReplayDiffers
 from agentrail.hooks.context import Context
 from agentrail.hooks.records import Hook
 from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Place, Ruling
-from agentrail.hooks.seats import Seat
+from agentrail.hooks.seats import AttachedPlugin
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import JsonObject
 from agentrail.values.meter import Meter
@@ -39,7 +39,7 @@ NO_CONSENT = Consent()
 class Row(Value):
     """The plugins of a session and what they remember, at the time of one question."""
 
-    seats: tuple[Seat, ...]
+    seats: tuple[AttachedPlugin, ...]
     """Who they are, in the order they are asked."""
     states: tuple[object, ...]
     """What each remembers."""
@@ -68,15 +68,15 @@ class Judge(Protocol):
         """Show *events* to the plugins that listen; *failures* is how often each has failed in this turn."""
         ...
 
-    def init(self, seat: Seat, context: Callable[[], Context]) -> Ruling:
+    def init(self, seat: AttachedPlugin, context: Callable[[], Context]) -> Ruling:
         """Ask a new plugin for its first state."""
         ...
 
-    def options(self, seat: Seat, state: object, new: JsonObject) -> Ruling:
+    def options(self, seat: AttachedPlugin, state: object, new: JsonObject) -> Ruling:
         """Ask a plugin, in its new form, for the state to go on with."""
         ...
 
-    def upgrade(self, seat: Seat, state: object) -> Ruling:
+    def upgrade(self, seat: AttachedPlugin, state: object) -> Ruling:
         """Ask a plugin of a new version to bring its stored state forward."""
         ...
 
@@ -124,15 +124,15 @@ class Recorded:
         """Return what was learned then."""
         return self._next("on_event")
 
-    def init(self, seat: Seat, context: Callable[[], Context]) -> Ruling:  # noqa: ARG002 - recorded
+    def init(self, seat: AttachedPlugin, context: Callable[[], Context]) -> Ruling:  # noqa: ARG002 - recorded
         """Return the recorded first state."""
         return self._next("init")
 
-    def options(self, seat: Seat, state: object, new: JsonObject) -> Ruling:  # noqa: ARG002 - recorded
+    def options(self, seat: AttachedPlugin, state: object, new: JsonObject) -> Ruling:  # noqa: ARG002 - recorded
         """Return the recorded state."""
         return self._next("on_options")
 
-    def upgrade(self, seat: Seat, state: object) -> Ruling:  # noqa: ARG002 - recorded
+    def upgrade(self, seat: AttachedPlugin, state: object) -> Ruling:  # noqa: ARG002 - recorded
         """Return the recorded state."""
         return self._next("upgrade")
 

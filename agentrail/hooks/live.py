@@ -32,7 +32,7 @@ from agentrail.hooks.ruling import (
     Verdict,
     check_failed,
 )
-from agentrail.hooks.seats import Seat
+from agentrail.hooks.seats import AttachedPlugin
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.plugins import PluginError, PluginSlow
 from agentrail.values.fitting import fit_text
@@ -100,7 +100,7 @@ class Live:
         self._storable = storable
         self._why_no_model = why_no_model
         self._has_price = has_price
-        self._for: tuple[Seat, ...] = ()
+        self._for: tuple[AttachedPlugin, ...] = ()
         self._row: _Row = {}
         self.complain: Complain = nobody_listens
 
@@ -108,7 +108,7 @@ class Live:
         """Take *plugin*'s code, for when a row names it."""
         self._plugins[key, revision] = plugin
 
-    def plugin(self, seat: Seat) -> AnyPlugin:
+    def plugin(self, seat: AttachedPlugin) -> AnyPlugin:
         """Return the plugin of *seat*."""
         return self._plugins[seat.key, seat.revision]
 
@@ -121,7 +121,7 @@ class Live:
         self._plugins = {code: plugin for code, plugin in self._plugins.items() if code in plugins}
         self._validators = {code: validator for code, validator in self._validators.items() if code in tools}
 
-    def _entries(self, seats: tuple[Seat, ...]) -> _Row:
+    def _entries(self, seats: tuple[AttachedPlugin, ...]) -> _Row:
         if seats is not self._for:
             row: dict[str, list[Entry]] = {}
             for place, seat in enumerate(seats):
@@ -219,22 +219,22 @@ class Live:
             raise BrokenPlugin(listener.key, ON_EVENT, f"its state cannot be stored: {problem}")
         return heard
 
-    def init(self, seat: Seat, context: Callable[[], Context]) -> Ruling:
+    def init(self, seat: AttachedPlugin, context: Callable[[], Context]) -> Ruling:
         """Ask a new plugin for its first state."""
         plugin = cast("Plugin[object]", self._plugins[seat.key, seat.revision])
         return self._stateful("init", seat, lambda: plugin.init(context()))
 
-    def options(self, seat: Seat, state: object, new: JsonObject) -> Ruling:
+    def options(self, seat: AttachedPlugin, state: object, new: JsonObject) -> Ruling:
         """Ask a plugin, in its new form, for the state to go on with."""
         plugin = cast("Plugin[object]", self._plugins[seat.key, seat.revision])
         return self._stateful("on_options", seat, lambda: plugin.on_options(new, state))
 
-    def upgrade(self, seat: Seat, state: object) -> Ruling:
+    def upgrade(self, seat: AttachedPlugin, state: object) -> Ruling:
         """Ask a plugin of a new version to bring its stored state forward."""
         plugin = cast("Plugin[object]", self._plugins[seat.key, seat.revision])
         return self._stateful("upgrade", seat, lambda: plugin.upgrade(self._data(state)))
 
-    def _stateful(self, hook: str, seat: Seat, call: Callable[[], object]) -> Ruling:
+    def _stateful(self, hook: str, seat: AttachedPlugin, call: Callable[[], object]) -> Ruling:
         try:
             state = call()
             problem = self._storable(state)

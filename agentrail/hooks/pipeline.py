@@ -30,7 +30,7 @@ from agentrail.hooks.judge import Consent
 from agentrail.hooks.matrix import MATRIX
 from agentrail.hooks.records import AfterTool, BeforeCompaction, BeforeRequest, BeforeTool, Hook
 from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Switch, Verdict
-from agentrail.hooks.seats import Seat
+from agentrail.hooks.seats import AttachedPlugin
 from agentrail.hooks.wellformed import frozen_request, is_reportable, why_malformed
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import PluginError, PluginEvent
@@ -70,11 +70,11 @@ PriceCheck = Callable[[str, JsonObject], bool]
 """Says whether the price of a model of this name is known."""
 
 
-Complain = Callable[[Seat, str, str, BaseException | None], None]
+Complain = Callable[[AttachedPlugin, str, str, BaseException | None], None]
 """Tells people of a plugin that broke: which, at which hook, what is wrong, and what was raised."""
 
 
-def nobody_listens(_seat: Seat, _hook: str, _problem: str, _error: BaseException | None) -> None:
+def nobody_listens(_seat: AttachedPlugin, _hook: str, _problem: str, _error: BaseException | None) -> None:
     """Tell nobody: what broke is in the ruling, too."""
 
 
@@ -84,7 +84,7 @@ class Entry(Value):
 
     place: int
     """Its place among all plugins of the session."""
-    seat: Seat
+    seat: AttachedPlugin
     """Who it is."""
     method: Method
     """Its method for the hook."""

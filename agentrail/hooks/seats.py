@@ -25,7 +25,7 @@ MOST_SAID: Final = 2**31
 
 
 @value
-class Seat(Value):
+class AttachedPlugin(Value):
     """One plugin's place in the row: all that is known of it but its code and its state."""
 
     key: str
@@ -61,7 +61,7 @@ def unkeyed(given: Attachable) -> tuple[str, AnyPlugin]:
     return given.key, plugin
 
 
-def seat_for(key: str, plugin: AnyPlugin, revision: int = 0) -> Seat:
+def seat_for(key: str, plugin: AnyPlugin, revision: int = 0) -> AttachedPlugin:
     """Return the seat of *plugin*; raise `BadPlugin` if it can change, or what it says about itself will not do."""
     check_plugin(plugin)
     cls = type(plugin)
@@ -74,7 +74,7 @@ def seat_for(key: str, plugin: AnyPlugin, revision: int = 0) -> Seat:
     ):
         if not fits:
             raise BadPlugin(key, f"its `{name}` is {shown(found)}, which will not do")
-    return Seat(
+    return AttachedPlugin(
         key,
         f"{cls.__module__}:{cls.__qualname__}",
         int(plugin.priority),
@@ -87,7 +87,7 @@ def seat_for(key: str, plugin: AnyPlugin, revision: int = 0) -> Seat:
     )
 
 
-def updated_seat(old: Seat, new: Seat, names: Iterable[str], *, pin: bool) -> Seat:
+def updated_seat(old: AttachedPlugin, new: AttachedPlugin, names: Iterable[str], *, pin: bool) -> AttachedPlugin:
     """Return *new*, the seat that *old* becomes when its options *names* are changed at run time."""
     kept = [name for name in names if name in old.options and name in new.options]
     changed = {**{name: old.options[name] for name in kept}, **old.changed}
@@ -122,7 +122,7 @@ def _plain(found: object) -> tuple[object] | None:
         return None
 
 
-def in_order(seats: tuple[Seat, ...]) -> tuple[int, ...]:
+def in_order(seats: tuple[AttachedPlugin, ...]) -> tuple[int, ...]:
     """Return the places of *seats* as they are asked: by priority, then by registration."""
     return tuple(sorted(range(len(seats)), key=lambda place: seats[place].priority))
 

@@ -11,7 +11,7 @@ import trio
 from agentrail.errors import AlreadyLeft, AlreadyRead, NotEntered, SubscriberTooSlow
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.runtime.past import Past, Reader, gap_between
-from agentrail.runtime.whispers import Whispers
+from agentrail.runtime.whispers import EphemeralTail
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import AgentAbort, AgentEnd
 from agentrail.values.events.plugins import Gap
@@ -58,8 +58,8 @@ class Bus:
         self.records = records
         self.closed = False
         self.dropped: Cursor | None = None
-        self._whispers: Whispers | None = None
-        self._buffer: tuple[Whispers, ...] = ()
+        self._whispers: EphemeralTail | None = None
+        self._buffer: tuple[EphemeralTail, ...] = ()
         self._buffered = 0
         self._buffer_size = buffer_size
         self._before = before
@@ -99,9 +99,9 @@ class Bus:
         for subscription in self._subscriptions:
             subscription.offer((envelope,))
 
-    def _begin_to_whisper(self) -> Whispers:
+    def _begin_to_whisper(self) -> EphemeralTail:
         behind = self._last or Envelope(self.session_id, self._before, 0, 0, 0, 0, Event())
-        whispers = self._whispers = Whispers(behind, self._n)
+        whispers = self._whispers = EphemeralTail(behind, self._n)
         self._buffer = (*self._buffer, whispers)
         return whispers
 

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-from agentrail.hooks.seats import Seat
+from agentrail.hooks.seats import AttachedPlugin
 from agentrail.runtime.border import tell
 
 log = logging.getLogger("agentrail.plugin")
@@ -27,7 +27,7 @@ class Complaints:
         self._last: OrderedDict[tuple[str, str], tuple[float, int]] = OrderedDict()
         self._now = now
 
-    def tell(self, seat: Seat, hook: str, problem: str, error: BaseException | None) -> None:
+    def tell(self, seat: AttachedPlugin, hook: str, problem: str, error: BaseException | None) -> None:
         """Write that *hook* of the plugin in *seat* broke, unless that was written a moment ago."""
         now = self._now()
         place = (seat.plugin, hook)

@@ -24,7 +24,7 @@ from agentrail.runtime.commands import letter
 from agentrail.runtime.ids import MAX_ID
 from agentrail.runtime.link import Link
 from agentrail.runtime.mailbox import Letter, Mailbox
-from agentrail.runtime.node import Node
+from agentrail.runtime.node import SupervisorNode
 from agentrail.runtime.outages import patiently
 from agentrail.runtime.parts import Recipe
 from agentrail.runtime.recovery import opening_of
@@ -55,7 +55,7 @@ PAGE: Final = 1000
 ANSWERED: Final = frozenset({"end", "max_turns", "length"})
 """How a turn ends that has an answer."""
 
-Start = Callable[[Node, Session, Link], Awaitable[Session]]
+Start = Callable[[SupervisorNode, Session, Link], Awaitable[Session]]
 """Starts the session of a link under a supervisor, for its parent."""
 
 
@@ -64,9 +64,9 @@ class Family:
 
     __slots__ = ("_back", "_closed", "_kept", "_node", "_parent", "_resume", "_runs", "_spread", "_start", "living")
 
-    def __init__(self, parent: Session, node: Node, start: Start, resume: Start) -> None:
+    def __init__(self, parent: Session, node: SupervisorNode, start: Start, resume: Start) -> None:
         self._parent = parent
-        self._node = Node(node.tree, Policy(), (*node.path, parent.state.session_id))
+        self._node = SupervisorNode(node.tree, Policy(), (*node.path, parent.state.session_id))
         self._start = start
         self._resume = resume
         self._back: dict[str, Run] = {}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agentrail.core.answers import Accepted, Answer
     from agentrail.core.inputs import AnyInput
     from agentrail.core.state import Prompt, State
-    from agentrail.hooks.seats import Seat
+    from agentrail.hooks.seats import AttachedPlugin
     from agentrail.ports.agents import Task
     from agentrail.ports.model import ModelChain
     from agentrail.ports.tool import Tool
@@ -257,13 +257,13 @@ class SessionHandle:
         if self._session.sleep.is_deep:
             await self.wake()
 
-    def _seat(self, key: str, plugin: AnyPlugin) -> Seat:
+    def _seat(self, key: str, plugin: AnyPlugin) -> AttachedPlugin:
         outfit = self._session.outfit
         more = bool(outfit.sources or outfit.agents)
         commands.refuse_unknown_tools(key, plugin, self._session.state.tools, more=more)
         return commands.seat_for(key, plugin, self._session.outfit.next_revision())
 
-    def _attached(self, key: str) -> tuple[Seat, AnyPlugin]:
+    def _attached(self, key: str) -> tuple[AttachedPlugin, AnyPlugin]:
         """Return the plugin as it is attached now, or will be."""
         state = self._session.state
         joining = [change.seat for change in state.changes if change.kind == "attach" and change.seat is not None]

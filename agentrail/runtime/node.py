@@ -31,7 +31,7 @@ log = logging.getLogger("agentrail.supervisor")
 ROOT: Final = "the root"
 
 
-class Node:
+class SupervisorNode:
     """A supervisor."""
 
     kind = "supervisor"
@@ -334,7 +334,7 @@ class Node:
                 child.state = "stopping"
                 with trio.move_on_after(child.shutdown):
                     await child.body.wind_down()
-                    if isinstance(child.body, SessionBody | Node):
+                    if isinstance(child.body, SessionBody | SupervisorNode):
                         await child.wait_ended()
                 if child.lives() and child.body.kind == "session":
                     log.warning("session %s did not stop in time and is cancelled", child.key)
@@ -366,7 +366,7 @@ class _Alarm:
 
     __slots__ = ("_child", "_node")
 
-    def __init__(self, node: Node, child: Child) -> None:
+    def __init__(self, node: SupervisorNode, child: Child) -> None:
         self._node = node
         self._child = child
 

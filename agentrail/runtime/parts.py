@@ -47,7 +47,7 @@ async def _no_fork(origin: str, _at: int | None, _session_id: str) -> object:
     raise SupervisorClosed(origin)
 
 
-class House:
+class SharedServices:
     """What all sessions of a supervisor share; *forget* is how the journal forgets one, `None` if it keeps them."""
 
     __slots__ = (
@@ -186,7 +186,7 @@ class Subagents(Agents, Protocol):
 class Recipe(Protocol):
     """Knows how a sub-agent is made: what it has of its own, and what it inherits."""
 
-    def found(self, task: Task, parent: State, outfit: Outfit, now: int) -> Equip:
+    def found(self, task: Task, parent: State, outfit: SessionCode, now: int) -> FindCode:
         """Return what finds the code of a stored sub-agent."""
         ...
 
@@ -198,7 +198,9 @@ class Recipe(Protocol):
         """Return its answer, or why *text* is none."""
         ...
 
-    def make(self, task: Task, path: tuple[str, ...], parent: State, outfit: Outfit, now: int) -> tuple[State, Outfit]:
+    def make(
+        self, task: Task, path: tuple[str, ...], parent: State, outfit: SessionCode, now: int
+    ) -> tuple[State, SessionCode]:
         """Return the state that the session of *task* begins with, and its code."""
         ...
 
@@ -206,7 +208,7 @@ class Recipe(Protocol):
 NO_AGENTS: Mapping[str, Recipe] = MappingProxyType({})
 
 
-class Outfit:
+class SessionCode:
     """The code of one session: its plugins, tools and services, where these work, and how tools are checked."""
 
     __slots__ = (
@@ -292,10 +294,10 @@ class Outfit:
         return ChangeToolsSent(specs, detach, replace, revision, source, problems, closed), prepare
 
 
-Found: TypeAlias = tuple[State, Outfit, SessionReturned]
+Found: TypeAlias = tuple[State, SessionCode, SessionReturned]
 """A stored state with the states of its plugins in their classes, its code, and what it hears if it comes back."""
 
-Equip: TypeAlias = Callable[[State, int], Found]
+FindCode: TypeAlias = Callable[[State, int], Found]
 """Finds the code for a stored state, given also its number of records.
 
 It returns the state with the states of its plugins in their classes, the code, and what the session is to hear if it

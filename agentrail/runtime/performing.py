@@ -29,7 +29,7 @@ from agentrail.runtime.compacting import RunningCompaction
 from agentrail.runtime.jobs import BackgroundJobs
 from agentrail.runtime.late import LateCalls
 from agentrail.runtime.metering import Meter
-from agentrail.runtime.parts import House, Outfit
+from agentrail.runtime.parts import SessionCode, SharedServices
 from agentrail.runtime.slot import Slot
 from agentrail.runtime.streams import Stream
 from agentrail.runtime.threads import CallThreads
@@ -69,8 +69,8 @@ class Performer:
     def __init__(
         self,
         session_id: str,
-        house: House,
-        outfit: Outfit,
+        house: SharedServices,
+        outfit: SessionCode,
         bus: Bus,
         post: Callable[[AnyInput], None],
         ties: Ties,

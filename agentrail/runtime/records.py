@@ -16,7 +16,7 @@ from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Claim, Record, Snapshot
 from agentrail.runtime.border import traced
 from agentrail.runtime.outages import patiently
-from agentrail.runtime.parts import House
+from agentrail.runtime.parts import SharedServices
 
 log = logging.getLogger("agentrail.session")
 
@@ -51,7 +51,7 @@ class Records:
         "wrote",
     )
 
-    def __init__(self, claim: Claim, house: House, opening: State | None) -> None:
+    def __init__(self, claim: Claim, house: SharedServices, opening: State | None) -> None:
         self._claim = claim
         self._house = house
         self._opening = opening

@@ -18,7 +18,7 @@ from agentrail.errors import (
 )
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Journal
-from agentrail.runtime.parts import Equip, House, Outfit
+from agentrail.runtime.parts import FindCode, SessionCode, SharedServices
 from agentrail.runtime.rebuilding import PAGE, rebuilt
 from agentrail.runtime.session import Session
 from agentrail.values.events.tools import ToolExecutionStart
@@ -29,7 +29,9 @@ MOST_SHOWN: Final = 200
 """Characters of the arguments of a call that are shown."""
 
 
-async def brought_back(house: House, session_id: str, owner: str, equip: Equip) -> tuple[Session, SessionReturned]:
+async def brought_back(
+    house: SharedServices, session_id: str, owner: str, equip: FindCode
+) -> tuple[Session, SessionReturned]:
     """Return a stored session, ready to be run, and what it is to hear first; nothing is written."""
     await opening_of(house, session_id)  # a session that is not there, or not whole, is not claimed
     reach(Failpoint.OPENING_READ)
@@ -51,7 +53,7 @@ async def brought_back(house: House, session_id: str, owner: str, equip: Equip) 
     return session, returned
 
 
-async def opening_of(house: House, session_id: str) -> State:
+async def opening_of(house: SharedServices, session_id: str) -> State:
     """Return what a stored session was spawned as."""
     first = await house.journal.read(session_id, 0, 1)
     if not first:
@@ -63,8 +65,8 @@ async def opening_of(house: House, session_id: str) -> State:
 
 
 async def forked(
-    house: House, origin: str, at: int | None, session_id: str, equip: Equip
-) -> tuple[State, Outfit, SessionBranched]:
+    house: SharedServices, origin: str, at: int | None, session_id: str, equip: FindCode
+) -> tuple[State, SessionCode, SessionBranched]:
     """Return what a fork of *origin* behind record *at*, or the last one, is spawned as, its code, what it hears."""
     if at is not None and at < 1:
         raise UnknownRecord(origin, at)

@@ -8,19 +8,9 @@ from functools import partial
 
 import trio
 
+from agentrail.core import inputs
 from agentrail.core.answers import Accepted, Answer, Refused
 from agentrail.core.effects import AnyEffect
-from agentrail.core.inputs import (
-    ActorRestarted,
-    AnyInput,
-    Arrival,
-    CrashedTooOften,
-    SessionWoke,
-    SleepDue,
-    StreamBegan,
-    StreamCut,
-    StreamEnded,
-)
 from agentrail.core.sent import ChangeToolsSent
 from agentrail.core.sleeping import can_sleep
 from agentrail.core.state import Phase, State
@@ -34,7 +24,7 @@ from agentrail.runtime.completing import COMPLETED, SAYS_PARTIAL, completed, wit
 from agentrail.runtime.digests import digest_of
 from agentrail.runtime.leaving import Gone, why_gone
 from agentrail.runtime.mailbox import Letter, Mailbox
-from agentrail.runtime.parts import Equip, House, Outfit
+from agentrail.runtime.parts import FindCode, SessionCode, SharedServices
 from agentrail.runtime.performing import Performer
 from agentrail.runtime.rebuilding import begun, rebuilt, with_plugins_of
 from agentrail.runtime.records import Records
@@ -53,7 +43,7 @@ log = logging.getLogger("agentrail.session")
 LATE_COMMIT = 0.05
 """Seconds after which an abort that is not durable yet is announced."""
 
-TOLD = (ActorRestarted, CrashedTooOften, SessionWoke)
+TOLD = (inputs.ActorRestarted, inputs.CrashedTooOften, inputs.SessionWoke)
 """What a session is told of its own actor, anew each time."""
 
 
@@ -89,13 +79,20 @@ class Session:
     )
 
     def __init__(
-        self, state: State, claim: Claim, house: House, outfit: Outfit, equip: Equip, *, returned: bool = False
+        self,
+        state: State,
+        claim: Claim,
+        house: SharedServices,
+        outfit: SessionCode,
+        equip: FindCode,
+        *,
+        returned: bool = False,
     ) -> None:
         self.session_id = state.session_id
         self.state = state
         self.home = trio.lowlevel.current_trio_token()
         self.house = house
-        self._outfit: Outfit | None = outfit
+        self._outfit: SessionCode | None = outfit
         self.sleep = Sleep(equip, outfit)
         self.mailbox = Mailbox(state.session_id, house.gate)
         self.records = Records(claim, house, None if returned else state)
@@ -120,7 +117,7 @@ class Session:
         self._answers = Answers(state.session_id, house.journal, new=not returned)
 
     @property
-    def outfit(self) -> Outfit:
+    def outfit(self) -> SessionCode:
         """Its code, while it is awake."""
         if self._outfit is None:
             raise SessionAsleep(self.session_id)
@@ -135,7 +132,7 @@ class Session:
 
     # The loop
 
-    def post(self, given: AnyInput) -> None:
+    def post(self, given: inputs.AnyInput) -> None:
         """Post a result of the session's own work."""
         self.mailbox.post_result(Letter(given))
 
@@ -144,7 +141,7 @@ class Session:
         if self.sleep.is_deep:
             await self._wake()
         elif self.broke is not None:
-            await self._come_back(ActorRestarted(self.broke))
+            await self._come_back(inputs.ActorRestarted(self.broke))
         self._touched = self.house.clock.now_ms()
         self._look_after()
         while self.state.phase is not Phase.ENDED:
@@ -152,7 +149,7 @@ class Session:
             if self.state.asleep:
                 if self.mailbox.is_empty and await self._fall_asleep():
                     return
-                await self._take(Letter(SessionWoke()))
+                await self._take(Letter(inputs.SessionWoke()))
 
     async def _take(self, letter: Letter) -> None:
         """Handle a letter; until that is done, it is known which one it is."""
@@ -168,12 +165,12 @@ class Session:
 
     async def set_aside(self, cause: str, input_: str) -> None:
         """Write down, if that is possible, that the actor is given up."""
-        told = CrashedTooOften(cause, input_)
+        told = inputs.CrashedTooOften(cause, input_)
         if not self.sleep.is_deep:
             await self._come_back(told)
             return
         state = await self._stored()
-        arrival = Arrival(told, self.house.clock.now_ms(), self.house.random.random())
+        arrival = inputs.Arrival(told, self.house.clock.now_ms(), self.house.random.random())
         outcome = step(state, arrival, without_code())
         await self.records.write(arrival, outcome, None)
         self.state = outcome.state
@@ -187,7 +184,7 @@ class Session:
             raise self.records.fenced
         return state
 
-    async def _come_back(self, told: ActorRestarted | CrashedTooOften) -> None:
+    async def _come_back(self, told: inputs.ActorRestarted | inputs.CrashedTooOften) -> None:
         """Take the state from the records, finish or put back what was in hand, and tell the session."""
         state, head = await self.records.through(partial(rebuilt, self.house.journal, self.session_id))
         letter, doubtful, records = self._in_hand, self._in_doubt, self.records
@@ -215,7 +212,7 @@ class Session:
             given = completed(letter, performer, self.mailbox, self.ties, self._slow)
         if letter.prepare is not None:
             letter.prepare()
-        arrival = Arrival(given, self._touched, house.random.random())
+        arrival = inputs.Arrival(given, self._touched, house.random.random())
         if self.state.request is not None and type(given) not in SAYS_PARTIAL:
             arrival = with_partial(arrival, self.state, performer)
         began = time.perf_counter()
@@ -234,7 +231,7 @@ class Session:
         performer.stop_early(outcome.effects)
         told = letter.command is not None and outcome.answer is not None  # also a refusal: it is answered so for good
         if told or outcome.changes(self.state):
-            if isinstance(given, StreamBegan):
+            if isinstance(given, inputs.StreamBegan):
                 self.records.began = given.request_id
             elif not self._never_was(outcome):
                 self._in_doubt = outcome
@@ -265,7 +262,7 @@ class Session:
         """Publish, perform, answer: everything is durable now. What a crash leaves undone is left to the next actor."""
         performer = self.performer
         performer.state = outcome.state
-        if isinstance(letter.given, StreamEnded | StreamCut):
+        if isinstance(letter.given, inputs.StreamEnded | inputs.StreamCut):
             performer.release(letter.given.request_id)
         effects = iter(outcome.effects)
         left: tuple[AnyEffect, ...] = ()
@@ -314,7 +311,7 @@ class Session:
             if (now := self.house.clock.now()) >= at:
                 at = now + after
                 if self._is_quiet():
-                    self.post(SleepDue())
+                    self.post(inputs.SleepDue())
             self.house.timers.set((self.session_id, "sleep"), at, self._look_after)
 
     def _is_quiet(self) -> bool:
@@ -338,7 +335,7 @@ class Session:
         """Take up again what the journal tells; the letter that is there is handled then."""
         self.state, self._outfit = self.sleep.end(await self._stored(), self.records.head)
         self._performer = Performer(self.session_id, self.house, self._outfit, self.bus, self.post, self.ties)
-        await self._take(Letter(SessionWoke()))
+        await self._take(Letter(inputs.SessionWoke()))
 
     # From the handle
 

@@ -9,7 +9,7 @@ from agentrail.hooks.judge import Recorded
 from agentrail.hooks.plugin import ON_EVENT
 from agentrail.hooks.ruling import Ruling
 from agentrail.ports.failpoints import Failpoint, reach
-from agentrail.runtime.parts import Equip, Outfit
+from agentrail.runtime.parts import FindCode, SessionCode
 from agentrail.runtime.rebuilding import revived
 from agentrail.values.messages import EMPTY_HISTORY
 
@@ -22,21 +22,21 @@ class Sleep:
 
     __slots__ = ("_base", "_own", "equip", "is_deep", "is_thin")
 
-    def __init__(self, equip: Equip, outfit: Outfit) -> None:
+    def __init__(self, equip: FindCode, outfit: SessionCode) -> None:
         self.equip = equip
         self._base = outfit.revision
-        self._own: Outfit | None = None
+        self._own: SessionCode | None = None
         self.is_deep = False
         self.is_thin = False
 
-    def begin(self, state: State, outfit: Outfit) -> tuple[State, Outfit | None]:
+    def begin(self, state: State, outfit: SessionCode) -> tuple[State, SessionCode | None]:
         """Return what stays: enough of *state* for `status`, and no code but what was attached while it lived."""
         self.is_deep = self.is_thin = True
         reach(Failpoint.ASLEEP)
         self._own = None if outfit.revision == self._base else outfit
         return husk(state), self._own
 
-    def end(self, state: State, records: int) -> tuple[State, Outfit]:
+    def end(self, state: State, records: int) -> tuple[State, SessionCode]:
         """Return the session as the journal tells it, with its code."""
         if self._own is None:
             state, outfit, _ = self.equip(state, records)
@@ -54,7 +54,7 @@ def without_code() -> Recorded:
     return Recorded((Ruling(ON_EVENT),))
 
 
-def _with_plugins_of(outfit: Outfit, state: State) -> State:
+def _with_plugins_of(outfit: SessionCode, state: State) -> State:
     """Return *state* with the states of its plugins in their classes."""
     plugins = [(seat.key, outfit.judge.plugin(seat)) for seat in state.seats]
     states = zip(plugins, state.plugin_states, strict=True)

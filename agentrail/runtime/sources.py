@@ -18,7 +18,7 @@ from agentrail.ports.tool import Tool
 from agentrail.runtime.border import Contained, tell
 from agentrail.runtime.digests import digest_of
 from agentrail.runtime.mailbox import Letter, Mailbox
-from agentrail.runtime.parts import House, Outfit
+from agentrail.runtime.parts import SessionCode, SharedServices
 from agentrail.runtime.slot import Slot
 from agentrail.tools.declaring import check_declared
 from agentrail.values.outside import described
@@ -63,8 +63,8 @@ class RunningSource:
     def __init__(
         self,
         source: ToolSource,
-        house: House,
-        outfit: Outfit,
+        house: SharedServices,
+        outfit: SessionCode,
         mailbox: Mailbox,
         look: Callable[[], State],
         *,

@@ -32,9 +32,9 @@ from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.ids import follows_grammar
 from agentrail.runtime.link import Link
 from agentrail.runtime.mailbox import Letter
-from agentrail.runtime.node import Node
+from agentrail.runtime.node import SupervisorNode
 from agentrail.runtime.outages import patiently
-from agentrail.runtime.parts import Equip, Found, Outfit
+from agentrail.runtime.parts import FindCode, Found, SessionCode
 from agentrail.runtime.recovery import brought_back, forked, opening_of
 from agentrail.runtime.session import Session
 from agentrail.runtime.slot import Slot
@@ -54,7 +54,7 @@ STRAGGLER_AFTER = 1.0
 class Sessions:
     """The sessions of a tree of supervisors, by their ids."""
 
-    def __init__(self, root: Node, wrap: Callable[[Session], SessionHandle]) -> None:
+    def __init__(self, root: SupervisorNode, wrap: Callable[[Session], SessionHandle]) -> None:
         self.root = root
         self.tree: Tree = root.tree
         self.house = root.tree.house
@@ -77,7 +77,13 @@ class Sessions:
         return tuple(body.handle for body in bodies if isinstance(body, SessionBody) and not body.session.state.opening)
 
     async def start(
-        self, node: Node, state: State, outfit: Outfit, equip: Equip, restart: str, above: Link | None = None
+        self,
+        node: SupervisorNode,
+        state: State,
+        outfit: SessionCode,
+        equip: FindCode,
+        restart: str,
+        above: Link | None = None,
     ) -> SessionHandle:
         """Start a session under *node*; if it does not start, nothing of it is left, and the reason is raised."""
         session_id = state.session_id
@@ -93,7 +99,9 @@ class Sessions:
             raise UnknownSession(origin) if self.house.forget is None else SessionForgotten(origin)
         return await self.fork(self.root, origin, at, session_id, session.sleep.equip)
 
-    async def fork(self, node: Node, origin: str, at: int | None, session_id: str, equip: Equip) -> SessionHandle:
+    async def fork(
+        self, node: SupervisorNode, origin: str, at: int | None, session_id: str, equip: FindCode
+    ) -> SessionHandle:
         """Start a session with the past of a stored one, up to a record; that one stays as it is, here or not."""
         with self._taking(node, session_id):
             state, outfit, branched = await forked(self.house, origin, at, session_id, equip)
@@ -101,7 +109,7 @@ class Sessions:
             session = Session(state, claim, self.house, outfit, equip)
             return await self._begun(node, session, branched, "transient")
 
-    async def _begun(self, node: Node, session: Session, first: AnyInput, restart: str) -> SessionHandle:
+    async def _begun(self, node: SupervisorNode, session: Session, first: AnyInput, restart: str) -> SessionHandle:
         """Let a session live under *node*; if it does not start, nothing of it is left, and the reason is raised."""
         session.mailbox.post_control(Letter(first))
         handle, child = self._adopted(node, session, restart)
@@ -122,7 +130,7 @@ class Sessions:
         return handle
 
     async def resume(
-        self, node: Node, session_id: str, equip: Equip, restart: str, above: Link | None = None
+        self, node: SupervisorNode, session_id: str, equip: FindCode, restart: str, above: Link | None = None
     ) -> SessionHandle:
         """Bring a session back from the journal, or return it if it is here; without code that fits, it stays there."""
         here = await self.arrived(session_id)
@@ -140,7 +148,9 @@ class Sessions:
             await self._starting[session_id].wait()
         return self.handle(session_id) if session_id in self.tree.sessions else None
 
-    async def _returned(self, node: Node, session: Session, returned: AnyInput, restart: str) -> SessionHandle:
+    async def _returned(
+        self, node: SupervisorNode, session: Session, returned: AnyInput, restart: str
+    ) -> SessionHandle:
         """Let a session that was stored live under *node*; if its code does not fit, it stays where it was."""
         slot: Slot[Answer] = Slot()
         session.mailbox.post_control(Letter(returned, slot=slot))
@@ -161,7 +171,7 @@ class Sessions:
         raise type(answer.error)(*answer.error.args)
 
     @contextmanager
-    def _taking(self, node: Node, session_id: str) -> Generator[None]:
+    def _taking(self, node: SupervisorNode, session_id: str) -> Generator[None]:
         """Hold an id until its session has started, so that nobody else starts one under it meanwhile."""
         node.check_open(session_id)
         if not follows_grammar(session_id):
@@ -177,7 +187,7 @@ class Sessions:
             if self.house.forget is not None and session_id not in self.tree.sessions:
                 self.house.forget(session_id)  # it did not start, or has ended at once; it may have been claimed
 
-    def _adopted(self, node: Node, session: Session, restart: str) -> tuple[SessionHandle, Child]:
+    def _adopted(self, node: SupervisorNode, session: Session, restart: str) -> tuple[SessionHandle, Child]:
         """Let a session live under *node*."""
         session_id = session.state.session_id
         if session.outfit.agents:
@@ -193,7 +203,7 @@ class Sessions:
         """Return what the journal tells of its sessions, without reading them."""
         return await self.house.journal.sessions(after, limit)
 
-    async def bring_back(self, equip: Equip) -> None:
+    async def bring_back(self, equip: FindCode) -> None:
         """Bring back the sessions that had something under way, each as far as its code is known; others when due."""
 
         def told(error: BaseException) -> None:
@@ -211,13 +221,13 @@ class Sessions:
                     elif stored.due is not None:
                         self._bring_back_when_due(stored.session_id, stored.due, equip)
 
-    def _bring_back_when_due(self, session_id: str, due: int, equip: Equip) -> None:
+    def _bring_back_when_due(self, session_id: str, due: int, equip: FindCode) -> None:
         def is_due() -> None:
             self.house.nursery.start_soon(self._bring_back, session_id, equip)
 
         self.house.timers.set((session_id, "due"), self.house.clock.moment(due), is_due)
 
-    async def _bring_back(self, session_id: str, equip: Equip, attempts: int | None = None) -> None:
+    async def _bring_back(self, session_id: str, equip: FindCode, attempts: int | None = None) -> None:
         """Bring one back; whatever stands in the way is told in the log, and hinders no other.
 
         If the journal cannot be used after so many *attempts*, go on beside the others.
@@ -232,11 +242,11 @@ class Sessions:
         with Contained(told):  # specifications are built by code of users
             await patiently(partial(self._bring_back_once, session_id, equip), attempts=attempts)
 
-    async def _bring_back_once(self, session_id: str, equip: Equip) -> None:
+    async def _bring_back_once(self, session_id: str, equip: FindCode) -> None:
         if not (await opening_of(self.house, session_id)).setup.path:  # a sub-agent is its parent's affair
             await self.resume(self.root, session_id, equip, "transient")
 
-    async def _start_child(self, node: Node, parent: Session, link: Link) -> Session:
+    async def _start_child(self, node: SupervisorNode, parent: Session, link: Link) -> Session:
         """Start a sub-agent of *parent*; what it inherits is taken from the parent as it is now."""
         task, now = link.task, self.house.clock.now_ms()
         path = (*parent.state.setup.path, parent.state.session_id, task.call_id)
@@ -250,7 +260,7 @@ class Sessions:
         await self.start(node, state, outfit, equip, "temporary", link)
         return self._child(task.child)
 
-    async def _resume_child(self, node: Node, parent: Session, link: Link) -> Session:
+    async def _resume_child(self, node: SupervisorNode, parent: Session, link: Link) -> Session:
         """Bring a sub-agent of *parent* back from its records."""
         task, now = link.task, self.house.clock.now_ms()
         equip = parent.outfit.agents[task.agent].found(task, parent.state, parent.outfit, now)
@@ -263,7 +273,7 @@ class Sessions:
             raise SessionNotAlive(child, "it has ended at once")
         return session
 
-    async def _claim(self, node: Node, session_id: str) -> Claim:
+    async def _claim(self, node: SupervisorNode, session_id: str) -> Claim:
         """Become the writer of a session that is new; claiming one that exists would stop its owner."""
         journal = self.house.journal
         if await journal.read(session_id, 0, 1):
@@ -330,9 +340,9 @@ def _said(error: BaseException) -> object:
     return error if isinstance(error, AgentrailError) else traced(error)
 
 
-def _cancel(node: Node) -> None:
+def _cancel(node: SupervisorNode) -> None:
     for child in node.children.values():
         child.expected = True
         child.scope.cancel()
-        if isinstance(child.body, Node):
+        if isinstance(child.body, SupervisorNode):
             _cancel(child.body)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from agentrail.runtime.children import Child
-from agentrail.runtime.parts import House
+from agentrail.runtime.parts import SharedServices
 from agentrail.runtime.reports import CrashReport
 
 log = logging.getLogger("agentrail.supervisor")
@@ -25,7 +25,7 @@ class Tree:
 
     __slots__ = ("_aside", "closing", "house", "parks", "reports", "sessions")
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: SharedServices) -> None:
         self.house = house
         self.parks = house.forget is None
         self.sessions: dict[str, Child] = {}

@@ -8,7 +8,7 @@ from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.response import MessageDelta
 
 
-class Whispers:
+class EphemeralTail:
     """The ephemeral events behind one durable event, the oldest of them perhaps forgotten; of a delta only its text."""
 
     __slots__ = ("_at", "_behind", "_first", "_said")

@@ -54,7 +54,7 @@ from agentrail.core.sent import (
 )
 from agentrail.core.state import Phase, State
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.hooks.seats import Seat
+from agentrail.hooks.seats import AttachedPlugin
 from agentrail.testing.behaviour import (
     draw_answer,
     draw_failure,
@@ -77,7 +77,7 @@ from agentrail.values.stream import NOTHING_YET, Partial
 from agentrail.values.tools import NotStarted, Probed, Unknown, err, ok
 from agentrail.values.value import Value
 
-Teach = Callable[[str, AnyPlugin], Seat]
+Teach = Callable[[str, AnyPlugin], AttachedPlugin]
 """Give the judge a plugin's code; returns its seat."""
 
 

@@ -43,7 +43,7 @@ from agentrail.errors import ModelError
 from agentrail.hooks.asks import Failed
 from agentrail.hooks.live import Live
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.hooks.seats import Seat, in_order, refuse_twins, seat_for, unkeyed
+from agentrail.hooks.seats import AttachedPlugin, in_order, refuse_twins, seat_for, unkeyed
 from agentrail.runtime.border import fit_failure
 from agentrail.testing.cues import (
     Aborted,
@@ -313,10 +313,10 @@ class Simulation:
         raise EndlessError(self.script[self.cue])
 
 
-_SEATS: Final[dict[tuple[str, int], tuple[AnyPlugin, Seat]]] = {}
+_SEATS: Final[dict[tuple[str, int], tuple[AnyPlugin, AttachedPlugin]]] = {}
 
 
-def _seat(key: str, plugin: AnyPlugin) -> Seat:
+def _seat(key: str, plugin: AnyPlugin) -> AttachedPlugin:
     """Return the seat of *plugin*, made once: reading its options takes as long as a turn."""
     known = _SEATS.get((key, id(plugin)))
     if known is not None and known[0] is plugin:

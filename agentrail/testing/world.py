@@ -19,7 +19,7 @@ from agentrail.hooks.live import Live
 from agentrail.hooks.pipeline import Storable
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.ruling import Ruling
-from agentrail.hooks.seats import Seat, in_order, refuse_twins, seat_for, unkeyed
+from agentrail.hooks.seats import AttachedPlugin, in_order, refuse_twins, seat_for, unkeyed
 from agentrail.testing.choose import Choose
 from agentrail.testing.ledger import Ledger
 from agentrail.testing.moves import Move, calls, results
@@ -81,7 +81,7 @@ class World:
             spares=self.scene.spares,
         )
 
-    def teach(self, key: str, plugin: AnyPlugin) -> Seat:
+    def teach(self, key: str, plugin: AnyPlugin) -> AttachedPlugin:
         """Give the judge the code of *plugin* under a revision of its own, and return its seat."""
         self.revisions += 1
         self.judge.seat(key, self.revisions, plugin)

@@ -17,7 +17,7 @@ from agentrail.core.calls import Batch, Call, CallList, CallStatus, Hold, Stray
 from agentrail.core.inputs import ToolReturned
 from agentrail.core.sent import AbortSent, RespondSent
 from agentrail.core.state import Phase, State
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 from agentrail.hooks import pipeline, seats
 from agentrail.hooks.actions import Abort, BlockTool, Continue
 from agentrail.hooks.context import Context
@@ -41,7 +41,7 @@ bug = BED.bug
 
 @bug("of several steering texts only the last is said")
 def steering_text_lost(p: Planting) -> None:
-    def merge(w: Work) -> None:
+    def merge(w: StepDraft) -> None:
         waiting, w.s.steering = w.s.steering, ()
         if waiting:
             w.say(UserMessage((Text(waiting[-1].text),), Origin.STEERING))
@@ -52,7 +52,7 @@ def steering_text_lost(p: Planting) -> None:
 
 @bug("steering that no request has carried is forgotten when the turn ends")
 def steering_forgotten_at_the_end(p: Planting) -> None:
-    def forget(w: Work) -> None:
+    def forget(w: StepDraft) -> None:
         w.s.steering = ()
 
     p.put(prompting, "_steering_to_queue", forget)
@@ -62,7 +62,7 @@ def steering_forgotten_at_the_end(p: Planting) -> None:
 def queue_from_the_wrong_end(p: Planting) -> None:
     settle = prompting.settle
 
-    def wrong(w: Work, ref: str) -> None:
+    def wrong(w: StepDraft, ref: str) -> None:
         if w.s.stopping is None and not w.s.changes and w.s.queue:
             w.s.queue = (w.s.queue[-1], *w.s.queue[:-1])
         settle(w, ref)
@@ -84,7 +84,7 @@ def result_twice(p: Planting) -> None:
 
 @bug("an answer that comes too late is a second result")
 def late_result_counts(p: Planting) -> None:
-    def on_returned(w: Work, returned: ToolReturned) -> None:
+    def on_returned(w: StepDraft, returned: ToolReturned) -> None:
         call = batch.find(w, returned.call_id)
         if call is not None and isinstance(returned.result, Ok):
             running.take_answer(w, call, returned.result)
@@ -99,7 +99,7 @@ def late_result_counts(p: Planting) -> None:
 def call_started_twice(p: Planting) -> None:
     start = running._start  # noqa: SLF001 - this is what is broken
 
-    def twice(w: Work, call: Call) -> None:
+    def twice(w: StepDraft, call: Call) -> None:
         start(w, call)
         if w.s.running_calls() > 1:
             w.effects.append(w.effects[-1])
@@ -122,7 +122,7 @@ def one_call_too_many(p: Planting) -> None:
 def overdue_call_not_cancelled(p: Planting) -> None:
     quarantine = batch.quarantine
 
-    def wrong(w: Work, strays: tuple[Stray, ...]) -> None:
+    def wrong(w: StepDraft, strays: tuple[Stray, ...]) -> None:
         quarantine(w, strays if len(strays) > 1 else ())
 
     p.everywhere(quarantine, wrong)
@@ -130,13 +130,13 @@ def overdue_call_not_cancelled(p: Planting) -> None:
 
 @bug("ids of calls begin again after a while")
 def call_ids_used_again(p: Planting) -> None:
-    make = Work.make_id
+    make = StepDraft.make_id
 
-    def short(w: Work, prefix: str) -> str:
+    def short(w: StepDraft, prefix: str) -> str:
         made = make(w, prefix)
         return f"c{int(made[1:]) % 16}" if prefix == "c" else made
 
-    p.put(Work, "make_id", short)
+    p.put(StepDraft, "make_id", short)
 
 
 # Plugins
@@ -164,7 +164,7 @@ def guard_not_asked_again(p: Planting) -> None:
 def held_call_runs_without_consent(p: Planting) -> None:
     hold = ruling.hold
 
-    def wrong(w: Work, call: Call, ruled: Ruling, pause: object) -> None:
+    def wrong(w: StepDraft, call: Call, ruled: Ruling, pause: object) -> None:
         hold(w, call, ruled, pause)  # type: ignore[arg-type]  # handed on
         found = batch.find(w, call.call_id)
         if found is not None and w.s.turns % 2:
@@ -195,7 +195,7 @@ def edited_arguments_ignored(p: Planting) -> None:
 
 @bug("a call that nobody has decided about in time runs", "together")
 def silence_is_consent(p: Planting) -> None:
-    def on_hold_timer(w: Work, approval_id: str) -> None:
+    def on_hold_timer(w: StepDraft, approval_id: str) -> None:
         found = holding.held_calls(w).get(approval_id)
         if found is not None:
             call, hold = found
@@ -211,7 +211,7 @@ def silence_is_consent(p: Planting) -> None:
 def response_lost(p: Planting) -> None:
     original = holding.on_respond
 
-    def on_respond(w: Work, sent: RespondSent) -> None:
+    def on_respond(w: StepDraft, sent: RespondSent) -> None:
         if sent.ref in holding.open_questions(w) and w.s.turns % 2:
             w.answer = DONE
             return
@@ -222,8 +222,8 @@ def response_lost(p: Planting) -> None:
 
 @bug("the timer of a hold goes on when it was decided")
 def hold_timer_not_cleared(p: Planting) -> None:
-    clear = Work.clear_timer
-    p.put(Work, "clear_timer", lambda w, timer: None if timer.startswith(hold_timer("")) else clear(w, timer))
+    clear = StepDraft.clear_timer
+    p.put(StepDraft, "clear_timer", lambda w, timer: None if timer.startswith(hold_timer("")) else clear(w, timer))
 
 
 # Turns
@@ -233,7 +233,7 @@ def hold_timer_not_cleared(p: Planting) -> None:
 def abort_leaves_turn_open(p: Planting) -> None:
     original = ending.on_abort
 
-    def on_abort(w: Work, sent: AbortSent) -> None:
+    def on_abort(w: StepDraft, sent: AbortSent) -> None:
         if w.s.phase is Phase.EXECUTING_TOOLS:
             w.answer = DONE
         else:
@@ -246,7 +246,7 @@ def abort_leaves_turn_open(p: Planting) -> None:
 def history_invalid_after_abort(p: Planting) -> None:
     original = batch.kill
 
-    def kill(w: Work, kill_tools: str, why: str) -> None:
+    def kill(w: StepDraft, kill_tools: str, why: str) -> None:
         done = () if w.s.batch is None else tuple(call.call_id for call in w.s.batch.calls if call.done)
         original(w, kill_tools, why)
         if w.s.batch is not None:
@@ -260,7 +260,7 @@ def history_invalid_after_abort(p: Planting) -> None:
 def turn_ends_twice(p: Planting) -> None:
     original = ending.end_turn
 
-    def end_turn(w: Work, stop: str) -> None:
+    def end_turn(w: StepDraft, stop: str) -> None:
         turn = w.s.turn
         original(w, stop)
         if turn is not None and w.s.round > 1:
@@ -273,7 +273,7 @@ def turn_ends_twice(p: Planting) -> None:
 def after_turn_left_out(p: Planting) -> None:
     original = ending.begin_after_turn
 
-    def begin(w: Work, ref: str) -> Hook | None:
+    def begin(w: StepDraft, ref: str) -> Hook | None:
         if w.s.turn is not None and w.s.turn.ended == "aborted":
             w.next("turn_over")
             return None
@@ -284,30 +284,30 @@ def after_turn_left_out(p: Planting) -> None:
 
 @bug("a request that failed is not tried again: its timer is not set")
 def retry_timer_not_set(p: Planting) -> None:
-    def wrong(w: Work, timer: str, at: int) -> None:
+    def wrong(w: StepDraft, timer: str, at: int) -> None:
         if timer != "retry":
             set_timer(w, timer, at)
 
-    set_timer = Work.set_timer
-    p.put(Work, "set_timer", wrong)
+    set_timer = StepDraft.set_timer
+    p.put(StepDraft, "set_timer", wrong)
 
 
 @bug("every fiftieth event takes two numbers")
 def hole_in_the_numbers(p: Planting) -> None:
-    emit = Work.emit
+    emit = StepDraft.emit
 
-    def wrong(w: Work, *events: Event) -> None:
+    def wrong(w: StepDraft, *events: Event) -> None:
         for event in events:
             if w.s.seq % 50 == 49:
                 w.s.seq += 1
             emit(w, event)
 
-    p.put(Work, "emit", wrong)
+    p.put(StepDraft, "emit", wrong)
 
 
 @bug("a request that was cut takes back what it has used")
 def usage_falls(p: Planting) -> None:
-    def wrong(w: Work, partial: Partial) -> None:
+    def wrong(w: StepDraft, partial: Partial) -> None:
         keep(w, partial)
         if partial.text:
             w.s.usage = w.s.usage.but(output_tokens=max(0, w.s.usage.output_tokens - 50))

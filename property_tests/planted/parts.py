@@ -19,7 +19,7 @@ from agentrail.core.inputs import Arrival, SessionBranched, TimerFired
 from agentrail.core.sent import KILLS, AbortSent, PromptSent
 from agentrail.core.state import Phase, State, drafted
 from agentrail.core.step import step
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 from agentrail.errors import MailboxFull, TransientModelError
 from agentrail.hooks.live import Live
 from agentrail.plugins import BudgetGuard
@@ -290,7 +290,7 @@ def _wrong_in_turns(trace: Trace, guard: BudgetGuard) -> str | None:
 
 
 def _wrong_for_children(trace: Trace, guard: BudgetGuard) -> str | None:
-    ctx = Work(drafted(trace.state), Live(lambda _: None), 0, 0.5).context()
+    ctx = StepDraft(drafted(trace.state), Live(lambda _: None), 0, 0.5).context()
     child = guard.inherited(trace.plugin_state("BudgetGuard"), ctx)  # type: ignore[arg-type]  # its own state
     left = None if guard.max_tokens is None else max(0, guard.max_tokens - trace.usage.total_tokens)
     return None if isinstance(child, BudgetGuard) and child.max_tokens == left else "inherited"

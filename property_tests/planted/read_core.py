@@ -6,7 +6,7 @@ from typing import Final
 
 from agentrail.core import changing, clocks, doubts, forking, recovering, running, sleeping, subagents
 from agentrail.core import step as stepping
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 from agentrail.hooks import pipeline
 from agentrail.plugins.budget import BudgetGuard
 from property_tests.planted.change import Change
@@ -25,7 +25,7 @@ CHANGES: Final = (
     Change(
         "states_of_an_abort_lost",
         "what plugins remember of a hook that aborts is lost",
-        Work.take,
+        StepDraft.take,
         "if ruling.states:",
         'if ruling.states and ruling.verdict.value != "abort":',
         "world",
@@ -97,7 +97,7 @@ CHANGES: Final = (
     Change(
         "reported_event_without_a_number",
         "events of sub-agents take no number",
-        Work.emit,
+        StepDraft.emit,
         "            s.seq += 1\n",
         '            s.seq += 0 if type(event).__name__ == "SubAgentEvent" else 1\n',
         "world",

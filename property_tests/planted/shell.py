@@ -13,7 +13,7 @@ from agentrail.core.inputs import SessionReturned
 from agentrail.core.sent import AbortSent, PromptSent
 from agentrail.core.step import Step
 from agentrail.core.supervising import Policy, Ward
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 from agentrail.errors import JournalFull
 from agentrail.hooks import live
 from agentrail.runtime import children, performing
@@ -21,7 +21,7 @@ from agentrail.runtime.answers import Answers
 from agentrail.runtime.bus import Bus, Subscription
 from agentrail.runtime.children import Child, SessionBody
 from agentrail.runtime.mailbox import Letter, Mailbox
-from agentrail.runtime.node import Node
+from agentrail.runtime.node import SupervisorNode
 from agentrail.runtime.performing import Performer
 from agentrail.runtime.records import Records
 from agentrail.runtime.session import Session
@@ -332,7 +332,7 @@ def published_is_not_what_is_written(p: Planting) -> None:
 def timers_not_set_at_return(p: Planting) -> None:
     original = recovering.on_returned
 
-    def wrong(w: Work, returned: SessionReturned) -> None:
+    def wrong(w: StepDraft, returned: SessionReturned) -> None:
         original(w, returned)
         w.effects = [effect for effect in w.effects if not isinstance(effect, SetTimer)]
 
@@ -388,13 +388,13 @@ def poison_never_set_aside(p: Planting) -> None:
 
 @bug("a supervisor ends its sessions from the oldest to the youngest")
 def wrong_stop_order(p: Planting) -> None:
-    wind_down = Node.wind_down
+    wind_down = SupervisorNode.wind_down
 
-    async def wrong(node: Node) -> None:
+    async def wrong(node: SupervisorNode) -> None:
         node._children = dict(reversed(node._children.items()))
         await wind_down(node)
 
-    p.put(Node, "wind_down", wrong)
+    p.put(SupervisorNode, "wind_down", wrong)
 
 
 @bug("somebody else's session is started again")

@@ -21,7 +21,7 @@ from agentrail.hooks.live import Live
 from agentrail.hooks.plugin import AnyPlugin, Plugin
 from agentrail.hooks.records import Hook
 from agentrail.hooks.ruling import UNRULED, Ruling
-from agentrail.hooks.seats import Seat, in_order, seat_for
+from agentrail.hooks.seats import AttachedPlugin, in_order, seat_for
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject
@@ -193,7 +193,7 @@ class Bench:
         if opened:
             self.send(SessionOpened())
 
-    def seat(self, plugin: AnyPlugin, revision: int = 0) -> Seat:
+    def seat(self, plugin: AnyPlugin, revision: int = 0) -> AttachedPlugin:
         """Give the judge a plugin's code."""
         self.judge.seat(plugin.key, revision, plugin)
         return seat_for(plugin.key, plugin, revision)

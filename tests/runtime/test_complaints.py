@@ -10,7 +10,7 @@ from attrs import frozen
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.records import BeforeTool
-from agentrail.hooks.seats import Seat, seat_for
+from agentrail.hooks.seats import AttachedPlugin, seat_for
 from agentrail.runtime.complaints import MAX_KEPT, PERIOD, Complaints
 from agentrail.testing import call, say
 from agentrail.values.events.envelope import Envelope
@@ -105,7 +105,9 @@ async def test_sessions_of_one_supervisor_do_not_say_it_twice(world: World, capl
     assert len(complaints(caplog)) == 1
 
 
-def said_at(seconds: list[float], caplog: pytest.LogCaptureFixture, seats: list[Seat], hook: str = "h") -> list[str]:
+def said_at(
+    seconds: list[float], caplog: pytest.LogCaptureFixture, seats: list[AttachedPlugin], hook: str = "h"
+) -> list[str]:
     now = 0.0
     complaints_ = Complaints(lambda: now)
     for now, seat in zip(seconds, seats, strict=True):

@@ -10,7 +10,7 @@ from agentrail.core.sent import (
     StopSent,
     SwitchModelSent,
 )
-from agentrail.hooks.seats import Seat
+from agentrail.hooks.seats import AttachedPlugin
 from agentrail.runtime.digests import digest_of
 from agentrail.values.content import Text
 from agentrail.values.json import FrozenObject
@@ -18,8 +18,8 @@ from agentrail.values.stream import Partial
 from agentrail.values.tools import ToolSpec
 
 
-def seat(revision: int, *hooks: str) -> Seat:
-    return Seat("P", "here:P", 900, False, frozenset(hooks), revision=revision)
+def seat(revision: int, *hooks: str) -> AttachedPlugin:
+    return AttachedPlugin("P", "here:P", 900, False, frozenset(hooks), revision=revision)
 
 
 def test_it_is_the_same_in_every_process() -> None:

@@ -18,7 +18,7 @@ from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import Supervisor, open_supervisor
 from agentrail.core import steering
 from agentrail.core.inputs import SleepDue
-from agentrail.core.work import Work
+from agentrail.core.work import StepDraft
 from agentrail.errors import BadChoice
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
@@ -27,7 +27,7 @@ from agentrail.hooks.records import BeforeRequest
 from agentrail.ports.journal import Snapshot
 from agentrail.runtime.clock import Clock
 from agentrail.runtime.mailbox import Letter
-from agentrail.runtime.node import Node
+from agentrail.runtime.node import SupervisorNode
 from agentrail.runtime.session import Session
 from agentrail.runtime.timers import Timers
 from agentrail.testing import ScriptedModel, SimulationFailedError, Simulator, call, say, stall
@@ -247,11 +247,11 @@ async def test_who_ends_by_itself_while_the_supervisor_closes_is_not_out_of_turn
 
 
 async def test_an_elder_session_that_is_ended_first_breaks_a_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def oldest_first(node: Node) -> None:
+    async def oldest_first(node: SupervisorNode) -> None:
         for child in list(node.children.values()):
             await node.stop(child)
 
-    monkeypatch.setattr(Node, "wind_down", oldest_first)
+    monkeypatch.setattr(SupervisorNode, "wind_down", oldest_first)
     stage = Stage(0, ())
     with breakable(stage):
         async with open_supervisor() as supervisor:
@@ -263,7 +263,7 @@ async def test_an_elder_session_that_is_ended_first_breaks_a_rule(monkeypatch: p
     assert stage.verdict.problem.rule == "order"
 
 
-def _forgets(w: Work) -> None:
+def _forgets(w: StepDraft) -> None:
     """Say that the texts are applied, and forget them."""
     waiting, w.s.steering = w.s.steering, ()
     if waiting:

@@ -16,7 +16,7 @@ from agentrail.hooks.judge import Judge
 from agentrail.runtime import records, session
 from agentrail.runtime.children import Child
 from agentrail.runtime.mailbox import Letter
-from agentrail.runtime.node import Node
+from agentrail.runtime.node import SupervisorNode
 from agentrail.runtime.performing import Performer
 from agentrail.runtime.relief import relieve
 from agentrail.runtime.session import Session
@@ -30,7 +30,7 @@ from agentrail.testing.simulator.virtual import swapped
 def breakable(stage: Stage) -> Generator[None]:
     """Have actors break as the faults say, and note in which order their supervisor ends them."""
     perform, finish = Performer.perform, Session.finish
-    park, stop = Node.park, Node.stop
+    park, stop = SupervisorNode.park, SupervisorNode.stop
 
     def breaking_step(state: State, arrival: Arrival, judge: Judge) -> Step:
         stage.moment(state.session_id)
@@ -49,11 +49,11 @@ def breakable(stage: Stage) -> Generator[None]:
             raise BrokenOnPurposeError(type(effect).__name__)
         perform(performer, effect)
 
-    async def noted_park(node: Node, child: Child) -> None:
+    async def noted_park(node: SupervisorNode, child: Child) -> None:
         stage.ending.add(child.key)
         await park(node, child)
 
-    async def noted_stop(node: Node, child: Child) -> None:
+    async def noted_stop(node: SupervisorNode, child: Child) -> None:
         stage.ending.add(child.key)
         await stop(node, child)
 
@@ -63,8 +63,8 @@ def breakable(stage: Stage) -> Generator[None]:
         finish(ended, error)
 
     with ExitStack() as swaps:
-        swaps.enter_context(swapped(Node, "park", noted_park))
-        swaps.enter_context(swapped(Node, "stop", noted_stop))
+        swaps.enter_context(swapped(SupervisorNode, "park", noted_park))
+        swaps.enter_context(swapped(SupervisorNode, "stop", noted_stop))
         swaps.enter_context(swapped(Session, "finish", noted_finish))
         swaps.enter_context(swapped(session, "step", breaking_step))
         swaps.enter_context(swapped(Performer, "perform", breaking_perform))
