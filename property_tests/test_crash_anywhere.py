@@ -31,7 +31,7 @@ from agentrail.ports.journal import Claim, Record, Snapshot
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext
 from agentrail.testing import call
-from agentrail.testing.simulator.virtual import Watch, run
+from agentrail.testing.simulator.virtual import ClockWatch, run
 from agentrail.values.content import Text
 from agentrail.values.events.people import ApprovalResolved
 from agentrail.values.events.tools import ToolExecutionStart
@@ -295,7 +295,7 @@ def bounded(sayings: Sequence[Saying], doings: Sequence[Doing]) -> None:
     async def main(_: trio.testing.MockClock) -> None:
         await crashed_everywhere(sayings, doings)
 
-    run(0, Watch(), main)
+    run(0, ClockWatch(), main)
 
 
 @given(SAYINGS, DOINGS)

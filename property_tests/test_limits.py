@@ -119,7 +119,7 @@ EDITS: Final = (
     ),
     Edit(
         "lanes that rest are kept without limit",
-        limits.Limits._lane,
+        limits.ProviderLimits._lane,
         "if len(self._lanes) >= MOST_RESTING:",
         "if False:",
         ("lanes_that_rest",),
@@ -263,7 +263,7 @@ EDITS: Final = (
     ),
     Edit(
         "threads that are waited for count among those that are left",
-        threads.Threads.check,
+        threads.WorkerThreads.check,
         " - self.places.borrowed_tokens",
         "",
         ("threads_that_were_left_behind",),

@@ -27,7 +27,7 @@ from agentrail.hooks.actions import (
 )
 from agentrail.hooks.asks import Answered, CallService
 from agentrail.hooks.context import Context
-from agentrail.hooks.judge import Row
+from agentrail.hooks.judge import PluginRow
 from agentrail.hooks.matrix import MATRIX
 from agentrail.hooks.plugin import AnyPlugin, Plugin
 from agentrail.hooks.records import HOOKS, AfterResponse, BeforePrompt, BeforeRequest, BeforeTool, Hook
@@ -183,7 +183,7 @@ def test_skip_after_any_other_action_changes_nothing_before_it(
 
 def _ruling(hook: str, plugins: list[AnyPlugin]) -> Ruling:
     bench = Bench(*plugins, opened=False)
-    row = Row(bench.state.seats, tuple(0 for _ in plugins))
+    row = PluginRow(bench.state.seats, tuple(0 for _ in plugins))
     return bench.judge.rule(HOOK_EXAMPLES[hook], row, Context)
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from agentrail.core.supervising import Decision, Ending, Policy, Ward, decide
+from agentrail.core.supervising import Ending, Policy, RestartDecision, Ward, decide
 
 
 class Crash(NamedTuple):
@@ -115,7 +115,7 @@ class Supervising(RuleBasedStateMachine):
         self._check_pause(decided, key)
         self._apply(decided, key)
 
-    def _check_pause(self, decided: Decision, key: str) -> None:
+    def _check_pause(self, decided: RestartDecision, key: str) -> None:
         count = self.reference.within(self.reference.own, self.now, key)
         if not decided.start or self.policy.strategy != "one_for_one" or not self.wards[key].session or count <= 1:
             assert decided.pause == 0
@@ -123,7 +123,7 @@ class Supervising(RuleBasedStateMachine):
             longest = min(0.1 * 2 ** (count - 2), 30)
             assert longest / 2 <= decided.pause <= longest
 
-    def _apply(self, decided: Decision, key: str) -> None:
+    def _apply(self, decided: RestartDecision, key: str) -> None:
         self.restarts = decided.restarts
         gone = {*decided.forget}
         if decided.ward is None or decided.set_aside:

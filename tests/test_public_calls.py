@@ -21,7 +21,7 @@ from agentrail.hooks.plugin import AnyPlugin
 from agentrail.plugins import BudgetGuard, EventLogger, HumanApproval, SecurityGuard
 from agentrail.testing import ScriptedModel, call, say, simulate
 from agentrail.tools import make_spec, tool
-from agentrail.tools.declaring import Options
+from agentrail.tools.declaring import ToolOptions
 from agentrail.values.json import EMPTY
 from agentrail.values.limits import Limit
 from agentrail.values.prices import Price
@@ -151,7 +151,7 @@ def test_what_a_decorator_hands_on_is_looked_at_where_it_arrives() -> None:
         make_spec("a", "b", EMPTY, qqqq=3)  # type: ignore[call-arg]  # on purpose
 
 
-@pytest.mark.parametrize("option", sorted(Options.__annotations__))
+@pytest.mark.parametrize("option", sorted(ToolOptions.__annotations__))
 def test_an_option_of_a_tool_is_of_its_type_or_refused(option: str) -> None:
     for wrong in (*WRONG, "5", ("x", None), float("-inf")):
         try:

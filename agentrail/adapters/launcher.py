@@ -39,7 +39,7 @@ def parents() -> dict[int, int]:
     return found
 
 
-class Tree:
+class LaunchedTree:
     """The command and all that came of it."""
 
     def __init__(self, leader: int) -> None:
@@ -109,7 +109,7 @@ def become(argv: list[str], folder: int, talk: list[int], limits: str, launcher:
     os.execvp(argv[0], argv)  # noqa: S606 - to run what we are told is what this is for
 
 
-def watch(tree: Tree, woken: int) -> None:
+def watch(tree: LaunchedTree, woken: int) -> None:
     """Return when the command has ended, or when all are to be killed."""
     while tree.status is None:
         ready = select.select([0, woken], [], [])[0]
@@ -144,7 +144,7 @@ def main() -> None:
         os._exit(127)
     for number in talk:
         os.close(number)
-    tree = Tree(leader)
+    tree = LaunchedTree(leader)
     watch(tree, woken)
     tree.end()
     os.write(report, str(tree.status).encode())

@@ -14,7 +14,7 @@ from agentrail.errors import BadSpec, NotJson
 from agentrail.hooks.plugin import Attachable, Keyed, Plugin, Remainder
 from agentrail.hooks.seats import unkeyed
 from agentrail.ports.agents import Task
-from agentrail.runtime.parts import FindCode, Recipe, SessionCode, Surroundings
+from agentrail.runtime.parts import FindCode, Recipe, SessionCode, SharedSurroundings
 from agentrail.values.content import Data
 from agentrail.values.json import JsonObject, canonical, freeze_object
 from agentrail.values.tools import Ok, ToolSpec, ok
@@ -24,7 +24,7 @@ class Build(Protocol):
     """Makes sessions of specs."""
 
     def new(
-        self, child: str, spec: SessionSpec, path: tuple[str, ...], shared: Surroundings | None
+        self, child: str, spec: SessionSpec, path: tuple[str, ...], shared: SharedSurroundings | None
     ) -> tuple[State, SessionCode]:
         """Return what a new session begins with; its tools may work where those of another do."""
         ...

@@ -21,7 +21,7 @@ SHARE: Final = 0.1
 WANTED: Final = "seconds from 0 on, or `None` to wait as long as it takes"
 
 
-class Ending:
+class ShutdownTime:
     """The end of a program; a supervisor that is being left meanwhile has to hurry."""
 
     def __init__(self) -> None:
@@ -52,15 +52,15 @@ class Ending:
             self._patient.discard(scope)
 
 
-_RUNNING: Final[trio.lowlevel.RunVar[Ending]] = trio.lowlevel.RunVar("agentrail-ending")
+_RUNNING: Final[trio.lowlevel.RunVar[ShutdownTime]] = trio.lowlevel.RunVar("agentrail-ending")
 
 
-def ending() -> Ending:
+def ending() -> ShutdownTime:
     """Return the end of this run of Trio."""
     try:
         return _RUNNING.get()
     except LookupError:
-        made = Ending()
+        made = ShutdownTime()
         _RUNNING.set(made)
         return made
 

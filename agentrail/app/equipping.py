@@ -21,7 +21,7 @@ from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.source import ToolSource
 from agentrail.ports.tool import Tool
 from agentrail.ports.web import Web
-from agentrail.runtime.parts import SessionCode, Surroundings
+from agentrail.runtime.parts import SessionCode, SharedSurroundings
 from agentrail.tools import as_tool, validator_for
 from agentrail.tools.builtin.delegating import task_tools
 from agentrail.values.json import Json, JsonObject
@@ -43,9 +43,9 @@ def attachments(spec: SessionSpec) -> list[tuple[str, AnyPlugin]]:
     return keyed
 
 
-def surroundings(spec: SessionSpec, working_dir: str) -> Surroundings:
+def surroundings(spec: SessionSpec, working_dir: str) -> SharedSurroundings:
     """Return where the tools work."""
-    return Surroundings(spec.sandbox, spec.web, working_dir, _local_sandbox, _httpx_web)
+    return SharedSurroundings(spec.sandbox, spec.web, working_dir, _local_sandbox, _httpx_web)
 
 
 def _local_sandbox(working_dir: str) -> Sandbox:

@@ -36,7 +36,7 @@ from agentrail.runtime.contract import HeldToContract
 from agentrail.runtime.gate import Gate
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.node import SupervisorNode
-from agentrail.runtime.parts import FindCode, Found, SessionCode, SharedServices, Surroundings
+from agentrail.runtime.parts import FindCode, Found, SessionCode, SharedServices, SharedSurroundings
 from agentrail.runtime.session import Session
 from agentrail.runtime.supervisor import Sessions
 from agentrail.runtime.tree import Tree
@@ -89,7 +89,7 @@ class Builder:
         self._known = known
 
     def new(
-        self, child: str, spec: SessionSpec, path: tuple[str, ...], shared: Surroundings | None
+        self, child: str, spec: SessionSpec, path: tuple[str, ...], shared: SharedSurroundings | None
     ) -> tuple[State, SessionCode]:
         """Return what a new session begins with; its tools may work where those of another do."""
         return outfitted(child, spec, self._known, path, shared)
@@ -109,7 +109,7 @@ def outfitted(
     spec: SessionSpec,
     known: Callable[[str], Model],
     path: tuple[str, ...] = (),
-    shared: Surroundings | None = None,
+    shared: SharedSurroundings | None = None,
 ) -> tuple[State, SessionCode]:
     """Return the state that a session begins with, and its code; a sub-agent may have *shared* surroundings."""
     own: dict[str, Model] = {}

@@ -10,7 +10,7 @@ from agentrail.catalog.markdown import code, codes, joined, section, table
 from agentrail.catalog.source import Source
 from agentrail.core.effects import EFFECTS
 from agentrail.core.inputs import INPUTS
-from agentrail.core.rows import Rule
+from agentrail.core.rows import TableRule
 from agentrail.core.state import Phase
 from agentrail.core.table import TABLE
 from agentrail.values.value import Value
@@ -34,7 +34,7 @@ def transitions() -> list[str]:
     return joined(section(code(phase.value), _legal(row), _illegal(row)) for phase, row in TABLE.items())
 
 
-def _legal(row: Mapping[type[Value], Rule]) -> list[str]:
+def _legal(row: Mapping[type[Value], TableRule]) -> list[str]:
     lines = [
         (codes(names), codes(_in_order(rule.to)), codes(sorted(effect.__name__ for effect in rule.may)), rule.why)
         for rule, names in _grouped(row)
@@ -43,13 +43,13 @@ def _legal(row: Mapping[type[Value], Rule]) -> list[str]:
     return table(("on", "may lead to", "may ask for", "why"), lines) if lines else []
 
 
-def _illegal(row: Mapping[type[Value], Rule]) -> list[str]:
+def _illegal(row: Mapping[type[Value], TableRule]) -> list[str]:
     return [f"Refused, because {rule.why}: {codes(names)}." for rule, names in _grouped(row) if not rule.to]
 
 
-def _grouped(row: Mapping[type[Value], Rule]) -> list[tuple[Rule, list[str]]]:
+def _grouped(row: Mapping[type[Value], TableRule]) -> list[tuple[TableRule, list[str]]]:
     """Return each rule of *row* once, with the inputs that it is for."""
-    groups: dict[Rule, list[str]] = {}
+    groups: dict[TableRule, list[str]] = {}
     for kind, rule in row.items():
         groups.setdefault(rule, []).append(kind.__name__)
     return list(groups.items())

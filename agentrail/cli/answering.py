@@ -13,7 +13,7 @@ from agentrail.runtime.waiting import HeldCall
 from agentrail.values.json import freeze
 
 
-class Answering:
+class PendingDecisions:
     """The question that is open, if any."""
 
     def __init__(self, session: SessionHandle, terminal: Terminal) -> None:

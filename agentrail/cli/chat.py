@@ -37,7 +37,7 @@ SYSTEM: Final = "You help in a terminal. You have tools for the files of one fol
 
 
 @value
-class Options(Value):
+class ChatOptions(Value):
     """What the command line says."""
 
     model: str = DEMO
@@ -62,7 +62,7 @@ def main(argv: Sequence[str]) -> int:
     return INTERRUPTED if code is None else max(code, int(terminal.gone))
 
 
-async def conversation(options: Options, terminal: Terminal) -> int:
+async def conversation(options: ChatOptions, terminal: Terminal) -> int:
     """Hold the conversation in its folder, and return the exit code; say what is stuck if it cannot end."""
     try:
         with working_folder(options.folder) as folder:
@@ -77,7 +77,7 @@ async def conversation(options: Options, terminal: Terminal) -> int:
     return int(not well)
 
 
-def parsed(argv: Sequence[str]) -> Options:
+def parsed(argv: Sequence[str]) -> ChatOptions:
     """Return what *argv* says; what it cannot say ends the program with exit code 2."""
     parser = argparse.ArgumentParser(
         prog="agentrail chat",
@@ -97,7 +97,7 @@ def parsed(argv: Sequence[str]) -> Options:
     if given.once is not None and not given.once.strip():
         parser.error("--once: the text is empty")
     model = usual_model(os.environ.get) if given.model is None else given.model
-    return Options(model, folder, given.once)
+    return ChatOptions(model, folder, given.once)
 
 
 @contextmanager
@@ -123,7 +123,7 @@ def spec_for(model: str, folder: Path) -> SessionSpec:
     )
 
 
-async def talk(options: Options, folder: Path, terminal: Terminal) -> bool:
+async def talk(options: ChatOptions, folder: Path, terminal: Terminal) -> bool:
     """Hold the conversation, and return whether it went well."""
     async with open_supervisor(stop_within=STOP_WITHIN) as supervisor:
         session = await supervisor.spawn(spec_for(options.model, folder))

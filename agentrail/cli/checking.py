@@ -37,7 +37,7 @@ class NothingToCheckError(Exception):
 
 
 @value
-class Options(Value):
+class CheckOptions(Value):
     """What the command line says."""
 
     files: tuple[Path, ...]
@@ -53,7 +53,7 @@ class Options(Value):
 
 
 @value
-class Result(Value):
+class CheckResult(Value):
     """What came of one check."""
 
     what: str
@@ -98,7 +98,7 @@ def main(argv: Sequence[str]) -> int:
     return CLEAN if all(result.good for result in results) else BROKEN
 
 
-def parsed(argv: Sequence[str]) -> Options:
+def parsed(argv: Sequence[str]) -> CheckOptions:
     """Return what *argv* says; what it cannot say ends the program with exit code 2."""
     parser = argparse.ArgumentParser(
         prog="agentrail check",
@@ -124,7 +124,7 @@ def parsed(argv: Sequence[str]) -> Options:
     for path in files:
         if not path.is_file():
             parser.error(f"there is no file {str(path)!r}")
-    return Options(files, given.seed, given.examples, given.time, given.orders_may_differ)
+    return CheckOptions(files, given.seed, given.examples, given.time, given.orders_may_differ)
 
 
 def _count(written: str) -> int:
@@ -214,7 +214,7 @@ class Bar:
 class Checks:
     """All checks of what was found, one after the other."""
 
-    def __init__(self, options: Options, found: Found, bar: Bar) -> None:
+    def __init__(self, options: CheckOptions, found: Found, bar: Bar) -> None:
         self.options = options
         self.found = found
         self.bar = bar
@@ -227,7 +227,7 @@ class Checks:
         }
         self.all = len(found.plugins) + len(self.invariants) + 1
 
-    def run(self) -> list[Result]:
+    def run(self) -> list[CheckResult]:
         """Check everything."""
         results = [self._laws(plugin) for plugin in self.found.plugins]
         results.extend(self._together())
@@ -241,16 +241,16 @@ class Checks:
         self.bar.show(before / self.all, what)
         return lambda tried, of: self.bar.show((before + checks * tried / max(1, of)) / self.all, what)
 
-    def _laws(self, plugin: Attachable) -> Result:
+    def _laws(self, plugin: Attachable) -> CheckResult:
         name = unkeyed(plugin)[0]
         self._begins(f"laws: {name}")
         try:
             check_plugin(plugin, seed=self.options.seed or None)
         except LawBrokenError as broken:
-            return Result(f"laws: {name}", f"broken: {broken.law}", good=False, detail=str(broken))
-        return Result(f"laws: {name}", f"all {len(LAWS)} hold")
+            return CheckResult(f"laws: {name}", f"broken: {broken.law}", good=False, detail=str(broken))
+        return CheckResult(f"laws: {name}", f"all {len(LAWS)} hold")
 
-    def _together(self) -> list[Result]:
+    def _together(self) -> list[CheckResult]:
         """Search for conflicts, and note how many examples were tried, and how fast."""
         bar = self._begins("together", len(self.invariants))
 
@@ -271,25 +271,25 @@ class Checks:
         self.speed = f"{self.tried:,} examples of plugins together, {rate:,.0f} a second"
         return [self._outcome(name, conflicts.get(name)) for name in self.invariants]
 
-    def _outcome(self, name: str, conflict: Conflict | None) -> Result:
+    def _outcome(self, name: str, conflict: Conflict | None) -> CheckResult:
         if conflict is None:
-            return Result(name, f"holds in {self.tried:,} examples")
+            return CheckResult(name, f"holds in {self.tried:,} examples")
         keys = [unkeyed(plugin)[0] for plugin in conflict.plugins]
-        return Result(
+        return CheckResult(
             name, f"broken by {' and '.join(keys) or 'a session without plugins'}", good=False, detail=str(conflict)
         )
 
-    def _order(self) -> Result:
+    def _order(self) -> CheckResult:
         tell = self._begins("order")
         report = order_report(self.found.plugins, seed=self.options.seed, progress=tell)
         pairs = [f"{unkeyed(one.first)[0]} and {unkeyed(one.second)[0]} at {one.hook}" for one in report]
         if not pairs:
-            return Result("order", "matters for no two plugins")
+            return CheckResult("order", "matters for no two plugins")
         good = self.options.orders_may_differ
-        return Result("order", f"matters for {', '.join(pairs)}", good=good, detail="\n\n".join(map(str, report)))
+        return CheckResult("order", f"matters for {', '.join(pairs)}", good=good, detail="\n\n".join(map(str, report)))
 
 
-def table(results: Sequence[Result]) -> str:
+def table(results: Sequence[CheckResult]) -> str:
     """Return the results as a table."""
     width = max(len(result.what) for result in results)
     rows = [f"  {'✓' if result.good else '✗'} {result.what:<{width}}  {result.says}" for result in results]

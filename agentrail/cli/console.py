@@ -9,7 +9,7 @@ from typing import Final
 
 import trio
 
-from agentrail.cli.answering import Answering
+from agentrail.cli.answering import PendingDecisions
 from agentrail.cli.pieces import Tone, line
 from agentrail.cli.rendering import described, piece_of
 from agentrail.cli.terminal import Terminal
@@ -35,7 +35,7 @@ class Console:
     def __init__(self, session: SessionHandle, terminal: Terminal) -> None:
         self._session = session
         self._terminal = terminal
-        self._answering = Answering(session, terminal)
+        self._answering = PendingDecisions(session, terminal)
         self._leaving = trio.CancelScope()
         self._interrupted = -AGAIN
         self._seen = 0

@@ -9,7 +9,7 @@ from agentrail.values.value import Value, value
 
 
 @value
-class Rule(Value):
+class TableRule(Value):
     """What one input may do in one phase."""
 
     to: frozenset[Phase]
@@ -21,19 +21,19 @@ class Rule(Value):
 
 
 Kinds: TypeAlias = tuple[type[Value], ...]
-Rows: TypeAlias = dict[type[Value], Rule]
+Rows: TypeAlias = dict[type[Value], TableRule]
 
 
-def illegal(why: str) -> Rule:
+def illegal(why: str) -> TableRule:
     """Say that an input has no meaning here."""
-    return Rule(frozenset(), frozenset(), why)
+    return TableRule(frozenset(), frozenset(), why)
 
 
-def goes(*to: Phase, may: Kinds = (), why: str) -> Rule:
+def goes(*to: Phase, may: Kinds = (), why: str) -> TableRule:
     """Say where an input may lead, and what it may ask for."""
-    return Rule(frozenset(to), frozenset(may), why)
+    return TableRule(frozenset(to), frozenset(may), why)
 
 
-def each(inputs: Kinds, rule: Rule) -> Rows:
+def each(inputs: Kinds, rule: TableRule) -> Rows:
     """Give several inputs the same row."""
     return dict.fromkeys(inputs, rule)

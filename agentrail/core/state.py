@@ -10,7 +10,7 @@ from typing import Final, cast
 from agentrail.core.calls import WAITS_FOR_PERSON, Batch, Call, CallStatus, Doubt, Stray
 from agentrail.core.options import Options
 from agentrail.errors import UnknownPlugin
-from agentrail.hooks.judge import Row
+from agentrail.hooks.judge import PluginRow
 from agentrail.hooks.records import Hook
 from agentrail.hooks.ruling import Gathered, Pause
 from agentrail.hooks.seats import AttachedPlugin
@@ -248,7 +248,7 @@ class Subagent(Value):
     """Whether it comes back only when its turn goes on, which rests since the session came back."""
 
 
-NOBODY: Final = Row((), ())
+NOBODY: Final = PluginRow((), ())
 
 NO_TOOLS: Final[Mapping[str, Attached]] = MappingProxyType({})
 
@@ -347,9 +347,9 @@ class State(Value):
         return any(agent.waits and not agent.background and agent.call_id == call.call_id for agent in agents)
 
     @property
-    def row(self) -> Row:
+    def row(self) -> PluginRow:
         """Its plugins and what they remember."""
-        return Row(self.seats, self.plugin_states) if self.seats else NOBODY
+        return PluginRow(self.seats, self.plugin_states) if self.seats else NOBODY
 
     @property
     def waiting_calls(self) -> tuple[Call, ...]:

@@ -72,7 +72,7 @@ class Ending(Value):
 
 
 @value
-class Decision(Value):
+class RestartDecision(Value):
     """What a supervisor does about it, in this order."""
 
     ward: Ward | None
@@ -104,24 +104,24 @@ def decide(
     *,
     at: float,
     chance: float = 1.0,
-) -> Decision:
+) -> RestartDecision:
     """Say what a supervisor with these children, in the order of their start, does about the *ending* of one."""
     ward = wards[key]
     if ending.fatal:
-        return Decision(None, restarts, fails=True)
+        return RestartDecision(None, restarts, fails=True)
     if ending.lost or ward.restart == "temporary" or (ward.restart == "transient" and not ending.crashed):
-        return Decision(None, restarts)
+        return RestartDecision(None, restarts)
     ward = _counted(ward, ending)
     if ward.session and ward.crashes >= SAME_INPUT:
-        return Decision(ward, restarts, set_aside=True, same_input=True)
+        return RestartDecision(ward, restarts, set_aside=True, same_input=True)
     if ward.session and policy.strategy == "one_for_one":
         return _alone(policy, ward, restarts, at, chance)
     counted = _recent((*restarts, at), policy, at)
     if len(counted) > policy.max_restarts:
-        return Decision(None, counted, fails=True)
+        return RestartDecision(None, counted, fails=True)
     group = _group(policy, wards, key)
     others = [wards[other] for other in reversed(group) if other != key]
-    return Decision(
+    return RestartDecision(
         ward,
         counted,
         stop=tuple(other.key for other in others),
@@ -137,13 +137,13 @@ def _counted(ward: Ward, ending: Ending) -> Ward:
     return ward.but(input=ending.input, crashes=ward.crashes + 1 if ending.input == ward.input else 1)
 
 
-def _alone(policy: Policy, ward: Ward, restarts: tuple[float, ...], at: float, chance: float) -> Decision:
+def _alone(policy: Policy, ward: Ward, restarts: tuple[float, ...], at: float, chance: float) -> RestartDecision:
     """Start a session again, at once or after a pause, or set it aside."""
     counted = _recent((*ward.restarts, at), policy, at)
     ward = ward.but(restarts=counted)
     if len(counted) > policy.max_restarts:
-        return Decision(ward, restarts, set_aside=True)
-    return Decision(ward, restarts, start=(ward.key,), pause=pause_before(len(counted), chance))
+        return RestartDecision(ward, restarts, set_aside=True)
+    return RestartDecision(ward, restarts, start=(ward.key,), pause=pause_before(len(counted), chance))
 
 
 def pause_before(restart: int, chance: float) -> float:

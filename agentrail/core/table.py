@@ -55,7 +55,7 @@ from agentrail.core.inputs import (
     ToolReturned,
     ToolStopped,
 )
-from agentrail.core.rows import Kinds, Rows, Rule, each, goes, illegal
+from agentrail.core.rows import Kinds, Rows, TableRule, each, goes, illegal
 from agentrail.core.sent import (
     AbortSent,
     ApproveSent,
@@ -119,7 +119,7 @@ OPENED: Final = illegal("the session was opened before")
 BACK: Final = "what was under way goes on by what doing it again would mean, or rests; timers are set again"
 
 
-def stays(phase: Phase, why: str, may: Kinds = ()) -> Rule:
+def stays(phase: Phase, why: str, may: Kinds = ()) -> TableRule:
     """Say that an input leaves the session in its phase."""
     return goes(phase, may=may, why=why)
 
@@ -379,7 +379,7 @@ _ENDED: Rows = {
     **each(RESULTS, stays(ENDED, LATE)),
 }
 
-TABLE: Final[Mapping[Phase, Mapping[type[Value], Rule]]] = MappingProxyType(
+TABLE: Final[Mapping[Phase, Mapping[type[Value], TableRule]]] = MappingProxyType(
     {
         phase: MappingProxyType({**rows})
         for phase, rows in (

@@ -36,7 +36,7 @@ NO_CONSENT = Consent()
 
 
 @value
-class Row(Value):
+class PluginRow(Value):
     """The plugins of a session and what they remember, at the time of one question."""
 
     seats: tuple[AttachedPlugin, ...]
@@ -53,7 +53,7 @@ class Judge(Protocol):
     def rule(
         self,
         hook: Hook,
-        row: Row,
+        row: PluginRow,
         context: Callable[[], Context],
         place: Place = START,
         gathered: Gathered = NOTHING_GATHERED,
@@ -63,7 +63,7 @@ class Judge(Protocol):
         ...
 
     def learn(
-        self, events: Sequence[Envelope], row: Row, context: Callable[[], Context], failures: Mapping[str, int]
+        self, events: Sequence[Envelope], row: PluginRow, context: Callable[[], Context], failures: Mapping[str, int]
     ) -> Ruling:
         """Show *events* to the plugins that listen; *failures* is how often each has failed in this turn."""
         ...
@@ -105,7 +105,7 @@ class Recorded:
     def rule(
         self,
         hook: Hook,
-        row: Row,  # noqa: ARG002 - what was asked is in the record
+        row: PluginRow,  # noqa: ARG002 - what was asked is in the record
         context: Callable[[], Context],  # noqa: ARG002
         place: Place = START,  # noqa: ARG002
         gathered: Gathered = NOTHING_GATHERED,  # noqa: ARG002
@@ -117,7 +117,7 @@ class Recorded:
     def learn(
         self,
         events: Sequence[Envelope],  # noqa: ARG002 - what was shown is in the record
-        row: Row,  # noqa: ARG002
+        row: PluginRow,  # noqa: ARG002
         context: Callable[[], Context],  # noqa: ARG002
         failures: Mapping[str, int],  # noqa: ARG002
     ) -> Ruling:

@@ -8,13 +8,13 @@ from typing import Final, cast
 from agentrail.errors import BrokenPlugin, PluginRefused
 from agentrail.hooks.actions import Action
 from agentrail.hooks.context import Context
-from agentrail.hooks.judge import NO_CONSENT, Consent, Row
+from agentrail.hooks.judge import NO_CONSENT, Consent, PluginRow
 from agentrail.hooks.pipeline import (
     Complain,
-    Entry,
     Method,
     ModelCheck,
     Pipeline,
+    PluginEntry,
     PriceCheck,
     Storable,
     nobody_listens,
@@ -54,7 +54,7 @@ _UNREAD: Final = ""
 Data = Callable[[object], Json]
 """Returns a stored state as JSON."""
 
-_Row = Mapping[str, tuple[Entry, ...]]
+_Row = Mapping[str, tuple[PluginEntry, ...]]
 
 
 def any_model(_: str, _options: JsonObject) -> str | None:
@@ -123,18 +123,18 @@ class Live:
 
     def _entries(self, seats: tuple[AttachedPlugin, ...]) -> _Row:
         if seats is not self._for:
-            row: dict[str, list[Entry]] = {}
+            row: dict[str, list[PluginEntry]] = {}
             for place, seat in enumerate(seats):
                 plugin = self._plugins[seat.key, seat.revision]
                 for hook in seat.hooks:
-                    row.setdefault(hook, []).append(Entry(place, seat, cast("Method", getattr(plugin, hook))))
+                    row.setdefault(hook, []).append(PluginEntry(place, seat, cast("Method", getattr(plugin, hook))))
             self._for, self._row = seats, {hook: tuple(entries) for hook, entries in row.items()}
         return self._row
 
     def rule(
         self,
         hook: Hook,
-        row: Row,
+        row: PluginRow,
         context: Callable[[], Context],
         place: Place = START,
         gathered: Gathered = NOTHING_GATHERED,
@@ -160,7 +160,7 @@ class Live:
         return pipeline.run(entries, place)
 
     def learn(
-        self, events: Sequence[Envelope], row: Row, context: Callable[[], Context], failures: Mapping[str, int]
+        self, events: Sequence[Envelope], row: PluginRow, context: Callable[[], Context], failures: Mapping[str, int]
     ) -> Ruling:
         """Show *events* to the plugins that listen, until one has failed too often; none of them is `UNHEARD`."""
         ctx = context()

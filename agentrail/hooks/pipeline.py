@@ -79,7 +79,7 @@ def nobody_listens(_seat: AttachedPlugin, _hook: str, _problem: str, _error: Bas
 
 
 @value
-class Entry(Value):
+class PluginEntry(Value):
     """One plugin in the row of one hook."""
 
     place: int
@@ -117,7 +117,7 @@ class Pipeline:
         self.gathered = gathered
         self.final = False
 
-    def run(self, entries: tuple[Entry, ...], place: Place) -> Ruling:
+    def run(self, entries: tuple[PluginEntry, ...], place: Place) -> Ruling:
         """Ask *entries* from *place* on."""
         if not place.final:
             stopped = self._ask(entries, place)
@@ -132,11 +132,11 @@ class Pipeline:
         guards = tuple(entry for entry in entries if entry.seat.critical and entry.place < self.gathered.replaced_at)
         return self._ask(guards, place) or self.ruling(Verdict.PASS)
 
-    def _must_ask_again(self, entries: tuple[Entry, ...]) -> bool:
+    def _must_ask_again(self, entries: tuple[PluginEntry, ...]) -> bool:
         behind = self.gathered.replaced_at
         return behind >= 0 and any(entry.seat.critical and entry.place < behind for entry in entries)
 
-    def _ask(self, entries: tuple[Entry, ...], place: Place) -> Ruling | None:
+    def _ask(self, entries: tuple[PluginEntry, ...], place: Place) -> Ruling | None:
         for entry in entries:
             if entry.place < place.seat:
                 continue
@@ -166,14 +166,14 @@ class Pipeline:
             return hook
         return hook.but(asked=place.asked, answer=place.answer)
 
-    def _take(self, entry: Entry, answer: object) -> Ruling | None:
+    def _take(self, entry: PluginEntry, answer: object) -> Ruling | None:
         if type(answer) not in MATRIX[self.hook.moment]:
             if inspect.iscoroutine(answer):
                 answer.close()
             return self._broken(entry, f"it answered {_named(answer)}, which `{self.hook.moment}` does not accept")
         return self._carry_out(entry, cast("Action[object]", answer))
 
-    def _carry_out(self, entry: Entry, answer: Action[object]) -> Ruling | None:
+    def _carry_out(self, entry: PluginEntry, answer: Action[object]) -> Ruling | None:
         try:
             new: object = getattr(answer, "state", UNCHANGED)
             malformed = why_malformed(answer)
@@ -200,7 +200,7 @@ class Pipeline:
             return stopped.but(states=tuple(self.changed.items()))
         return None
 
-    def _emitted(self, entry: Entry, answer: Action[object]) -> tuple[Event, ...]:
+    def _emitted(self, entry: PluginEntry, answer: Action[object]) -> tuple[Event, ...]:
         given = answer.emissions if isinstance(answer, Emit) else answer.emits
         made = tuple(
             PluginEvent(entry.seat.key, emission.name, _with_user_data(emission.payload, self.ctx))
@@ -213,7 +213,7 @@ class Pipeline:
                 raise BrokenPlugin(entry.seat.key, self.hook.moment, f"it emits {shown(event)}")
         return made
 
-    def _broken(self, entry: Entry, problem: str, error: BaseException | None = None) -> Ruling | None:
+    def _broken(self, entry: PluginEntry, problem: str, error: BaseException | None = None) -> Ruling | None:
         """Report a plugin that broke; if it is critical, the door stays shut."""
         moment = self.hook.moment
         self.complain(entry.seat, moment, problem, error)
@@ -224,7 +224,7 @@ class Pipeline:
         return self.ruling(verdict, entry, f"critical plugin `{entry.seat.key}` broke: {problem}", critical=True)
 
     def ruling(
-        self, verdict: Verdict, entry: Entry | None = None, reason: str = "", *, critical: bool = False
+        self, verdict: Verdict, entry: PluginEntry | None = None, reason: str = "", *, critical: bool = False
     ) -> Ruling:
         """Return the ruling with which the run ends; an abort and a block drop what was accumulated, but emissions."""
         kept = self.gathered
@@ -241,28 +241,28 @@ class Pipeline:
             tuple(self.errors),
         )
 
-    def paused(self, entry: Entry, verdict: Verdict, pause: Pause) -> Ruling:
+    def paused(self, entry: PluginEntry, verdict: Verdict, pause: Pause) -> Ruling:
         """Return the ruling with which the run stops on its way."""
         return self.ruling(verdict, entry, pause.hint).but(pause=pause)
 
 
-def _intervene(run: Pipeline, _: Entry, answer: Intervene[object]) -> None:
+def _intervene(run: Pipeline, _: PluginEntry, answer: Intervene[object]) -> None:
     run.gathered = run.gathered.but(texts=(*run.gathered.texts, answer.text))
 
 
-def _abort(run: Pipeline, entry: Entry, answer: Abort[object]) -> Ruling:
+def _abort(run: Pipeline, entry: PluginEntry, answer: Abort[object]) -> Ruling:
     return run.ruling(Verdict.ABORT, entry, answer.reason)
 
 
-def _skip(run: Pipeline, entry: Entry, _: Skip[object]) -> Ruling:
+def _skip(run: Pipeline, entry: PluginEntry, _: Skip[object]) -> Ruling:
     return run.ruling(Verdict.SKIP, entry)
 
 
-def _block(run: Pipeline, entry: Entry, answer: BlockTool[object]) -> Ruling:
+def _block(run: Pipeline, entry: PluginEntry, answer: BlockTool[object]) -> Ruling:
     return run.ruling(Verdict.BLOCK, entry, answer.reason)
 
 
-def _replace_args(run: Pipeline, entry: Entry, answer: ReplaceToolArgs[object]) -> Ruling | None:
+def _replace_args(run: Pipeline, entry: PluginEntry, answer: ReplaceToolArgs[object]) -> Ruling | None:
     if run.final:
         return run.ruling(Verdict.BLOCK, entry, "its arguments were replaced again after the guards had ruled on them")
     args = freeze_object(answer.args)
@@ -275,7 +275,7 @@ def _replace_args(run: Pipeline, entry: Entry, answer: ReplaceToolArgs[object]) 
     return None
 
 
-def _replace_messages(run: Pipeline, entry: Entry, answer: ReplaceMessages[object]) -> None:
+def _replace_messages(run: Pipeline, entry: PluginEntry, answer: ReplaceMessages[object]) -> None:
     there = (
         {id(message) for message in run.hook.messages} if isinstance(run.hook, BeforeRequest | BeforeCompaction) else ()
     )
@@ -284,13 +284,13 @@ def _replace_messages(run: Pipeline, entry: Entry, answer: ReplaceMessages[objec
     run.hook = run.hook.but(messages=messages)
 
 
-def _replace_result(run: Pipeline, entry: Entry, answer: ReplaceToolResult[object]) -> None:
+def _replace_result(run: Pipeline, entry: PluginEntry, answer: ReplaceToolResult[object]) -> None:
     result = fit_result(answer.result)
     run.gathered = run.gathered.but(result=result, replaced_by=(*run.gathered.replaced_by, entry.seat.key))
     run.hook = run.hook.but(result=result)
 
 
-def _switch(run: Pipeline, entry: Entry, answer: SwitchModel[object]) -> None:
+def _switch(run: Pipeline, entry: PluginEntry, answer: SwitchModel[object]) -> None:
     options = freeze_object(answer.provider_options)
     problem = run.why_no_model(answer.model, options)
     if problem is not None:
@@ -299,11 +299,11 @@ def _switch(run: Pipeline, entry: Entry, answer: SwitchModel[object]) -> None:
     run.gathered = run.gathered.but(switch=switch)
 
 
-def _set_section(run: Pipeline, _: Entry, answer: SetSection[object]) -> None:
+def _set_section(run: Pipeline, _: PluginEntry, answer: SetSection[object]) -> None:
     run.gathered = run.gathered.but(sections=(*run.gathered.sections, (answer.key, answer.text)))
 
 
-def _hold(run: Pipeline, entry: Entry, answer: HoldTool[object]) -> Ruling | None:
+def _hold(run: Pipeline, entry: PluginEntry, answer: HoldTool[object]) -> Ruling | None:
     hook = run.hook
     if isinstance(hook, BeforeTool):
         approved = run.consent.approved is not None and is_same(hook.args, run.consent.approved)
@@ -315,7 +315,7 @@ def _hold(run: Pipeline, entry: Entry, answer: HoldTool[object]) -> Ruling | Non
     return run.paused(entry, Verdict.HOLD, pause)
 
 
-def _pause_for_ask(run: Pipeline, entry: Entry, answer: Ask[object]) -> Ruling:
+def _pause_for_ask(run: Pipeline, entry: PluginEntry, answer: Ask[object]) -> Ruling:
     key = entry.seat.key
     if run.final:
         raise BrokenPlugin(key, run.hook.moment, "it asks when it should only rule once more")
@@ -329,7 +329,7 @@ def _pause_for_ask(run: Pipeline, entry: Entry, answer: Ask[object]) -> Ruling:
     )
 
 
-def _nothing(_run: Pipeline, _entry: Entry, _answer: Action[object]) -> None:
+def _nothing(_run: Pipeline, _entry: PluginEntry, _answer: Action[object]) -> None:
     """Its state and its emissions are all there is to it."""
 
 

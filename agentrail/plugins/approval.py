@@ -20,7 +20,7 @@ from agentrail.plugins.options import NO_NAMES, are_texts, as_plain_set, as_tupl
 from agentrail.plugins.places import meets
 from agentrail.plugins.rules import unsure
 from agentrail.plugins.scenes import assigned
-from agentrail.plugins.words import Command, Unlexable, names, trusted
+from agentrail.plugins.words import SimpleCommand, Unlexable, names, trusted
 from agentrail.values.json import Json, thaw
 from agentrail.values.value import Value, value
 
@@ -181,7 +181,7 @@ class HumanApproval(Plugin[None]):
         names_assigned = assigned(line)
         return len(line) > 0 and all(self._passes(command, names_assigned) for command in line)
 
-    def _passes(self, command: Command, names_assigned: frozenset[str]) -> bool:
+    def _passes(self, command: SimpleCommand, names_assigned: frozenset[str]) -> bool:
         """Whether *command* is on the list, and does only what it is there for."""
         if command.assignments or writes_file(command):
             return False
@@ -192,7 +192,7 @@ class HumanApproval(Plugin[None]):
         return not command.argv or (listed and not _does_more(command))
 
 
-def _does_more(command: Command) -> bool:
+def _does_more(command: SimpleCommand) -> bool:
     """Whether an option, given or possible, makes a command that only reads do more."""
     if command.name not in _UNSAFE:
         return False

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from agentrail.plugins.grammar import MAX_COMMANDS, Reader
-from agentrail.plugins.words import Command, StuckError, Unlexable, Word, names, stop, trusted
+from agentrail.plugins.grammar import MAX_COMMANDS, ShellReader
+from agentrail.plugins.words import SimpleCommand, StuckError, Unlexable, Word, names, stop, trusted
 from agentrail.plugins.wrappers import SHELLS, inside, is_interpreter, reads_program
 from agentrail.values.value import Value, value
 
@@ -36,10 +36,10 @@ _NOWHERE: Final = "/dev/null"
 class Commands(Value):
     """The simple commands of a line, those in substitutions before the ones that use them."""
 
-    commands: tuple[Command, ...]
+    commands: tuple[SimpleCommand, ...]
     """All of them, without the wrappers around them."""
 
-    def __iter__(self) -> Iterator[Command]:
+    def __iter__(self) -> Iterator[SimpleCommand]:
         return iter(self.commands)
 
     def __len__(self) -> int:
@@ -66,12 +66,12 @@ def lex_argv(argv: Sequence[str]) -> Commands | Unlexable:
     if any("\0" in text for text in argv):
         return Unlexable("a NUL character", 0)
     try:
-        return _counted(_look_through(Command(tuple(map(Word, argv))), 0))
+        return _counted(_look_through(SimpleCommand(tuple(map(Word, argv))), 0))
     except StuckError as stuck:
         return Unlexable(stuck.reason, stuck.at)
 
 
-def family(command: Command) -> str | None:
+def family(command: SimpleCommand) -> str | None:
     """Return the program of *command* and, where only that says what it does, its sub-command, script or module.
 
     `None`: what could be said would be too little.
@@ -92,24 +92,24 @@ def family(command: Command) -> str | None:
     return " ".join(said)
 
 
-def writes_file(command: Command) -> bool:
+def writes_file(command: SimpleCommand) -> bool:
     """Whether a redirection of *command* opens a file for writing."""
     return any(found.writes and found.target.text != _NOWHERE for found in command.redirections)
 
 
-def _counted(found: Iterator[Command]) -> Commands:
+def _counted(found: Iterator[SimpleCommand]) -> Commands:
     commands = tuple(islice(found, MAX_COMMANDS + 1))
     if len(commands) > MAX_COMMANDS:
         stop(f"more than {MAX_COMMANDS} commands")
     return Commands(commands)
 
 
-def _read(text: str, via: tuple[str, ...], wrappers: int, around: tuple[Word, ...] = ()) -> Iterator[Command]:
-    for command in Reader(text).read():
+def _read(text: str, via: tuple[str, ...], wrappers: int, around: tuple[Word, ...] = ()) -> Iterator[SimpleCommand]:
+    for command in ShellReader(text).read():
         yield from _look_through(command.but(via=via, around=around), wrappers)
 
 
-def _look_through(command: Command, wrappers: int) -> Iterator[Command]:
+def _look_through(command: SimpleCommand, wrappers: int) -> Iterator[SimpleCommand]:
     """Yield *command*, or what it runs if it is a wrapper."""
     if not command.argv:
         yield command
@@ -134,7 +134,7 @@ def _look_through(command: Command, wrappers: int) -> Iterator[Command]:
         yield command.but(argv=())
     outer = () if found.keeps else command.redirections
     for argv in found.argvs:
-        inner = Command(argv, (*command.assignments, *found.assignments), outer, via, around)
+        inner = SimpleCommand(argv, (*command.assignments, *found.assignments), outer, via, around)
         yield from _look_through(inner, wrappers + 1)
     for script in found.scripts:
         try:

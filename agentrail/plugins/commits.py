@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from agentrail.plugins.places import Place, meets
+from agentrail.plugins.places import PathPlace, meets
 from agentrail.plugins.programs import git_verb
-from agentrail.plugins.scenes import MAYBE, NO, Certainty, Scene, given, worst
+from agentrail.plugins.scenes import MAYBE, NO, Certainty, CommandScene, given, worst
 from agentrail.plugins.searches import prints_all
 from agentrail.plugins.trees import holds, shows_archive
-from agentrail.plugins.words import Command, Word
+from agentrail.plugins.words import SimpleCommand, Word
 from agentrail.values.value import Value, value
 
 
@@ -55,7 +55,7 @@ _HERE: Final = Word(".")
 _END: Final = "--"
 
 
-def reads_commits(command: Command, scene: Scene) -> Certainty:
+def reads_commits(command: SimpleCommand, scene: CommandScene) -> Certainty:
     """Return whether git prints, or archives, files that it keeps, among which may be what is blocked."""
     at = git_verb([word.text for word in command.args]) if command.program == "git" else len(command.args)
     verb = "".join(word.text for word in command.args[at : at + 1])
@@ -99,7 +99,7 @@ def _archived(args: Sequence[Word]) -> tuple[Word, ...]:
     return given([word for n, word in enumerate(args) if n not in values]).operands[1:]
 
 
-def _path(word: Word, scene: Scene) -> Certainty:
+def _path(word: Word, scene: CommandScene) -> Certainty:
     """Return whether a path as git reads it may hold what is blocked: its `*` is any text, and `:` begins an order."""
     if word.text.startswith(":"):
         return MAYBE
@@ -109,6 +109,6 @@ def _path(word: Word, scene: Scene) -> Certainty:
     return holds(aimed, scene)
 
 
-def _meets_blocked(place: Place, scene: Scene) -> bool:
+def _meets_blocked(place: PathPlace, scene: CommandScene) -> bool:
     last = "".join(place.folded[-1:])
     return not set(last).isdisjoint("*?[") and any(meets(last, name, hidden=True) for name in scene.blocked.lasts)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from agentrail.plugins.scenes import Scene
+from agentrail.plugins.scenes import CommandScene
 from agentrail.plugins.searches import fits
-from agentrail.plugins.words import Command, Word, names
+from agentrail.plugins.words import SimpleCommand, Word, names
 
 _NAMES: Final = names("-iname -name")
 _NARROWS: Final = names("-depth -empty -exec -iname -maxdepth -mindepth -mtime -name -newer -print -print0 -size -type")
@@ -18,7 +18,7 @@ _PLACED: Final = "{}"
 _QUIET_XARGS: Final = re.compile(r"-[0rt]*(?:[nP][0-9]*)?|[0-9]+|--(?:null|no-run-if-empty)")
 
 
-def finds_others(command: Command, scene: Scene) -> bool:
+def finds_others(command: SimpleCommand, scene: CommandScene) -> bool:
     """Whether *command* is a `find` in the session's folder by names none of which is part of a blocked path.
 
     What it runs for them gets each as a word of its own.
@@ -37,7 +37,7 @@ def finds_others(command: Command, scene: Scene) -> bool:
     return all(place.is_under(scene.working) for word in starts or (Word("."),) for place in scene.aim(word).places)
 
 
-def fed_by_find(command: Command, scene: Scene) -> bool:
+def fed_by_find(command: SimpleCommand, scene: CommandScene) -> bool:
     """Whether the line begins with such a `find`, and `xargs` feeds *command* with what that finds and nothing else."""
     match tuple(scene.commands):
         case (first, second, *_) if second is command and len(command.via) == 1:

@@ -12,12 +12,12 @@ from typing import Final, NoReturn
 from agentrail.plugins.words import (
     NO_EXPANSION,
     Assignment,
-    Command,
-    Draft,
     Expansion,
     Redirection,
+    SimpleCommand,
     StuckError,
     Word,
+    WordDraft,
     names,
 )
 
@@ -43,7 +43,7 @@ RESERVED: Final = names(
 )
 
 
-class Reader:
+class ShellReader:
     """Reads one text, from its beginning to its end; `found` has the commands, inner ones first."""
 
     __slots__ = ("at", "base", "depth", "found", "pending", "text", "words")
@@ -54,10 +54,10 @@ class Reader:
         self.base = base
         self.depth = depth
         self.words = 0
-        self.found: list[Command] = []
+        self.found: list[SimpleCommand] = []
         self.pending: list[tuple[str, bool, bool]] = []
 
-    def read(self) -> tuple[Command, ...]:
+    def read(self) -> tuple[SimpleCommand, ...]:
         """Read all of the text."""
         if len(self.text) > MAX_CHARACTERS:
             self.stop(f"more than {MAX_CHARACTERS} characters")
@@ -180,7 +180,7 @@ class Reader:
                 if len(self.found) == before:
                     self.stop("a group without a command", start)
                 if behind := self.redirections():
-                    self.found.append(Command((), (), behind))
+                    self.found.append(SimpleCommand((), (), behind))
                 return
         self.simple()
 
@@ -250,7 +250,7 @@ class Reader:
                 argv.append(draft.word())
         if not argv and not assignments and not redirections:
             self.stop("no command where one should be")
-        self.found.append(Command(tuple(argv), tuple(assignments), tuple(redirections)))
+        self.found.append(SimpleCommand(tuple(argv), tuple(assignments), tuple(redirections)))
 
     def check_descriptor(self) -> None:
         """Give up if what stands directly before a redirection may say which descriptor is meant."""
@@ -260,10 +260,10 @@ class Reader:
         if self.text.endswith("}", 0, at) or (at < self.at and self.text[at - 1 : at].isdigit()):
             self.stop("a descriptor in a variable, or on the line before")
 
-    def word(self) -> Draft:
+    def word(self) -> WordDraft:
         """Read one word."""
         start = self.at
-        draft = Draft()
+        draft = WordDraft()
         self.words += 1
         if self.words > MAX_WORDS:
             self.stop(f"more than {MAX_WORDS} words")
@@ -286,7 +286,7 @@ class Reader:
             self.stop("a brace expansion", start)
         return draft
 
-    def special(self, char: str, draft: Draft) -> None:
+    def special(self, char: str, draft: WordDraft) -> None:
         """Read what is not a plain character of a word."""
         if char == "\\":
             self.backslash(draft)
@@ -312,7 +312,7 @@ class Reader:
         else:
             self.stop(f"the invisible character U+{ord(char):04X}")
 
-    def backslash(self, draft: Draft) -> None:
+    def backslash(self, draft: WordDraft) -> None:
         """Read a backslash outside quotes."""
         after = self.text[self.at + 1 : self.at + 2]
         if not after:
@@ -321,7 +321,7 @@ class Reader:
             draft.quoted(after)
         self.at += 2
 
-    def double(self, draft: Draft) -> None:
+    def double(self, draft: WordDraft) -> None:
         """Read a text in double quotes."""
         start = self.at
         draft.quoted("")
@@ -343,7 +343,7 @@ class Reader:
                 self.at += 2
         self.stop("a quote without its end", start)
 
-    def dollar(self, draft: Draft, *, in_quotes: bool) -> None:
+    def dollar(self, draft: WordDraft, *, in_quotes: bool) -> None:
         """Read what a dollar sign begins."""
         start = self.at
         self.at += 1
@@ -364,7 +364,7 @@ class Reader:
         else:
             draft.quoted("$")
 
-    def parameter(self, found: re.Match[str] | None, draft: Draft, splits: Expansion) -> None:
+    def parameter(self, found: re.Match[str] | None, draft: WordDraft, splits: Expansion) -> None:
         """Read a parameter, if its form is one of the simple ones."""
         if found is None:
             self.stop("a parameter that is computed")
@@ -375,14 +375,14 @@ class Reader:
         draft.quoted(f"${{{name}}}", Expansion.PARAMETER | several)
         self.at = found.end()
 
-    def backtick(self, draft: Draft, *, in_quotes: bool) -> None:
+    def backtick(self, draft: WordDraft, *, in_quotes: bool) -> None:
         """Read a command in backticks, if no quoting rule of its own matters in it."""
         start = self.at
         end = self.text.find("`", start + 1)
         inner = self.text[start + 1 : end]
         if end < 0 or "\\" in inner or (in_quotes and '"' in inner) or self.depth >= MAX_DEPTH:
             self.stop("backticks that are not simple", start)
-        reader = Reader(inner, self.base + start + 1, self.depth + 1)
+        reader = ShellReader(inner, self.base + start + 1, self.depth + 1)
         self.found.extend(reader.read())
         self.words += reader.words
         draft.quoted("$()", Expansion.COMMAND | (NO_EXPANSION if in_quotes else Expansion.SPLITS))

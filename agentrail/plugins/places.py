@@ -24,7 +24,7 @@ _MAX_GLOB: Final = 255
 
 
 @value
-class Place(Value):
+class PathPlace(Value):
     """A place in the file system."""
 
     absolute: bool
@@ -39,14 +39,14 @@ class Place(Value):
         """The way, for comparing."""
         return tuple(map(fold, self.parts))
 
-    def is_under(self, other: Place) -> bool:
+    def is_under(self, other: PathPlace) -> bool:
         """Whether this is *other*, or beneath it."""
         return self.absolute == other.absolute and self.parts[: len(other.parts)] == other.parts
 
 
-HERE: Final = Place(absolute=False)
-LOST: Final = Place(absolute=False, known=False)
-HOMES: Final = (Place(True, ("home", "~")), Place(True, ("root",)))
+HERE: Final = PathPlace(absolute=False)
+LOST: Final = PathPlace(absolute=False, known=False)
+HOMES: Final = (PathPlace(True, ("home", "~")), PathPlace(True, ("root",)))
 """What `~` may be: a home among others, or that of root."""
 
 
@@ -57,7 +57,7 @@ def fold(part: str) -> str:
     return part.casefold().rstrip(" .") or part
 
 
-def join(base: Place, text: str) -> Place:
+def join(base: PathPlace, text: str) -> PathPlace:
     """Return where *text* leads from *base*; a way that climbs out of an unknown directory is told from the root."""
     absolute = text.startswith("/")
     parts = [] if absolute else list(base.parts)
@@ -68,10 +68,10 @@ def join(base: Place, text: str) -> Place:
             del parts[-1:]
         elif part not in {"", "."}:
             parts.append(part)
-    return Place(above, tuple(parts), known=absolute or base.known)
+    return PathPlace(above, tuple(parts), known=absolute or base.known)
 
 
-def resolve(text: str, bases: Sequence[Place], *, tilde: bool = True) -> tuple[Place, ...]:
+def resolve(text: str, bases: Sequence[PathPlace], *, tilde: bool = True) -> tuple[PathPlace, ...]:
     """Return where *text* may lead from *bases*; with *tilde*, a leading `~` is a home."""
     if text[:5].lower() == "file:":
         text = text[5:]
@@ -83,11 +83,11 @@ def resolve(text: str, bases: Sequence[Place], *, tilde: bool = True) -> tuple[P
         if user == "":
             bases = HOMES
         elif user not in {"+", "-"}:
-            bases = (Place(True, ("root",)) if user == "root" else Place(True, ("home", user)),)
+            bases = (PathPlace(True, ("root",)) if user == "root" else PathPlace(True, ("home", user)),)
     return tuple(dict.fromkeys(join(base, text) for base in bases))
 
 
-def directory(text: str) -> Place:
+def directory(text: str) -> PathPlace:
     """Return the place of a working directory."""
     return resolve(text, (HERE,))[0]
 
@@ -96,7 +96,7 @@ def directory(text: str) -> Place:
 class Aim(Value):
     """What a word of a command may mean as a path."""
 
-    places: tuple[Place, ...]
+    places: tuple[PathPlace, ...]
     """Where it may lead."""
     globs: bool
     """Whether the places are patterns."""
@@ -104,7 +104,7 @@ class Aim(Value):
     """Whether a part of it is known only when it runs."""
 
 
-def aim(word: Word, bases: Sequence[Place], assigned: frozenset[str]) -> Aim:
+def aim(word: Word, bases: Sequence[PathPlace], assigned: frozenset[str]) -> Aim:
     """Return where all of *word* may lead; `HOME` and `PWD` are known unless they are among *assigned*."""
     text, tilde = _known(word, assigned)
     places = resolve(text, bases, tilde=tilde)
@@ -130,7 +130,7 @@ def is_unsure(word: Word, assigned: frozenset[str]) -> bool:
     return _EXPANDED.search(_known(word, assigned)[0]) is not None
 
 
-def pieces(word: Word, bases: Sequence[Place], assigned: frozenset[str]) -> Iterator[Aim]:
+def pieces(word: Word, bases: Sequence[PathPlace], assigned: frozenset[str]) -> Iterator[Aim]:
     """Yield where *word*, or a part of it such as the value of an option, may lead."""
     yield aim(word, bases, assigned)
     whole, _ = _known(word, assigned)
@@ -146,7 +146,7 @@ def pieces(word: Word, bases: Sequence[Place], assigned: frozenset[str]) -> Iter
                 yield Aim(resolve(text, bases), word.globs, unknown=True)
 
 
-def mentioned(word: Word, bases: Sequence[Place]) -> Iterator[Aim]:
+def mentioned(word: Word, bases: Sequence[PathPlace]) -> Iterator[Aim]:
     """Yield where the paths may lead that stand in *word* among other text, such as a script."""
     texts = _NOT_PATH.split(word.text, maxsplit=_MAX_PIECES)
     for text in dict.fromkeys(texts if len(texts) > 1 else ()):
@@ -210,7 +210,7 @@ class Fence:
             self._all[anchor].append((parts, pattern))
             self._by_first.setdefault((anchor, first), []).append((parts, pattern))
 
-    def find(self, place: Place, *, globs: bool = False, within: Place = HERE) -> str | None:
+    def find(self, place: PathPlace, *, globs: bool = False, within: PathPlace = HERE) -> str | None:
         """Return the pattern that *place* is under, unless *within* is under that, too, and *place* under *within*."""
         folded = place.folded
         inside = within.folded if within.absolute and place.is_under(within) else ()
@@ -223,7 +223,7 @@ class Fence:
                     return pattern
         return None
 
-    def is_beneath(self, place: Place) -> bool:
+    def is_beneath(self, place: PathPlace) -> bool:
         """Whether something under a pattern is beneath *place*, as far as its parts say where it is."""
         folded = place.folded
         return any(
@@ -253,7 +253,7 @@ def fence(patterns: tuple[str, ...]) -> Fence:
     return Fence(patterns)
 
 
-def _starts(place: Place, folded: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+def _starts(place: PathPlace, folded: tuple[str, ...]) -> Iterator[tuple[str, int]]:
     """Yield the anchors that patterns may have for this place, and where what they are compared with begins."""
     if not place.absolute:
         yield "~", 0

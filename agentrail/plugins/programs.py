@@ -8,7 +8,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Final
 
-from agentrail.plugins.words import Command, Word, names
+from agentrail.plugins.words import SimpleCommand, Word, names
 from agentrail.plugins.wrappers import SHELLS, is_input, is_interpreter, reads_program
 
 Question = Callable[[Sequence[str]], bool]
@@ -285,7 +285,7 @@ READ_BY_RULES: Final = names("ack ag awk egrep fgrep gawk grep gsed jq mawk nawk
 """Programs whose arguments are patterns or programs that are read here, so that what they mention is no path."""
 
 
-def holds_program(command: Command) -> bool:
+def holds_program(command: SimpleCommand) -> bool:
     """Whether an argument of *command* is a program, or says where programs or names of files are read from."""
     texts = [word.text for word in command.args]
     asks = _BY_PROGRAM.get(command.program)
@@ -324,7 +324,7 @@ def _is_code(name: str, texts: Sequence[str]) -> bool:
     return False
 
 
-def scripts(command: Command) -> Iterable[Word]:
+def scripts(command: SimpleCommand) -> Iterable[Word]:
     """Return the words of *command* that name a file which it runs as a program."""
     args = command.args
     if command.program in {*SHELLS, ".", "source"} or is_interpreter(command.program):

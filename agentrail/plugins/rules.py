@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from agentrail.plugins.commits import reads_commits
 from agentrail.plugins.finds import fed_by_find, finds_others
-from agentrail.plugins.places import LOST, Place, fold, is_unsure, meets
+from agentrail.plugins.places import LOST, PathPlace, fold, is_unsure, meets
 from agentrail.plugins.programs import MAKEFILES, holds_program, scripts
 from agentrail.plugins.scenes import (
     CHANGES_DIRECTORY,
@@ -17,7 +17,7 @@ from agentrail.plugins.scenes import (
     NO,
     YES,
     Certainty,
-    Scene,
+    CommandScene,
     assigned,
     given,
     vital,
@@ -26,15 +26,15 @@ from agentrail.plugins.scenes import (
     yes,
 )
 from agentrail.plugins.trees import reads_tree
-from agentrail.plugins.words import Command, Word, names
+from agentrail.plugins.words import SimpleCommand, Word, names
 from agentrail.plugins.wrappers import OTHER_SHELLS, SHELLS, reads_program
 from agentrail.values.value import Value, value
 
-Question: TypeAlias = Callable[[Command, Scene], Certainty]
+Question: TypeAlias = Callable[[SimpleCommand, CommandScene], Certainty]
 
 
 @value
-class Rule(Value):
+class CommandRule(Value):
     """One rule."""
 
     name: str
@@ -76,7 +76,7 @@ _LONGEST_MODE: Final = 16
 _SETUID: Final = re.compile(r"0*[2-7][0-7]{3}|[ugoa]*\+[rwxXt]*s[rwxXst]*")
 
 
-def _removes(command: Command, scene: Scene) -> Certainty:
+def _removes(command: SimpleCommand, scene: CommandScene) -> Certainty:
     if command.program == "find":
         return _find_removes(command, scene)
     if command.program == "rsync":
@@ -93,7 +93,7 @@ def _removes(command: Command, scene: Scene) -> Certainty:
     return worst(vital(scene.aim(word), scene, MAYBE) for word in options.operands)
 
 
-def _find_removes(command: Command, scene: Scene) -> Certainty:
+def _find_removes(command: SimpleCommand, scene: CommandScene) -> Certainty:
     args = command.args
     while args and args[0].text in {"-H", "-L", "-P"}:
         args = args[1:]
@@ -110,7 +110,7 @@ def _find_removes(command: Command, scene: Scene) -> Certainty:
 
 
 def _changes_all(*programs: str) -> Question:
-    def asks(command: Command, scene: Scene) -> Certainty:
+    def asks(command: SimpleCommand, scene: CommandScene) -> Certainty:
         options = given(command.args)
         if command.program not in programs or not options.has("R", "recursive"):
             return NO
@@ -119,7 +119,7 @@ def _changes_all(*programs: str) -> Question:
     return asks
 
 
-def _opens_system(command: Command, scene: Scene) -> Certainty:
+def _opens_system(command: SimpleCommand, scene: CommandScene) -> Certainty:
     words = [word for word in command.args if not _OPEN_MODE.fullmatch(word.text[:_LONGEST_MODE])]
     if command.program != "chmod" or len(words) == len(command.args):
         return NO
@@ -127,7 +127,7 @@ def _opens_system(command: Command, scene: Scene) -> Certainty:
     return yes(found is YES)
 
 
-def _moves(command: Command, scene: Scene) -> Certainty:
+def _moves(command: SimpleCommand, scene: CommandScene) -> Certainty:
     if command.program != "mv":
         return NO
     found = worst(vital(scene.aim(word), scene) for word in given(command.args).operands[:-1])
@@ -149,29 +149,29 @@ def _any(*questions: Question) -> Question:
     return lambda command, scene: worst(asks(command, scene) for asks in questions)
 
 
-def _erases_disk(command: Command, _: Scene) -> Certainty:
+def _erases_disk(command: SimpleCommand, _: CommandScene) -> Certainty:
     if command.program.startswith(("mkfs.", "newfs_")):
         return YES
     verbs = ("erase", "partition", "zero", "secureerase", "reformat")
     return yes(command.program == "diskutil" and any(word.text.lower().startswith(verbs) for word in command.args))
 
 
-def _writes_disk(command: Command, scene: Scene) -> Certainty:
+def _writes_disk(command: SimpleCommand, scene: CommandScene) -> Certainty:
     places = (place for word in written(command) for aimed in scene.pieces(word) for place in aimed.places)
     return yes(any(map(_is_disk, places)))
 
 
-def _is_disk(place: Place) -> bool:
+def _is_disk(place: PathPlace) -> bool:
     if not place.absolute or place.folded[:1] != ("dev",):
         return False
     return any(meets(pattern, part) or meets(part, pattern) for part in place.folded[1:2] for pattern in _DISKS)
 
 
-def _writes_system(command: Command, scene: Scene) -> Certainty:
+def _writes_system(command: SimpleCommand, scene: CommandScene) -> Certainty:
     return worst(scene.fenced(word, scene.protected)[0] for word in written(command))
 
 
-def _pipes_to_shell(command: Command, scene: Scene) -> Certainty:
+def _pipes_to_shell(command: SimpleCommand, scene: CommandScene) -> Certainty:
     if not command.argv or not reads_program(command.program, command.args):
         return NO
     programs = {other.program for other in scene.commands}
@@ -181,7 +181,7 @@ def _pipes_to_shell(command: Command, scene: Scene) -> Certainty:
     return MAYBE if is_shell or programs & _DECODERS else NO
 
 
-def _forgets(command: Command, _: Scene) -> Certainty:
+def _forgets(command: SimpleCommand, _: CommandScene) -> Certainty:
     if assigned((command,)) & _HISTORY_NAMES:
         return YES
     if command.program == "history":
@@ -191,7 +191,7 @@ def _forgets(command: Command, _: Scene) -> Certainty:
     return yes(any(fold(word.text.rpartition("/")[2]) in _HISTORIES for word in written(command)))
 
 
-def _firewall(command: Command, _: Scene) -> Certainty:
+def _firewall(command: SimpleCommand, _: CommandScene) -> Certainty:
     texts = {word.text for word in command.args}
     if command.program in {"iptables", "ip6tables", "iptables-legacy", "iptables-nft", "ebtables", "arptables"}:
         return yes(texts & names("-F --flush -X --delete-chain -P --policy -Z"))
@@ -200,19 +200,19 @@ def _firewall(command: Command, _: Scene) -> Certainty:
     return yes(command.program == "ufw" and texts & {"disable", "reset"})
 
 
-def _kills_all(command: Command, _: Scene) -> Certainty:
+def _kills_all(command: SimpleCommand, _: CommandScene) -> Certainty:
     texts = [word.text for word in command.args]
     if command.program == "kill":
         return yes("1" in texts or "-1" in texts[1:])
     return yes(command.program == "killall5")
 
 
-def _setuid(command: Command, _: Scene) -> Certainty:
+def _setuid(command: SimpleCommand, _: CommandScene) -> Certainty:
     modes = given(command.args).operands[:1]
     return yes(command.program == "chmod" and any(_SETUID.fullmatch(word.text) for word in modes))
 
 
-def _reverse_shell(command: Command, _: Scene) -> Certainty:
+def _reverse_shell(command: SimpleCommand, _: CommandScene) -> Certainty:
     if command.program in {"nc", "ncat", "netcat"}:
         return yes(given(command.args).has("ec", "exec", "sh-exec"))
     return yes(
@@ -220,12 +220,12 @@ def _reverse_shell(command: Command, _: Scene) -> Certainty:
     )
 
 
-def _telinit(command: Command, _: Scene) -> Certainty:
+def _telinit(command: SimpleCommand, _: CommandScene) -> Certainty:
     levels = {"0", "1", "6", "s", "S"}
     return yes(command.program in {"init", "telinit"} and any(word.text in levels for word in command.args))
 
 
-def _run_by_others(command: Command, _: Scene) -> Certainty:
+def _run_by_others(command: SimpleCommand, _: CommandScene) -> Certainty:
     quiet = {
         found.name for found in command.assignments if found.assigned.text in _HARMLESS and _SHOWS.fullmatch(found.name)
     }
@@ -233,14 +233,14 @@ def _run_by_others(command: Command, _: Scene) -> Certainty:
     return MAYBE if found & _RUN_BY_OTHERS or any(name.startswith("GIT_CONFIG") for name in found) else NO
 
 
-def _fed(command: Command, scene: Scene) -> Certainty:
+def _fed(command: SimpleCommand, scene: CommandScene) -> Certainty:
     if fed_by_find(command, scene):
         return NO
     inside = any(name.rpartition("/")[2].lower() == "xargs" for name in command.via)
     return MAYBE if inside or command.program == "xargs" else NO
 
 
-def _program(command: Command, scene: Scene) -> Certainty:
+def _program(command: SimpleCommand, scene: CommandScene) -> Certainty:
     """Whether an argument is a program, or a file that the line itself has written is run."""
     if holds_program(command) and not finds_others(command, scene):
         return MAYBE
@@ -256,7 +256,7 @@ TALKERS: Final = names(": [ basename dirname echo exit export expr false printf 
 _TELLS: Final = frozenset({"-m", "--message", "-t", "--title", "-b", "--body"})
 
 
-def unsure(command: Command, names_assigned: frozenset[str]) -> bool:
+def unsure(command: SimpleCommand, names_assigned: frozenset[str]) -> bool:
     """Whether *command* gets a word of which only the shell knows the value, and does more with it than say it."""
     if any(is_unsure(found.target, names_assigned) for found in command.redirections if found.names_file):
         return True
@@ -267,7 +267,7 @@ def unsure(command: Command, names_assigned: frozenset[str]) -> bool:
     return any(is_unsure(word, names_assigned) for word in (*told(command), *command.around))
 
 
-def told(command: Command) -> tuple[Word, ...]:
+def told(command: SimpleCommand) -> tuple[Word, ...]:
     """Return the arguments of *command* but for those that are messages for people."""
     if command.program not in {"gh", "git", "glab", "hub"}:
         return command.args
@@ -275,13 +275,13 @@ def told(command: Command) -> tuple[Word, ...]:
     return tuple(word for before, word in pairs if before.text not in _TELLS)
 
 
-def _unknown(command: Command, scene: Scene) -> Certainty:
+def _unknown(command: SimpleCommand, scene: CommandScene) -> Certainty:
     lost = command.program in CHANGES_DIRECTORY and LOST in scene.after(command).bases
     said = command.but(argv=command.argv[:-1]) if fed_by_find(command, scene) else command
     return MAYBE if lost or unsure(said, scene.assigned) else NO
 
 
-def _git_runs(command: Command, _: Scene) -> Certainty:
+def _git_runs(command: SimpleCommand, _: CommandScene) -> Certainty:
     texts = [word.text for word in command.args] if command.program == "git" else []
     for before, text in pairwise(texts):
         key, _equals, given_value = text.partition("=")
@@ -294,12 +294,18 @@ def _git_runs(command: Command, _: Scene) -> Certainty:
 
 
 RULES: Final = (
-    Rule("remove-root", "it removes the root, a system directory, a home, or the session's own directory", _removes),
-    Rule("move-root", "it moves the root, a system directory or a home away", _moves),
-    Rule("chmod-root", "it changes the permissions of all of a system directory or a home", _changes_all("chmod")),
-    Rule("open-root", "it lets everybody write to a system directory or a home", _opens_system),
-    Rule("chown-root", "it changes the owner of all of a system directory or a home", _changes_all("chown", "chgrp")),
-    Rule(
+    CommandRule(
+        "remove-root", "it removes the root, a system directory, a home, or the session's own directory", _removes
+    ),
+    CommandRule("move-root", "it moves the root, a system directory or a home away", _moves),
+    CommandRule(
+        "chmod-root", "it changes the permissions of all of a system directory or a home", _changes_all("chmod")
+    ),
+    CommandRule("open-root", "it lets everybody write to a system directory or a home", _opens_system),
+    CommandRule(
+        "chown-root", "it changes the owner of all of a system directory or a home", _changes_all("chown", "chgrp")
+    ),
+    CommandRule(
         "format-disk",
         "it formats or partitions a disk",
         _any(
@@ -307,38 +313,42 @@ RULES: Final = (
             _erases_disk,
         ),
     ),
-    Rule("write-disk", "it writes to a disk or to the memory of the machine", _writes_disk),
-    Rule("write-system", "it writes to files of the system, or to what a shell runs at its start", _writes_system),
-    Rule(
+    CommandRule("write-disk", "it writes to a disk or to the memory of the machine", _writes_disk),
+    CommandRule(
+        "write-system", "it writes to files of the system, or to what a shell runs at its start", _writes_system
+    ),
+    CommandRule(
         "power-off",
         "it stops or restarts the machine",
         _any(_runs("halt kexec poweroff reboot shutdown"), _has("systemctl", *_STOPS), _telinit),
     ),
-    Rule("pipe-to-shell", "it runs a program that is fetched, decoded or computed on the way", _pipes_to_shell),
-    Rule("erase-history", "it erases or switches off the history of commands", _forgets),
-    Rule("drop-firewall", "it drops rules of the firewall", _any(_firewall, _has("setenforce", "0", "Permissive"))),
-    Rule("kill-all", "it ends every process, or the first", _kills_all),
-    Rule(
+    CommandRule("pipe-to-shell", "it runs a program that is fetched, decoded or computed on the way", _pipes_to_shell),
+    CommandRule("erase-history", "it erases or switches off the history of commands", _forgets),
+    CommandRule(
+        "drop-firewall", "it drops rules of the firewall", _any(_firewall, _has("setenforce", "0", "Permissive"))
+    ),
+    CommandRule("kill-all", "it ends every process, or the first", _kills_all),
+    CommandRule(
         "load-kernel-module",
         "it changes the running kernel",
         _any(_runs("insmod kextload modprobe rmmod"), _has("sysctl", "-w", "--write")),
     ),
-    Rule(
+    CommandRule(
         "change-accounts",
         "it changes who may log in or become root",
         _runs("adduser chpasswd deluser groupmod passwd useradd userdel usermod visudo vipw"),
     ),
-    Rule("set-user-id", "it lets whoever runs a program become its owner", _setuid),
-    Rule("reverse-shell", "it connects a shell to the network", _reverse_shell),
-    Rule("run-by-others", "it assigns a variable that makes other programs run something", _run_by_others),
-    Rule("unknown-word", "it gets a word of which only the shell knows the value", _unknown),
-    Rule(
+    CommandRule("set-user-id", "it lets whoever runs a program become its owner", _setuid),
+    CommandRule("reverse-shell", "it connects a shell to the network", _reverse_shell),
+    CommandRule("run-by-others", "it assigns a variable that makes other programs run something", _run_by_others),
+    CommandRule("unknown-word", "it gets a word of which only the shell knows the value", _unknown),
+    CommandRule(
         "argument-program", "an argument of it is a program, or says where a program or names are read from", _program
     ),
-    Rule("fed-by-xargs", "it gets its arguments from what `xargs` reads", _fed),
-    Rule("reads-tree", "it reads a folder that may hold what is blocked", reads_tree),
-    Rule("reads-commits", "it shows what git keeps of files, among which may be what is blocked", reads_commits),
-    Rule("git-runs", "it sets an option of git that makes git run something", _git_runs),
+    CommandRule("fed-by-xargs", "it gets its arguments from what `xargs` reads", _fed),
+    CommandRule("reads-tree", "it reads a folder that may hold what is blocked", reads_tree),
+    CommandRule("reads-commits", "it shows what git keeps of files, among which may be what is blocked", reads_commits),
+    CommandRule("git-runs", "it sets an option of git that makes git run something", _git_runs),
 )
 
 ALL_RULES: Final = frozenset(rule.name for rule in RULES)

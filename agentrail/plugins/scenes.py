@@ -13,14 +13,14 @@ from agentrail.plugins.places import (
     LOST,
     Aim,
     Fence,
-    Place,
+    PathPlace,
     aim,
     is_everything,
     meets,
     mentioned,
     pieces,
 )
-from agentrail.plugins.words import Command, Word, names
+from agentrail.plugins.words import SimpleCommand, Word, names
 from agentrail.values.value import Value, value
 
 
@@ -59,7 +59,7 @@ _A_HOME: Final = 2
 
 
 @value
-class Given(Value):
+class GivenCommand(Value):
     """The arguments of a command, told apart."""
 
     letters: frozenset[str]
@@ -76,14 +76,14 @@ class Given(Value):
 
 
 @value
-class Scene(Value):
+class CommandScene(Value):
     """What a rule may know beside the command."""
 
     commands: Commands
     """The whole line."""
-    bases: tuple[Place, ...]
+    bases: tuple[PathPlace, ...]
     """The directories in which the command may run."""
-    working: Place
+    working: PathPlace
     """The directory of the session."""
     blocked: Fence
     """Where nothing may be read or written."""
@@ -93,7 +93,7 @@ class Scene(Value):
     """Exceptions from that."""
     assigned: frozenset[str]
     """The names that the line assigns."""
-    written: frozenset[Place] = frozenset()
+    written: frozenset[PathPlace] = frozenset()
     """What earlier commands of the line have written."""
 
     def aim(self, word: Word) -> Aim:
@@ -127,11 +127,11 @@ class Scene(Value):
                 worst_found, which = MAYBE, pattern
         return worst_found, which
 
-    def within(self, command: Command) -> Scene:
+    def within(self, command: SimpleCommand) -> CommandScene:
         """Return the scene of *command* itself, which an option such as `-C` may send to another directory."""
         if command.program not in _TAKES_DIRECTORY:
             return self
-        places: list[Place] = []
+        places: list[PathPlace] = []
         for before, word in zip(command.argv, command.args, strict=False):
             name, equals, text = word.text.partition("=")
             if before.text in {"-C", "--directory"}:
@@ -142,7 +142,7 @@ class Scene(Value):
                 places += self.aim(word.but(text=word.text[2:])).places
         return self.but(bases=tuple(dict.fromkeys((*self.bases, *places)))[: _MAX_BASES * 2]) if places else self
 
-    def after(self, command: Command) -> Scene:
+    def after(self, command: SimpleCommand) -> CommandScene:
         """Return the scene of what follows *command*: a change of the directory may or may not have happened."""
         if command.program in _WRITES_NO_PROGRAM:
             return self
@@ -152,14 +152,14 @@ class Scene(Value):
             return after
         operands = [word for word in given(command.args).operands if word.text != "-"]
         home = (LOST,) if "HOME" in self.assigned else HOMES
-        places: tuple[Place, ...] = () if command.args else home
+        places: tuple[PathPlace, ...] = () if command.args else home
         for aimed in map(self.aim, operands[:1]):
             places = (LOST,) if aimed.unknown or aimed.globs else aimed.places
         bases = tuple(dict.fromkeys((*self.bases, *places)))
         return after.but(bases=bases if len(bases) <= _MAX_BASES else (*self.bases[: _MAX_BASES - 1], LOST))
 
 
-def given(args: Sequence[Word]) -> Given:
+def given(args: Sequence[Word]) -> GivenCommand:
     """Tell options and operands apart as GNU programs do."""
     letters: set[str] = set()
     long: set[str] = set()
@@ -174,10 +174,10 @@ def given(args: Sequence[Word]) -> Given:
             long.add(word.text[2:].partition("=")[0])
         else:
             letters.update(word.text[1:])
-    return Given(frozenset(letters), frozenset(long), tuple(operands))
+    return GivenCommand(frozenset(letters), frozenset(long), tuple(operands))
 
 
-def assigned(commands: Iterable[Command]) -> frozenset[str]:
+def assigned(commands: Iterable[SimpleCommand]) -> frozenset[str]:
     """Return the names that *commands* assign."""
     found: set[str] = set()
     for command in commands:
@@ -189,7 +189,7 @@ def assigned(commands: Iterable[Command]) -> frozenset[str]:
     return frozenset(found)
 
 
-def written(command: Command) -> Iterator[Word]:
+def written(command: SimpleCommand) -> Iterator[Word]:
     """Yield the words that name what *command* writes, as far as its program is known."""
     yield from (found.target for found in command.redirections if found.writes)
     options = given(command.args)
@@ -209,7 +209,7 @@ def written(command: Command) -> Iterator[Word]:
             yield word
 
 
-def vital(aimed: Aim, scene: Scene, own: Certainty = NO) -> Certainty:
+def vital(aimed: Aim, scene: CommandScene, own: Certainty = NO) -> Certainty:
     """Return whether to change all that is there would break the machine or a home; *own*: what the session's is."""
     found = MAYBE if aimed.unknown else NO
     for place in aimed.places:

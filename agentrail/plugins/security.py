@@ -25,11 +25,11 @@ from agentrail.plugins.arguments import (
 )
 from agentrail.plugins.commands import Commands
 from agentrail.plugins.options import NO_NAMES, are_texts, as_plain_set, as_set, as_tuple, is_flag, is_patience
-from agentrail.plugins.places import Fence, Place, directory, fence, resolve
+from agentrail.plugins.places import Fence, PathPlace, directory, fence, resolve
 from agentrail.plugins.programs import READ_BY_RULES
 from agentrail.plugins.rules import ALL_RULES, RULES, told
-from agentrail.plugins.scenes import MAYBE, NO, YES, Certainty, Scene, assigned
-from agentrail.plugins.words import Command, Unlexable, Word
+from agentrail.plugins.scenes import MAYBE, NO, YES, Certainty, CommandScene, assigned
+from agentrail.plugins.words import SimpleCommand, Unlexable, Word
 from agentrail.values.events.context import SecurityAudit
 from agentrail.values.json import JsonObject
 from agentrail.values.value import Value, value
@@ -257,7 +257,7 @@ class SecurityGuard(Plugin[None]):
             return HoldTool(f"`{hook.name}` needs a look: {worst.reason}", timeout=self.timeout).reporting(audit)
         return Continue()
 
-    def _findings(self, tool: str, args: JsonObject, working: Place) -> Iterator[Finding]:
+    def _findings(self, tool: str, args: JsonObject, working: PathPlace) -> Iterator[Finding]:
         bases = [working]
         for _, found, _ in named(args, DIRECTORY_ARGS):
             bases += (place for text in texts(found) for place in resolve(text, (working,)))
@@ -270,7 +270,7 @@ class SecurityGuard(Plugin[None]):
             else:
                 yield from self._line(text, line, tuple(bases), working)
 
-    def _path(self, text: str, bases: tuple[Place, ...], working: Place, *, writes: bool) -> Iterator[Finding]:
+    def _path(self, text: str, bases: tuple[PathPlace, ...], working: PathPlace, *, writes: bool) -> Iterator[Finding]:
         if "\0" in text or ("\n" not in text and ("\\" in text or _ENCODED.search(text))):
             yield Finding(YES, f"the path `{shown(text)}` has a NUL, a backslash or an encoded separator")
         blocked, protected, allowed = self._fences()
@@ -289,9 +289,9 @@ class SecurityGuard(Plugin[None]):
             fence((*(ALLOWED_PATHS if self.default_allowed_paths else ()), *self.allowed_paths)),
         )
 
-    def _line(self, text: str, line: Commands, bases: tuple[Place, ...], working: Place) -> Iterator[Finding]:
+    def _line(self, text: str, line: Commands, bases: tuple[PathPlace, ...], working: PathPlace) -> Iterator[Finding]:
         blocked, protected, allowed = self._fences()
-        scene = Scene(line, bases, working, blocked, protected, allowed, assigned(line))
+        scene = CommandScene(line, bases, working, blocked, protected, allowed, assigned(line))
         for command in line:
             there = scene.within(command)
             for rule in RULES:
@@ -309,7 +309,7 @@ class SecurityGuard(Plugin[None]):
             scene = scene.after(command)
 
 
-def _runs(command: Command, listed: Sequence[str]) -> bool:
+def _runs(command: SimpleCommand, listed: Sequence[str]) -> bool:
     """Whether *command* runs the first of *listed*, with the others among its arguments, in this order."""
     program, *wanted = listed
     if command.program != program.lower():
@@ -318,7 +318,7 @@ def _runs(command: Command, listed: Sequence[str]) -> bool:
     return all(word in texts for word in wanted)
 
 
-def _paths(command: Command) -> Iterator[Word]:
+def _paths(command: SimpleCommand) -> Iterator[Word]:
     """Yield the words of *command* that may be paths."""
     yield from (found.target for found in command.redirections if found.names_file)
     yield from (assignment.assigned for assignment in command.assignments)

@@ -13,15 +13,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from agentrail.plugins.places import Aim, Place, is_everything, meets
-from agentrail.plugins.scenes import MAYBE, NO, Certainty, Scene, given, worst
+from agentrail.plugins.places import Aim, PathPlace, is_everything, meets
+from agentrail.plugins.scenes import MAYBE, NO, Certainty, CommandScene, given, worst
 from agentrail.plugins.searches import asks_for, asks_for_hidden, only_others, prints_all, searched
-from agentrail.plugins.words import Command, Word
+from agentrail.plugins.words import SimpleCommand, Word
 from agentrail.values.value import Value, value
 
 
 @value
-class Tree(Value):
+class BlockedTree(Value):
     """How a program is told to go down a tree, and which of its operands are trees."""
 
     letters: str = ""
@@ -46,33 +46,33 @@ class Tree(Value):
     """Whether it puts what it reads into one file, in which the names no longer tell what is blocked."""
 
 
-_GREP: Final = Tree(
+_GREP: Final = BlockedTree(
     "rR",
     ("dereference-recursive", "recursive"),
     ("--directories=recurse", "-drecurse", "recurse"),
     skips=1,
     here=True,
 )
-_COPY: Final = Tree("aRr", ("archive", "recursive"), last=False)
-_TABLE: Final[Mapping[str, Tree]] = MappingProxyType(
+_COPY: Final = BlockedTree("aRr", ("archive", "recursive"), last=False)
+_TABLE: Final[Mapping[str, BlockedTree]] = MappingProxyType(
     {
         "bzgrep egrep fgrep ggrep grep xzgrep zgrep zstdgrep": _GREP,
-        "ack rgrep": Tree(always=True, skips=1, here=True),
-        "ag": Tree("aUtu", ("all-text", "all-types", "hidden", "unrestricted"), skips=1, here=True, hidden=True),
-        "rg": Tree(skips=1, here=True, hidden=True),
-        "colordiff diff": Tree("r", ("recursive",)),
+        "ack rgrep": BlockedTree(always=True, skips=1, here=True),
+        "ag": BlockedTree("aUtu", ("all-text", "all-types", "hidden", "unrestricted"), skips=1, here=True, hidden=True),
+        "rg": BlockedTree(skips=1, here=True, hidden=True),
+        "colordiff diff": BlockedTree("r", ("recursive",)),
         "cp gcp scp": _COPY,
         "rsync": _COPY,
-        "ditto": Tree(always=True, last=False),
-        "ln mv": Tree(always=True, last=False, links=True),
-        "chgrp chmod chown rm srm": Tree("rR", ("recursive",), links=True),
-        "7z 7za 7zr": Tree(words=("a", "u"), skips=2, archives=True),
-        "zip": Tree("rR", ("recurse-paths",), skips=1, archives=True),
-        "bsdtar gtar tar": Tree("cru", ("append", "create", "update"), archives=True),
-        "pax": Tree("w"),
+        "ditto": BlockedTree(always=True, last=False),
+        "ln mv": BlockedTree(always=True, last=False, links=True),
+        "chgrp chmod chown rm srm": BlockedTree("rR", ("recursive",), links=True),
+        "7z 7za 7zr": BlockedTree(words=("a", "u"), skips=2, archives=True),
+        "zip": BlockedTree("rR", ("recurse-paths",), skips=1, archives=True),
+        "bsdtar gtar tar": BlockedTree("cru", ("append", "create", "update"), archives=True),
+        "pax": BlockedTree("w"),
     }
 )
-_BY_PROGRAM: Final[Mapping[str, Tree]] = MappingProxyType(
+_BY_PROGRAM: Final[Mapping[str, BlockedTree]] = MappingProxyType(
     {name: tree for listed, tree in _TABLE.items() for name in listed.split()}
 )
 _CONTAINERS: Final = frozenset({"docker", "nerdctl", "podman"})
@@ -87,7 +87,7 @@ _ELSEWHERE: Final = re.compile(r"[^/]+:.*")
 _OUTPUT: Final = re.compile(r"-|-[A-Za-z]*f-|--file=-|(?:.*=)?/dev/(?!null$).*|/proc/.*")
 
 
-def reads_tree(command: Command, scene: Scene) -> Certainty:
+def reads_tree(command: SimpleCommand, scene: CommandScene) -> Certainty:
     """Return whether *command* reads, copies, renames or removes a tree that may hold what is blocked."""
     if command.program in _CONTAINERS:
         return worst(holds(scene.aim(word), scene, links=True) for word in _mounted(command))
@@ -109,7 +109,7 @@ def reads_tree(command: Command, scene: Scene) -> Certainty:
     return worst(holds(scene.aim(word), scene, links=tree.links) for word in trees)
 
 
-def _asks_for_more(command: Command, tree: Tree, scene: Scene) -> bool:
+def _asks_for_more(command: SimpleCommand, tree: BlockedTree, scene: CommandScene) -> bool:
     """Whether the line wants more of a folder than work needs, whichever folder it is."""
     args = command.args
     if tree.here:
@@ -119,7 +119,7 @@ def _asks_for_more(command: Command, tree: Tree, scene: Scene) -> bool:
     return tree.archives and shows_archive(command, scene)
 
 
-def shows_archive(command: Command, scene: Scene) -> bool:
+def shows_archive(command: SimpleCommand, scene: CommandScene) -> bool:
     """Whether an archive is written to the output, or another command of the line is given it."""
     texts = [word.text for word in command.args]
     is_tar = command.program in _TARS
@@ -133,17 +133,17 @@ def shows_archive(command: Command, scene: Scene) -> bool:
     return not archive or any(archive in word.text or (word.globs and meets(word.text, archive)) for word in others)
 
 
-def _all_words(command: Command) -> Iterator[Word]:
+def _all_words(command: SimpleCommand) -> Iterator[Word]:
     yield from command.args
     yield from (found.target for found in command.redirections)
 
 
-def _are_own(trees: Sequence[Word], scene: Scene) -> bool:
+def _are_own(trees: Sequence[Word], scene: CommandScene) -> bool:
     """Whether all of *trees* are the session's folder, or below it."""
     return all(place.is_under(scene.working) for word in trees for place in scene.aim(word).places)
 
 
-def _mounted(command: Command) -> Iterator[Word]:
+def _mounted(command: SimpleCommand) -> Iterator[Word]:
     """Yield the folders of this machine that a container is given."""
     for before, word in zip(command.argv, command.args, strict=False):
         option, equals, text = word.text.partition("=")
@@ -157,7 +157,7 @@ def _mounted(command: Command) -> Iterator[Word]:
             yield word.but(text=found[1])
 
 
-def _goes_down(command: Command, tree: Tree) -> bool:
+def _goes_down(command: SimpleCommand, tree: BlockedTree) -> bool:
     texts = [word.text for word in command.args]
     if command.program == "rg":
         return asks_for_hidden(command.args)
@@ -168,12 +168,12 @@ def _goes_down(command: Command, tree: Tree) -> bool:
     return not set(tree.words).isdisjoint(texts)
 
 
-def holds(aimed: Aim, scene: Scene, *, links: bool = False) -> Certainty:
+def holds(aimed: Aim, scene: CommandScene, *, links: bool = False) -> Certainty:
     """Return whether something blocked may be at, or beneath, where a word leads."""
     return MAYBE if any(_may_hold(aimed, place, scene, links=links) for place in aimed.places) else NO
 
 
-def _may_hold(aimed: Aim, place: Place, scene: Scene, *, links: bool) -> bool:
+def _may_hold(aimed: Aim, place: PathPlace, scene: CommandScene, *, links: bool) -> bool:
     """Whether something blocked may be beneath *place*: certain names may be in any folder that is not just one's own.
 
     A folder below the session's is taken for its work; of what is in it the text tells nothing.

@@ -69,7 +69,7 @@ class Word(Value):
         return (self.is_unknown and self.text.startswith("$")) or (self.globs and self.text[:1] in {"*", "?", "["})
 
 
-class Draft:
+class WordDraft:
     """A word being read: its text, and its shape, where everything quoted or expanded is a quote sign.
 
     `bare` says how many characters stand before the first quote or expansion.
@@ -160,7 +160,7 @@ class Redirection(Value):
 
 
 @value
-class Command(Value):
+class SimpleCommand(Value):
     """A simple command; one without words is the redirections of a group, or assignments alone."""
 
     argv: tuple[Word, ...]

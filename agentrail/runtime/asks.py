@@ -16,7 +16,7 @@ from agentrail.ports.sandbox import KIB, Sandbox
 from agentrail.ports.tool import Service, Surroundings, Tool, ToolContext
 from agentrail.runtime.border import Contained, traced
 from agentrail.runtime.calls import execute
-from agentrail.runtime.metering import Meter
+from agentrail.runtime.metering import UsageMeter
 from agentrail.values.content import Text, text_of
 from agentrail.values.fitting import fit_text
 from agentrail.values.json import JsonObject, freeze, thaw
@@ -32,14 +32,14 @@ MAX_READ: Final = 1024 * KIB
 """Bytes of the largest file that a plugin may ask for."""
 
 
-class World:
+class AskWorld:
     """What a session's plugins can reach through `Ask`."""
 
     __slots__ = ("ask_model", "options", "price", "services", "surroundings", "tool")
 
     def __init__(
         self,
-        ask_model: Callable[[ModelRequest, Meter], Awaitable[Response]],
+        ask_model: Callable[[ModelRequest, UsageMeter], Awaitable[Response]],
         price: Callable[[ModelRequest, Usage], Usage],
         options: Callable[[str], JsonObject],
         tool: Callable[[str], Tool],
@@ -65,7 +65,7 @@ class RunningAsk:
         self._used: Callable[[], Usage] = _nothing
 
     async def run(
-        self, request: AskRequest, model: str, world: World, ctx: ToolContext, post: Callable[[AnyInput], None]
+        self, request: AskRequest, model: str, world: AskWorld, ctx: ToolContext, post: Callable[[AnyInput], None]
     ) -> None:
         """Do it, and post the one answer, with what was used also if there is none."""
         reach(Failpoint.ASK_SPAWNED)
@@ -86,11 +86,11 @@ class RunningAsk:
             reach(Failpoint.ASK_SETTLED)
             post(AskSettled(self.ask_id, answer, self._used()))
 
-    async def _judged(self, request: CallModel, model: str, world: World) -> AskAnswer:
+    async def _judged(self, request: CallModel, model: str, world: AskWorld) -> AskAnswer:
         """Return what a model says; what it uses is known from now on, whatever becomes of it."""
         prompt = (UserMessage((Text(request.prompt),)),)
         asked = ModelRequest(model, prompt, request.system, may_call=False, options=world.options(model))
-        meter = Meter(asked)
+        meter = UsageMeter(asked)
         self._used = lambda: world.price(asked, meter.used(cut=self.scope.cancel_called))
         response = await world.ask_model(asked, meter)
         self._used = lambda: world.price(asked, response.usage)
@@ -102,7 +102,7 @@ def _nothing() -> Usage:
     return NOTHING_USED
 
 
-async def _answer(request: RunTool | ReadFile | CallService, world: World, ctx: ToolContext) -> AskAnswer:
+async def _answer(request: RunTool | ReadFile | CallService, world: AskWorld, ctx: ToolContext) -> AskAnswer:
     match request:
         case RunTool():
             result = await execute(world.tool(request.name), request.args, ctx)

@@ -14,7 +14,7 @@ from agentrail.errors import ToolError
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.tool import Checkable, Tool, ToolContext
 from agentrail.runtime.border import Contained, traced
-from agentrail.runtime.threads import CallThreads, Threads
+from agentrail.runtime.threads import CallThreads, WorkerThreads
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.tools import ToolExecutionUpdate
 from agentrail.values.fitting import fit_result, fit_text
@@ -57,7 +57,7 @@ class RunningCall:
         self,
         started: StartCall | ProbeCall,
         tool: Tool,
-        threads: Threads,
+        threads: WorkerThreads,
         whisper: Callable[[Event], None],
         ended: Callable[[RunningCall, AnyInput], None],
     ) -> None:

@@ -55,7 +55,7 @@ from agentrail.runtime.parts import Subagents
 from agentrail.runtime.slot import Slot
 from agentrail.runtime.status import SessionDown as SessionDown
 from agentrail.runtime.status import status_of as status_of
-from agentrail.runtime.tracing import Trace as Trace
+from agentrail.runtime.tracing import ActorTrace as ActorTrace
 from agentrail.runtime.waiting import outcome_of as outcome_of
 from agentrail.values.content import Data, Image, Part, Text
 from agentrail.values.events.envelope import Cursor, Event

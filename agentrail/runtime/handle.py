@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from agentrail.runtime.session import Session
     from agentrail.runtime.sources import RunningSource
     from agentrail.runtime.status import SessionDown, Status
-    from agentrail.runtime.tracing import Trace
+    from agentrail.runtime.tracing import ActorTrace
     from agentrail.runtime.waiting import Outcome, Reply
     from agentrail.values.messages import Message
     from agentrail.values.tools import Err, Ok
@@ -345,10 +345,10 @@ class SessionHandle:
         """Handle what has waited since `suspend`."""
         await self._control(commands.ResumeSent(), self._session.mailbox.resume)
 
-    def trace(self, capacity: int = 256) -> Trace:
+    def trace(self, capacity: int = 256) -> ActorTrace:
         """Return the steps of the actor from now on: `async with` it, then `async for`; at most *capacity* wait."""
         most = commands.counted("capacity", capacity)
-        return commands.Trace(self._session.traces, lambda: self._control(commands.TraceSent()), most)
+        return commands.ActorTrace(self._session.traces, lambda: self._control(commands.TraceSent()), most)
 
     async def _control(self, given: AnyInput, prepare: Prepare | None = None) -> None:
         letter, slot = self._letter(given, None)

@@ -161,7 +161,7 @@ class Lane:
         return at
 
 
-class Limits:
+class ProviderLimits:
     """The lanes of a supervisor."""
 
     __slots__ = ("_lanes", "_limits", "_timers")

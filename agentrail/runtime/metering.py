@@ -9,7 +9,7 @@ from agentrail.values.stream import Chunk, ModelRequest, PingChunk, UsageChunk
 from agentrail.values.usage import NOTHING_USED, Usage
 
 
-class Meter:
+class UsageMeter:
     """Counts what comes of one request."""
 
     __slots__ = ("_answered", "_counted", "_request", "_usage", "said")

@@ -10,7 +10,7 @@ from typing import Final
 
 import trio
 
-from agentrail.core.supervising import Decision, Ending, Policy, Ward, decide
+from agentrail.core.supervising import Ending, Policy, RestartDecision, Ward, decide
 from agentrail.errors import (
     ChildExists,
     CommitUnknown,
@@ -245,7 +245,7 @@ class SupervisorNode:
         self._begin_again(child, cause, 0.0)
         return await child.ready.wait() is None
 
-    async def _regroup(self, decided: Decision, error: BaseException | None) -> None:
+    async def _regroup(self, decided: RestartDecision, error: BaseException | None) -> None:
         """Stop some children, the youngest first, and start them again, the oldest first."""
         cause = "it ended" if error is None else described(error)
         for key in decided.stop:
@@ -287,7 +287,7 @@ class SupervisorNode:
         else:
             raise SupervisorFailed(ROOT, described(error)) from error
 
-    def _report(self, child: Child, error: BaseException, decided: Decision, input_: str) -> None:
+    def _report(self, child: Child, error: BaseException, decided: RestartDecision, input_: str) -> None:
         path = (*self.path, child.key)
         view = child.view()
         done = "failed" if decided.fails else "given_up" if decided.ward is None else "restarted"

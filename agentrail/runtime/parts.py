@@ -27,11 +27,11 @@ from agentrail.runtime.calls import Calls
 from agentrail.runtime.clock import Clock
 from agentrail.runtime.complaints import Complaints
 from agentrail.runtime.gate import Gate
-from agentrail.runtime.limits import Limits
+from agentrail.runtime.limits import ProviderLimits
 from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.outages import SteadyJournal
 from agentrail.runtime.reports import ChildView
-from agentrail.runtime.threads import Threads
+from agentrail.runtime.threads import WorkerThreads
 from agentrail.runtime.timers import Timers
 from agentrail.runtime.waiting import HeldCall
 from agentrail.runtime.watchdog import Watchdog
@@ -91,10 +91,10 @@ class SharedServices:
         self.random = random_
         self.fork: Callable[[str, int | None, str], Awaitable[object]] = _no_fork
         self.calls = Calls()
-        self.threads = Threads()
+        self.threads = WorkerThreads()
         self.timers = Timers(self.clock)
         self.watchdog = Watchdog()
-        self.limits = Limits(limits, self.timers)
+        self.limits = ProviderLimits(limits, self.timers)
 
 
 class Prices(Protocol):
@@ -109,7 +109,7 @@ class Prices(Protocol):
         ...
 
 
-class Surroundings(ToolSurroundings):
+class SharedSurroundings(ToolSurroundings):
     """Where a session's tools work; each part is made when it is first asked for."""
 
     __slots__ = ("_make_sandbox", "_make_web", "_sandbox", "_web", "_working_dir")
@@ -230,7 +230,7 @@ class SessionCode:
         tools: dict[tuple[str, int], Tool],
         models: dict[str, Model],
         services: Mapping[str, Service],
-        surroundings: Surroundings,
+        surroundings: SharedSurroundings,
         validator: Callable[[Tool], Validator],
         prices: Prices,
         sources: tuple[ToolSource, ...] = (),

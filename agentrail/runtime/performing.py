@@ -22,13 +22,13 @@ from agentrail.core.state import State
 from agentrail.errors import AgentrailError, UnknownTool
 from agentrail.ports.model import Model
 from agentrail.ports.tool import Tool, ToolContext, unheard
-from agentrail.runtime.asks import RunningAsk, World
+from agentrail.runtime.asks import AskWorld, RunningAsk
 from agentrail.runtime.bus import Bus
 from agentrail.runtime.calls import RunningCall
 from agentrail.runtime.compacting import RunningCompaction
 from agentrail.runtime.jobs import BackgroundJobs
 from agentrail.runtime.late import LateCalls
-from agentrail.runtime.metering import Meter
+from agentrail.runtime.metering import UsageMeter
 from agentrail.runtime.parts import SessionCode, SharedServices
 from agentrail.runtime.slot import Slot
 from agentrail.runtime.streams import Stream
@@ -180,7 +180,7 @@ class Performer:
         self._house.nursery.start_soon(stream.run, model, self._session_id, self._house.limits, name=name)
         self._watch(stream)
 
-    async def _ask_model(self, request: ModelRequest, meter: Meter) -> Response:
+    async def _ask_model(self, request: ModelRequest, meter: UsageMeter) -> Response:
         """Make a request that a plugin has asked for; what comes before its end is counted, and nobody hears it."""
         model = self.model(request.model)
         return await self._house.limits.stream(self._session_id, model, request, meter.hear)
@@ -323,7 +323,7 @@ class Performer:
     def carry_out(self, effect: effects.CarryOut) -> None:
         """Do what a plugin asked for in a task of its own."""
         ask = self._asks[effect.ask_id] = RunningAsk(effect.ask_id)
-        world = World(
+        world = AskWorld(
             self._ask_model,
             self._price,
             self._model_options,

@@ -16,8 +16,8 @@ from agentrail.ports.model import Model, times_beginning
 from agentrail.runtime.border import Contained, fit_chunk, fit_failure, tell
 from agentrail.runtime.bus import Bus
 from agentrail.runtime.clock import Clock
-from agentrail.runtime.limits import Limits
-from agentrail.runtime.metering import Meter
+from agentrail.runtime.limits import ProviderLimits
+from agentrail.runtime.metering import UsageMeter
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.response import MessageDelta, MessageStart, StatusUpdate, ThinkingDelta, ThinkingStart
 from agentrail.values.fitting import MAX_TEXT
@@ -93,7 +93,7 @@ class Stream:
         self._held_back: list[Event] | None = None
         self._text: list[str] = []
         self._thinking: list[str] | None = None
-        self._meter = Meter(started.request)
+        self._meter = UsageMeter(started.request)
         self._failure = CANCELLED
 
     def cut(self) -> None:
@@ -189,7 +189,7 @@ class Stream:
         self.last = self._clock.now()
         reach(Failpoint.REQUEST_SENT)
 
-    async def run(self, model: Model, session_id: str, limits: Limits) -> None:
+    async def run(self, model: Model, session_id: str, limits: ProviderLimits) -> None:
         """Make the request; post that it began, and exactly one end."""
         reach(Failpoint.REQUEST_SPAWNED)
         request_id = self.request.request_id

@@ -20,7 +20,7 @@ MAX_LEFT: Final = 64
 """Threads of one supervisor that go on although nobody waits for them; beyond it no more are started."""
 
 
-class Threads:
+class WorkerThreads:
     """The worker threads of all sessions."""
 
     __slots__ = ("_running", "places", "working")
@@ -54,7 +54,7 @@ class CallThreads:
 
     __slots__ = ("_all", "_idle", "_name", "_running")
 
-    def __init__(self, threads: Threads, name: str) -> None:
+    def __init__(self, threads: WorkerThreads, name: str) -> None:
         self._all = threads
         self._name = name
         self._running = 0

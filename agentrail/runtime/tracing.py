@@ -45,7 +45,7 @@ class TracedStep(Value):
     """How many steps before it were left out, because too many waited."""
 
 
-class Trace:
+class ActorTrace:
     """The steps of a session from now on: `async with` it, then `async for` over it."""
 
     __slots__ = ("_begin", "_capacity", "_ended", "_entered", "_left", "_missed", "_steps", "_task", "_traces")
@@ -126,16 +126,16 @@ class Traces:
     __slots__ = ("_all",)
 
     def __init__(self) -> None:
-        self._all: tuple[Trace, ...] = ()
+        self._all: tuple[ActorTrace, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self._all)
 
-    def add(self, trace: Trace) -> None:
+    def add(self, trace: ActorTrace) -> None:
         """Show each step to *trace* from now on."""
         self._all = (*self._all, trace)
 
-    def remove(self, trace: Trace) -> None:
+    def remove(self, trace: ActorTrace) -> None:
         """Show *trace* nothing more."""
         self._all = tuple(other for other in self._all if other is not trace)
 

@@ -26,7 +26,7 @@ from agentrail.testing.laws import LawBrokenError, check_event, check_hook, chec
 from agentrail.testing.scenes import draw_scene
 from agentrail.testing.showing import draw_hook, retold, tells_of_calls
 from agentrail.testing.simplest import Simplest
-from agentrail.testing.sources import Source
+from agentrail.testing.sources import CodeSource
 from agentrail.testing.strategies import answers, chooses, contexts, hooks
 from agentrail.testing.vocabulary import vocabulary
 from agentrail.testing.world import World
@@ -64,14 +64,14 @@ def check_plugin(plugin: Attachable, *, examples: int = 60, seed: int | None = N
         examples: How many runs of up to six hooks with any content are tried; of those in its words, twenty times that.
         seed: Makes the examples others.
     """
-    trial = _Trial(unkeyed(plugin)[1])
+    trial = _PluginTrial(unkeyed(plugin)[1])
     broken = trial.in_words(examples * RUNS, seed or 0) or trial.of_any_content(examples, seed) or trial.again()
     if broken is not None:
         broken.__notes__ = []  # what Hypothesis would say of an example that is printed already
         raise broken.with_traceback(None) from broken.__cause__
 
 
-class _Trial:
+class _PluginTrial:
     """One plugin, and what it may be shown."""
 
     def __init__(self, plugin: AnyPlugin) -> None:
@@ -139,7 +139,7 @@ class _Trial:
 
     def _remembers(self, where: str, problem: str) -> LawBrokenError:
         """Return the error for a plugin whose answer depends on what it was shown before: no single hook tells."""
-        source = Source()
+        source = CodeSource()
         call = f"{source.wants('agentrail.testing', 'check_plugin')}({source.code(self.plugin)})"
         lines = (*source.lines(), "", "", "def test_it_remembers_nothing() -> None:", f"    {call}", "")
         why = "it remembers something outside of its state, such as in a variable of its module"

@@ -17,7 +17,7 @@ from agentrail.testing.cues import Script
 from agentrail.testing.generating import draw_cues, simpler_scripts
 from agentrail.testing.lore import Lore
 from agentrail.testing.scripted import Cue
-from agentrail.testing.sources import Source
+from agentrail.testing.sources import CodeSource
 from agentrail.testing.trace import Trace, simulate
 from agentrail.testing.vocabulary import PLAIN_WORDS, Vocabulary, vocabulary
 from agentrail.testing.writing import cue_code
@@ -43,7 +43,7 @@ FRESH: Final = 150
 class Conflict:
     """Plugins and a script that together break an invariant; printed, it says how, and how to see it again."""
 
-    def __init__(self, plugins: tuple[Attachable, ...], script: tuple[Cue, ...], setup: Setup) -> None:
+    def __init__(self, plugins: tuple[Attachable, ...], script: tuple[Cue, ...], setup: ConflictSetup) -> None:
         self.plugins = plugins
         self.script = script
         self.invariant = setup.invariant
@@ -52,7 +52,7 @@ class Conflict:
         self._setup = setup
 
     def __str__(self) -> str:
-        source = Source()
+        source = CodeSource()
         names = [source.code(plugin) for plugin in self.plugins]
         who = " and ".join(names) or "No plugin at all"
         said = "breaks" if len(names) == 1 or not names else "together break"
@@ -61,7 +61,7 @@ class Conflict:
 
     def snippet(self) -> str:
         """Return a plain test that fails as long as the conflict is there."""
-        source = Source()
+        source = CodeSource()
         simulate_ = source.wants("agentrail.testing", "simulate")
         plugins = ", ".join(source.code(plugin) for plugin in self.plugins)
         more = "".join(f"{name}={source.code(given)}, " for name, given in self._setup.given().items())
@@ -76,7 +76,7 @@ class Conflict:
         return "\n".join(source.lines()) + "\n\n\n" + body
 
 
-class Setup:
+class ConflictSetup:
     """What stays the same while plugins and scripts are tried."""
 
     def __init__(self, invariant: Invariant, options: Options, tools: Sequence[ToolSpec] | None) -> None:
@@ -147,7 +147,7 @@ def find_conflict(  # noqa: PLR0913 - all but two have a default
         seed: Another one is another search.
         progress: Told how far it is.
     """
-    setups = {"": Setup(invariant, options, tools)}
+    setups = {"": ConflictSetup(invariant, options, tools)}
     return search(plugins, setups, calls, examples, seconds, seed, progress).get("")
 
 
@@ -161,13 +161,13 @@ def find_conflicts(
     progress: Progress | None = None,
 ) -> dict[str, Conflict]:
     """Do as `find_conflict` for several *invariants* at once: each example is played once, and each looks at it."""
-    setups = {name: Setup(invariant, DEFAULTS, None) for name, invariant in invariants.items()}
+    setups = {name: ConflictSetup(invariant, DEFAULTS, None) for name, invariant in invariants.items()}
     return search(plugins, setups, (), examples, seconds, seed, progress)
 
 
 def search(
     plugins: Sequence[Attachable],
-    setups: Mapping[str, Setup],
+    setups: Mapping[str, ConflictSetup],
     calls: Sequence[ToolCall],
     examples: int,
     seconds: float | None,
@@ -203,7 +203,7 @@ def search(
 class _Draws:
     """Draws sets of plugins, and of each set those in whose words a script is written."""
 
-    def __init__(self, choose: Choose, setup: Setup, plugins: Sequence[Attachable]) -> None:
+    def __init__(self, choose: Choose, setup: ConflictSetup, plugins: Sequence[Attachable]) -> None:
         self.choose = choose
         self.plugins = plugins
         words = setup.words(plugins) if plugins else []
@@ -231,7 +231,7 @@ class _Draws:
 
 
 def _smallest(
-    setup: Setup, plugins: tuple[Attachable, ...], script: tuple[Cue, ...], choose: Choose, lore: Lore
+    setup: ConflictSetup, plugins: tuple[Attachable, ...], script: tuple[Cue, ...], choose: Choose, lore: Lore
 ) -> tuple[tuple[Attachable, ...], tuple[Cue, ...]]:
     """Return what is left of *plugins* and *script* when nothing more can be left out."""
     small, short = shrink(setup, plugins, script)
@@ -245,7 +245,7 @@ def _smallest(
 
 
 def shrink(
-    setup: Setup, plugins: tuple[Attachable, ...], script: tuple[Cue, ...]
+    setup: ConflictSetup, plugins: tuple[Attachable, ...], script: tuple[Cue, ...]
 ) -> tuple[tuple[Attachable, ...], tuple[Cue, ...]]:
     """Leave out and simplify, one thing after the other, until the invariant holds whatever goes next."""
     going = True
@@ -270,7 +270,9 @@ def _without_one(plugins: tuple[Attachable, ...]) -> Iterator[tuple[Attachable, 
     yield from (plugins[:place] + plugins[place + 1 :] for place in range(len(plugins)))
 
 
-def _as_registered(setup: Setup, plugins: tuple[Attachable, ...], script: tuple[Cue, ...]) -> tuple[Attachable, ...]:
+def _as_registered(
+    setup: ConflictSetup, plugins: tuple[Attachable, ...], script: tuple[Cue, ...]
+) -> tuple[Attachable, ...]:
     """Return *plugins* in the order in which they are asked, if they break the invariant in that order too."""
     asked = tuple(sorted(plugins, key=lambda given: unkeyed(given)[1].priority))
     return asked if setup.breaks(asked, script) is not None else plugins

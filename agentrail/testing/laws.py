@@ -23,7 +23,7 @@ from agentrail.hooks.plugin import ON_EVENT, UNKNOWN, AnyPlugin, Log, Plugin, st
 from agentrail.hooks.records import Hook
 from agentrail.hooks.seats import options_of
 from agentrail.hooks.wellformed import why_malformed
-from agentrail.testing.sources import Source
+from agentrail.testing.sources import CodeSource
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.spelling import checked
 
@@ -264,7 +264,7 @@ _CHECKS: Final[Mapping[str, str]] = types.MappingProxyType(
 
 def example(plugin: AnyPlugin, where: str, shown: tuple[object, ...]) -> str:
     """Return a test that shows *plugin* the same again."""
-    source = Source()
+    source = CodeSource()
     check = source.wants("agentrail.testing", _CHECKS.get(where, "check_hook"))
     given = list(shown)
     while len(given) > 1 and given[-1] in (None, Context()):

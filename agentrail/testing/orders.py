@@ -14,7 +14,7 @@ from agentrail.testing.choose import Choose
 from agentrail.testing.generating import draw_cues, simpler_scripts
 from agentrail.testing.lore import Lore
 from agentrail.testing.scripted import Cue
-from agentrail.testing.sources import Source
+from agentrail.testing.sources import CodeSource
 from agentrail.testing.trace import Trace, simulate
 from agentrail.testing.vocabulary import vocabulary
 from agentrail.testing.writing import cue_code
@@ -48,7 +48,7 @@ class OrderMatters(Value):
         one, other = unkeyed(self.first)[0], unkeyed(self.second)[0]
         how = "their priorities settle it" if self.settled else "the order of registration settles it"
         here, there = self.traces()
-        source = Source()
+        source = CodeSource()
         script = ", ".join(cue_code(cue, source) for cue in self.script)
         return (
             f"`{one}` and `{other}`: the order matters at `{self.hook}`; {how}\n"

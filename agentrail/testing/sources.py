@@ -19,7 +19,7 @@ _PLACES: Final = ("agentrail", "agentrail.plugins", "agentrail.testing")
 """Where a class is looked for before its own module: what users import from."""
 
 
-class Source:
+class CodeSource:
     """Writes code, and remembers what it has to import."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from agentrail.hooks.actions import UNCHANGED, Continue, Emit
 from agentrail.hooks.records import AfterTool, BeforePrompt, BeforeSteering, BeforeTool, Hook, OnToolError
 from agentrail.testing.scripted import Cue
 from agentrail.testing.simulation import Happened
-from agentrail.testing.sources import Source
+from agentrail.testing.sources import CodeSource
 from agentrail.testing.watching import Decision
 from agentrail.testing.writing import cue_code
 from agentrail.values.content import text_of
@@ -34,7 +34,7 @@ def story(script: Sequence[Cue], steps: Sequence[Happened], decisions: Sequence[
     by_step: dict[int, list[Decision]] = {}
     for decision in decisions:
         by_step.setdefault(decision.step, []).append(decision)
-    source = Source()
+    source = CodeSource()
     notes = ("   (there was nothing to do for it)" if place in void else "" for place in range(len(script)))
     told_of = enumerate(zip(script, notes, strict=True), 1)
     cues = [f"{number:>3}  {cue_code(cue, source)}{note}" for number, (cue, note) in told_of]

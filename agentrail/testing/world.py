@@ -36,7 +36,7 @@ COMMANDS: Final = frozenset(INPUTS[1 : INPUTS.index(StopSent) + 1])
 
 
 @value
-class Record(Value):
+class WorldRecord(Value):
     """One step as a journal would keep it."""
 
     arrival: Arrival
@@ -58,7 +58,7 @@ class World:
         self.tally = tally if tally is not None else Tally()
         self.out = Outstanding()
         self.ledger = Ledger()
-        self.records: list[Record] = []
+        self.records: list[WorldRecord] = []
         self.revisions = 0
         self.slow = False
         self.judge = Live(storable)
@@ -122,7 +122,7 @@ class World:
         done = step(before, arrival, self.judge)
         same = all(getattr(before, name) is getattr(kept, name) for name in State.__fields__)
         demand(same and len(before.history) == length and dict(before.tools) == tools, "the state given was changed")
-        self.records.append(Record(arrival, done.rulings, done.events))
+        self.records.append(WorldRecord(arrival, done.rulings, done.events))
         self.tally.note(before, type(given), done)
         for effect in done.effects:
             self.out.perform(effect, self.now)

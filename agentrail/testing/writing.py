@@ -23,7 +23,7 @@ from agentrail.testing.cues import (
     Waited,
 )
 from agentrail.testing.scripted import Cue, Failing, Saying, Stalling
-from agentrail.testing.sources import Source, quoted
+from agentrail.testing.sources import CodeSource, quoted
 from agentrail.values.content import Text, Thinking, text_of
 from agentrail.values.messages import StopReason
 from agentrail.values.stream import Response
@@ -56,7 +56,7 @@ _FAILURES: Final[tuple[tuple[type[ModelError], str], ...]] = (
 )
 
 
-def cue_code(cue: Cue, source: Source) -> str:
+def cue_code(cue: Cue, source: CodeSource) -> str:
     """Return the call that makes *cue*, importing what it needs."""
     match cue:
         case Saying(response=response):
@@ -72,7 +72,7 @@ def cue_code(cue: Cue, source: Source) -> str:
             return f"{source.wants(KIT, name)}({_arguments(cue, positional, source)})"
 
 
-def _arguments(cue: attrs.AttrsInstance, positional: int, source: Source) -> str:
+def _arguments(cue: attrs.AttrsInstance, positional: int, source: CodeSource) -> str:
     said: list[str] = []
     for place, field in enumerate(attrs.fields(type(cue))):
         found: object = getattr(cue, field.name)
@@ -82,7 +82,7 @@ def _arguments(cue: attrs.AttrsInstance, positional: int, source: Source) -> str
     return ", ".join(said)
 
 
-def _say(response: Response, source: Source) -> str:
+def _say(response: Response, source: CodeSource) -> str:
     said: list[str] = []
     text = text_of(tuple(part for part in response.parts if isinstance(part, Text)))
     thought = "".join(part.text for part in response.parts if isinstance(part, Thinking))
@@ -106,7 +106,7 @@ def _say(response: Response, source: Source) -> str:
     return f"{source.wants(KIT, 'say')}({', '.join(said)})"
 
 
-def _fail(error: Exception, after: int, source: Source) -> str:
+def _fail(error: Exception, after: int, source: CodeSource) -> str:
     for cls, name in _FAILURES:
         if type(error) is cls:
             said = [quoted(str(error))]
@@ -123,7 +123,7 @@ def _after(chunks: int) -> str:
     return f"after={chunks}" if chunks else ""
 
 
-def _result(result: ToolResult, source: Source) -> str:
+def _result(result: ToolResult, source: CodeSource) -> str:
     if isinstance(result, Done) and result == ok(result_text(result)):
         return quoted(result_text(result))
     return source.code(result)

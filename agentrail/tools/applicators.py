@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, cast
 
-from agentrail.tools.nodes import KINDS, MAX_NESTED, Apply, Check, Fault, Node, Path
+from agentrail.tools.nodes import KINDS, MAX_NESTED, Apply, Check, Node, Path, SchemaFault
 from agentrail.values.json import Json
 from agentrail.values.meter import TooManyStepsError
 
@@ -24,7 +24,7 @@ def _array(found: Json) -> Sequence[Json]:
     return cast("Sequence[Json]", found)
 
 
-def _properties(check: Check, node: Node, found: Json, path: Path, faults: list[Fault]) -> None:
+def _properties(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
     there, known = _object(found), node.named["properties"]
     names = known if len(known) < len(there) else there
     check.meter.spend(len(names))
@@ -33,14 +33,14 @@ def _properties(check: Check, node: Node, found: Json, path: Path, faults: list[
             check.apply(known[name], there[name], (path, name), faults)
 
 
-def _pattern_properties(check: Check, node: Node, found: Json, path: Path, faults: list[Fault]) -> None:
+def _pattern_properties(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
     for expression, child in node.patterns:
         for name, item in _object(found).items():
             if expression.found_in(name, check.meter):
                 check.apply(child, item, (path, name), faults)
 
 
-def _additional_properties(check: Check, node: Node, found: Json, path: Path, faults: list[Fault]) -> None:
+def _additional_properties(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
     there, known = _object(found), node.named.get("properties", {})
     check.meter.spend(len(there))
     extra = [
@@ -49,19 +49,19 @@ def _additional_properties(check: Check, node: Node, found: Json, path: Path, fa
         if name not in known and not any(one.found_in(name, check.meter) for one, _ in node.patterns)
     ]
     if extra and node.schema["additionalProperties"] is False:
-        faults.append(Fault(path, "additionalProperties", found, node.schema, names=extra))
+        faults.append(SchemaFault(path, "additionalProperties", found, node.schema, names=extra))
         return
     child = node.children["additionalProperties"]
     for name in extra:
         check.apply(child, there[name], (path, name), faults)
 
 
-def _property_names(check: Check, node: Node, found: Json, path: Path, faults: list[Fault]) -> None:
+def _property_names(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
     for name in _object(found):
         check.apply(node.children["propertyNames"], name, path, faults)
 
 
-def _dependent_schemas(check: Check, node: Node, found: Json, path: Path, faults: list[Fault]) -> None:
+def _dependent_schemas(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
     children = node.named["dependentSchemas"]
     check.meter.spend(len(children))
     for name, child in children.items():
@@ -69,86 +69,86 @@ def _dependent_schemas(check: Check, node: Node, found: Json, path: Path, faults
             check.apply(child, found, path, faults)
 
 
-def _prefix_items(check: Check, node: Node, found: Json, path: Path, faults: list[Fault]) -> None:
+def _prefix_items(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
     for place, (child, item) in enumerate(zip(node.lists["prefixItems"], _array(found), strict=False)):
         check.apply(child, item, (path, place), faults)
 
 
-def _items(check: Check, node: Node, found: Json, path: Path, faults: list[Fault]) -> None:
+def _items(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
     items, before = _array(found), len(node.lists.get("prefixItems", ()))
     if node.schema["items"] is False:
         if len(items) > before:
-            faults.append(Fault(path, "items", found, node.schema))
+            faults.append(SchemaFault(path, "items", found, node.schema))
         return
     child = node.children["items"]
     for place in range(before, len(items)):
         check.apply(child, items[place], (path, place), faults)
 
 
-def _contains(check: Check, node: Node, found: Json, path: Path, faults: list[Fault]) -> None:
+def _contains(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
     child = node.children["contains"]
     matches = 0
     for item in _array(found):
         matches += check.fits(child, item)
     most = node.schema.get("maxContains")
     if most is not None and matches > cast("int", most):
-        faults.append(Fault(path, "maxContains", found, node.schema))
+        faults.append(SchemaFault(path, "maxContains", found, node.schema))
     elif matches < cast("int", node.schema.get("minContains", 1)):
-        faults.append(Fault(path, "contains", found, node.schema))
+        faults.append(SchemaFault(path, "contains", found, node.schema))
 
 
-def _all_of(check: Check, node: Node, found: Json, path: Path, faults: list[Fault]) -> None:
+def _all_of(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
     for child in node.lists["allOf"]:
         check.apply(child, found, path, faults)
 
 
-def _any_of(check: Check, node: Node, found: Json, path: Path, faults: list[Fault]) -> None:
-    branches: list[list[Fault]] = []
+def _any_of(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
+    branches: list[list[SchemaFault]] = []
     for child in node.lists["anyOf"]:
-        wrong: list[Fault] = []
+        wrong: list[SchemaFault] = []
         check.apply(child, found, path, wrong)
         if not wrong:
             return
         branches.append(wrong)
-    faults.append(Fault(path, "anyOf", found, node.schema, branches))
+    faults.append(SchemaFault(path, "anyOf", found, node.schema, branches))
 
 
-def _one_of(check: Check, node: Node, found: Json, path: Path, faults: list[Fault]) -> None:
-    branches: list[list[Fault]] = []
+def _one_of(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
+    branches: list[list[SchemaFault]] = []
     fitting = 0
     for child in node.lists["oneOf"]:
-        wrong: list[Fault] = []
+        wrong: list[SchemaFault] = []
         check.apply(child, found, path, wrong)
         branches.append(wrong)
         fitting += not wrong
     if fitting != 1:
-        faults.append(Fault(path, "oneOf", found, node.schema, () if fitting else branches))
+        faults.append(SchemaFault(path, "oneOf", found, node.schema, () if fitting else branches))
 
 
-def _not(check: Check, node: Node, found: Json, path: Path, faults: list[Fault]) -> None:
+def _not(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
     if check.fits(node.children["not"], found):
-        faults.append(Fault(path, "not", found, node.schema))
+        faults.append(SchemaFault(path, "not", found, node.schema))
 
 
-def _if(check: Check, node: Node, found: Json, path: Path, faults: list[Fault]) -> None:
+def _if(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
     chosen = node.children.get("then" if check.fits(node.children["if"], found) else "else")
     if chosen is not None:
         check.apply(chosen, found, path, faults)
 
 
-def _ref(check: Check, node: Node, found: Json, path: Path, faults: list[Fault]) -> None:
+def _ref(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
     for target in node.refs:
         check.apply(target, found, path, faults)
 
 
-def _unevaluated_items(check: Check, node: Node, found: Json, path: Path, faults: list[Fault]) -> None:
+def _unevaluated_items(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
     if len(_evaluated(check, node, found, _items_of)) < len(_array(found)):
-        faults.append(Fault(path, "unevaluatedItems", found, node.schema))
+        faults.append(SchemaFault(path, "unevaluatedItems", found, node.schema))
 
 
-def _unevaluated_properties(check: Check, node: Node, found: Json, path: Path, faults: list[Fault]) -> None:
+def _unevaluated_properties(check: Check, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
     if len(_evaluated(check, node, found, _properties_of)) < len(_object(found)):
-        faults.append(Fault(path, "unevaluatedProperties", found, node.schema))
+        faults.append(SchemaFault(path, "unevaluatedProperties", found, node.schema))
 
 
 def _evaluated(

@@ -21,7 +21,7 @@ EffectName: TypeAlias = Literal["pure", "idempotent", "checkable", "unsafe"]
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-class Options(TypedDict, total=False):
+class ToolOptions(TypedDict, total=False):
     """What a tool may declare; see `ToolSpec` for what each means and is otherwise."""
 
     timeout: float
@@ -33,19 +33,19 @@ class Options(TypedDict, total=False):
     max_result_chars: int
 
 
-def make_spec(name: str, description: str, parameters: JsonObject, **options: Unpack[Options]) -> ToolSpec:
+def make_spec(name: str, description: str, parameters: JsonObject, **options: Unpack[ToolOptions]) -> ToolSpec:
     """Return the spec of a tool with a hand-written schema, *parameters*; `BadTool` if it will not do."""
     spec = declare(name, description, parameters, options)
     check_schema(spec)
     return spec
 
 
-def declare(name: str, description: str, parameters: JsonObject, options: Options) -> ToolSpec:
+def declare(name: str, description: str, parameters: JsonObject, options: ToolOptions) -> ToolSpec:
     """Return the spec of a tool; whether *parameters* are a good schema is another matter."""
-    unknown = options.keys() - Options.__annotations__.keys()
+    unknown = options.keys() - ToolOptions.__annotations__.keys()
     if unknown:
         wrong = min(unknown)
-        raise BadTool(name, f"there is no option `{wrong}`; {meant(wrong, Options.__annotations__, 'there are')}")
+        raise BadTool(name, f"there is no option `{wrong}`; {meant(wrong, ToolOptions.__annotations__, 'there are')}")
     said: dict[str, object] = {**options}
     if "effect" in options:
         said["effect"] = _effect(name, options["effect"])

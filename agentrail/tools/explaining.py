@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, TypeAlias, cast
 
-from agentrail.tools.nodes import Fault, Path
+from agentrail.tools.nodes import Path, SchemaFault
 from agentrail.values.json import Json
 
 MAX_FAULTS: Final = 5
@@ -69,7 +69,7 @@ _TELLING: Final = ("enum", "const", "$ref", "anyOf", "oneOf", "type")
 """The keywords that describe a schema in short, best first."""
 
 
-def explain(found: Iterable[Fault]) -> str | None:
+def explain(found: Iterable[SchemaFault]) -> str | None:
     """Return what is wrong, in a fixed order and on one line, or `None` if nothing is *found*."""
     faults = set(islice((told for fault in found for told in _told(fault)), _LOOKED_AT))
     if not faults:
@@ -90,7 +90,7 @@ def clipped(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _told(fault: Fault) -> Iterator[_Told]:
+def _told(fault: SchemaFault) -> Iterator[_Told]:
     path = _steps(fault.path)
     known = cast("Mapping[str, Json]", fault.schema.get("properties", {}))
     near = _nearest_branch(fault)
@@ -123,7 +123,7 @@ def _sentence(path: tuple[_Step, ...], said: str) -> _Told:
     return order, f"{_where(path)}{said}"
 
 
-def _nearest_branch(fault: Fault) -> Sequence[Fault]:
+def _nearest_branch(fault: SchemaFault) -> Sequence[SchemaFault]:
     """Return what is wrong with the one branch of an `anyOf` that was meant, if it is plain which."""
     meant = [branch for branch in fault.branches if not any(_is_of_another_kind(inner, fault) for inner in branch)]
     fewest = min(map(len, meant), default=0)
@@ -131,7 +131,7 @@ def _nearest_branch(fault: Fault) -> Sequence[Fault]:
     return nearest[0] if len(nearest) == 1 else ()
 
 
-def _is_of_another_kind(inner: Fault, fault: Fault) -> bool:
+def _is_of_another_kind(inner: SchemaFault, fault: SchemaFault) -> bool:
     return inner.path is fault.path and inner.keyword in {"type", "enum", "const", "false"}
 
 

@@ -96,7 +96,7 @@ class Repeat(Value):
 
 
 @value
-class Look(Value):
+class LookAround(Value):
     """A sequence that is looked for ahead or behind, without going there."""
 
     inner: Parts
@@ -107,7 +107,7 @@ class Look(Value):
     """Whether it must match; otherwise it must not."""
 
 
-Part: TypeAlias = Atom | Branch | Repeat | Look
+Part: TypeAlias = Atom | Branch | Repeat | LookAround
 Parts: TypeAlias = tuple[Part, ...]
 
 
@@ -158,7 +158,9 @@ class _Reader:
             case "ASSERT" | "ASSERT_NOT":
                 direction, tree = cast("tuple[int, _Tree]", said)
                 return (
-                    Look(self.read(tree, flags, depth), tree.getwidth()[0] if direction < 0 else 0, op == "ASSERT"),
+                    LookAround(
+                        self.read(tree, flags, depth), tree.getwidth()[0] if direction < 0 else 0, op == "ASSERT"
+                    ),
                 )
             case "AT":
                 at_start = str(said) in _STARTS and not flags & re.MULTILINE

@@ -12,7 +12,7 @@ from typing_extensions import ReadOnly, is_typeddict
 
 from agentrail.errors import NotJson
 from agentrail.tools.docstrings import read_docstring
-from agentrail.tools.shapes import Place, Shape, shape_of
+from agentrail.tools.shapes import Shape, ShapePlace, shape_of
 from agentrail.values.json import Json, freeze
 from agentrail.values.value import Value, value
 
@@ -38,14 +38,14 @@ class _Slot(Value):
 
 
 @value
-class Field(Value):
+class ArgumentField(Value):
     """One named thing that an object holds."""
 
     name: str
     """The key of it in the JSON object."""
     shape: Shape
     """What it is."""
-    at: Place
+    at: ShapePlace
     """Where it stands."""
     required: bool = True
     """Whether it must be given."""
@@ -55,21 +55,21 @@ class Field(Value):
     """What it is if it is not given, where JSON can hold that."""
 
 
-def fields_of(cls: type, at: Place) -> tuple[Field, ...]:
+def fields_of(cls: type, at: ShapePlace) -> tuple[ArgumentField, ...]:
     """Return the fields of *cls*: attrs, a dataclass or a `TypedDict`."""
     hints = hints_of(cls, at)
     for name, hint in hints.items():
         if isinstance(hint, dataclasses.InitVar):
             at.inside(f"field `{name}` of `{cls.__name__}`,").refuse("is an `InitVar`; make it a field")
     written = read_docstring(cls.__doc__).names
-    fields: list[Field] = []
+    fields: list[ArgumentField] = []
     for slot in _slots(cls, hints):
         here = at.inside(f"field `{slot.inside}` of `{cls.__name__}`,")
         if slot.hint is MISSING:
             here.refuse("has no annotation; give it one")
         shape = shape_of(_unqualified(slot.hint), here)
         fields.append(
-            Field(slot.outside, shape, here, slot.required, written.get(slot.inside), as_default(slot.default))
+            ArgumentField(slot.outside, shape, here, slot.required, written.get(slot.inside), as_default(slot.default))
         )
     return tuple(fields)
 
@@ -80,7 +80,7 @@ def summary_of(cls: type) -> str:
     return "" if text.startswith(f"{cls.__name__}(") else read_docstring(text).summary
 
 
-def hints_of(subject: object, at: Place) -> dict[str, object]:
+def hints_of(subject: object, at: ShapePlace) -> dict[str, object]:
     """Return the annotations of *subject*, a class or a function, as they are at run time."""
     try:
         return get_type_hints(subject, include_extras=True)

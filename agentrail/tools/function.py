@@ -11,7 +11,7 @@ from typing_extensions import Unpack
 
 from agentrail.errors import BadArguments, BadTool, ToolError
 from agentrail.ports.tool import ToolContext
-from agentrail.tools.declaring import Options, declare
+from agentrail.tools.declaring import ToolOptions, declare
 from agentrail.tools.results import as_result
 from agentrail.tools.validation import validator_for
 from agentrail.values.json import JsonObject
@@ -106,10 +106,12 @@ def tool(fn: Callable[P, R], /) -> SyncTool[P, R]: ...
 
 
 @overload
-def tool(*, name: str | None = None, **options: Unpack[Options]) -> Decorator: ...
+def tool(*, name: str | None = None, **options: Unpack[ToolOptions]) -> Decorator: ...
 
 
-def tool(fn: Callable[..., object] | None = None, /, *, name: str | None = None, **options: Unpack[Options]) -> object:
+def tool(
+    fn: Callable[..., object] | None = None, /, *, name: str | None = None, **options: Unpack[ToolOptions]
+) -> object:
     """Make a tool of a function: `@tool`, or `@tool(timeout=30)` with what it declares.
 
     Its name, unless *name* is given, its description and the schema of its arguments come from the function. A plain

@@ -33,10 +33,10 @@ KIND_OF: Final[Mapping[type, str]] = {
 Path: TypeAlias = "tuple[Path, str | int] | None"
 """Where a value stands, the last step first; `None` at the top."""
 Holds: TypeAlias = Callable[[Json, Meter], bool]
-Apply: TypeAlias = "Callable[[Check, Node, Json, Path, list[Fault]], None]"
+Apply: TypeAlias = "Callable[[Check, Node, Json, Path, list[SchemaFault]], None]"
 
 
-class Fault:
+class SchemaFault:
     """What is wrong with one value by one keyword."""
 
     __slots__ = ("branches", "found", "keyword", "names", "path", "said", "schema")
@@ -47,7 +47,7 @@ class Fault:
         keyword: str,
         found: Json,
         schema: Mapping[str, Json],
-        branches: Sequence[Sequence[Fault]] = (),
+        branches: Sequence[Sequence[SchemaFault]] = (),
         names: Sequence[str] = (),
     ) -> None:
         self.path = path
@@ -93,14 +93,14 @@ class Check:
         self.meter = meter
         self.nested = 0
 
-    def apply(self, node: Node, found: Json, path: Path, faults: list[Fault]) -> None:
+    def apply(self, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
         """Add what is wrong with *found* by *node* to *faults*; raise `TooManyStepsError` if that takes too many."""
         kind = KIND_OF[type(found)]
         leaves, applied = node.leaves.get(kind, ()), node.applied.get(kind, ())
         self.meter.spend(1 + len(leaves) + len(applied))
         for keyword, holds in leaves:
             if not holds(found, self.meter):
-                faults.append(Fault(path, keyword, found, node.schema))
+                faults.append(SchemaFault(path, keyword, found, node.schema))
         if applied:
             self.nested += 1
             if self.nested > MAX_NESTED:
@@ -111,6 +111,6 @@ class Check:
 
     def fits(self, node: Node, found: Json) -> bool:
         """Whether nothing is wrong with *found* by *node*."""
-        faults: list[Fault] = []
+        faults: list[SchemaFault] = []
         self.apply(node, found, None, faults)
         return not faults

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from agentrail.tools.expressions import Atom, Branch, Look, Part, Parts, Repeat, UnusableError, read
+from agentrail.tools.expressions import Atom, Branch, LookAround, Part, Parts, Repeat, UnusableError, read
 from agentrail.values.meter import Meter, TooManyStepsError
 
 MAX_STATES: Final = 5_000
@@ -110,7 +110,7 @@ def _worst_of(part: Part, length: int) -> tuple[float, float]:
         case Branch(ways):
             each = [_worst(way, length) for way in ways]
             return 1 + sum(own for own, _ in each), sum(tries for _, tries in each)
-        case Look(inner):
+        case LookAround(inner):
             return _worst(inner, length)[0], 1
         case Repeat((Atom(),), least, most):
             longest = length if most is None else min(most, length)
@@ -138,7 +138,7 @@ def _size(parts: Parts) -> int:
                 size += 1
             case Branch(ways):
                 size += 1 + sum(map(_size, ways))
-            case Repeat(inner) | Look(inner):
+            case Repeat(inner) | LookAround(inner):
                 size += 1 + _size(inner)
     return size
 
@@ -181,7 +181,7 @@ class _Program:
             match part:
                 case Atom(fits):
                     after = self._state(fits, (after,), room)
-                case Look(inner, back, wanted):
+                case LookAround(inner, back, wanted):
                     after = self._state(_Program(inner, room, back, wanted=wanted), (after,), room)
                 case Branch(ways):
                     after = self._state(None, tuple(self._add(way, after, room) for way in ways), room)

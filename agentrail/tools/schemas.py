@@ -6,18 +6,18 @@ from collections.abc import Iterable
 from types import NoneType
 from typing import Final, assert_never, cast
 
-from agentrail.tools.fields import MISSING, Field, fields_of, summary_of
+from agentrail.tools.fields import MISSING, ArgumentField, fields_of, summary_of
 from agentrail.tools.shapes import (
     AnyJson,
     Bounded,
-    Choice,
+    ChoiceShape,
     DictOf,
     ListOf,
     OneOf,
-    Place,
-    Record,
+    RecordShape,
     Scalar,
     Shape,
+    ShapePlace,
     TupleOf,
 )
 from agentrail.values.json import Json, JsonObject, freeze_object
@@ -25,7 +25,7 @@ from agentrail.values.json import Json, JsonObject, freeze_object
 _TYPES: Final = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
 
 
-def schema_of(fields: Iterable[Field]) -> JsonObject:
+def schema_of(fields: Iterable[ArgumentField]) -> JsonObject:
     """Return the schema of an object with these *fields*."""
     writer = _Writer()
     schema = writer.object_of(fields)
@@ -41,7 +41,7 @@ class _Writer:
         self.definitions: dict[str, Json] = {}
         self._names: dict[type, str] = {}
 
-    def object_of(self, fields: Iterable[Field]) -> dict[str, Json]:
+    def object_of(self, fields: Iterable[ArgumentField]) -> dict[str, Json]:
         """Write an object: no keys but these."""
         fields = tuple(fields)
         schema: dict[str, Json] = {
@@ -52,7 +52,7 @@ class _Writer:
         required = tuple(field.name for field in fields if field.required)
         return {**schema, "required": required} if required else schema
 
-    def _property(self, field: Field) -> dict[str, Json]:
+    def _property(self, field: ArgumentField) -> dict[str, Json]:
         schema = self._of(field.shape, field.at)
         if field.description and "description" not in schema:
             schema["description"] = field.description
@@ -60,13 +60,13 @@ class _Writer:
             schema["default"] = field.default
         return schema
 
-    def _of(self, shape: Shape, at: Place) -> dict[str, Json]:
+    def _of(self, shape: Shape, at: ShapePlace) -> dict[str, Json]:
         match shape:
             case Scalar(kind):
                 return {"type": _TYPES[kind]}
             case AnyJson(is_object):
                 return {"type": "object"} if is_object else {}
-            case Choice(pairs):
+            case ChoiceShape(pairs):
                 return {
                     "type": _joined(_TYPES[type(sent)] for sent, _ in pairs),
                     "enum": tuple(sent for sent, _ in pairs),
@@ -82,12 +82,12 @@ class _Writer:
                 return _any_of([self._of(member, at) for member in members])
             case Bounded():
                 return self._bounded(shape, at)
-            case Record(cls):
+            case RecordShape(cls):
                 return {"$ref": f"#/$defs/{self._name(cls, at)}"}
             case _:
                 assert_never(shape)
 
-    def _bounded(self, shape: Bounded, at: Place) -> dict[str, Json]:
+    def _bounded(self, shape: Bounded, at: ShapePlace) -> dict[str, Json]:
         schema = self._of(shape.shape, at)
         kinds = cast("str | tuple[str, ...]", schema.get("type", ()))  # what this class puts there
         for bound in shape.bounds:
@@ -105,7 +105,7 @@ class _Writer:
             schema["description"] = shape.description
         return schema
 
-    def _name(self, cls: type, at: Place) -> str:
+    def _name(self, cls: type, at: ShapePlace) -> str:
         """Return the name of *cls* under `$defs`; it gets one before its fields are read, for it may hold itself."""
         if cls not in self._names:
             name, twin = cls.__name__, 1

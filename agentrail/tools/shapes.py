@@ -24,7 +24,7 @@ Choosable: TypeAlias = str | int | bool | None
 
 
 @value
-class Place(Value):
+class ShapePlace(Value):
     """Where an annotation stands, for whoever is told that it will not do."""
 
     tool: str
@@ -32,9 +32,9 @@ class Place(Value):
     what: str
     """Of what: "its parameter `x`"."""
 
-    def inside(self, what: str) -> Place:
+    def inside(self, what: str) -> ShapePlace:
         """Return the place of *what* in this one."""
-        return Place(self.tool, f"{self.what}, {what}")
+        return ShapePlace(self.tool, f"{self.what}, {what}")
 
     def refuse(self, problem: str) -> NoReturn:
         """Refuse what stands here."""
@@ -58,7 +58,7 @@ class AnyJson(Value):
 
 
 @value
-class Choice(Value):
+class ChoiceShape(Value):
     """One of a few values: a `Literal` or an `Enum`."""
 
     pairs: tuple[tuple[Choosable, object], ...]
@@ -112,14 +112,14 @@ class Bounded(Value):
 
 
 @value
-class Record(Value):
+class RecordShape(Value):
     """A class with fields: attrs, a dataclass or a `TypedDict`."""
 
     cls: type
     """The class."""
 
 
-Shape: TypeAlias = Scalar | AnyJson | Choice | ListOf | TupleOf | DictOf | OneOf | Bounded | Record
+Shape: TypeAlias = Scalar | AnyJson | ChoiceShape | ListOf | TupleOf | DictOf | OneOf | Bounded | RecordShape
 
 NOTHING: Final = Scalar(NoneType)
 _SCALARS: Final = (str, int, float, bool, NoneType)
@@ -147,7 +147,7 @@ _ELSE: Final = (
 )
 
 
-def shape_of(annotation: object, at: Place) -> Shape:
+def shape_of(annotation: object, at: ShapePlace) -> Shape:
     """Return the shape of *annotation*, which stands *at* a place; `BadTool` if it has none."""
     if annotation is None or any(annotation is kind for kind in _SCALARS):
         return Scalar(annotation) if isinstance(annotation, type) else NOTHING
@@ -185,9 +185,9 @@ def _unusable(annotation: object) -> str:
     return f"is annotated `{name}`, of which no schema can be made; {_ADVICE.get(bare, _ELSE)}"
 
 
-def _class(cls: type, at: Place) -> Shape:
+def _class(cls: type, at: ShapePlace) -> Shape:
     if is_record(cls):
-        return Record(cls)
+        return RecordShape(cls)
     if _is_enum(cls):
         return _choice(((member.value, member) for member in cls), cls, at)
     return at.refuse(_unusable(cls))
@@ -197,7 +197,7 @@ def _is_enum(cls: type) -> TypeGuard[type[Enum]]:
     return issubclass(cls, Enum) and not issubclass(cls, Flag)
 
 
-def _container(origin: object, args: tuple[object, ...], annotation: object, at: Place) -> Shape:
+def _container(origin: object, args: tuple[object, ...], annotation: object, at: ShapePlace) -> Shape:
     if origin is list:
         return ListOf(shape_of(args[0], at))
     if origin is dict:
@@ -211,7 +211,7 @@ def _container(origin: object, args: tuple[object, ...], annotation: object, at:
     return TupleOf(tuple(shape_of(one, at) for one in args))
 
 
-def _choice(pairs: Iterable[tuple[object, object]], annotation: object, at: Place) -> Choice:
+def _choice(pairs: Iterable[tuple[object, object]], annotation: object, at: ShapePlace) -> ChoiceShape:
     found: list[tuple[Choosable, object]] = []
     for sent, meant in pairs:
         if not (sent is None or type(sent) is str or type(sent) is int or type(sent) is bool):
@@ -222,18 +222,18 @@ def _choice(pairs: Iterable[tuple[object, object]], annotation: object, at: Plac
     return _distinct(found)
 
 
-def _distinct(pairs: Iterable[tuple[Choosable, object]]) -> Choice:
+def _distinct(pairs: Iterable[tuple[Choosable, object]]) -> ChoiceShape:
     kept: dict[tuple[type, Choosable], tuple[Choosable, object]] = {}
     for pair in pairs:
         kept.setdefault((type(pair[0]), pair[0]), pair)
-    return Choice(tuple(kept.values()))
+    return ChoiceShape(tuple(kept.values()))
 
 
 def _union(members: list[Shape]) -> Shape:
     """Join *members*; choices become one."""
     pairs: list[tuple[Choosable, object]] = []
     for member in members:
-        if isinstance(member, Choice):
+        if isinstance(member, ChoiceShape):
             pairs.extend(member.pairs)
         elif member == NOTHING:
             pairs.append((None, None))
@@ -242,7 +242,7 @@ def _union(members: list[Shape]) -> Shape:
     return _distinct(pairs)
 
 
-def _bounded(annotation: object, notes: tuple[object, ...], at: Place) -> Bounded:
+def _bounded(annotation: object, notes: tuple[object, ...], at: ShapePlace) -> Bounded:
     description: str | None = None
     bounds: list[Bound] = []
     for note in notes:

@@ -9,10 +9,10 @@ from typing import Final, get_args
 from agentrail.errors import BadTool
 from agentrail.ports.tool import ToolContext
 from agentrail.tools.docstrings import read_docstring
-from agentrail.tools.fields import MISSING, Field, as_default, hints_of
+from agentrail.tools.fields import MISSING, ArgumentField, as_default, hints_of
 from agentrail.tools.schemas import schema_of
-from agentrail.tools.shapes import Place, name_of, shape_of
-from agentrail.tools.structuring import Arguments, MisfitError, NotTakenError, object_reader, reader_of
+from agentrail.tools.shapes import ShapePlace, name_of, shape_of
+from agentrail.tools.structuring import ArgumentMisfitError, Arguments, NotTakenError, object_reader, reader_of
 from agentrail.values.json import JsonObject
 from agentrail.values.value import Value, value
 
@@ -35,23 +35,23 @@ class Signature(Value):
     """From the arguments of a call to those of the function."""
     context: str | None
     """Which parameter gets the `ToolContext`."""
-    misfits: tuple[type[Exception], ...] = (MisfitError, NotTakenError)
+    misfits: tuple[type[Exception], ...] = (ArgumentMisfitError, NotTakenError)
     """What `read` raises of arguments that do not fit."""
 
 
 def read_signature(fn: Callable[..., object], tool: str) -> Signature:
     """Read *fn*, which becomes the tool named *tool*; `BadTool` if a model could not be told how to call it."""
     _refuse_unless_function(fn, tool)
-    itself = Place(tool, "it")
+    itself = ShapePlace(tool, "it")
     written = read_docstring(fn.__doc__)
     if not written.summary:
         itself.refuse("has no docstring; its first paragraph is what the model reads")
     hints = hints_of(fn, itself)
-    fields: list[Field] = []
+    fields: list[ArgumentField] = []
     context: str | None = None
     parameters = inspect.signature(fn).parameters
     for name, parameter in parameters.items():
-        at = Place(tool, f"its parameter `{name}`")
+        at = ShapePlace(tool, f"its parameter `{name}`")
         hint = hints.get(name, MISSING)
         if parameter.kind in _UNNAMED:
             at.refuse(_UNNAMED[parameter.kind])
@@ -74,14 +74,14 @@ def _refuse_unless_function(fn: Callable[..., object], tool: str) -> None:
         raise BadTool(tool, "it yields, but a call has one result; return it, and report progress with `ctx.report`")
 
 
-def _field(parameter: inspect.Parameter, hint: object, written: str | None, at: Place) -> Field:
+def _field(parameter: inspect.Parameter, hint: object, written: str | None, at: ShapePlace) -> ArgumentField:
     if hint is MISSING:
         if parameter.name == "self":
             at.refuse("needs an object; decorate a function, or make a tool of the bound method with `as_tool`")
         at.refuse("has no annotation; give it one")
     shape = shape_of(hint, at)
     if parameter.default is inspect.Parameter.empty:
-        return Field(parameter.name, shape, at, description=written)
+        return ArgumentField(parameter.name, shape, at, description=written)
     default = as_default(parameter.default)
     if default is None or isinstance(default, str | int | float):
         try:
@@ -90,4 +90,4 @@ def _field(parameter: inspect.Parameter, hint: object, written: str | None, at: 
             at.refuse(
                 f"is annotated `{name_of(hint)}`, which its default {default!r} does not fit; annotate what it may be"
             )
-    return Field(parameter.name, shape, at, False, written, default)
+    return ArgumentField(parameter.name, shape, at, False, written, default)

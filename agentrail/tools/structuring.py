@@ -12,18 +12,18 @@ from typing import Final, TypeAlias, assert_never, cast
 
 from typing_extensions import is_typeddict
 
-from agentrail.tools.fields import Field, fields_of
+from agentrail.tools.fields import ArgumentField, fields_of
 from agentrail.tools.shapes import (
     AnyJson,
     Bounded,
-    Choice,
+    ChoiceShape,
     DictOf,
     ListOf,
     OneOf,
-    Place,
-    Record,
+    RecordShape,
     Scalar,
     Shape,
+    ShapePlace,
     TupleOf,
 )
 from agentrail.values.json import Json, thaw
@@ -31,14 +31,14 @@ from agentrail.values.json import Json, thaw
 Reader: TypeAlias = Callable[[object], object]
 Arguments: TypeAlias = Callable[[object], dict[str, object]]
 
-CHECKED: Final = Place("?", "something that was looked at when the tool was defined")
+CHECKED: Final = ShapePlace("?", "something that was looked at when the tool was defined")
 
 _UNKNOWN: Final = "it is unknown"
 _MISSING: Final = "it is missing"
 _OUTSIDE: Final = "it is out of bounds"
 
 
-class MisfitError(ValueError):
+class ArgumentMisfitError(ValueError):
     """A value is not what the schema says."""
 
     def __init__(self, problem: object, name: str | None = None) -> None:
@@ -59,7 +59,7 @@ def reader_of(shape: Shape) -> Reader:
             return _number if kind is float else _exactly(kind)
         case AnyJson(is_object):
             return _json_object if is_object else _json
-        case Choice(pairs):
+        case ChoiceShape(pairs):
             return _choice({(type(sent), sent): meant for sent, meant in pairs})
         case ListOf(item, into):
             return _list(reader_of(item), into)
@@ -72,13 +72,13 @@ def reader_of(shape: Shape) -> Reader:
         case Bounded(inner, bounds):
             read = reader_of(inner)
             return _bounded(read, tuple(bound.holds for bound in bounds)) if bounds else read
-        case Record(cls):
+        case RecordShape(cls):
             return lambda found: _class_reader(cls)(found)  # noqa: PLW0108 - not before it is needed: a class may hold itself
         case _:
             assert_never(shape)
 
 
-def object_reader(fields: Iterable[Field]) -> Arguments:
+def object_reader(fields: Iterable[ArgumentField]) -> Arguments:
     """Return what reads a JSON object with these *fields*; what is not given is not in the result either."""
     fields = tuple(fields)
     readers = {field.name: reader_of(field.shape) for field in fields}
@@ -89,15 +89,15 @@ def object_reader(fields: Iterable[Field]) -> Arguments:
         for name, one in _object(found).items():
             reader = readers.get(name)
             if reader is None:
-                raise MisfitError(_UNKNOWN, name)
+                raise ArgumentMisfitError(_UNKNOWN, name)
             try:
                 given[name] = reader(one)
-            except MisfitError as why:
-                raise MisfitError(why, name) from why
+            except ArgumentMisfitError as why:
+                raise ArgumentMisfitError(why, name) from why
             except Exception as why:
                 raise NotTakenError(why, name) from why
         if not given.keys() >= required:
-            raise MisfitError(_MISSING, min(required - given.keys()))
+            raise ArgumentMisfitError(_MISSING, min(required - given.keys()))
         return given
 
     return read
@@ -115,8 +115,8 @@ def _items(found: object) -> tuple[object, ...] | list[object]:
     return cast("tuple[object, ...]", found)
 
 
-def _misfit(found: object) -> MisfitError:
-    return MisfitError(f"a `{type(found).__name__}` does not fit")
+def _misfit(found: object) -> ArgumentMisfitError:
+    return ArgumentMisfitError(f"a `{type(found).__name__}` does not fit")
 
 
 def _json(found: object) -> object:
@@ -173,7 +173,7 @@ def _dict(item: Reader) -> Reader:
 def _bounded(read: Reader, tests: tuple[Callable[[object], bool], ...]) -> Reader:
     def read_inside(found: object) -> object:
         if not all(holds(found) for holds in tests):
-            raise MisfitError(_OUTSIDE)
+            raise ArgumentMisfitError(_OUTSIDE)
         return read(found)
 
     return read_inside
@@ -185,7 +185,7 @@ def _first(members: tuple[Reader, ...]) -> Reader:
         for member in members:
             try:
                 return member(found)
-            except MisfitError:
+            except ArgumentMisfitError:
                 continue
             except Exception as why:  # noqa: BLE001 - a class may refuse by any exception; the next member may fit
                 refusal = refusal or why

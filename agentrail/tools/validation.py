@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from agentrail.tools.dialect import READY_STEPS, FlawError, meta_node, node_of
 from agentrail.tools.explaining import clipped, explain
 from agentrail.tools.flat import flat_check
-from agentrail.tools.nodes import MAX_NESTED, Check, Fault, Node
+from agentrail.tools.nodes import MAX_NESTED, Check, Node, SchemaFault
 from agentrail.values.json import Json, JsonObject, canonical
 from agentrail.values.meter import CHECK_STEPS, RESPONSE_STEPS, Meter, TooManyStepsError
 from agentrail.values.spelling import checked
@@ -89,9 +89,9 @@ def _ready(schema: str) -> Node | str:
         return _TOO_LARGE
 
 
-def _faults(node: Node, found: Json, meter: Meter) -> list[Fault]:
+def _faults(node: Node, found: Json, meter: Meter) -> list[SchemaFault]:
     """Return what is wrong; if that takes too many steps, what was found until then, if anything."""
-    faults: list[Fault] = []
+    faults: list[SchemaFault] = []
     try:
         Check(meter).apply(node, found, None, faults)
     except (TooManyStepsError, RecursionError):

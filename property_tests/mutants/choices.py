@@ -47,15 +47,15 @@ def _named(kind: object) -> str:
 # How answers combine
 
 
-def _aborts(run: pipeline.Pipeline, entry: pipeline.Entry, _answer: Action[object]) -> Ruling:
+def _aborts(run: pipeline.Pipeline, entry: pipeline.PluginEntry, _answer: Action[object]) -> Ruling:
     return run.ruling(Verdict.ABORT, entry, "mutant")
 
 
-def _blocks(run: pipeline.Pipeline, entry: pipeline.Entry, _answer: Action[object]) -> Ruling:
+def _blocks(run: pipeline.Pipeline, entry: pipeline.PluginEntry, _answer: Action[object]) -> Ruling:
     return run.ruling(Verdict.BLOCK, entry, "mutant")
 
 
-def _skips(run: pipeline.Pipeline, entry: pipeline.Entry, _answer: Action[object]) -> Ruling:
+def _skips(run: pipeline.Pipeline, entry: pipeline.PluginEntry, _answer: Action[object]) -> Ruling:
     return run.ruling(Verdict.SKIP, entry)
 
 

@@ -15,7 +15,7 @@ import agentrail.testing.world as worlds
 import tests.cells.bench as benches
 from agentrail.core import step as machine
 from agentrail.core.inputs import AnyInput, Arrival
-from agentrail.core.rows import Rule
+from agentrail.core.rows import TableRule
 from agentrail.core.state import Phase, State
 from agentrail.core.step import Step, step
 from agentrail.core.table import TABLE
@@ -30,7 +30,7 @@ from property_tests.volume import run_one
 
 Kind: TypeAlias = type[Value]
 Promise: TypeAlias = tuple[Phase, Kind, object]
-Table: TypeAlias = Mapping[Phase, Mapping[Kind, Rule]]
+Table: TypeAlias = Mapping[Phase, Mapping[Kind, TableRule]]
 Machine: TypeAlias = Callable[[State, Arrival, Judge], Step]
 T = TypeVar("T")
 
@@ -151,7 +151,7 @@ def _driven(world: World, steps: int) -> Callable[[], None]:
 ROW_OPENED: Final = "row opened"
 
 
-def with_rule(phase: Phase, kind: Kind, rule: Rule) -> Table:
+def with_rule(phase: Phase, kind: Kind, rule: TableRule) -> Table:
     """Return the table with another rule in one cell."""
     return {**TABLE, phase: {**TABLE[phase], kind: rule}}
 
@@ -160,8 +160,8 @@ def broken(phase: Phase, kind: Kind, promise: object) -> Table:
     """Return the table without one promise, or with a blank row."""
     rule = TABLE[phase][kind]
     if promise is Value:
-        return with_rule(phase, kind, Rule(frozenset(), frozenset(), rule.why))
-    return with_rule(phase, kind, Rule(rule.to - {promise}, rule.may - {promise}, rule.why))
+        return with_rule(phase, kind, TableRule(frozenset(), frozenset(), rule.why))
+    return with_rule(phase, kind, TableRule(rule.to - {promise}, rule.may - {promise}, rule.why))
 
 
 def swallowing(phase: Phase, kind: Kind, effect: object) -> Machine:
@@ -254,7 +254,7 @@ def mutants() -> Iterator[Broken]:
     for phase, rules in TABLE.items():
         for kind, rule in rules.items():
             if not rule.to:
-                opened = with_rule(phase, kind, Rule(frozenset(Phase), frozenset(), rule.why))
+                opened = with_rule(phase, kind, TableRule(frozenset(Phase), frozenset(), rule.why))
                 yield Broken(ROW_OPENED, (phase, kind, Value), opened)
 
 

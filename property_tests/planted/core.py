@@ -144,7 +144,7 @@ def call_ids_used_again(p: Planting) -> None:
 
 @bug("a block does not count if another plugin has replaced the arguments before", "together")
 def block_ignored_in_one_order(p: Planting) -> None:
-    def block(run: pipeline.Pipeline, entry: pipeline.Entry, answer: BlockTool[object]) -> Ruling | None:
+    def block(run: pipeline.Pipeline, entry: pipeline.PluginEntry, answer: BlockTool[object]) -> Ruling | None:
         return None if run.gathered.args is not None else run.ruling(Verdict.BLOCK, entry, answer.reason)
 
     p.everywhere(pipeline._block, block)  # noqa: SLF001 - this is what is broken

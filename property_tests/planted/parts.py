@@ -26,7 +26,7 @@ from agentrail.plugins import BudgetGuard
 from agentrail.ports.model import EmitChunk
 from agentrail.runtime.clock import Clock
 from agentrail.runtime.gate import Gate
-from agentrail.runtime.limits import Limits
+from agentrail.runtime.limits import ProviderLimits
 from agentrail.runtime.mailbox import MAX_MESSAGES, PATIENCE, Letter, Mailbox
 from agentrail.runtime.slot import Slot
 from agentrail.runtime.timers import Timers
@@ -171,7 +171,7 @@ def broken_limits(number: int) -> str | None:
 
     async def main() -> str | None:
         timers = Timers(Clock())
-        limits = Limits({"fickle": Limit(concurrency=limit)}, timers)
+        limits = ProviderLimits({"fickle": Limit(concurrency=limit)}, timers)
 
         async def ask(place: int) -> None:
             try:

@@ -9,7 +9,7 @@ from agentrail.runtime import mailbox, rebuilding
 from agentrail.runtime.answers import Answers
 from agentrail.runtime.bus import Subscription
 from agentrail.runtime.family import Family
-from agentrail.runtime.limits import Lane, Limits
+from agentrail.runtime.limits import Lane, ProviderLimits
 from agentrail.runtime.mailbox import Mailbox
 from agentrail.runtime.records import Records
 from agentrail.runtime.session import Session
@@ -177,7 +177,7 @@ CHANGES: Final = (
     Change(
         "slot_of_a_failed_request_lost",
         "a request that fails keeps its place in the lane of its provider",
-        Limits._in_turn,
+        ProviderLimits._in_turn,
         "        finally:\n            lane.done(ticket, tokens)\n",
         "        finally:\n            if tokens is not None:\n                lane.done(ticket, tokens)\n",
         "limits",

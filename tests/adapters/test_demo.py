@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from agentrail.adapters.models.demo import DemoModel
 from agentrail.adapters.models.demo.answers import answer, introduction
 from agentrail.adapters.models.demo.arguments import fit
-from agentrail.adapters.models.demo.kinds import ABILITIES, PARAMETERS, Kind
+from agentrail.adapters.models.demo.kinds import ABILITIES, PARAMETERS, ToolKind
 from agentrail.adapters.models.demo.model import chunks_of
 from agentrail.adapters.models.demo.phrasings.phrasing import Phrasing
 from agentrail.adapters.models.demo.phrasings.table import PHRASINGS
-from agentrail.adapters.models.demo.understanding import Step, steps_of, understand
+from agentrail.adapters.models.demo.understanding import DemoStep, steps_of, understand
 from agentrail.ports.model import Model
 from agentrail.values.content import Data, Image, Text, Thinking, ToolCall, text_of
 from agentrail.values.json import Json, canonical, freeze_object, thaw
@@ -85,7 +85,7 @@ def calls_of(responses: Sequence[Response]) -> list[tuple[str, object]]:
 
 
 def test_each_kind_has_at_least_fifteen_phrasings() -> None:
-    assert set(PHRASINGS) == set(ABILITIES) == set(Kind)
+    assert set(PHRASINGS) == set(ABILITIES) == set(ToolKind)
     assert {kind: n for kind, rows in PHRASINGS.items() if (n := len({row.template for row in rows})) < 15} == {}
     assert {kind: n for kind, rows in PHRASINGS.items() if (n := len({row.example for row in rows})) < 15} == {}
 
@@ -96,17 +96,17 @@ def test_each_tool_name_belongs_to_one_kind() -> None:
 
 
 @every_phrasing
-def test_an_example_is_understood(kind: Kind, phrasing: Phrasing) -> None:
-    assert understand(phrasing.example) == Step(phrasing.example, kind, phrasing.slots)
+def test_an_example_is_understood(kind: ToolKind, phrasing: Phrasing) -> None:
+    assert understand(phrasing.example) == DemoStep(phrasing.example, kind, phrasing.slots)
 
 
 @every_phrasing
-def test_an_example_is_one_step(kind: Kind, phrasing: Phrasing) -> None:
-    assert steps_of(phrasing.example) == (Step(phrasing.example, kind, phrasing.slots),)
+def test_an_example_is_one_step(kind: ToolKind, phrasing: Phrasing) -> None:
+    assert steps_of(phrasing.example) == (DemoStep(phrasing.example, kind, phrasing.slots),)
 
 
 @every_phrasing
-def test_an_example_may_be_polite_and_loud(kind: Kind, phrasing: Phrasing) -> None:
+def test_an_example_may_be_polite_and_loud(kind: ToolKind, phrasing: Phrasing) -> None:
     example = phrasing.example.removesuffix(".")
     loud = example if phrasing.template.startswith("{") else example[0].swapcase() + example[1:]
     (step,) = steps_of(f"Hi! Could you please {loud}, please?")
@@ -114,7 +114,7 @@ def test_an_example_may_be_polite_and_loud(kind: Kind, phrasing: Phrasing) -> No
 
 
 @every_phrasing
-def test_an_example_becomes_a_call_that_its_tool_accepts(kind: Kind, phrasing: Phrasing) -> None:
+def test_an_example_becomes_a_call_that_its_tool_accepts(kind: ToolKind, phrasing: Phrasing) -> None:
     response = ask(user(phrasing.example))
     (call,) = response.calls
     assert call.name in ABILITIES[kind].tools
@@ -124,7 +124,7 @@ def test_an_example_becomes_a_call_that_its_tool_accepts(kind: Kind, phrasing: P
 
 
 @pytest.mark.parametrize("kind", ABILITIES, ids=lambda kind: str(kind.value))
-def test_the_phrase_to_try_works(kind: Kind) -> None:
+def test_the_phrase_to_try_works(kind: ToolKind) -> None:
     assert understand(ABILITIES[kind].phrase).kind is kind
 
 
@@ -211,25 +211,25 @@ def test_no_two_slots_share_a_parameter() -> None:
 @pytest.mark.parametrize(
     ("text", "kinds"),
     [
-        ("list the files, then read notes.txt, then run ls", [Kind.LIST, Kind.READ, Kind.RUN]),
-        ("First list the files; read notes.txt and then run `ls`.", [Kind.LIST, Kind.READ, Kind.RUN]),
-        ("List the files. Read notes.txt. Finally, run ls.", [Kind.LIST, Kind.READ, Kind.RUN]),
-        ("list the files\nread notes.txt\nrun ls", [Kind.LIST, Kind.READ, Kind.RUN]),
-        ("list the files and read notes.txt and run ls", [Kind.LIST, Kind.READ, Kind.RUN]),
-        ("list the files, then sing, then run ls", [Kind.LIST, None, Kind.RUN]),
-        ("sing; dance; then run ls", [None, Kind.RUN]),
-        ("run `ls; pwd`, then list the files", [Kind.RUN, Kind.LIST]),
-        ("run for f in *; do echo $f; done", [Kind.RUN]),
-        ("remember that first we test, then we deploy", [Kind.REMEMBER]),
-        ("remember that I cook and read a.txt", [Kind.REMEMBER]),
-        ('write "a; b, then c" to a.txt and read it', [Kind.WRITE, Kind.READ]),
-        ('write "a; b, then c" to a.txt, then read it back', [Kind.WRITE, Kind.READ]),
-        ("write to a.txt:\none\ntwo", [Kind.WRITE]),
+        ("list the files, then read notes.txt, then run ls", [ToolKind.LIST, ToolKind.READ, ToolKind.RUN]),
+        ("First list the files; read notes.txt and then run `ls`.", [ToolKind.LIST, ToolKind.READ, ToolKind.RUN]),
+        ("List the files. Read notes.txt. Finally, run ls.", [ToolKind.LIST, ToolKind.READ, ToolKind.RUN]),
+        ("list the files\nread notes.txt\nrun ls", [ToolKind.LIST, ToolKind.READ, ToolKind.RUN]),
+        ("list the files and read notes.txt and run ls", [ToolKind.LIST, ToolKind.READ, ToolKind.RUN]),
+        ("list the files, then sing, then run ls", [ToolKind.LIST, None, ToolKind.RUN]),
+        ("sing; dance; then run ls", [None, ToolKind.RUN]),
+        ("run `ls; pwd`, then list the files", [ToolKind.RUN, ToolKind.LIST]),
+        ("run for f in *; do echo $f; done", [ToolKind.RUN]),
+        ("remember that first we test, then we deploy", [ToolKind.REMEMBER]),
+        ("remember that I cook and read a.txt", [ToolKind.REMEMBER]),
+        ('write "a; b, then c" to a.txt and read it', [ToolKind.WRITE, ToolKind.READ]),
+        ('write "a; b, then c" to a.txt, then read it back', [ToolKind.WRITE, ToolKind.READ]),
+        ("write to a.txt:\none\ntwo", [ToolKind.WRITE]),
         ("Hello there! Thank you.", []),
         ("", []),
     ],
 )
-def test_a_text_is_cut_into_steps(text: str, kinds: list[Kind | None]) -> None:
+def test_a_text_is_cut_into_steps(text: str, kinds: list[ToolKind | None]) -> None:
     assert [step.kind for step in steps_of(text)] == kinds
 
 

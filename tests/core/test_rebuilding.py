@@ -6,11 +6,11 @@ from agentrail.core.effects import OpenStream
 from agentrail.core.rebuilding import redo
 from agentrail.core.state import State
 from agentrail.errors import ReplayDiffers
-from agentrail.testing.world import Record, World
+from agentrail.testing.world import World, WorldRecord
 from tests.core.driving import back, begin, hello, session
 
 
-def recorded() -> tuple[World, State, Record]:
+def recorded() -> tuple[World, State, WorldRecord]:
     """Return a session, its state before its last record, and that record."""
     world = session()
     before = world.state

@@ -5,7 +5,7 @@ import pytest
 from agentrail.errors import BadPlugin, PluginExists, ReplayDiffers
 from agentrail.hooks.actions import ACTIONS, UNCHANGED, Abort, BlockTool, Continue, Emission, Emit, HoldTool, Skip
 from agentrail.hooks.context import Context
-from agentrail.hooks.judge import Recorded, Row
+from agentrail.hooks.judge import PluginRow, Recorded
 from agentrail.hooks.matrix import MATRIX, accepted
 from agentrail.hooks.plugin import ON_EVENT, Keyed, Plugin, implemented
 from agentrail.hooks.records import HOOK_NAMES, HOOKS, BeforePrompt, BeforeTool
@@ -115,7 +115,7 @@ def test_seats_are_asked_by_priority_then_by_registration() -> None:
 
 def test_a_replay_reads_the_rulings_in_order_and_asks_nobody() -> None:
     judge = Recorded([Ruling("before_prompt", reason="a"), Ruling("before_tool")], "s", 4)
-    row = Row((), ())
+    row = PluginRow((), ())
     assert judge.rule(BeforePrompt("hello"), row, Context).reason == "a"
     with pytest.raises(ReplayDiffers) as differs:
         judge.rule(BeforePrompt("hello"), row, Context)
@@ -131,5 +131,5 @@ def test_a_replay_knows_what_it_was_not_asked_for() -> None:
     assert judge.init(seat, Context).hook == "init"
     assert judge.options(seat, None, {}).hook == "on_options"
     assert judge.check("look", 0, {}, Meter(1), 100, 100).hook == "check"
-    assert judge.learn((), Row((), ()), Context, {}).hook == "on_event"
+    assert judge.learn((), PluginRow((), ()), Context, {}).hook == "on_event"
     assert judge.left == 1

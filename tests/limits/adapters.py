@@ -24,7 +24,7 @@ from mcp.types import JSONRPCNotification
 
 from agentrail.adapters import html, web
 from agentrail.adapters.journals.sqlite import SqliteJournal, reading, writing
-from agentrail.adapters.journals.sqlite.worker import Job
+from agentrail.adapters.journals.sqlite.worker import ThreadJob
 from agentrail.adapters.mcp.adopting import McpTool, adopt
 from agentrail.adapters.mcp.pipes import Pipes
 from agentrail.adapters.mcp.results import result_of
@@ -534,7 +534,7 @@ async def files_of_a_glob(number: int) -> bool:
 async def calls_that_one_transaction_carries_out(number: int) -> bool:
     with TemporaryDirectory() as folder:
         worker = SqliteJournal(Path(folder) / "j")._writing
-    worker._jobs.extend(Job(lambda _: None) for _ in range(number))
+    worker._jobs.extend(ThreadJob(lambda _: None) for _ in range(number))
     jobs, _ = worker._next()
     return len(jobs) == number
 

@@ -284,7 +284,7 @@ HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
         "tests/runtime/test_supervisor.py::test_a_journal_that_breaks_at_the_start_is_why_it_does_not_start",
     ),
     "tools.builtin.shell.KEEP": (1_048_576, "tests/tools/builtin/test_shell.py::test_a_huge_output_is_kept_in_part"),
-    "tools.declaring.Options.max_result_chars": (None, "tests/limits/tools.py::characters_of_a_result"),
+    "tools.declaring.ToolOptions.max_result_chars": (None, "tests/limits/tools.py::characters_of_a_result"),
     "tools.dialect.READY_STEPS": (
         50_000,
         "tests/tools/test_cost.py::test_a_schema_that_takes_too_many_steps_makes_no_tool",

@@ -31,12 +31,12 @@ from agentrail.runtime.commands import subscription
 from agentrail.runtime.complaints import Complaints
 from agentrail.runtime.ids import follows_grammar
 from agentrail.runtime.jobs import MAX_KEPT, BackgroundJobs
-from agentrail.runtime.limits import Lane, Limits, Ticket
+from agentrail.runtime.limits import Lane, ProviderLimits, Ticket
 from agentrail.runtime.past import Past
 from agentrail.runtime.records import SNAPSHOT_EVERY
 from agentrail.runtime.recovery import _left_behind
 from agentrail.runtime.reports import Reason, reason_of
-from agentrail.runtime.threads import Threads
+from agentrail.runtime.threads import WorkerThreads
 from agentrail.runtime.timers import Timers
 from agentrail.runtime.tracing import TracedStep
 from agentrail.testing import say
@@ -231,7 +231,7 @@ def hooks_of_which_the_last_line_is_remembered(count: int) -> bool:
 @scene("runtime.limits.MOST_RESTING")
 async def lanes_that_rest(count: int) -> bool:
     timers = Timers(Clock())
-    limits = Limits({"acme": Limit(concurrency=1)}, timers)
+    limits = ProviderLimits({"acme": Limit(concurrency=1)}, timers)
     model = Provider(takes=0.0)
     for number in range(count):
         request = ModelRequest("acme:large", (), options={"api_key": Secret(f"KEY{number}")})
@@ -400,7 +400,7 @@ async def seconds_that_a_provider_closes_a_lane_for(seconds: int) -> bool:
     async with trio.open_nursery() as nursery:
         timers = Timers(Clock())
         nursery.start_soon(timers.run)
-        limits = Limits({"acme": Limit(concurrency=1)}, timers)
+        limits = ProviderLimits({"acme": Limit(concurrency=1)}, timers)
         with suppress(RateLimited):
             await limits.stream("s", provider, ModelRequest("acme:large", ()), lambda _: None)
         await limits.stream("s", provider, ModelRequest("acme:large", ()), lambda _: None)
@@ -413,7 +413,7 @@ async def seconds_that_a_provider_closes_a_lane_for(seconds: int) -> bool:
 
 @scene("runtime.threads.MAX_WORKING")
 async def threads_that_are_waited_for(count: int) -> bool:
-    places = Threads().places
+    places = WorkerThreads().places
     try:
         for number in range(count):
             places.acquire_on_behalf_of_nowait(number)
@@ -425,7 +425,7 @@ async def threads_that_are_waited_for(count: int) -> bool:
 @scene("runtime.threads.MAX_LEFT", last=-1)
 async def threads_that_were_left_behind(count: int) -> bool:
     """So many go on that nobody waits for; those that are waited for do not count."""
-    threads = Threads()
+    threads = WorkerThreads()
     for number in range(count):
         threads.note(f"tool{number}", 1)
     for number in range(5):

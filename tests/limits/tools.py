@@ -15,10 +15,10 @@ from agentrail.app import spec
 from agentrail.core.options import Options
 from agentrail.plugins import arguments
 from agentrail.plugins.commands import Commands, lex
-from agentrail.plugins.places import LOST, Place, directory, fence, meets, pieces
+from agentrail.plugins.places import LOST, PathPlace, directory, fence, meets, pieces
 from agentrail.plugins.scenes import NO
-from agentrail.plugins.scenes import Scene as Where
-from agentrail.plugins.words import Command, Word
+from agentrail.plugins.scenes import CommandScene as Where
+from agentrail.plugins.words import SimpleCommand, Word
 from agentrail.ports.sandbox import Execution, Heard, Output
 from agentrail.runtime.jobs import BackgroundJobs
 from agentrail.tools import expressions, regex, validation, validator_for
@@ -337,7 +337,7 @@ def pieces_of_a_word(count: int) -> bool:
     """What is behind the last one stays whole."""
     word = Word("=".join(f"/p{number}" for number in range(count + 1)))
     aims = [place for aimed in pieces(word, (directory("/"),), frozenset()) for place in aimed.places]
-    return Place(True, (f"p{count}",)) in aims
+    return PathPlace(True, (f"p{count}",)) in aims
 
 
 @scene("plugins.arguments.shown.limit", 2_000)
@@ -351,7 +351,7 @@ def here() -> Where:
     return Where(Commands(()), (directory("/work"),), directory("/work"), none, none, none, frozenset())
 
 
-def command(line: str) -> Command:
+def command(line: str) -> SimpleCommand:
     found = lex(line)
     assert isinstance(found, Commands)
     return found.commands[0]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.plugins.commands import Commands, lex, lex_argv
-from agentrail.plugins.words import Assignment, Command, Expansion, Redirection, Unlexable, Word
+from agentrail.plugins.words import Assignment, Expansion, Redirection, SimpleCommand, Unlexable, Word
 
 
 def argvs(text: str) -> list[list[str]]:
@@ -273,7 +273,7 @@ def test_a_command_has_words_assignments_redirections_and_the_wrappers_around_it
     found = lex('sudo env A="$B" git log ~/x *.py "$C"d >> out 2>&1 < in')
     assert found == Commands(
         (
-            Command(
+            SimpleCommand(
                 (
                     Word("git"),
                     Word("log"),
@@ -391,12 +391,12 @@ def test_a_line_has_a_family_only_if_all_of_it_is_of_one(text: str, expected: st
 
 
 def test_an_argument_list_is_not_read_by_a_shell_but_its_wrappers_are_looked_through() -> None:
-    assert lex_argv(["echo", "$(a)", "b;c"]) == Commands((Command((Word("echo"), Word("$(a)"), Word("b;c"))),))
-    assert lex_argv(["sh", "-c", "a b"]) == Commands((Command((Word("a"), Word("b")), via=("sh",)),))
+    assert lex_argv(["echo", "$(a)", "b;c"]) == Commands((SimpleCommand((Word("echo"), Word("$(a)"), Word("b;c"))),))
+    assert lex_argv(["sh", "-c", "a b"]) == Commands((SimpleCommand((Word("a"), Word("b")), via=("sh",)),))
     assert isinstance(lex_argv(["sh", "-c", "$X"]), Unlexable)
     assert isinstance(lex_argv(["rm -rf /"]), Unlexable)
     assert isinstance(lex_argv(["a", "\0"]), Unlexable)
-    assert lex_argv([]) == Commands((Command(()),))
+    assert lex_argv([]) == Commands((SimpleCommand(()),))
 
 
 WORDS = (

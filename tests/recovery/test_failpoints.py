@@ -21,7 +21,7 @@ from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.core.answers import Accepted
 from agentrail.ports.failpoints import Failpoint
 from agentrail.testing.journals import prompted
-from agentrail.testing.simulator.virtual import Watch, run
+from agentrail.testing.simulator.virtual import ClockWatch, run
 from agentrail.values.messages import ToolMessage, UserMessage, why_unfit
 from agentrail.values.tools import EffectClass
 from tests.profiles import CAMPAIGN
@@ -59,7 +59,7 @@ def in_virtual_time(doing: Callable[[], Awaitable[T]]) -> T:
         with trio.fail_after(1000):
             results.append(await doing())
 
-    run(0, Watch(), bounded)
+    run(0, ClockWatch(), bounded)
     return results[0]
 
 

@@ -17,8 +17,8 @@ from agentrail.hooks.plugin import Plugin
 from agentrail.ports.journal import Snapshot
 from agentrail.runtime import watchdog
 from agentrail.runtime.clock import Clock
-from agentrail.runtime.limits import MOST_RESTING, Limits
-from agentrail.runtime.threads import Threads
+from agentrail.runtime.limits import MOST_RESTING, ProviderLimits
+from agentrail.runtime.threads import WorkerThreads
 from agentrail.runtime.timers import Timers
 from agentrail.runtime.tree import MAX_ASIDE
 from agentrail.testing import ScriptedModel
@@ -279,7 +279,7 @@ async def test_lanes_of_keys_that_nobody_uses_are_dropped() -> None:
     async with trio.open_nursery() as nursery:
         timers = Timers(Clock())
         nursery.start_soon(timers.run)
-        limits = Limits({"acme": Limit(requests_per_minute=1)}, timers)
+        limits = ProviderLimits({"acme": Limit(requests_per_minute=1)}, timers)
         model = Provider()
         for number in range(3 * MOST_RESTING):
             request = ModelRequest("acme:large", (), options={"api_key": Secret(f"KEY{number}")})
@@ -293,7 +293,7 @@ async def test_a_lane_that_still_counts_is_not_dropped() -> None:
     async with trio.open_nursery() as nursery:
         timers = Timers(Clock())
         nursery.start_soon(timers.run)
-        limits = Limits({"acme": Limit(requests_per_minute=1)}, timers)
+        limits = ProviderLimits({"acme": Limit(requests_per_minute=1)}, timers)
         model = Provider(takes=0.0)
         start = trio.current_time()
         keys = [f"KEY{number}" for number in range(2 * MOST_RESTING)]
@@ -305,7 +305,7 @@ async def test_a_lane_that_still_counts_is_not_dropped() -> None:
 
 
 def test_names_of_tools_whose_threads_have_ended_are_not_kept() -> None:
-    threads = Threads()
+    threads = WorkerThreads()
     for number in range(1000):
         threads.note(f"tool{number}", 1)
         threads.note(f"tool{number}", -1)

@@ -15,7 +15,7 @@ from agentrail.errors import BadChoice, RateLimited, TurnAborted, WrongType
 from agentrail.ports.model import EmitChunk
 from agentrail.runtime.clock import Clock
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.limits import Lane, Limits, Ticket
+from agentrail.runtime.limits import Lane, ProviderLimits, Ticket
 from agentrail.runtime.timers import Timers
 from agentrail.values.content import Text
 from agentrail.values.events import StreamStalled
@@ -229,11 +229,11 @@ def request(session_id: str) -> ModelRequest:
 
 
 @asynccontextmanager
-async def lanes(limits: Mapping[str, Limit]) -> AsyncIterator[Limits]:
+async def lanes(limits: Mapping[str, Limit]) -> AsyncIterator[ProviderLimits]:
     async with trio.open_nursery() as nursery:
         timers = Timers(Clock())
         nursery.start_soon(timers.run)
-        yield Limits(limits, timers)
+        yield ProviderLimits(limits, timers)
         nursery.cancel_scope.cancel()
 
 
@@ -272,12 +272,12 @@ async def test_whoever_is_cancelled_just_when_its_turn_comes_leaves_the_slot_to_
             assert (provider.whom.replace("b", ""), provider.most, provider.out) == ("ac", 1, 0)
 
 
-async def _then_cancel(limits: Limits, provider: Provider, scope: trio.CancelScope) -> None:
+async def _then_cancel(limits: ProviderLimits, provider: Provider, scope: trio.CancelScope) -> None:
     await limits.stream("a", provider, request("a"), unheard)
     scope.cancel()  # b was given the slot in this very step
 
 
-async def _within(limits: Limits, provider: Provider, scope: trio.CancelScope) -> None:
+async def _within(limits: ProviderLimits, provider: Provider, scope: trio.CancelScope) -> None:
     with scope:
         await limits.stream("b", provider, request("b"), unheard)
 

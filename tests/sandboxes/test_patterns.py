@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.adapters.sandboxes.patterns import Glob, Ignored, Pattern
+from agentrail.adapters.sandboxes.patterns import Glob, GlobPattern, Ignored
 from agentrail.adapters.sandboxes.searching import uncounted
 from agentrail.errors import BadPattern, PathRefused
 from tests.opcodes import counted_opcodes
@@ -115,6 +115,6 @@ def test_a_glob_does_not_lead_out(pattern: str) -> None:
 def test_no_pattern_takes_long(pattern: str) -> None:
     """The regular expression of a part has no opcodes: one that goes back would not end for the first pattern."""
     with counted_opcodes() as counted:
-        Pattern(pattern).matches(("a" * 250,) * 60, uncounted())
-        Pattern(pattern).matches(("a",) * 2000, uncounted())
+        GlobPattern(pattern).matches(("a" * 250,) * 60, uncounted())
+        GlobPattern(pattern).matches(("a",) * 2000, uncounted())
     assert counted[0] < MOST_OPCODES

@@ -41,7 +41,7 @@ from agentrail.testing.simulator.rules import RULES
 from agentrail.testing.simulator.seams import breakable, watched
 from agentrail.testing.simulator.simulator import MODES, Report
 from agentrail.testing.simulator.stage import Stage, nobody
-from agentrail.testing.simulator.virtual import NothingMovesError, Watch, run
+from agentrail.testing.simulator.virtual import ClockWatch, NothingMovesError, run
 from agentrail.testing.simulator.watchman import Watchman
 from agentrail.values.events.life import SteeringApplied
 from tests.profiles import CAMPAIGN
@@ -325,5 +325,5 @@ async def waits_beside() -> None:
 @pytest.mark.parametrize("main", [waits, waits_beside])
 def test_a_run_that_would_never_end_is_ended_and_leaves_no_task_behind(main: Callable[[], Awaitable[None]]) -> None:
     with pytest.raises(NothingMovesError):
-        run(0, Watch(), lambda _: main())
+        run(0, ClockWatch(), lambda _: main())
     gc.collect()  # of a task that goes on when its run is over, Python complains here

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.tools import Length, Pattern, Range, validator_for
-from agentrail.tools.fields import Field
+from agentrail.tools.fields import ArgumentField
 from agentrail.tools.flat import flat_check
-from agentrail.tools.shapes import Place, shape_of
-from agentrail.tools.structuring import MisfitError, NotTakenError, object_reader
+from agentrail.tools.shapes import ShapePlace, shape_of
+from agentrail.tools.structuring import ArgumentMisfitError, NotTakenError, object_reader
 from agentrail.values.json import Json, JsonObject
 from tests.tools.kinds import Color, Level, Point, Query, Span, Tree, tool_of
 from tests.tools.reference import reference_fits
@@ -32,7 +32,7 @@ WORDS = [
     "a",
     "",
 ]
-HERE = Place("probe", "its parameter `x`")
+HERE = ShapePlace("probe", "its parameter `x`")
 
 numbers = st.one_of(
     st.integers(-2, 3),
@@ -167,14 +167,14 @@ ANNOTATIONS: list[tuple[object, st.SearchStrategy[Json]]] = [
 @pytest.mark.parametrize(("annotation", "near"), ANNOTATIONS, ids=str)
 def test_a_reader_takes_what_the_schema_takes(annotation: object, near: st.SearchStrategy[Json]) -> None:
     check = validator_for(tool_of(annotation).spec)
-    read = object_reader([Field("x", shape_of(annotation, HERE), HERE)])
+    read = object_reader([ArgumentField("x", shape_of(annotation, HERE), HERE)])
 
     @given(st.one_of(near, anything))
     def agrees(found: Json) -> None:
         try:
             read({"x": found})
             fits = True
-        except MisfitError:
+        except ArgumentMisfitError:
             fits = False
         except NotTakenError:  # a class, or `float`, did not take a part of it; nothing is known about the rest
             return

@@ -5,18 +5,18 @@ import attrs
 import pytest
 
 from agentrail.tools import Length, Pattern, Range, ToolContext, tool
-from agentrail.tools.fields import Field
-from agentrail.tools.shapes import Place, shape_of
-from agentrail.tools.structuring import MisfitError, NotTakenError, object_reader, reader_of
+from agentrail.tools.fields import ArgumentField
+from agentrail.tools.shapes import ShapePlace, shape_of
+from agentrail.tools.structuring import ArgumentMisfitError, NotTakenError, object_reader, reader_of
 from agentrail.values.json import Json, JsonObject, freeze
 from agentrail.values.tools import err
 from tests.tools.kinds import UNLUCKY, Color, Level, Point, Query, Size, Span, Tree
 
-HERE = Place("probe", "its parameter `x`")
+HERE = ShapePlace("probe", "its parameter `x`")
 
 
 def read(annotation: object, given: object) -> object:
-    return object_reader([Field("x", shape_of(annotation, HERE), HERE)])({"x": freeze(given)})["x"]
+    return object_reader([ArgumentField("x", shape_of(annotation, HERE), HERE)])({"x": freeze(given)})["x"]
 
 
 FITTING: list[tuple[object, object, object]] = [
@@ -112,7 +112,7 @@ UNFITTING: list[tuple[object, object]] = [
 
 @pytest.mark.parametrize(("annotation", "given"), UNFITTING, ids=str)
 def test_nothing_is_bent_until_it_fits(annotation: object, given: object) -> None:
-    with pytest.raises(MisfitError):
+    with pytest.raises(ArgumentMisfitError):
         read(annotation, given)
 
 
@@ -169,5 +169,5 @@ def test_json_comes_new_and_may_be_changed() -> None:
 
 
 def test_an_object_of_json_is_an_object() -> None:
-    with pytest.raises(MisfitError, match="`fields`: a `tuple` does not fit"):
+    with pytest.raises(ArgumentMisfitError, match="`fields`: a `tuple` does not fit"):
         reader_of(shape_of(Holding, HERE))(freeze({"found": 1, "fields": []}))

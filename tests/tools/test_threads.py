@@ -14,7 +14,7 @@ from agentrail.errors import ToolError
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime import supervisor as exits
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.threads import MAX_LEFT, CallThreads, Threads
+from agentrail.runtime.threads import MAX_LEFT, CallThreads, WorkerThreads
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import Tool, tool
 from agentrail.values.content import Data
@@ -233,7 +233,7 @@ async def test_an_async_tool_may_use_threads_too(world: World, stuck: Stuck) -> 
 
 
 async def test_beyond_a_number_of_left_threads_no_more_are_started() -> None:
-    threads = Threads()
+    threads = WorkerThreads()
     go = threading.Event()
     begun: list[int] = []
 

@@ -37,7 +37,7 @@ MAX_UPDATE: Final = 1_000
 """Characters of one report of progress."""
 
 
-class Calls(Protocol):
+class ServerCalls(Protocol):
     """Sends a call to the server, for as long as there is a connection."""
 
     async def __call__(
@@ -52,7 +52,7 @@ class McpTool:
 
     __slots__ = ("_call", "_theirs", "spec")
 
-    def __init__(self, spec: ToolSpec, theirs: str, call: Calls) -> None:
+    def __init__(self, spec: ToolSpec, theirs: str, call: ServerCalls) -> None:
         self.spec = spec
         self._theirs = theirs
         self._call = call
@@ -67,7 +67,7 @@ class McpTool:
         return result_of(await self._call(self._theirs, args, self.spec.effect, on_progress))
 
 
-def adopt(server: McpServer, listed: Iterable[Listed], call: Calls) -> tuple[list[McpTool], list[str]]:
+def adopt(server: McpServer, listed: Iterable[Listed], call: ServerCalls) -> tuple[list[McpTool], list[str]]:
     """Return the tools of *server* that can be used, and why others are left out."""
     found: dict[str, McpTool] = {}
     problems: list[str] = []

@@ -98,7 +98,7 @@ class Post(Value):
 
 
 @value
-class Answer(Value):
+class HttpAnswer(Value):
     """How a request was answered; the stream itself was heard."""
 
     status: int
@@ -137,7 +137,7 @@ class Http:
         for client in self._clients.values():
             await client.aclose()
 
-    async def post(self, post: Post, heard: Heard) -> Answer:
+    async def post(self, post: Post, heard: Heard) -> HttpAnswer:
         """Make one request; give a stream to *heard* piece by piece, and return how it was answered.
 
         Raises what is said in `agentrail.errors.models`; an answer that is no stream is returned, whatever it says.
@@ -148,7 +148,7 @@ class Http:
             except (httpx.InvalidURL, ValueError, ImportError, OSError) as error:
                 unusable = why_unusable(error)
             else:
-                return await Exchange(client, post, heard).run()
+                return await HttpExchange(client, post, heard).run()
         raise PermanentModelError(unusable)  # outside of the handler: the context would show the proxy's password
 
 
@@ -169,7 +169,7 @@ logging.getLogger("httpcore.http11").addFilter(_says_nothing_received)
 logging.getLogger("httpx").addFilter(_without_reason)
 
 
-class Body(httpx.AsyncByteStream):
+class RequestBody(httpx.AsyncByteStream):
     """The body of a request.
 
     httpx has a generator for it, which nobody closes when the request is cancelled while it goes out.
@@ -213,7 +213,7 @@ class Handshake:
                 await self._socket.aclose()
 
 
-class Exchange:
+class HttpExchange:
     """One request and its answer."""
 
     __slots__ = ("_begun", "_client", "_complete", "_fault", "_heard", "_post", "_scope")
@@ -227,12 +227,12 @@ class Exchange:
         self._fault: ModelError | None = None
         self._scope = trio.CancelScope()
 
-    async def run(self) -> Answer:
+    async def run(self) -> HttpAnswer:
         """Make the request."""
         request = self._request()
         patience = self._post.patience
         self._scope.deadline = trio.current_time() + patience.first_byte
-        answer: Answer | None = None
+        answer: HttpAnswer | None = None
         try:
             with self._scope:
                 answer = await self._sent(request)
@@ -246,7 +246,7 @@ class Exchange:
         if answer is not None:
             return answer
         if self._complete:
-            return Answer(OK.start, {})
+            return HttpAnswer(OK.start, {})
         if self._begun:
             problem = f"nothing came for {patience.next_byte:g} seconds"
             raise NoNextByte(problem)
@@ -264,10 +264,10 @@ class Exchange:
         except (httpx.InvalidURL, ValueError, TypeError) as error:
             problem = f"no request can be made for it ({type(error).__name__})"
             raise WrongEndpoint(problem) from None
-        request.stream = Body(body)
+        request.stream = RequestBody(body)
         return request
 
-    async def _sent(self, request: httpx.Request) -> Answer:
+    async def _sent(self, request: httpx.Request) -> HttpAnswer:
         response = await self._client.send(request, stream=True)
         try:
             if response.status_code == PROXY_WANTS_PASSWORD:
@@ -278,8 +278,8 @@ class Exchange:
                 unpacker = Unpacker(encoding)
                 if not _is_document(headers):
                     await self._stream(response, unpacker)
-                    return Answer(response.status_code, headers)
-            return Answer(response.status_code, headers, _plain(await self._body(response), encoding))
+                    return HttpAnswer(response.status_code, headers)
+            return HttpAnswer(response.status_code, headers, _plain(await self._body(response), encoding))
         finally:
             with trio.move_on_after(CLOSING, shield=True):
                 await response.aclose()

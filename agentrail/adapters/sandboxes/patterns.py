@@ -51,7 +51,7 @@ _IN_BRACKETS: Final = {
 """What git reads and `fnmatch` does not, and how `fnmatch` reads the same."""
 
 
-class Pattern:
+class GlobPattern:
     """One pattern without braces: without a `/` it is about the name alone."""
 
     __slots__ = ("_cost", "_name", "_parts")
@@ -99,7 +99,7 @@ class Glob:
 
     def __init__(self, text: str) -> None:
         parts_of(text)
-        self._patterns = [Pattern(one) for one in _alternatives(text)]
+        self._patterns = [GlobPattern(one) for one in _alternatives(text)]
 
     def matches(self, parts: Parts, meter: Meter) -> bool:
         """Whether a path, part by part, is one that is meant; it takes steps of *meter*."""
@@ -128,7 +128,7 @@ class Ignored:
     def __init__(self, above: Ignored | None = None, folder: Parts = ()) -> None:
         self.above = above
         self.depth = len(folder)
-        self.rules: list[tuple[Pattern, bool, bool]] = []
+        self.rules: list[tuple[GlobPattern, bool, bool]] = []
 
     def reading(self, lines: Iterable[str], meter: Meter) -> Iterator[None]:
         """Read *lines*, and yield after each: compiling all of them takes long."""
@@ -152,7 +152,7 @@ class Ignored:
         return False
 
 
-def _rule(line: str) -> tuple[Pattern, bool, bool] | None:
+def _rule(line: str) -> tuple[GlobPattern, bool, bool] | None:
     text = line.rstrip("\r\n")
     while text.endswith(" ") and not text.endswith("\\ "):
         text = text[:-1]
@@ -163,7 +163,7 @@ def _rule(line: str) -> tuple[Pattern, bool, bool] | None:
     folders = text.endswith("/")
     text = text.rstrip("/")
     try:
-        return Pattern(text, anchored="/" in text), negated, folders
+        return GlobPattern(text, anchored="/" in text), negated, folders
     except re.error:
         return None
 

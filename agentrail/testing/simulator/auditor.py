@@ -25,7 +25,7 @@ from agentrail.plugins.budget import BudgetGuard
 from agentrail.ports.journal import Record, Snapshot
 from agentrail.testing.ledger import Ledger
 from agentrail.testing.outstanding import InvariantBrokenError, Outstanding
-from agentrail.testing.simulator.rules import Verdict
+from agentrail.testing.simulator.rules import RunVerdict
 from agentrail.values.content import Text
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.life import (
@@ -84,7 +84,7 @@ class Book:
 class Auditor:
     """Keeps the books."""
 
-    def __init__(self, verdict: Verdict) -> None:
+    def __init__(self, verdict: RunVerdict) -> None:
         self._verdict = verdict
         self.books: dict[str, Book] = {}
 

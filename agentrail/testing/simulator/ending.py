@@ -13,7 +13,7 @@ from agentrail.errors import SessionAsleep
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.reports import ChildView, CrashReport
 from agentrail.testing.simulator.outages import check_outages
-from agentrail.testing.simulator.people import DOINGS, Caller
+from agentrail.testing.simulator.people import DOINGS, SimulatedCaller
 from agentrail.testing.simulator.stage import Stage
 
 REST: Final = 60.0
@@ -100,7 +100,7 @@ def check_order(stage: Stage) -> None:
 
 async def comes_to_rest(stage: Stage, supervisor: Supervisor, quiet: Callable[[], bool]) -> None:
     """Decide whatever is held, and demand that everybody comes to rest in time."""
-    janitor = Caller(stage, "janitor")
+    janitor = SimulatedCaller(stage, "janitor")
     began = trio.current_time()
     longest = REST + stage.watch.behind
     with trio.move_on_after(longest) as scope:
@@ -136,13 +136,13 @@ def _busy(handle: SessionHandle) -> bool:
     return at_work or bool(status.queued or status.lingering or status.quarantined)
 
 
-async def _all_rest(supervisor: Supervisor, janitor: Caller) -> bool:
+async def _all_rest(supervisor: Supervisor, janitor: SimulatedCaller) -> bool:
     return all(
         [await _rests(handle, janitor, _view(supervisor, handle.id)) for handle in _living(supervisor, "asleep")]
     )
 
 
-async def _rests(handle: SessionHandle, janitor: Caller, view: ChildView | None) -> bool:
+async def _rests(handle: SessionHandle, janitor: SimulatedCaller, view: ChildView | None) -> bool:
     """Whether a session is at rest; what waits for a person is decided, what is held up goes on."""
     if view is None:
         return True

@@ -28,8 +28,8 @@ from agentrail.testing.choose import Choose
 from agentrail.testing.simulator.ending import begin_to_close, check_order, check_reports, comes_to_rest
 from agentrail.testing.simulator.faults import generator
 from agentrail.testing.simulator.journal import FaultyJournal
-from agentrail.testing.simulator.listeners import Listener
-from agentrail.testing.simulator.people import DOINGS, MEDDLING, Caller
+from agentrail.testing.simulator.listeners import CheckingListener
+from agentrail.testing.simulator.people import DOINGS, MEDDLING, SimulatedCaller
 from agentrail.testing.simulator.specs import draw_spec
 from agentrail.testing.simulator.stage import Stage, nobody
 from agentrail.testing.simulator.watchman import Watchman
@@ -142,7 +142,7 @@ class Life:
 
     async def _play(self, nursery: trio.Nursery, supervisor: Supervisor, clock: MockClock, seconds: float) -> None:
         await self._check_kept()
-        meddler = Caller(self._stage, f"meddler {self._number}")
+        meddler = SimulatedCaller(self._stage, f"meddler {self._number}")
 
         def meddle(session_id: str) -> None:
             handle = next((handle for handle in self._handles if handle.id == session_id), None)
@@ -156,7 +156,7 @@ class Life:
         for number in range(self._choose.number(1, 3)):
             nursery.start_soon(self._opens, nursery, supervisor, f"s{self._number}.{number}")
         for number in range(CALLERS):
-            nursery.start_soon(self._talks, Caller(self._stage, f"caller {self._number}.{number}"), until)
+            nursery.start_soon(self._talks, SimulatedCaller(self._stage, f"caller {self._number}.{number}"), until)
         nursery.start_soon(self._jumps, clock, until)
         await trio.sleep_until(until)
 
@@ -199,9 +199,9 @@ class Life:
     def _is_there(self, nursery: trio.Nursery, handle: SessionHandle, choose: Choose) -> None:
         self._handles.append(handle)
         for number in range(choose.number(1, 2)):
-            nursery.start_soon(Listener(self._stage, handle, f"listener {number}").run)
+            nursery.start_soon(CheckingListener(self._stage, handle, f"listener {number}").run)
 
-    async def _talks(self, caller: Caller, until: float) -> None:
+    async def _talks(self, caller: SimulatedCaller, until: float) -> None:
         self._busy += 1
         temper = self._stage.temper
         doings = tuple((doing.weight, doing) for doing in DOINGS if doing.name not in temper.left_out)
@@ -215,7 +215,7 @@ class Life:
                 await caller.do(caller.choose.weighted(doings), handle)
         self._busy -= 1
 
-    async def _once(self, meddler: Caller, handle: SessionHandle) -> None:
+    async def _once(self, meddler: SimulatedCaller, handle: SessionHandle) -> None:
         self._busy += 1
         await meddler.do(meddler.choose.pick(MEDDLING), handle)
         self._busy -= 1

@@ -17,7 +17,7 @@ from agentrail.values.events.plugins import Gap
 BEGINNING: Final = Cursor(0)
 
 
-class Listener:
+class CheckingListener:
     """One subscriber, who comes back to where it was."""
 
     def __init__(self, stage: Stage, handle: SessionHandle, name: str) -> None:

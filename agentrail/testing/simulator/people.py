@@ -20,7 +20,7 @@ from agentrail.runtime.handle import SessionHandle
 from agentrail.testing.choose import Choose
 from agentrail.testing.plugins import ArgsReplacer, Listener
 from agentrail.testing.simulator.auditor import Book
-from agentrail.testing.simulator.players import Worker
+from agentrail.testing.simulator.players import SimulatedWorker
 from agentrail.testing.simulator.specs import NAMES, fitted
 from agentrail.testing.simulator.stage import Stage
 from agentrail.values.tools import EffectClass, ToolSpec
@@ -31,7 +31,7 @@ FLOOD: Final = 100
 MISUSED: Final = "an answer that no caller gets"
 
 
-class Caller:
+class SimulatedCaller:
     """Somebody who talks to a session."""
 
     def __init__(self, stage: Stage, name: str) -> None:
@@ -127,26 +127,26 @@ class Doing(Value):
     """What."""
     weight: int
     """How often, beside the others."""
-    call: Callable[[Caller, SessionHandle], Awaitable[None]]
+    call: Callable[[SimulatedCaller, SessionHandle], Awaitable[None]]
     """Does it."""
 
 
-async def _prompts(caller: Caller, handle: SessionHandle) -> None:
+async def _prompts(caller: SimulatedCaller, handle: SessionHandle) -> None:
     await caller.sends(handle, lambda text, command: handle.prompt(text, command=command))
 
 
-async def _prompts_at_once(caller: Caller, handle: SessionHandle) -> None:
+async def _prompts_at_once(caller: SimulatedCaller, handle: SessionHandle) -> None:
     await caller.sends(handle, lambda text, command: handle.prompt_nowait(text, command=command))
 
 
-async def _asks(caller: Caller, handle: SessionHandle) -> None:
+async def _asks(caller: SimulatedCaller, handle: SessionHandle) -> None:
     reply = await handle.ask(caller.text(), command=caller.command())
     book = caller.book(handle)
     caller.told(reply.ref in book.accepted, handle, f"the reply to {reply.ref}")
     caller.told(reply.stop_reason == "held" or reply.ref in book.ended, handle, f"the end of {reply.ref}")
 
 
-async def _floods(caller: Caller, handle: SessionHandle) -> None:
+async def _floods(caller: SimulatedCaller, handle: SessionHandle) -> None:
     if not caller.stage.fires("mailbox_flood"):
         return
     async with trio.open_nursery() as nursery:  # noqa: TID251 - the callers are gone when all are answered
@@ -161,12 +161,12 @@ async def _one_of_many(handle: SessionHandle, text: str) -> None:
         return
 
 
-async def _steers(caller: Caller, handle: SessionHandle) -> None:
+async def _steers(caller: SimulatedCaller, handle: SessionHandle) -> None:
     when: When = caller.choose.pick(("gap", "now"))
     await caller.sends(handle, lambda text, command: handle.steer(text, when=when, command=command))
 
 
-async def _clears(caller: Caller, handle: SessionHandle) -> None:
+async def _clears(caller: SimulatedCaller, handle: SessionHandle) -> None:
     """Have an abort clear new prompts, and one that was answered before; then send all of them again."""
     known = [(text, command) for (owner, command), (text, _) in caller.stage.answers.items() if owner == handle.id]
     said = [(caller.text(), f"{caller.name}-clear-{caller.said}") for _ in range(3)]
@@ -181,7 +181,7 @@ async def _clears(caller: Caller, handle: SessionHandle) -> None:
         await caller.insists(handle, text, command)
 
 
-async def _aborts(caller: Caller, handle: SessionHandle) -> None:
+async def _aborts(caller: SimulatedCaller, handle: SessionHandle) -> None:
     if caller.stage.fires("queue_cleared"):
         await _clears(caller, handle)
     choose = caller.choose
@@ -197,11 +197,11 @@ async def _aborts(caller: Caller, handle: SessionHandle) -> None:
     caller.told(written or answered_early or known, handle, f"the abort {reason!r}")
 
 
-async def _decides(caller: Caller, handle: SessionHandle) -> None:
+async def _decides(caller: SimulatedCaller, handle: SessionHandle) -> None:
     await decide(caller, handle, caller.choose)
 
 
-async def decide(caller: Caller, handle: SessionHandle, choose: Choose) -> None:
+async def decide(caller: SimulatedCaller, handle: SessionHandle, choose: Choose) -> None:
     """Approve, reject or answer something that waits for a person; or what does not."""
     held = handle.status().held
     if not held:
@@ -222,22 +222,22 @@ async def decide(caller: Caller, handle: SessionHandle, choose: Choose) -> None:
     caller.told(decided, handle, f"the decision about {one.id}")
 
 
-async def _withdraws(caller: Caller, handle: SessionHandle) -> None:
+async def _withdraws(caller: SimulatedCaller, handle: SessionHandle) -> None:
     queued = handle.queued()
     if queued:
         await handle.withdraw(caller.choose.pick(queued).ref)
 
 
-async def _compacts(caller: Caller, handle: SessionHandle) -> None:
+async def _compacts(caller: SimulatedCaller, handle: SessionHandle) -> None:
     await handle.compact(caller.choose.pick((None, "it is long")))
 
 
-async def _switches(caller: Caller, handle: SessionHandle) -> None:
+async def _switches(caller: SimulatedCaller, handle: SessionHandle) -> None:
     await handle.switch_model(caller.choose.pick(NAMES))
 
 
-async def _changes_tools(caller: Caller, handle: SessionHandle) -> None:
-    worker = Worker(caller.stage, handle.id, EXTRA)
+async def _changes_tools(caller: SimulatedCaller, handle: SessionHandle) -> None:
+    worker = SimulatedWorker(caller.stage, handle.id, EXTRA)
     match caller.choose.below(3):
         case 0:
             await handle.attach_tools(worker)
@@ -247,7 +247,7 @@ async def _changes_tools(caller: Caller, handle: SessionHandle) -> None:
             await handle.replace_tools(worker)
 
 
-async def _changes_plugins(caller: Caller, handle: SessionHandle) -> None:
+async def _changes_plugins(caller: SimulatedCaller, handle: SessionHandle) -> None:
     match caller.choose.below(3):
         case 0:
             await handle.attach_plugin(Keyed("late", Listener(0, 5)))
@@ -257,17 +257,17 @@ async def _changes_plugins(caller: Caller, handle: SessionHandle) -> None:
             await handle.update_plugin(ArgsReplacer, args={"path": caller.choose.pick(("a", "c"))})
 
 
-async def _suspends(caller: Caller, handle: SessionHandle) -> None:
+async def _suspends(caller: SimulatedCaller, handle: SessionHandle) -> None:
     await handle.suspend()
     await trio.sleep(caller.choose.below(2000) / 1000)
     await handle.resume()
 
 
-async def _resumes(_: Caller, handle: SessionHandle) -> None:
+async def _resumes(_: SimulatedCaller, handle: SessionHandle) -> None:
     await handle.resume()
 
 
-async def _looks(caller: Caller, handle: SessionHandle) -> None:
+async def _looks(caller: SimulatedCaller, handle: SessionHandle) -> None:
     await trio.lowlevel.checkpoint()
     state, book = handle.inspect(), caller.book(handle)
     if state.phase is Phase.NEW:
@@ -277,7 +277,7 @@ async def _looks(caller: Caller, handle: SessionHandle) -> None:
     handle.messages()
 
 
-async def _stops(caller: Caller, handle: SessionHandle) -> None:
+async def _stops(caller: SimulatedCaller, handle: SessionHandle) -> None:
     if caller.choose.percent(80):
         return
     await handle.stop(command=caller.command())

@@ -71,7 +71,7 @@ class BrokenOnPurposeError(Exception):
     """Somebody broke on purpose."""
 
 
-class Provider:
+class SimulatedProvider:
     """A model that speaks, calls tools now and then, and fails as the faults say."""
 
     def __init__(self, stage: Stage, session_id: str, name: str) -> None:
@@ -151,7 +151,7 @@ class Provider:
         return freeze_object({"path": self._chance.pick(PATHS)})
 
 
-class Worker:
+class SimulatedWorker:
     """A tool that does nothing much, in its time, until a fault fires."""
 
     def __init__(self, stage: Stage, session_id: str, spec: ToolSpec) -> None:

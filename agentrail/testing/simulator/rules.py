@@ -53,7 +53,7 @@ class Problem(Value):
         return f"{self.rule} ({RULES[self.rule]}): {self.text}"
 
 
-class Verdict:
+class RunVerdict:
     """The first rule that was broken, and the fingerprint of everything that happened."""
 
     def __init__(self) -> None:

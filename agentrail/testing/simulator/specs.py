@@ -14,7 +14,7 @@ from agentrail.plugins.budget import BudgetGuard
 from agentrail.testing.choose import Choose
 from agentrail.testing.plugins import ArgsReplacer, Guard, Holder, Listener, Recorder
 from agentrail.testing.scenes import CAN_ASK, TOOLS, draw_options, draw_people
-from agentrail.testing.simulator.players import HELPER, Dawdler, Prober, Provider, Worker, lookup
+from agentrail.testing.simulator.players import HELPER, Dawdler, Prober, SimulatedProvider, SimulatedWorker, lookup
 from agentrail.testing.simulator.stage import Stage
 from agentrail.values.json import freeze_object
 from agentrail.values.prices import Price
@@ -84,8 +84,8 @@ def draw_agents(stage: Stage, session_id: str) -> dict[str, SessionSpec]:
     spec = SessionSpec(
         **{name: getattr(options, name) for name in Options.__fields__},
         description="Helps.",
-        model=Provider(stage, helper, NAMES[0]),
-        tools=choose.some([Worker(stage, helper, fitted(spec)) for spec in TOOLS], 60),
+        model=SimulatedProvider(stage, helper, NAMES[0]),
+        tools=choose.some([SimulatedWorker(stage, helper, fitted(spec)) for spec in TOOLS], 60),
     )
     return {HELPER: spec}
 
@@ -98,11 +98,11 @@ def draw_spec(stage: Stage, session_id: str, plugins: Sequence[Attachable]) -> t
     agents = draw_agents(stage, session_id)
     budget = None if agents else budget  # those who run side by side share it, and each may have a response out
     names = NAMES[: choose.pick((1, 1, 2))]
-    tools = [Worker(stage, session_id, fitted(spec)) for spec in TOOLS]
+    tools = [SimulatedWorker(stage, session_id, fitted(spec)) for spec in TOOLS]
     spec = SessionSpec(
         **{name: getattr(options, name) for name in Options.__fields__},
         name=session_id,
-        model=[Provider(stage, session_id, name) for name in names],
+        model=[SimulatedProvider(stage, session_id, name) for name in names],
         tools=choose.some(tools, 70),
         plugins=(*draw_row(stage, choose, budget), *draw_dawdler(stage, session_id), *plugins),
         system="You are simulated.",

@@ -13,9 +13,9 @@ from agentrail.runtime.session import Session
 from agentrail.testing.choose import Choose
 from agentrail.testing.simulator.auditor import Auditor
 from agentrail.testing.simulator.faults import RUNS, Chaos, choice
-from agentrail.testing.simulator.rules import Verdict
+from agentrail.testing.simulator.rules import RunVerdict
 from agentrail.testing.simulator.temper import Temper
-from agentrail.testing.simulator.virtual import Watch
+from agentrail.testing.simulator.virtual import ClockWatch
 from agentrail.values.json import JsonObject, canonical
 from agentrail.values.messages import why_unfit
 from agentrail.values.stream import ModelRequest
@@ -31,9 +31,9 @@ class Stage:
     def __init__(self, seed: int, faults: tuple[str, ...], runs: int = RUNS) -> None:
         self.seed = seed
         self.chaos = Chaos(seed, faults, runs)
-        self.verdict = Verdict()
+        self.verdict = RunVerdict()
         self.auditor = Auditor(self.verdict)
-        self.watch = Watch()
+        self.watch = ClockWatch()
         self.temper = Temper()
         self.doings: Counter[str] = Counter()
         self.running: Counter[str] = Counter()

@@ -24,7 +24,7 @@ START: Final = 1_700_000_000.0
 """The time of day at which a simulation begins, in seconds since 1970."""
 
 
-class Watch:
+class ClockWatch:
     """Stands in for the module `time`: the time of day moves with Trio's clock, steps take what they are said to."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class NothingMovesError(Exception):
     """No task can run, and none will."""
 
 
-def run(seed: int, watch: Watch, main: Callable[[MockClock], Awaitable[None]]) -> None:
+def run(seed: int, watch: ClockWatch, main: Callable[[MockClock], Awaitable[None]]) -> None:
     """Run *main* on a virtual clock; whatever it does it does again for the same seed.
 
     Where it would wait for ever, `NothingMovesError` ends it, whatever is shielded.

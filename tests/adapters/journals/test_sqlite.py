@@ -19,7 +19,7 @@ import trio
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.places import home
 from agentrail.adapters.journals.sqlite.tables import SCHEMA
-from agentrail.adapters.journals.sqlite.worker import Job, Worker
+from agentrail.adapters.journals.sqlite.worker import ThreadJob, Worker
 from agentrail.core.inputs import Arrival
 from agentrail.core.sent import PromptSent
 from agentrail.core.state import Setup, State
@@ -604,7 +604,7 @@ class Counting:
     def __init__(self) -> None:
         self.sizes: list[int] = []
 
-    def serve(self, jobs: Sequence[Job[Counting, object]]) -> None:
+    def serve(self, jobs: Sequence[ThreadJob[Counting, object]]) -> None:
         self.sizes.append(len(jobs))
         for job in jobs:
             job.do(self)

@@ -15,7 +15,7 @@ import trio.testing
 from httpcore import AsyncConnectionPool
 
 import agentrail
-from agentrail.adapters.models.http import Answer, Http, Patience, Post
+from agentrail.adapters.models.http import Http, HttpAnswer, Patience, Post
 from agentrail.errors import (
     ConnectionFailed,
     ModelError,
@@ -64,7 +64,7 @@ def post(server: Server, patience: Patience = TIME, **headers: str) -> Post:
     return Post(f"{server.url}/v1/x", headers, BODY, patience)
 
 
-async def asked(http: Http, server: Server, patience: Patience = TIME) -> tuple[Answer, bytes]:
+async def asked(http: Http, server: Server, patience: Patience = TIME) -> tuple[HttpAnswer, bytes]:
     """Make a request, and return its answer and what was heard; the answer is complete with `end`."""
     heard = bytearray()
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from agentrail.adapters.journals.sqlite.opening import Connect
 from agentrail.adapters.journals.sqlite.places import place_of
-from agentrail.adapters.journals.sqlite.reading import Reader
+from agentrail.adapters.journals.sqlite.reading import JournalReader
 from agentrail.adapters.journals.sqlite.worker import Worker
 from agentrail.adapters.journals.sqlite.writing import Writer
 from agentrail.errors import BadChoice
@@ -45,7 +45,7 @@ class SqliteJournal:
         self.path = place_of(path)
         writer = Writer(self.path, connect, synchronous=synchronous, take_over=take_over)
         self._writing = Worker("agentrail journal writer", writer, MOST_TOGETHER)
-        self._reading = Worker("agentrail journal reader", Reader(self.path, connect), 1)
+        self._reading = Worker("agentrail journal reader", JournalReader(self.path, connect), 1)
 
     async def claim(self, session_id: str, owner: str) -> Claim:
         """Become the only writer of a session."""
@@ -62,7 +62,7 @@ class SqliteJournal:
         while len(found) < limit:
             start, most = after + len(found), min(READ_AT_ONCE, limit - len(found))
             piece = await self._reading.do(
-                partial(Reader.read, session_id=session_id, after=start, limit=most), session_id
+                partial(JournalReader.read, session_id=session_id, after=start, limit=most), session_id
             )
             found.extend(piece)
             if len(piece) < most:

@@ -22,7 +22,7 @@ from agentrail.adapters.journals.sqlite.tables import (
     RecordRow,
     SessionRow,
 )
-from agentrail.adapters.journals.sqlite.worker import Job
+from agentrail.adapters.journals.sqlite.worker import ThreadJob
 from agentrail.errors import BadRecord, JournalError
 from agentrail.ports.journal import Record, Snapshot, StoredAnswer, StoredSession, is_usable
 
@@ -129,7 +129,7 @@ class Sound:
         self._names.clear()
 
 
-class Reader:
+class JournalReader:
     """Reads, in one thread."""
 
     def __init__(self, path: Path, connect: Connect) -> None:
@@ -141,7 +141,7 @@ class Reader:
 
     # For the worker
 
-    def serve(self, jobs: Sequence[Job[Reader, object]]) -> None:
+    def serve(self, jobs: Sequence[ThreadJob[JournalReader, object]]) -> None:
         """Do *jobs*."""
         for job in jobs:
             try:

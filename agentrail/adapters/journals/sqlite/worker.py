@@ -28,7 +28,7 @@ T = TypeVar("T")
 C = TypeVar("C")
 
 
-class Job(Generic[C, T]):
+class ThreadJob(Generic[C, T]):
     """Something to do with what the thread holds, and the task that waits for it."""
 
     __slots__ = ("_run", "_value", "about", "error", "task", "token")
@@ -55,7 +55,7 @@ class Job(Generic[C, T]):
 class Servant(Protocol[C]):
     """What does the jobs, in the thread."""
 
-    def serve(self, jobs: Sequence[Job[C, object]]) -> None:
+    def serve(self, jobs: Sequence[ThreadJob[C, object]]) -> None:
         """Do *jobs*; what goes wrong is their error."""
         ...
 
@@ -90,8 +90,8 @@ class Worker(Generic[C]):
         self._name = name
         self._servant = servant
         self._most = most
-        self._jobs: list[Job[C, object]] = []
-        self._closing: list[Job[C, object]] = []
+        self._jobs: list[ThreadJob[C, object]] = []
+        self._closing: list[ThreadJob[C, object]] = []
         self._alive = False
         self._mood = Mood.BUSY
         self._lock = threading.Lock()
@@ -101,7 +101,7 @@ class Worker(Generic[C]):
     async def do(self, run: Callable[[C], T], about: str = "") -> T:
         """Have the thread *run* something *about* a session, and return what it returns."""
         await trio.lowlevel.checkpoint_if_cancelled()
-        job = Job(run, about)
+        job = ThreadJob(run, about)
         self._give(job, self._jobs)
         await trio.lowlevel.wait_task_rescheduled(partial(self._take_back, job, self._jobs))
         return job.outcome()
@@ -111,14 +111,14 @@ class Worker(Generic[C]):
         with self._lock:
             if not self._alive:
                 return
-        job: Job[C, None] = Job(lambda _: None)
+        job: ThreadJob[C, None] = ThreadJob(lambda _: None)
         self._give(job, self._closing)
         await trio.lowlevel.wait_task_rescheduled(partial(self._take_back, job, self._closing))
         job.outcome()
 
-    def _give(self, job: Job[C, T], queue: list[Job[C, object]]) -> None:
+    def _give(self, job: ThreadJob[C, T], queue: list[ThreadJob[C, object]]) -> None:
         with self._lock:
-            queue.append(cast("Job[C, object]", job))
+            queue.append(cast("ThreadJob[C, object]", job))
             if not self._alive:
                 self._alive = True
                 threading.Thread(target=self._run, name=self._name, daemon=True).start()
@@ -126,11 +126,11 @@ class Worker(Generic[C]):
                 self._mood = Mood.BUSY
                 self._bell.release()
 
-    def _take_back(self, job: Job[C, T], queue: list[Job[C, object]], _: object) -> trio.lowlevel.Abort:
+    def _take_back(self, job: ThreadJob[C, T], queue: list[ThreadJob[C, object]], _: object) -> trio.lowlevel.Abort:
         with self._lock:
             if job not in queue:
                 return trio.lowlevel.Abort.FAILED
-            queue.remove(cast("Job[C, object]", job))
+            queue.remove(cast("ThreadJob[C, object]", job))
         return trio.lowlevel.Abort.SUCCEEDED
 
     # In the loop, after the thread has done something
@@ -175,7 +175,7 @@ class Worker(Generic[C]):
             elif self._closed(closing):
                 return
 
-    def _next(self) -> tuple[list[Job[C, object]], list[Job[C, object]]]:
+    def _next(self) -> tuple[list[ThreadJob[C, object]], list[ThreadJob[C, object]]]:
         """Return the next jobs or, without any, those that close; without those either, the bell will ring."""
         with self._lock:
             jobs = self._jobs[: self._most]
@@ -185,7 +185,7 @@ class Worker(Generic[C]):
             self._mood = Mood.BUSY if jobs or closing else Mood.IDLE
         return jobs, closing
 
-    def _serve(self, jobs: Sequence[Job[C, object]]) -> None:
+    def _serve(self, jobs: Sequence[ThreadJob[C, object]]) -> None:
         try:
             self._servant.serve(jobs)
         except Exception as error:  # noqa: BLE001 - nobody may wait for ever; it is raised where the jobs were given
@@ -199,7 +199,7 @@ class Worker(Generic[C]):
         except Exception as error:  # noqa: BLE001 - nobody waits for it, and the next jobs must not wait for ever
             log.error("the %s could not do what it had put off: %s", self._name, described(error))  # noqa: TRY400
 
-    def _answer(self, jobs: Sequence[Job[C, object]], *, are_awaited: bool) -> None:
+    def _answer(self, jobs: Sequence[ThreadJob[C, object]], *, are_awaited: bool) -> None:
         """Wake the tasks that wait for *jobs*, all of a run at once; if they *are_awaited*, the bell rings later."""
         by_run: dict[trio.lowlevel.TrioToken, list[trio.lowlevel.Task]] = {}
         for job in jobs:
@@ -210,7 +210,7 @@ class Worker(Generic[C]):
             except trio.RunFinishedError:  # who waited went down with the run
                 self._go_on()
 
-    def _closed(self, closing: list[Job[C, object]]) -> bool:
+    def _closed(self, closing: list[ThreadJob[C, object]]) -> bool:
         """Give back what is held; return whether the thread ends."""
         try:
             self._servant.close()

@@ -32,7 +32,7 @@ from agentrail.adapters.journals.sqlite.tables import (
     write_records,
     write_sessions,
 )
-from agentrail.adapters.journals.sqlite.worker import Job
+from agentrail.adapters.journals.sqlite.worker import ThreadJob
 from agentrail.errors import AgentrailError, BadRecord, CommitUnknown, Fenced, JournalError, JournalFull
 from agentrail.errors.branches import fresh
 from agentrail.ports.failpoints import Failpoint, reach
@@ -75,7 +75,7 @@ class Writer:
 
     # For the worker
 
-    def serve(self, jobs: Sequence[Job[Writer, object]]) -> None:
+    def serve(self, jobs: Sequence[ThreadJob[Writer, object]]) -> None:
         """Do *jobs* in one transaction; if one of them is to blame for a failure, each in one of its own."""
         try:
             self._begin()
@@ -137,7 +137,7 @@ class Writer:
         reach(Failpoint.BEGUN)
         (self._found,) = self._db.execute("SELECT generation FROM journal").fetchone()
 
-    def _do(self, job: Job[Writer, object]) -> None:
+    def _do(self, job: ThreadJob[Writer, object]) -> None:
         """Do *job*; what it refuses, it refuses before it has written anything."""
         job.error = None
         try:
@@ -152,7 +152,7 @@ class Writer:
         write_records(self._db, records)
         write_sessions(self._db, tuple(changed.values()))
 
-    def _commit(self, jobs: Sequence[Job[Writer, object]]) -> None:
+    def _commit(self, jobs: Sequence[ThreadJob[Writer, object]]) -> None:
         reach(Failpoint.COMMIT)
         try:
             self._db.execute("COMMIT")
@@ -319,6 +319,6 @@ class Writer:
         return " ".join(packed.blobs)
 
 
-def _fail(jobs: Sequence[Job[Writer, object]], error: JournalError) -> None:
+def _fail(jobs: Sequence[ThreadJob[Writer, object]], error: JournalError) -> None:
     for job in jobs:
         job.error = fresh(error)

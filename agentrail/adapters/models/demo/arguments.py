@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from agentrail.adapters.models.demo.kinds import ABILITIES, PARAMETERS, Ability, Kind
+from agentrail.adapters.models.demo.kinds import ABILITIES, PARAMETERS, Ability, ToolKind
 from agentrail.values.json import EMPTY, Json, JsonObject, freeze_object
 from agentrail.values.tools import ToolSpec
 from agentrail.values.value import Value, value
@@ -26,7 +26,7 @@ class Fitted(Value):
     """How many slots the tool has no parameter for."""
 
 
-def fit(kind: Kind, slots: JsonObject, offered: Iterable[ToolSpec]) -> Fitted | None:
+def fit(kind: ToolKind, slots: JsonObject, offered: Iterable[ToolSpec]) -> Fitted | None:
     """Return the tool among *offered* that does *kind* and takes most of *slots*; `None` if there is none."""
     ability = ABILITIES[kind]
     tools = {spec.name: spec for spec in offered}

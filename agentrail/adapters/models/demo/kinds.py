@@ -8,7 +8,7 @@ from enum import Enum
 from agentrail.values.value import Value, value
 
 
-class Kind(Enum):
+class ToolKind(Enum):
     """A kind of tool that the demo knows phrases for."""
 
     LIST = "list"
@@ -22,7 +22,7 @@ class Kind(Enum):
 
 
 @value
-class Slot(Value):
+class KindSlot(Value):
     """Something a phrase may name and a tool may take."""
 
     name: str
@@ -43,67 +43,67 @@ class Ability(Value):
     """What it does, for "I can …"."""
     announces: str
     """How an announcement begins, for "I will …"."""
-    slots: tuple[Slot, ...]
+    slots: tuple[KindSlot, ...]
     """What it needs to know, in the order of an announcement."""
     phrase: str
     """A phrase to try."""
 
 
-ABILITIES: Mapping[Kind, Ability] = {
-    Kind.LIST: Ability(
+ABILITIES: Mapping[ToolKind, Ability] = {
+    ToolKind.LIST: Ability(
         ("list_dir", "list_files", "ls", "glob"),
         "list files",
         "list the files",
-        (Slot("path", "in {}", "."), Slot("glob", "that match {}", "*")),
+        (KindSlot("path", "in {}", "."), KindSlot("glob", "that match {}", "*")),
         "list the files in docs",
     ),
-    Kind.READ: Ability(
+    ToolKind.READ: Ability(
         ("read_file", "cat"),
         "read files",
         "read",
-        (Slot("path", "{}", "README.md"),),
+        (KindSlot("path", "{}", "README.md"),),
         "read README.md",
     ),
-    Kind.WRITE: Ability(
+    ToolKind.WRITE: Ability(
         ("write_file",),
         "write files",
         "write",
-        (Slot("text", "{}"), Slot("path", "to {}", "notes.txt")),
+        (KindSlot("text", "{}"), KindSlot("path", "to {}", "notes.txt")),
         "write hello to notes.txt",
     ),
-    Kind.EDIT: Ability(
+    ToolKind.EDIT: Ability(
         ("edit_file",),
         "edit files",
         "replace",
-        (Slot("old", "{}"), Slot("new", "with {}"), Slot("path", "in {}", "notes.txt")),
+        (KindSlot("old", "{}"), KindSlot("new", "with {}"), KindSlot("path", "in {}", "notes.txt")),
         "replace hello with bye in notes.txt",
     ),
-    Kind.SEARCH: Ability(
+    ToolKind.SEARCH: Ability(
         ("grep", "search"),
         "search files",
         "search for",
-        (Slot("pattern", "{}"), Slot("path", "in {}", "."), Slot("glob", "among {}", "*")),
+        (KindSlot("pattern", "{}"), KindSlot("path", "in {}", "."), KindSlot("glob", "among {}", "*")),
         "search for TODO in src",
     ),
-    Kind.RUN: Ability(
+    ToolKind.RUN: Ability(
         ("shell", "run", "bash", "execute"),
         "run commands",
         "run",
-        (Slot("command", "{}", "pwd"),),
+        (KindSlot("command", "{}", "pwd"),),
         "run ls",
     ),
-    Kind.REMEMBER: Ability(
+    ToolKind.REMEMBER: Ability(
         ("remember", "save_memory", "note"),
         "remember facts",
         "remember",
-        (Slot("fact", "{}"),),
+        (KindSlot("fact", "{}"),),
         "remember that I like tea",
     ),
-    Kind.COUNT: Ability(
+    ToolKind.COUNT: Ability(
         ("count", "count_to"),
         "count",
         "count",
-        (Slot("number", "to {}", "10"),),
+        (KindSlot("number", "to {}", "10"),),
         "count to 20",
     ),
 }
@@ -137,6 +137,6 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
 """The parameters that take a slot, the likeliest first, in lower case and without `_`."""
 
 
-def kind_of(tool: str) -> Kind | None:
+def kind_of(tool: str) -> ToolKind | None:
     """Return the kind of the tool called *tool*, if it is one of ours."""
     return next((kind for kind, ability in ABILITIES.items() if tool in ability.tools), None)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from agentrail.adapters.models.demo.kinds import kind_of
-from agentrail.adapters.models.demo.understanding import Step, steps_of
+from agentrail.adapters.models.demo.understanding import DemoStep, steps_of
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage
 from agentrail.values.value import Value, value
@@ -18,7 +18,7 @@ _NUMBERED = re.compile(r"demo-(\d+)")
 class Thread(Value):
     """Where a conversation stands."""
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[DemoStep, ...] = ()
     """What is still to be done of the newest instruction."""
     results: tuple[ToolMessage, ...] = ()
     """The results that the model has not spoken about, or was cut off when it did."""
@@ -65,7 +65,7 @@ def _unspoken(since: Sequence[Message]) -> tuple[ToolMessage, ...]:
     return tuple(found[::-1])
 
 
-def _behind(steps: tuple[Step, ...], calls: Sequence[ToolCall]) -> tuple[Step, ...]:
+def _behind(steps: tuple[DemoStep, ...], calls: Sequence[ToolCall]) -> tuple[DemoStep, ...]:
     """Return the *steps* behind those that *calls* were made for; a step that needed no call is passed with them."""
     for call in calls:
         kind = kind_of(call.name)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from agentrail.adapters.models.demo.kinds import Kind
+from agentrail.adapters.models.demo.kinds import ToolKind
 from agentrail.adapters.models.demo.phrasings.table import PHRASINGS
 from agentrail.adapters.models.demo.quotes import Masked, mask
 from agentrail.adapters.models.demo.templates import match
@@ -24,9 +24,9 @@ _JOINT = re.compile(
     re.IGNORECASE,
 )
 _GOES_ON = {
-    "then": {Kind.REMEMBER, Kind.WRITE},
-    "line": {Kind.REMEMBER, Kind.WRITE, Kind.RUN},
-    "semicolon": {Kind.REMEMBER, Kind.WRITE, Kind.RUN},
+    "then": {ToolKind.REMEMBER, ToolKind.WRITE},
+    "line": {ToolKind.REMEMBER, ToolKind.WRITE, ToolKind.RUN},
+    "semicolon": {ToolKind.REMEMBER, ToolKind.WRITE, ToolKind.RUN},
 }
 """What may go on behind a joint: `run a; b` is one command, if `b` is nothing that the demo understands."""
 _AND = re.compile(r",?(?<!\s)\s++and\s+", re.IGNORECASE)
@@ -44,37 +44,37 @@ _KNOWN = {"readme": "README.md", "license": "LICENSE", "changelog": "CHANGELOG.m
 
 
 @value
-class Step(Value):
+class DemoStep(Value):
     """One thing somebody asked for."""
 
     text: str
     """The words."""
-    kind: Kind | None = None
+    kind: ToolKind | None = None
     """What is asked for; `None`: nothing that the demo knows."""
     slots: JsonObject = EMPTY
     """What the words name."""
 
 
-def understand(sentence: str) -> Step:
+def understand(sentence: str) -> DemoStep:
     """Return what *sentence* asks for, as one step."""
     masked = mask(sentence)
     return _understand(masked, masked.text)
 
 
-def steps_of(text: str) -> tuple[Step, ...]:
+def steps_of(text: str) -> tuple[DemoStep, ...]:
     """Return what *text* asks for, step by step; what is only polite is left out."""
     masked = mask(text)
-    steps: list[Step] = []
+    steps: list[DemoStep] = []
     for step in _pieces(masked):
         clear = _about(steps[-1], step) if steps else step
         if steps and clear.kind is None and steps[-1].kind is None:
-            steps[-1] = Step(f"{steps[-1].text} {clear.text}")
+            steps[-1] = DemoStep(f"{steps[-1].text} {clear.text}")
         else:
             steps.append(clear)
     return tuple(steps)
 
 
-def _about(before: Step, step: Step) -> Step:
+def _about(before: DemoStep, step: DemoStep) -> DemoStep:
     """Return *step*, where it says `it` of the file of the step *before*, about that file."""
     if step.kind is not None or "path" not in before.slots:
         return step
@@ -82,11 +82,11 @@ def _about(before: Step, step: Step) -> Step:
     return step if clear.kind is None else clear.but(text=step.text)
 
 
-def _pieces(masked: Masked) -> Iterator[Step]:
+def _pieces(masked: Masked) -> Iterator[DemoStep]:
     """Cut *masked* at its joints, but not where the words behind one belong to those in front of it."""
     piece, at = "", 0
     joints = islice(_JOINT.finditer(masked.text), MAX_STEPS)
-    goes_on: set[Kind] = set()
+    goes_on: set[ToolKind] = set()
     gap = ""
     for start, end, name in [*((j.start(), j.end(), j.lastgroup or "") for j in joints), (len(masked.text), 0, "")]:
         new = masked.text[at:start]
@@ -99,7 +99,7 @@ def _pieces(masked: Masked) -> Iterator[Step]:
     yield from _conjuncts(masked, piece)
 
 
-def _is_more(masked: Masked, piece: str, new: str, gap: str, goes_on: set[Kind]) -> bool:
+def _is_more(masked: Masked, piece: str, new: str, gap: str, goes_on: set[ToolKind]) -> bool:
     """Tell whether *new* is the rest of *piece*: no request of its own, and together they are of one kind."""
     if not _bare(new) or _understand(masked, new).kind is not None:
         return False
@@ -107,12 +107,12 @@ def _is_more(masked: Masked, piece: str, new: str, gap: str, goes_on: set[Kind])
     return together in goes_on and _understand(masked, piece).kind in {together, None}
 
 
-def _conjuncts(masked: Masked, piece: str) -> Iterator[Step]:
+def _conjuncts(masked: Masked, piece: str) -> Iterator[DemoStep]:
     """Cut *piece* at each `and` that has a request on either side, unless it is one request with an `and` in it."""
     if not _bare(piece):
         return
     whole = _understand(masked, piece)
-    if whole.kind not in {None, Kind.RUN, Kind.SEARCH}:
+    if whole.kind not in {None, ToolKind.RUN, ToolKind.SEARCH}:
         yield whole
         return
     start = 0
@@ -135,7 +135,7 @@ def _bare(piece: str) -> str:
     return _STOP.sub("", _BYE.sub("", bare))
 
 
-def _understand(masked: Masked, piece: str) -> Step:
+def _understand(masked: Masked, piece: str) -> DemoStep:
     bare = _bare(piece)
     text = masked.whole(piece).strip()
     for kind, phrasings in PHRASINGS.items():
@@ -143,8 +143,8 @@ def _understand(masked: Masked, piece: str) -> Step:
             found = match(phrasing.template, bare)
             if found is not None:
                 slots = {name: masked.inside(slot) for name, slot in found.items()}
-                return Step(text, kind, freeze_object(_tidy(slots)))
-    return Step(text)
+                return DemoStep(text, kind, freeze_object(_tidy(slots)))
+    return DemoStep(text)
 
 
 def _tidy(slots: dict[str, str]) -> dict[str, str]:

@@ -23,7 +23,7 @@ BETWEEN: Final = "\n\n"
 
 
 @define
-class Item:
+class OutputItem:
     """An item of the answer while it comes."""
 
     kind: str
@@ -47,7 +47,7 @@ class ResponseDecoder:
     __slots__ = ("_ended", "_items", "_refused", "_stop", "_takes", "_usage")
 
     def __init__(self) -> None:
-        self._items: dict[object, Item] = {}
+        self._items: dict[object, OutputItem] = {}
         self._ended = False
         self._refused = False
         self._stop: StopReason | None = None
@@ -93,9 +93,9 @@ class ResponseDecoder:
 
     # One method per kind of event
 
-    def _item(self, found: Mapping[str, object], kind: str) -> Item:
+    def _item(self, found: Mapping[str, object], kind: str) -> OutputItem:
         """Return the item that an event is about; a server may leave out that it has begun."""
-        return self._items.setdefault(found.get("output_index"), Item(kind))
+        return self._items.setdefault(found.get("output_index"), OutputItem(kind))
 
     def _added(self, found: Mapping[str, object]) -> Sequence[Chunk]:
         begun = sub(found, "item")
@@ -151,7 +151,7 @@ def _place(index: object) -> int:
     return index if isinstance(index, int) else 0
 
 
-def _learn(item: Item, found: Mapping[str, object]) -> None:
+def _learn(item: OutputItem, found: Mapping[str, object]) -> None:
     """Note what *found* tells of *item* beside what is written."""
     item.kind = text(found, "type") or item.kind
     item.id = text(found, "call_id") or text(found, "id") or item.id
@@ -159,7 +159,7 @@ def _learn(item: Item, found: Mapping[str, object]) -> None:
     item.sealed = text(found, "encrypted_content") or text(found, "phase") or item.sealed
 
 
-def _more(item: Item, piece: str) -> Sequence[Chunk]:
+def _more(item: OutputItem, piece: str) -> Sequence[Chunk]:
     make = _CHUNKS.get(item.kind)
     if make is None or not piece:
         return ()
@@ -185,7 +185,7 @@ def _whole(found: Mapping[str, object]) -> str:
             return text(found, "arguments")
 
 
-def _said(item: Item) -> Iterable[Said]:
+def _said(item: OutputItem) -> Iterable[Said]:
     written = "".join(item.written)
     if item.kind == "reasoning" and (written or item.sealed):
         yield Thinking(written, f"{SEAL}{item.id}:{item.sealed}" if item.sealed else None)

@@ -36,7 +36,7 @@ BROKEN: Final = ("error", "abort", "insufficient_system_resource")
 
 
 @define
-class Call:
+class ChatCall:
     """A call while it comes."""
 
     id: str = ""
@@ -74,8 +74,8 @@ class ChatDecoder:
         self._thought: list[str] = []
         self._field = ""
         self._details: dict[tuple[str, object], dict[str, object]] = {}
-        self._calls: list[Call] = []
-        self._places: dict[object, Call] = {}
+        self._calls: list[ChatCall] = []
+        self._places: dict[object, ChatCall] = {}
         self._usage = NOTHING_USED
 
     @property
@@ -176,7 +176,7 @@ class ChatDecoder:
         written = json.dumps(given) if isinstance(given, Mapping) else text(function, "arguments")
         return _more(call.written, written, CallChunk)
 
-    def _call(self, piece: Mapping[str, object]) -> Call:
+    def _call(self, piece: Mapping[str, object]) -> ChatCall:
         """Return the call that *piece* belongs to; an id or a name that is new begins one, whatever its place."""
         call_id, place = text(piece, "id"), piece.get("index")
         name = text(sub(piece, "function"), "name")
@@ -187,7 +187,7 @@ class ChatDecoder:
         else:
             call = None if name or not self._calls else self._calls[-1]
         if call is None or _is_other(call_id, call.id) or _is_other(name, call.name):
-            call = Call()
+            call = ChatCall()
             self._calls.append(call)
             self._places[place] = call
         return call

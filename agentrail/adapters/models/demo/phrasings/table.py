@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agentrail.adapters.models.demo.kinds import Kind
+from agentrail.adapters.models.demo.kinds import ToolKind
 from agentrail.adapters.models.demo.phrasings import changing, doing, looking
 from agentrail.adapters.models.demo.phrasings.phrasing import Phrasing
 
-PHRASINGS: Mapping[Kind, tuple[Phrasing, ...]] = {
-    Kind.EDIT: changing.EDIT,
-    Kind.REMEMBER: doing.REMEMBER,
-    Kind.WRITE: changing.WRITE,
-    Kind.READ: looking.READ,
-    Kind.LIST: looking.LIST,
-    Kind.RUN: doing.RUN,
-    Kind.SEARCH: looking.SEARCH,
-    Kind.COUNT: doing.COUNT,
+PHRASINGS: Mapping[ToolKind, tuple[Phrasing, ...]] = {
+    ToolKind.EDIT: changing.EDIT,
+    ToolKind.REMEMBER: doing.REMEMBER,
+    ToolKind.WRITE: changing.WRITE,
+    ToolKind.READ: looking.READ,
+    ToolKind.LIST: looking.LIST,
+    ToolKind.RUN: doing.RUN,
+    ToolKind.SEARCH: looking.SEARCH,
+    ToolKind.COUNT: doing.COUNT,
 }
 """The phrasings of each kind; kinds and phrasings in the order in which they are tried."""
