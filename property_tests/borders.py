@@ -20,7 +20,7 @@ from attrs import frozen
 
 from agentrail import SessionSpec, Supervisor, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.core.state import Phase, State
+from agentrail.core.vocabulary.state import Phase, State
 from agentrail.errors import AgentrailError
 from agentrail.hooks.actions import (
     Abort,

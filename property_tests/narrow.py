@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agentrail.core.inputs import (
+from agentrail.core.vocabulary.commands import (
+    AbortSent,
+    ApproveSent,
+    CompactSent,
+    RejectSent,
+    RespondSent,
+    ResumeSent,
+    StopSent,
+)
+from agentrail.core.vocabulary.inputs import (
     AnyInput,
     AskSettled,
     CallProbed,
@@ -17,8 +26,7 @@ from agentrail.core.inputs import (
     ToolRaised,
     ToolReturned,
 )
-from agentrail.core.options import Options
-from agentrail.core.sent import AbortSent, ApproveSent, CompactSent, RejectSent, RespondSent, ResumeSent, StopSent
+from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.asks import Answered, RunTool
 from agentrail.hooks.plugin import Plugin
 from agentrail.testing.plugins import Asker, Holder, Scripted

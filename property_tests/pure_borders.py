@@ -13,7 +13,7 @@ import trio
 from agentrail.app.growing import policy, time_of, width_of
 from agentrail.app.pricing import PriceList, as_cost
 from agentrail.app.spec import SessionSpec
-from agentrail.core.options import Options
+from agentrail.core.vocabulary.options import Options
 from agentrail.errors import AgentrailError, BadRecord, TransientModelError
 from agentrail.hooks.actions import (
     Abort,

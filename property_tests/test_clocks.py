@@ -12,7 +12,7 @@ from trio._core import _run as scheduler  # pyright: ignore[reportPrivateUsage] 
 
 from agentrail import SessionSpec, Supervisor, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.core.state import State
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import RateLimited, SessionAsleep, TransientModelError
 from agentrail.hooks.actions import Ask, Continue, HoldTool
 from agentrail.hooks.asks import CallService

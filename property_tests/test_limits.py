@@ -15,7 +15,7 @@ from typing import Final, cast
 import pytest
 from attrs import frozen
 
-from agentrail.core import supervising
+from agentrail.core import supervision_rules
 from agentrail.errors import JournalFull
 from agentrail.runtime import answers, bus, family, gate, jobs, limits, mailbox, node, records, threads, timers, tree
 from property_tests.planted import Planting
@@ -141,21 +141,21 @@ EDITS: Final = (
     ),
     Edit(
         "restarts count for ever",
-        supervising._recent,
+        supervision_rules._recent,
         "for time in times if time >= at - policy.period",
         "for time in times",
         ("restarts_behind_older_ones_that_count_no_more", "seconds_that_a_restart_counts"),
     ),
     Edit(
         "crashes on another message count too",
-        supervising._counted,
+        supervision_rules._counted,
         "ward.crashes + 1 if ending.input == ward.input else 1",
         "ward.crashes + 1",
         ("crashes_on_one_message_behind_those_on_another",),
     ),
     Edit(
         "a crash on no message resets nothing",
-        supervising._counted,
+        supervision_rules._counted,
         'return ward.but(input="", crashes=0)',
         "return ward",
         ("crashes_on_one_message_behind_one_on_none",),
@@ -337,7 +337,7 @@ OTHERWISE: Final = frozenset(
         "adapters.sandboxes.searching.MAX_SEEN",  # as above
         "adapters.sandboxes.beneath.MAX_LINKS",  # the kernel has the same
         "codec.text._LONGEST_INT",  # whatever is longer does not fit 64 bits either
-        "core.prompting.STATE_LIMIT",  # named in an error; `codec.states` has the limit
+        "core.machine.prompts.STATE_LIMIT",  # named in an error; `codec.states` has the limit
         "runtime.tracing.CAPACITY",  # of readers who do not say; a handle says it
         "values.meter.CHECK_STEPS",  # the meter is the scene's own
         "values.json.INT_MIN",  # one more is one number less

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.core.effects import StartCall
-from agentrail.core.options import Options
-from agentrail.core.sent import ApproveSent, RejectSent
-from agentrail.core.state import Phase
+from agentrail.core.vocabulary.commands import ApproveSent, RejectSent
+from agentrail.core.vocabulary.effects import StartCall
+from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.state import Phase
 from agentrail.hooks.actions import Abort, BlockTool, Continue, Emit, HoldTool, ReplaceToolArgs, Skip
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.values.events import (

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.core.effects import CarryOut, StartCall
-from agentrail.core.inputs import AskSettled, SessionOpened
-from agentrail.core.state import Phase
+from agentrail.core.vocabulary.effects import CarryOut, StartCall
+from agentrail.core.vocabulary.inputs import AskSettled, SessionOpened
+from agentrail.core.vocabulary.state import Phase
 from agentrail.hooks.actions import (
     Abort,
     Action,

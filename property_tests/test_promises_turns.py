@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.core.inputs import AskSettled
-from agentrail.core.sent import AbortSent, SteerSent
-from agentrail.core.state import Phase
-from agentrail.core.step import step
+from agentrail.core.machine.step import step
+from agentrail.core.vocabulary.commands import AbortSent, SteerSent
+from agentrail.core.vocabulary.inputs import AskSettled
+from agentrail.core.vocabulary.state import Phase
 from agentrail.hooks.actions import Ask, Continue
 from agentrail.hooks.asks import Answered, CallService
 from agentrail.hooks.plugin import AnyPlugin

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentrail.core.state import Phase
+from agentrail.core.vocabulary.state import Phase
 from agentrail.testing.choose import Choose
 from agentrail.testing.machine import SessionMachine
 from agentrail.testing.moves import Move

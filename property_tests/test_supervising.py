@@ -5,7 +5,7 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from agentrail.core.supervising import Ending, Policy, RestartDecision, Ward, decide
+from agentrail.core.supervision_rules import Ending, Policy, RestartDecision, Ward, decide
 
 
 class Crash(NamedTuple):

@@ -2,11 +2,11 @@ from itertools import product
 
 import pytest
 
-from agentrail.core.effects import EFFECTS, WriteLog
-from agentrail.core.inputs import INPUTS, Arrival, SessionBranched
-from agentrail.core.state import Phase, Setup, State
-from agentrail.core.step import HANDLERS, step
-from agentrail.core.table import TABLE
+from agentrail.core.machine.step import HANDLERS, step
+from agentrail.core.machine.table import TABLE
+from agentrail.core.vocabulary.effects import EFFECTS, WriteLog
+from agentrail.core.vocabulary.inputs import INPUTS, Arrival, SessionBranched
+from agentrail.core.vocabulary.state import Phase, Setup, State
 from agentrail.errors import IllegalInput
 from agentrail.hooks.judge import Recorded
 from property_tests.volume import volume

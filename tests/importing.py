@@ -16,7 +16,7 @@ from attrs import frozen
 from agentrail import Continue, Plugin, SessionHandle, SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.mcp.server import McpServer
-from agentrail.core.state import Phase
+from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import SessionAsleep
 from agentrail.hooks.actions import SwitchModel
 from agentrail.hooks.context import Context

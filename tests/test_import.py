@@ -26,7 +26,7 @@ def test_touching_the_first_page_makes_fewer_classes_than_the_whole_catalogue_ha
     touch = "".join(f"agentrail.{name}; " for name in FIRST_PAGE)
     loaded = _in_a_fresh_interpreter(f"import sys, agentrail; {touch} print(*sys.modules)").split()
     assert "agentrail.values.events.catalogue" not in loaded
-    assert "agentrail.core.step" not in loaded
+    assert "agentrail.core.machine.step" not in loaded
 
 
 def test_a_session_with_the_demo_needs_no_client_for_http() -> None:

@@ -8,8 +8,8 @@ from typing import Final, Protocol, cast
 
 from agentrail.app.chain import links_of
 from agentrail.app.spec import NO_PRICES, SessionSpec
-from agentrail.core.state import State, drafted
-from agentrail.core.work import StepDraft
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.vocabulary.state import State, drafted
 from agentrail.errors import BadSpec, NotJson
 from agentrail.hooks.plugin import Attachable, Keyed, Plugin, Remainder
 from agentrail.hooks.seats import unkeyed

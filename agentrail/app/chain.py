@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeAlias, TypeGuard, cast
 
-from agentrail.core.state import State
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadSpec
 from agentrail.ports.model import Model, ModelChain
 from agentrail.values.json import Json, JsonObject, freeze_object

@@ -10,8 +10,8 @@ from agentrail.app.chain import chain_of, is_model
 from agentrail.app.models import check_options
 from agentrail.app.pricing import PriceList
 from agentrail.app.spec import MODEL_WANTED, SessionSpec
-from agentrail.core.sent import SwitchModelSent
-from agentrail.core.state import Spare
+from agentrail.core.vocabulary.commands import SwitchModelSent
+from agentrail.core.vocabulary.state import Spare
 from agentrail.errors import AgentrailError, BadSpec, ModelExists, ToolExists, WrongType
 from agentrail.hooks.live import Live, Validator
 from agentrail.hooks.plugin import AnyPlugin

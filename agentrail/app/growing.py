@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from agentrail.core.supervising import STRATEGIES, Policy, Ward
+from agentrail.core.supervision_rules import STRATEGIES, Policy, Ward
 from agentrail.errors import BadChoice, BadSupervisor, WrongType
 from agentrail.runtime.children import Child, Service, ServiceBody
 from agentrail.runtime.node import SupervisorNode

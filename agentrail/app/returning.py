@@ -22,8 +22,8 @@ from agentrail.app.pricing import PriceList
 from agentrail.app.spec import SessionSpec
 from agentrail.codec import decode
 from agentrail.codec.hints import fields_of
-from agentrail.core.inputs import SessionReturned
-from agentrail.core.state import State
+from agentrail.core.vocabulary.inputs import SessionReturned
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import PluginMismatch
 from agentrail.hooks.live import Live
 from agentrail.hooks.plugin import AnyPlugin, Remainder

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, Self, cast
 
 from agentrail.app.chain import chain_of, is_model
-from agentrail.core.options import Options
+from agentrail.core.vocabulary.options import Options
 from agentrail.errors import BadChoice, BadSpec
 from agentrail.hooks.plugin import Attachable
 from agentrail.ports.model import ModelChain

@@ -29,7 +29,7 @@ from agentrail.values.spelling import checked
 if TYPE_CHECKING:
     from agentrail.app import bringing, growing, returning, wiring
     from agentrail.app.models import Factory
-    from agentrail.core.state import State
+    from agentrail.core.vocabulary.state import State
     from agentrail.ports.journal import Journal, StoredSession
     from agentrail.runtime import roof as roofs
     from agentrail.runtime.children import Service

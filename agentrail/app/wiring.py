@@ -24,10 +24,10 @@ from agentrail.app.growing import width_of
 from agentrail.app.models import Factory, Models
 from agentrail.app.pricing import PriceList
 from agentrail.app.spec import SessionSpec
-from agentrail.core.compacting import drop_oldest_rounds
-from agentrail.core.sent import SwitchModelSent
-from agentrail.core.state import Attached, Setup, State
-from agentrail.core.supervising import Policy
+from agentrail.core.compaction import drop_oldest_rounds
+from agentrail.core.supervision_rules import Policy
+from agentrail.core.vocabulary.commands import SwitchModelSent
+from agentrail.core.vocabulary.state import Attached, Setup, State
 from agentrail.hooks.seats import in_order, seat_for
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Journal

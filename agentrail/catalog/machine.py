@@ -8,11 +8,11 @@ from itertools import groupby
 from agentrail.catalog.fields import summary
 from agentrail.catalog.markdown import code, codes, joined, section, table
 from agentrail.catalog.source import Source
-from agentrail.core.effects import EFFECTS
-from agentrail.core.inputs import INPUTS
-from agentrail.core.rows import TableRule
-from agentrail.core.state import Phase
-from agentrail.core.table import TABLE
+from agentrail.core.machine.table import TABLE
+from agentrail.core.machine.table_rows import TableRule
+from agentrail.core.vocabulary.effects import EFFECTS
+from agentrail.core.vocabulary.inputs import INPUTS
+from agentrail.core.vocabulary.state import Phase
 from agentrail.values.value import Value
 
 _PHASES = {phase: place for place, phase in enumerate(Phase)}

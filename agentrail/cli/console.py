@@ -14,7 +14,7 @@ from agentrail.cli.pieces import Tone, line
 from agentrail.cli.rendering import described, piece_of
 from agentrail.cli.terminal import Terminal
 from agentrail.cli.words import HELP
-from agentrail.core.sent import When
+from agentrail.core.vocabulary.commands import When
 from agentrail.errors import AgentrailError, SteeringQueueFull
 from agentrail.runtime.bus import Subscription
 from agentrail.runtime.handle import SessionHandle

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple, cast, get_type_hints
 import attrs
 
 from agentrail.codec.misfit import MisfitError
-from agentrail.core.state import State
-from agentrail.core.step import Step
+from agentrail.core.machine.step import Step
+from agentrail.core.vocabulary.state import State
 from agentrail.hooks.records import BeforeCompaction, BeforeRequest
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.json import Json, JsonObject

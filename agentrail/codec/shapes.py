@@ -11,7 +11,7 @@ from typing import Annotated, Final, Literal, NamedTuple, NewType, TypeAlias, Ty
 from agentrail.codec.hints import PluginState, is_class
 from agentrail.codec.misfit import MisfitError, one
 from agentrail.codec.states import SCALARS
-from agentrail.core.calls import Call, CallList
+from agentrail.core.vocabulary.tool_calls import Call, CallList
 from agentrail.errors import AgentrailError
 from agentrail.hooks.records import HOOKS, Hook
 from agentrail.values.events import EVENTS

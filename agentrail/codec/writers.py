@@ -23,7 +23,7 @@ from agentrail.codec.misfit import TAG, MisfitError, one, shortened
 from agentrail.codec.shapes import SEQUENCES, Choice, Chosen, Instance, Items, Leaf, Row, Shape, Table, named, shape_of
 from agentrail.codec.states import CONSTANTS, MAPPINGS, SCALARS, in_order, kept
 from agentrail.codec.text import from_text, to_text
-from agentrail.core.options import Options
+from agentrail.core.vocabulary.options import Options
 from agentrail.errors import AgentrailError
 from agentrail.hooks.ruling import NOTHING_GATHERED, START
 from agentrail.values.events import EVENTS

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from agentrail.core.answers import Answer
-from agentrail.core.inputs import AnyInput, Arrival
-from agentrail.core.state import State
+from agentrail.core.vocabulary.answers import Answer
+from agentrail.core.vocabulary.inputs import AnyInput, Arrival
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadRecord
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.events.envelope import Envelope

@@ -8,7 +8,7 @@ from typing import Final
 
 import trio
 
-from agentrail.core.inputs import AnyInput, AskSettled
+from agentrail.core.vocabulary.inputs import AnyInput, AskSettled
 from agentrail.errors import NotReadable
 from agentrail.hooks.asks import Answered, AskAnswer, AskRequest, CallModel, CallService, Failed, ReadFile, RunTool
 from agentrail.ports.failpoints import Failpoint, reach

@@ -8,8 +8,8 @@ from typing import cast
 
 import trio
 
-from agentrail.core.effects import ProbeCall, StartCall
-from agentrail.core.inputs import AnyInput, CallProbed, ToolRaised, ToolReturned, ToolStopped
+from agentrail.core.vocabulary.effects import ProbeCall, StartCall
+from agentrail.core.vocabulary.inputs import AnyInput, CallProbed, ToolRaised, ToolReturned, ToolStopped
 from agentrail.errors import ToolError
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.tool import Checkable, Tool, ToolContext

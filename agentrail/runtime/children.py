@@ -9,9 +9,9 @@ from typing import Final, Protocol, TypeAlias
 
 import trio
 
-from agentrail.core.answers import Answer
-from agentrail.core.sent import StopSent
-from agentrail.core.supervising import Ward
+from agentrail.core.supervision_rules import Ward
+from agentrail.core.vocabulary.answers import Answer
+from agentrail.core.vocabulary.commands import StopSent
 from agentrail.errors import JournalUnavailable
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.runtime.handle import SessionHandle

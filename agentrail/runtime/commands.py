@@ -7,26 +7,26 @@ from collections.abc import Collection, Iterable, Mapping
 import attrs
 import trio
 
-from agentrail.core.answers import Accepted, Answer, Refused
-from agentrail.core.inputs import AnyInput
-from agentrail.core.sent import KILLS as KILLS
-from agentrail.core.sent import AbortSent as AbortSent
-from agentrail.core.sent import ApproveSent as ApproveSent
-from agentrail.core.sent import AttachPluginSent as AttachPluginSent
-from agentrail.core.sent import ChangeToolsSent as ChangeToolsSent
-from agentrail.core.sent import CompactSent as CompactSent
-from agentrail.core.sent import DetachPluginSent as DetachPluginSent
-from agentrail.core.sent import PromptSent as PromptSent
-from agentrail.core.sent import RejectSent as RejectSent
-from agentrail.core.sent import RespondSent as RespondSent
-from agentrail.core.sent import ResumeSent as ResumeSent
-from agentrail.core.sent import SteerSent as SteerSent
-from agentrail.core.sent import StopSent as StopSent
-from agentrail.core.sent import SuspendSent as SuspendSent
-from agentrail.core.sent import SwitchModelSent as SwitchModelSent
-from agentrail.core.sent import TraceSent as TraceSent
-from agentrail.core.sent import UpdatePluginSent as UpdatePluginSent
-from agentrail.core.sent import WithdrawSent as WithdrawSent
+from agentrail.core.vocabulary.answers import Accepted, Answer, Refused
+from agentrail.core.vocabulary.commands import KILLS as KILLS
+from agentrail.core.vocabulary.commands import AbortSent as AbortSent
+from agentrail.core.vocabulary.commands import ApproveSent as ApproveSent
+from agentrail.core.vocabulary.commands import AttachPluginSent as AttachPluginSent
+from agentrail.core.vocabulary.commands import ChangeToolsSent as ChangeToolsSent
+from agentrail.core.vocabulary.commands import CompactSent as CompactSent
+from agentrail.core.vocabulary.commands import DetachPluginSent as DetachPluginSent
+from agentrail.core.vocabulary.commands import PromptSent as PromptSent
+from agentrail.core.vocabulary.commands import RejectSent as RejectSent
+from agentrail.core.vocabulary.commands import RespondSent as RespondSent
+from agentrail.core.vocabulary.commands import ResumeSent as ResumeSent
+from agentrail.core.vocabulary.commands import SteerSent as SteerSent
+from agentrail.core.vocabulary.commands import StopSent as StopSent
+from agentrail.core.vocabulary.commands import SuspendSent as SuspendSent
+from agentrail.core.vocabulary.commands import SwitchModelSent as SwitchModelSent
+from agentrail.core.vocabulary.commands import TraceSent as TraceSent
+from agentrail.core.vocabulary.commands import UpdatePluginSent as UpdatePluginSent
+from agentrail.core.vocabulary.commands import WithdrawSent as WithdrawSent
+from agentrail.core.vocabulary.inputs import AnyInput
 from agentrail.errors import (
     AgentrailError,
     BadChoice,

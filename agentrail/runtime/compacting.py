@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import trio
 
-from agentrail.core.effects import StartCompaction
-from agentrail.core.inputs import AnyInput, CompactionEnded, CompactionFailed
+from agentrail.core.vocabulary.effects import StartCompaction
+from agentrail.core.vocabulary.inputs import AnyInput, CompactionEnded, CompactionFailed
 from agentrail.ports.model import Compactor
 from agentrail.runtime.border import Contained, tell
 from agentrail.values.outside import described

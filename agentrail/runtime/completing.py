@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.core.ending import TURN_TIMER
-from agentrail.core.inputs import (
+from agentrail.core.machine.endings import TURN_TIMER
+from agentrail.core.vocabulary.commands import AbortSent, SteerSent, StopSent
+from agentrail.core.vocabulary.inputs import (
     AnyInput,
     Arrival,
     ElsewhereUsed,
@@ -17,8 +18,7 @@ from agentrail.core.inputs import (
     SubagentReported,
     TimerFired,
 )
-from agentrail.core.sent import AbortSent, SteerSent, StopSent
-from agentrail.core.state import State
+from agentrail.core.vocabulary.state import State
 from agentrail.hooks.plugin import ON_EVENT
 from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.performing import Performer

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar, cast, get_args
 
-from agentrail.core.answers import Answer
-from agentrail.core.inputs import AnyInput, Arrival
-from agentrail.core.state import State
+from agentrail.core.vocabulary.answers import Answer
+from agentrail.core.vocabulary.inputs import AnyInput, Arrival
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadJournal, BadRecord, BadValue
 from agentrail.hooks.ruling import Ruling
 from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession

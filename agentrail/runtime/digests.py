@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
-from agentrail.core.inputs import AnyInput
-from agentrail.core.sent import (
+from agentrail.core.vocabulary.commands import (
     AbortSent,
     AttachPluginSent,
     ChangeToolsSent,
@@ -14,6 +13,7 @@ from agentrail.core.sent import (
     StopSent,
     UpdatePluginSent,
 )
+from agentrail.core.vocabulary.inputs import AnyInput
 from agentrail.values.json import canonical
 from agentrail.values.stream import NOTHING_YET
 

@@ -10,11 +10,11 @@ from typing import Final
 
 import trio
 
-from agentrail.core.answers import Answer, Refused
-from agentrail.core.inputs import ElsewhereUsed, SubagentEnded, SubagentReported
-from agentrail.core.sent import PromptSent
-from agentrail.core.state import State
-from agentrail.core.supervising import Policy
+from agentrail.core.supervision_rules import Policy
+from agentrail.core.vocabulary.answers import Answer, Refused
+from agentrail.core.vocabulary.commands import PromptSent
+from agentrail.core.vocabulary.inputs import ElsewhereUsed, SubagentEnded, SubagentReported
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError, SessionNotAlive, SessionStored, UnknownTask
 from agentrail.ports.agents import Task
 from agentrail.runtime.answers import Answers

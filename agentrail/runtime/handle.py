@@ -18,9 +18,9 @@ from agentrail.values.json import Json, JsonObject, freeze_object
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agentrail.core.answers import Accepted, Answer
-    from agentrail.core.inputs import AnyInput
-    from agentrail.core.state import Prompt, State
+    from agentrail.core.vocabulary.answers import Accepted, Answer
+    from agentrail.core.vocabulary.inputs import AnyInput
+    from agentrail.core.vocabulary.state import Prompt, State
     from agentrail.hooks.seats import AttachedPlugin
     from agentrail.ports.agents import Task
     from agentrail.ports.model import ModelChain

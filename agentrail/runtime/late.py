@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentrail.core.effects import ProbeCall, StartCall
+from agentrail.core.vocabulary.effects import ProbeCall, StartCall
 
 
 class LateCalls:

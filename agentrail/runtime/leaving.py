@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from agentrail.core.state import Phase, State
+from agentrail.core.vocabulary.state import Phase, State
 from agentrail.errors import AgentrailError, JournalUnavailable, SessionCrashed, SessionNotAlive, SessionParked
 
 PARKED: Final = "parked: it can come back from its journal"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from agentrail.core.inputs import AnyInput, ElsewhereUsed, SubagentEnded, SubagentReported, SubagentStarted
-from agentrail.core.state import Phase, Subagent
-from agentrail.core.step import Step
+from agentrail.core.machine.step import Step
+from agentrail.core.vocabulary.inputs import AnyInput, ElsewhereUsed, SubagentEnded, SubagentReported, SubagentStarted
+from agentrail.core.vocabulary.state import Phase, Subagent
 from agentrail.errors import AgentrailError
 from agentrail.ports.agents import Task
 from agentrail.runtime.slot import Slot

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import trio
 
-from agentrail.core.answers import Answer
-from agentrail.core.inputs import AnyInput
-from agentrail.core.sent import AbortSent, PromptSent, ResumeSent, StopSent, SuspendSent, TraceSent
+from agentrail.core.vocabulary.answers import Answer
+from agentrail.core.vocabulary.commands import AbortSent, PromptSent, ResumeSent, StopSent, SuspendSent, TraceSent
+from agentrail.core.vocabulary.inputs import AnyInput
 from agentrail.errors import MailboxFull
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.runtime.gate import Gate

@@ -10,7 +10,7 @@ from typing import Final
 
 import trio
 
-from agentrail.core.supervising import Ending, Policy, RestartDecision, Ward, decide
+from agentrail.core.supervision_rules import Ending, Policy, RestartDecision, Ward, decide
 from agentrail.errors import (
     ChildExists,
     CommitUnknown,

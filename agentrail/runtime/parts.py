@@ -9,10 +9,10 @@ from typing import Protocol, TypeAlias
 
 import trio
 
-from agentrail.core.answers import Answer
-from agentrail.core.inputs import SessionReturned, SubagentReported
-from agentrail.core.sent import ChangeToolsSent
-from agentrail.core.state import State
+from agentrail.core.vocabulary.answers import Answer
+from agentrail.core.vocabulary.commands import ChangeToolsSent
+from agentrail.core.vocabulary.inputs import SessionReturned, SubagentReported
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import SupervisorClosed
 from agentrail.hooks.live import Live, Validator
 from agentrail.ports.agents import Agents, Task

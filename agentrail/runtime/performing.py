@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from agentrail.core import effects
-from agentrail.core.calls import CallStatus
-from agentrail.core.effects import AnyEffect
-from agentrail.core.inputs import (
+from agentrail.core.vocabulary import effects
+from agentrail.core.vocabulary.effects import AnyEffect
+from agentrail.core.vocabulary.inputs import (
     AnyInput,
     StreamCut,
     TimerFired,
@@ -18,7 +17,8 @@ from agentrail.core.inputs import (
     ToolReturned,
     ToolStopped,
 )
-from agentrail.core.state import State
+from agentrail.core.vocabulary.state import State
+from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import AgentrailError, UnknownTool
 from agentrail.ports.model import Model
 from agentrail.ports.tool import Tool, ToolContext, unheard

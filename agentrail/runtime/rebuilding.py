@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import trio
 
-from agentrail.core.inputs import Arrival, StreamBegan
-from agentrail.core.rebuilding import redo
-from agentrail.core.state import State
-from agentrail.core.step import step
+from agentrail.core.machine.rebuilding import redo
+from agentrail.core.machine.step import step
+from agentrail.core.vocabulary.inputs import Arrival, StreamBegan
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError, BadRecord, PluginMismatch, ReplayDiffers
 from agentrail.hooks.judge import Recorded
 from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, state_type

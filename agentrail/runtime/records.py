@@ -8,9 +8,9 @@ from typing import Final, TypeVar
 
 import trio
 
-from agentrail.core.inputs import Arrival
-from agentrail.core.state import State
-from agentrail.core.step import Step
+from agentrail.core.machine.step import Step
+from agentrail.core.vocabulary.inputs import Arrival
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import CommitUnknown, Fenced, JournalFull, JournalUnavailable, SessionForgotten
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Claim, Record, Snapshot

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.core.forking import branch
-from agentrail.core.inputs import SessionBranched, SessionReturned
-from agentrail.core.state import Phase, State
+from agentrail.core.machine.forking import branch
+from agentrail.core.vocabulary.inputs import SessionBranched, SessionReturned
+from agentrail.core.vocabulary.state import Phase, State
 from agentrail.errors import (
     BadRecord,
     Fenced,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agentrail.core.answers import DONE, Refused
-from agentrail.core.sent import AbortSent, StopSent
+from agentrail.core.vocabulary.answers import DONE, Refused
+from agentrail.core.vocabulary.commands import AbortSent, StopSent
 from agentrail.errors import AgentrailError, NotWrittenYet
 from agentrail.runtime.mailbox import Letter
 

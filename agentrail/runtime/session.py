@@ -8,13 +8,13 @@ from functools import partial
 
 import trio
 
-from agentrail.core import inputs
-from agentrail.core.answers import Accepted, Answer, Refused
-from agentrail.core.effects import AnyEffect
-from agentrail.core.sent import ChangeToolsSent
-from agentrail.core.sleeping import can_sleep
-from agentrail.core.state import Phase, State
-from agentrail.core.step import Step, step
+from agentrail.core.machine.actor_notes import can_sleep
+from agentrail.core.machine.step import Step, step
+from agentrail.core.vocabulary import inputs
+from agentrail.core.vocabulary.answers import Accepted, Answer, Refused
+from agentrail.core.vocabulary.commands import ChangeToolsSent
+from agentrail.core.vocabulary.effects import AnyEffect
+from agentrail.core.vocabulary.state import Phase, State
 from agentrail.errors import IllegalInput, SessionAsleep
 from agentrail.ports.journal import Claim
 from agentrail.ports.source import ToolSource

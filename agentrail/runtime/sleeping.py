@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.core.state import NO_TOOLS, State
+from agentrail.core.vocabulary.state import NO_TOOLS, State
 from agentrail.hooks.judge import Recorded
 from agentrail.hooks.plugin import ON_EVENT
 from agentrail.hooks.ruling import Ruling

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from agentrail.core.inputs import AnyInput, HooksWereSlow
-from agentrail.core.state import State
-from agentrail.core.step import Step
+from agentrail.core.machine.step import Step
+from agentrail.core.vocabulary.inputs import AnyInput, HooksWereSlow
+from agentrail.core.vocabulary.state import State
 from agentrail.runtime.mailbox import Letter, Mailbox
 from agentrail.runtime.watchdog import BLOCKED
 

@@ -8,9 +8,9 @@ from typing import Final
 
 import trio
 
-from agentrail.core.answers import Answer, Refused
-from agentrail.core.sent import ChangeToolsSent
-from agentrail.core.state import State
+from agentrail.core.vocabulary.answers import Answer, Refused
+from agentrail.core.vocabulary.commands import ChangeToolsSent
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError, SourceFailed, ToolExists, UnknownTool
 from agentrail.errors.branches import fresh
 from agentrail.ports.source import ToolSource

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 
 import trio
 
-from agentrail.core.effects import StartRequest
-from agentrail.core.inline import TagFilter, Tagged
-from agentrail.core.inputs import AnyInput, StreamBegan, StreamCut, StreamEnded, StreamStalled
+from agentrail.core.inline_tags import TagFilter, Tagged
+from agentrail.core.vocabulary.effects import StartRequest
+from agentrail.core.vocabulary.inputs import AnyInput, StreamBegan, StreamCut, StreamEnded, StreamStalled
 from agentrail.errors import ModelError
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.model import Model, times_beginning

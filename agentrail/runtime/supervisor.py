@@ -9,10 +9,10 @@ from functools import partial
 
 import trio
 
-from agentrail.core.answers import Answer, Refused
-from agentrail.core.inputs import AnyInput, SessionOpened
-from agentrail.core.state import State
-from agentrail.core.supervising import Ward
+from agentrail.core.supervision_rules import Ward
+from agentrail.core.vocabulary.answers import Answer, Refused
+from agentrail.core.vocabulary.inputs import AnyInput, SessionOpened
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import (
     AgentrailError,
     BadId,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agentrail.core.inputs import AnyInput, ElsewhereUsed, SubagentEnded, SubagentReported
-from agentrail.core.state import State
-from agentrail.core.step import Step
+from agentrail.core.machine.step import Step
+from agentrail.core.vocabulary.inputs import AnyInput, ElsewhereUsed, SubagentEnded, SubagentReported
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError
 from agentrail.runtime.link import Link
 from agentrail.runtime.parts import Subagents

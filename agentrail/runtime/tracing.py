@@ -9,12 +9,12 @@ from typing import Final, Self
 
 import trio
 
-from agentrail.core.answers import Answer
-from agentrail.core.effects import AnyEffect
-from agentrail.core.inputs import AnyInput, Arrival
-from agentrail.core.sent import TraceSent
-from agentrail.core.state import State
-from agentrail.core.step import Step
+from agentrail.core.machine.step import Step
+from agentrail.core.vocabulary.answers import Answer
+from agentrail.core.vocabulary.commands import TraceSent
+from agentrail.core.vocabulary.effects import AnyEffect
+from agentrail.core.vocabulary.inputs import AnyInput, Arrival
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import AlreadyLeft, AlreadyRead, NotEntered
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.value import Value, value

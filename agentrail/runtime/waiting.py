@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from agentrail.core.calls import Call
-from agentrail.core.state import State
-from agentrail.core.step import Step
+from agentrail.core.machine.step import Step
+from agentrail.core.vocabulary.state import State
+from agentrail.core.vocabulary.tool_calls import Call
 from agentrail.errors import AgentrailError, PromptWasDropped, PromptWasRejected, TurnAborted
 from agentrail.ports.journal import Record
 from agentrail.runtime.slot import Slot

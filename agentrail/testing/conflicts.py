@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Final, TypeAlias
 
-from agentrail.core.options import Options
+from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.plugin import Attachable
 from agentrail.hooks.seats import unkeyed
 from agentrail.testing.choose import Choose

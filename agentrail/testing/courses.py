@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from agentrail.core.effects import ProbeCall, StartCall
-from agentrail.core.inputs import CompactionEnded
+from agentrail.core.vocabulary.effects import ProbeCall, StartCall
+from agentrail.core.vocabulary.inputs import CompactionEnded
 from agentrail.testing.outstanding import demand
 from agentrail.testing.seen import Seen
 from agentrail.values.events.life import AgentAbort, PromptReceived

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from agentrail.core.effects import StartCall
-from agentrail.core.inputs import TimerFired
-from agentrail.core.sent import ApproveSent
-from agentrail.core.state import State
+from agentrail.core.vocabulary.commands import ApproveSent
+from agentrail.core.vocabulary.effects import StartCall
+from agentrail.core.vocabulary.inputs import TimerFired
+from agentrail.core.vocabulary.state import State
 from agentrail.hooks.plugin import Attachable
 from agentrail.hooks.seats import unkeyed
 from agentrail.plugins.budget import BudgetGuard

@@ -22,10 +22,10 @@ from itertools import pairwise
 
 import trio
 
-from agentrail.core.answers import Accepted
-from agentrail.core.inputs import Arrival, TimerFired
-from agentrail.core.sent import PromptSent
-from agentrail.core.state import Phase, Setup, State
+from agentrail.core.vocabulary.answers import Accepted
+from agentrail.core.vocabulary.commands import PromptSent
+from agentrail.core.vocabulary.inputs import Arrival, TimerFired
+from agentrail.core.vocabulary.state import Phase, Setup, State
 from agentrail.errors import AgentrailError, BadRecord, Fenced
 from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
 from agentrail.values.content import Text, ToolCall

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from agentrail.core.answers import Accepted, Done
-from agentrail.core.calls import WAITS_FOR_PERSON, CallStatus, touches_files
-from agentrail.core.effects import StartCall, StartRequest
-from agentrail.core.ending import TURN_TIMER
-from agentrail.core.inputs import Arrival, CallProbed, CompactionEnded
-from agentrail.core.running import CAN_RUN_AGAIN
-from agentrail.core.sent import ApproveSent, PromptSent, SteerSent
-from agentrail.core.state import Phase, State
-from agentrail.core.step import Step
+from agentrail.core.machine.endings import TURN_TIMER
+from agentrail.core.machine.step import Step
+from agentrail.core.machine.tool_runs import CAN_RUN_AGAIN
+from agentrail.core.vocabulary.answers import Accepted, Done
+from agentrail.core.vocabulary.commands import ApproveSent, PromptSent, SteerSent
+from agentrail.core.vocabulary.effects import StartCall, StartRequest
+from agentrail.core.vocabulary.inputs import Arrival, CallProbed, CompactionEnded
+from agentrail.core.vocabulary.state import Phase, State
+from agentrail.core.vocabulary.tool_calls import WAITS_FOR_PERSON, CallStatus, touches_files
 from agentrail.testing.courses import Course
 from agentrail.testing.outstanding import Outstanding, demand
 from agentrail.testing.promises import check_promises

@@ -20,8 +20,16 @@ from typing import ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from agentrail.core.sent import AbortSent, ApproveSent, PromptSent, RejectSent, RespondSent, SteerSent, StopSent
-from agentrail.core.state import Phase, State
+from agentrail.core.vocabulary.commands import (
+    AbortSent,
+    ApproveSent,
+    PromptSent,
+    RejectSent,
+    RespondSent,
+    SteerSent,
+    StopSent,
+)
+from agentrail.core.vocabulary.state import Phase, State
 from agentrail.hooks.plugin import Attachable
 from agentrail.testing.choose import Choose
 from agentrail.testing.moves import Move, results

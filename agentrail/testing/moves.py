@@ -6,9 +6,28 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final, NamedTuple
 
-from agentrail.core.effects import ProbeCall, StartCall, StartCompaction
-from agentrail.core.ending import TURN_TIMER
-from agentrail.core.inputs import (
+from agentrail.core.machine.endings import TURN_TIMER
+from agentrail.core.vocabulary.commands import (
+    AbortSent,
+    ApproveSent,
+    AttachPluginSent,
+    ChangeToolsSent,
+    CompactSent,
+    DetachPluginSent,
+    PromptSent,
+    RejectSent,
+    RespondSent,
+    ResumeSent,
+    SteerSent,
+    StopSent,
+    SuspendSent,
+    SwitchModelSent,
+    TraceSent,
+    UpdatePluginSent,
+    WithdrawSent,
+)
+from agentrail.core.vocabulary.effects import ProbeCall, StartCall, StartCompaction
+from agentrail.core.vocabulary.inputs import (
     ActorRestarted,
     AnyInput,
     AskSettled,
@@ -33,26 +52,7 @@ from agentrail.core.inputs import (
     ToolReturned,
     ToolStopped,
 )
-from agentrail.core.sent import (
-    AbortSent,
-    ApproveSent,
-    AttachPluginSent,
-    ChangeToolsSent,
-    CompactSent,
-    DetachPluginSent,
-    PromptSent,
-    RejectSent,
-    RespondSent,
-    ResumeSent,
-    SteerSent,
-    StopSent,
-    SuspendSent,
-    SwitchModelSent,
-    TraceSent,
-    UpdatePluginSent,
-    WithdrawSent,
-)
-from agentrail.core.state import Phase, State
+from agentrail.core.vocabulary.state import Phase, State
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.seats import AttachedPlugin
 from agentrail.testing.behaviour import (

@@ -8,7 +8,7 @@ from typing import assert_never
 
 import attrs
 
-from agentrail.core.effects import (
+from agentrail.core.vocabulary.effects import (
     AnyEffect,
     CancelAsk,
     CancelCalls,
@@ -28,7 +28,7 @@ from agentrail.core.effects import (
     StopSubagents,
     WriteLog,
 )
-from agentrail.core.inputs import (
+from agentrail.core.vocabulary.inputs import (
     AnyInput,
     AskSettled,
     CallProbed,
@@ -44,7 +44,7 @@ from agentrail.core.inputs import (
     ToolReturned,
     ToolStopped,
 )
-from agentrail.core.state import Subagent
+from agentrail.core.vocabulary.state import Subagent
 from agentrail.values.stream import ModelRequest
 from agentrail.values.usage import NOTHING_USED, Usage
 

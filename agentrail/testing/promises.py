@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from agentrail.core.batch import call_timer, hold_timer
-from agentrail.core.calls import CallStatus
-from agentrail.core.ending import RETRY_TIMER, TURN_TIMER
-from agentrail.core.inputs import (
+from agentrail.core.machine.endings import RETRY_TIMER, TURN_TIMER
+from agentrail.core.machine.tool_results import call_timer, hold_timer
+from agentrail.core.vocabulary.inputs import (
     SubagentReported,
     TimerFired,
 )
-from agentrail.core.state import Phase
+from agentrail.core.vocabulary.state import Phase
+from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.hooks.pipeline import MAX_ASKS
 from agentrail.hooks.records import HOOK_NAMES
 from agentrail.hooks.ruling import NOTHING_GATHERED, Verdict

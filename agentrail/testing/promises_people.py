@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from agentrail.core.answers import Accepted, Done
-from agentrail.core.batch import hold_timer
-from agentrail.core.inputs import (
-    TimerFired,
-)
-from agentrail.core.sent import (
+from agentrail.core.machine.tool_results import hold_timer
+from agentrail.core.vocabulary.answers import Accepted, Done
+from agentrail.core.vocabulary.commands import (
     AbortSent,
     ApproveSent,
     PromptSent,
     RejectSent,
     RespondSent,
     SteerSent,
+)
+from agentrail.core.vocabulary.inputs import (
+    TimerFired,
 )
 from agentrail.hooks.ruling import Verdict
 from agentrail.testing.outstanding import demand

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from agentrail.core.answers import Done
-from agentrail.core.calls import Call, CallStatus
-from agentrail.core.effects import StartCall
-from agentrail.core.inputs import (
+from agentrail.core.machine.tool_runs import CAN_RUN_AGAIN
+from agentrail.core.vocabulary.answers import Done
+from agentrail.core.vocabulary.commands import (
+    AbortSent,
+    SteerSent,
+    StopSent,
+    SwitchModelSent,
+)
+from agentrail.core.vocabulary.effects import StartCall
+from agentrail.core.vocabulary.inputs import (
     AskSettled,
     CompactionEnded,
     SessionReturned,
@@ -19,14 +25,8 @@ from agentrail.core.inputs import (
     TimerFired,
     ToolRaised,
 )
-from agentrail.core.running import CAN_RUN_AGAIN
-from agentrail.core.sent import (
-    AbortSent,
-    SteerSent,
-    StopSent,
-    SwitchModelSent,
-)
-from agentrail.core.state import Phase
+from agentrail.core.vocabulary.state import Phase
+from agentrail.core.vocabulary.tool_calls import Call, CallStatus
 from agentrail.hooks.ruling import Verdict
 from agentrail.testing.outstanding import demand
 from agentrail.testing.seen import Seen

@@ -8,10 +8,10 @@ from typing import Final, final
 import attrs
 import trio
 
-from agentrail.core.effects import CarryOut, StartRequest
-from agentrail.core.inputs import AnyInput, Arrival, AskSettled, StreamBegan, StreamCut, StreamEnded
-from agentrail.core.state import State
-from agentrail.core.step import step
+from agentrail.core.machine.step import step
+from agentrail.core.vocabulary.effects import CarryOut, StartRequest
+from agentrail.core.vocabulary.inputs import AnyInput, Arrival, AskSettled, StreamBegan, StreamCut, StreamEnded
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import ContextTooLong, ModelError, PermanentModelError, TransientModelError
 from agentrail.hooks.asks import Answered, CallModel
 from agentrail.hooks.judge import Recorded

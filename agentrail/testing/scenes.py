@@ -7,8 +7,8 @@ from typing import Final
 
 from attrs import frozen
 
-from agentrail.core.options import Options
-from agentrail.core.state import Spare
+from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.state import Spare
 from agentrail.hooks.matrix import MATRIX
 from agentrail.hooks.plugin import Attachable, Keyed
 from agentrail.hooks.records import HOOK_NAMES

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from agentrail.core.calls import Call, CallStatus
-from agentrail.core.inputs import (
+from agentrail.core.machine.step import Step
+from agentrail.core.vocabulary.inputs import (
     AnyInput,
     Arrival,
 )
-from agentrail.core.state import State
-from agentrail.core.step import Step
+from agentrail.core.vocabulary.state import State
+from agentrail.core.vocabulary.tool_calls import Call, CallStatus
 from agentrail.values.events.envelope import Event
 
 

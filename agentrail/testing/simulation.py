@@ -11,7 +11,19 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from agentrail.codec.states import storable
-from agentrail.core.inputs import (
+from agentrail.core.machine.step import Step, step
+from agentrail.core.vocabulary.commands import (
+    AbortSent,
+    ApproveSent,
+    CompactSent,
+    PromptSent,
+    RejectSent,
+    RespondSent,
+    SteerSent,
+    StopSent,
+    SwitchModelSent,
+)
+from agentrail.core.vocabulary.inputs import (
     AnyInput,
     Arrival,
     AskSettled,
@@ -26,19 +38,7 @@ from agentrail.core.inputs import (
     ToolReturned,
     ToolStopped,
 )
-from agentrail.core.sent import (
-    AbortSent,
-    ApproveSent,
-    CompactSent,
-    PromptSent,
-    RejectSent,
-    RespondSent,
-    SteerSent,
-    StopSent,
-    SwitchModelSent,
-)
-from agentrail.core.state import Attached, Phase, Setup, State
-from agentrail.core.step import Step, step
+from agentrail.core.vocabulary.state import Attached, Phase, Setup, State
 from agentrail.errors import ModelError
 from agentrail.hooks.asks import Failed
 from agentrail.hooks.live import Live

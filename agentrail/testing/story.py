@@ -8,8 +8,8 @@ from typing import Final, cast
 
 import attrs
 
-from agentrail.core.effects import StartCall
-from agentrail.core.inputs import AnyInput, AskSettled, StreamEnded, TimerFired, ToolReturned
+from agentrail.core.vocabulary.effects import StartCall
+from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, StreamEnded, TimerFired, ToolReturned
 from agentrail.hooks.actions import UNCHANGED, Continue, Emit
 from agentrail.hooks.records import AfterTool, BeforePrompt, BeforeSteering, BeforeTool, Hook, OnToolError
 from agentrail.testing.scripted import Cue

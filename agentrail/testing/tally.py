@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final, TypeAlias
 
-from agentrail.core.effects import WriteLog
-from agentrail.core.state import Phase, State
-from agentrail.core.step import Step
-from agentrail.core.table import TABLE
+from agentrail.core.machine.step import Step
+from agentrail.core.machine.table import TABLE
+from agentrail.core.vocabulary.effects import WriteLog
+from agentrail.core.vocabulary.state import Phase, State
 from agentrail.values.value import Value
 
 Row: TypeAlias = tuple[Phase, type[Value]]

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Final
 
-from agentrail.core.effects import ReportStart, StartCall, StartRequest
-from agentrail.core.options import Options
-from agentrail.core.state import Phase, State
+from agentrail.core.vocabulary.effects import ReportStart, StartCall, StartRequest
+from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.state import Phase, State
 from agentrail.hooks.plugin import Attachable
 from agentrail.testing.cues import Script
 from agentrail.testing.scenes import Scene

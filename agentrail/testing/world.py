@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.core.inputs import INPUTS, AnyInput, Arrival, SessionOpened, SessionReturned, TimerFired
-from agentrail.core.sent import ChangeToolsSent, StopSent
-from agentrail.core.state import NO_TOOLS, Attached, Phase, Setup, State
-from agentrail.core.step import Step, step
+from agentrail.core.machine.step import Step, step
+from agentrail.core.vocabulary.commands import ChangeToolsSent, StopSent
+from agentrail.core.vocabulary.inputs import INPUTS, AnyInput, Arrival, SessionOpened, SessionReturned, TimerFired
+from agentrail.core.vocabulary.state import NO_TOOLS, Attached, Phase, Setup, State
 from agentrail.errors import IllegalInput
 from agentrail.hooks.judge import Recorded
 from agentrail.hooks.live import Live

@@ -6,7 +6,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
-from agentrail.core import agenda, batch, calls, changing, running, step, streaming, timing
+from agentrail.core.machine import due_timers, reconfiguring, responses, step, tool_results, tool_runs
+from agentrail.core.machine import flow as agenda
+from agentrail.core.vocabulary import tool_calls
 from agentrail.hooks import actions, live, matrix, pipeline
 from agentrail.hooks.actions import Action
 from agentrail.hooks.ruling import Ruling, Verdict
@@ -129,9 +131,11 @@ def flow() -> Iterator[Mutant]:
         yield Mutant(
             "flow", f"{kind.__name__} is ignored", rebind(step.HANDLERS, without(step.HANDLERS, kind, nothing))
         )
-    for timer in timing.TIMERS:
+    for timer in due_timers.TIMERS:
         yield Mutant(
-            "flow", f"the timer {timer} is ignored", rebind(timing.TIMERS, without(timing.TIMERS, timer, nothing))
+            "flow",
+            f"the timer {timer} is ignored",
+            rebind(due_timers.TIMERS, without(due_timers.TIMERS, timer, nothing)),
         )
 
 
@@ -143,20 +147,20 @@ def waiting() -> Iterator[Mutant]:
             yield Mutant("waiting", f"{hook} leaves {name}", rebind(those, those - {hook}), ("asks",))
         added = "after_tool_batch"
         yield Mutant("waiting", f"{added} joins {name}", rebind(those, those | {added}), ("asks",))
-    for status in (calls.WAITS_FOR_PERSON, calls.TO_START):
+    for status in (tool_calls.WAITS_FOR_PERSON, tool_calls.TO_START):
         for one in sorted(status, key=str):
             yield Mutant("waiting", f"{one.value} is not among {len(status)}", rebind(status, status - {one}))
-    for effect in sorted(running.CAN_RUN_AGAIN, key=str):
-        left = running.CAN_RUN_AGAIN - {effect}
-        yield Mutant("waiting", f"{effect.value} cannot run again", rebind(running.CAN_RUN_AGAIN, left))
-    for effect in sorted(set(batch.DOUBT) - running.CAN_RUN_AGAIN, key=str):
-        more = running.CAN_RUN_AGAIN | {effect}
-        yield Mutant("waiting", f"{effect.value} can run again", rebind(running.CAN_RUN_AGAIN, more))
+    for effect in sorted(tool_runs.CAN_RUN_AGAIN, key=str):
+        left = tool_runs.CAN_RUN_AGAIN - {effect}
+        yield Mutant("waiting", f"{effect.value} cannot run again", rebind(tool_runs.CAN_RUN_AGAIN, left))
+    for effect in sorted(set(tool_results.DOUBT) - tool_runs.CAN_RUN_AGAIN, key=str):
+        more = tool_runs.CAN_RUN_AGAIN | {effect}
+        yield Mutant("waiting", f"{effect.value} can run again", rebind(tool_runs.CAN_RUN_AGAIN, more))
 
 
 def words() -> Iterator[Mutant]:
     """Yield each word that is chosen by a table, replaced by another one."""
-    for table in (streaming.STOPS, batch.DOUBT, agenda.STATUS, changing.REPORTS):
+    for table in (responses.STOPS, tool_results.DOUBT, agenda.STATUS, reconfiguring.REPORTS):
         keys: list[object] = list(table)
         mapping: Mapping[object, object] = table  # type: ignore[assignment]  # of any kind
         for place, key in enumerate(keys):
@@ -170,7 +174,7 @@ def words() -> Iterator[Mutant]:
 
 def figures() -> Iterator[Mutant]:
     """Yield each figure that is no option, a little off; options are edited in their source."""
-    for owner, name in ((pipeline, "MAX_ASKS"), (live, "MAX_FAILURES"), (batch, "NOTICE_CHARS")):
+    for owner, name in ((pipeline, "MAX_ASKS"), (live, "MAX_FAILURES"), (tool_results, "NOTICE_CHARS")):
         figure: int = getattr(owner, name)
         for other in (figure - 1, figure + 1):
             yield Mutant("figures", f"{name} is {other}", _set(owner, name, other))

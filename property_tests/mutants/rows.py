@@ -13,12 +13,12 @@ from attrs import frozen
 
 import agentrail.testing.world as worlds
 import tests.cells.bench as benches
-from agentrail.core import step as machine
-from agentrail.core.inputs import AnyInput, Arrival
-from agentrail.core.rows import TableRule
-from agentrail.core.state import Phase, State
-from agentrail.core.step import Step, step
-from agentrail.core.table import TABLE
+from agentrail.core.machine import step as machine
+from agentrail.core.machine.step import Step, step
+from agentrail.core.machine.table import TABLE
+from agentrail.core.machine.table_rows import TableRule
+from agentrail.core.vocabulary.inputs import AnyInput, Arrival
+from agentrail.core.vocabulary.state import Phase, State
 from agentrail.hooks.judge import Judge
 from agentrail.testing.choose import Choose
 from agentrail.testing.tally import Tally

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from agentrail.core import (
-    batch,
-    ending,
-    holding,
-    prompting,
-    ruling,
-    running,
-    steering,
-)
-from agentrail.core.answers import DONE
-from agentrail.core.batch import hold_timer, put, results_of
-from agentrail.core.calls import Batch, Call, CallList, CallStatus, Hold, Stray
-from agentrail.core.inputs import ToolReturned
-from agentrail.core.sent import AbortSent, RespondSent
-from agentrail.core.state import Phase, State
-from agentrail.core.work import StepDraft
+from agentrail.core.machine import approvals, endings, prompts, steering, tool_checks, tool_results, tool_runs
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.machine.tool_results import hold_timer, put, results_of
+from agentrail.core.vocabulary.answers import DONE
+from agentrail.core.vocabulary.commands import AbortSent, RespondSent
+from agentrail.core.vocabulary.inputs import ToolReturned
+from agentrail.core.vocabulary.state import Phase, State
+from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, CallStatus, Hold, Stray
 from agentrail.hooks import pipeline, seats
 from agentrail.hooks.actions import Abort, BlockTool, Continue
 from agentrail.hooks.context import Context
@@ -55,12 +47,12 @@ def steering_forgotten_at_the_end(p: Planting) -> None:
     def forget(w: StepDraft) -> None:
         w.s.steering = ()
 
-    p.put(prompting, "_steering_to_queue", forget)
+    p.put(prompts, "_steering_to_queue", forget)
 
 
 @bug("the youngest prompt of the queue is taken first")
 def queue_from_the_wrong_end(p: Planting) -> None:
-    settle = prompting.settle
+    settle = prompts.settle
 
     def wrong(w: StepDraft, ref: str) -> None:
         if w.s.stopping is None and not w.s.changes and w.s.queue:
@@ -85,31 +77,31 @@ def result_twice(p: Planting) -> None:
 @bug("an answer that comes too late is a second result")
 def late_result_counts(p: Planting) -> None:
     def on_returned(w: StepDraft, returned: ToolReturned) -> None:
-        call = batch.find(w, returned.call_id)
+        call = tool_results.find(w, returned.call_id)
         if call is not None and isinstance(returned.result, Ok):
-            running.take_answer(w, call, returned.result)
+            tool_runs.take_answer(w, call, returned.result)
             return
         original(w, returned)
 
-    original = running.on_returned
+    original = tool_runs.on_returned
     p.everywhere(original, on_returned)
 
 
 @bug("a call is started twice when two may run at once")
 def call_started_twice(p: Planting) -> None:
-    start = running._start  # noqa: SLF001 - this is what is broken
+    start = tool_runs._start  # noqa: SLF001 - this is what is broken
 
     def twice(w: StepDraft, call: Call) -> None:
         start(w, call)
         if w.s.running_calls() > 1:
             w.effects.append(w.effects[-1])
 
-    p.put(running, "_start", twice)
+    p.put(tool_runs, "_start", twice)
 
 
 @bug("a tool that must not run twice is tried again")
 def unsafe_tool_tried_again(p: Planting) -> None:
-    p.put(running, "CAN_RUN_AGAIN", frozenset(EffectClass))
+    p.put(tool_runs, "CAN_RUN_AGAIN", frozenset(EffectClass))
 
 
 @bug("one call more than allowed runs at once")
@@ -120,7 +112,7 @@ def one_call_too_many(p: Planting) -> None:
 
 @bug("calls that ran too long are reported, and not cancelled")
 def overdue_call_not_cancelled(p: Planting) -> None:
-    quarantine = batch.quarantine
+    quarantine = tool_results.quarantine
 
     def wrong(w: StepDraft, strays: tuple[Stray, ...]) -> None:
         quarantine(w, strays if len(strays) > 1 else ())
@@ -162,11 +154,11 @@ def guard_not_asked_again(p: Planting) -> None:
 
 @bug("a held call is ready at once")
 def held_call_runs_without_consent(p: Planting) -> None:
-    hold = ruling.hold
+    hold = tool_checks.hold
 
     def wrong(w: StepDraft, call: Call, ruled: Ruling, pause: object) -> None:
         hold(w, call, ruled, pause)  # type: ignore[arg-type]  # handed on
-        found = batch.find(w, call.call_id)
+        found = tool_results.find(w, call.call_id)
         if found is not None and w.s.turns % 2:
             put(w, found.but(status=CallStatus.READY))
 
@@ -175,44 +167,44 @@ def held_call_runs_without_consent(p: Planting) -> None:
 
 @bug("an approval stays open, and can be given again")
 def approval_twice(p: Planting) -> None:
-    approved = holding._approved  # noqa: SLF001 - this is what is broken
+    approved = approvals._approved  # noqa: SLF001 - this is what is broken
 
     def wrong(call: Call, hold: Hold, edited: object) -> Call:
         return approved(call, hold, edited).but(status=CallStatus.HELD, hold=hold)  # type: ignore[arg-type]
 
-    p.put(holding, "_approved", wrong)
+    p.put(approvals, "_approved", wrong)
 
 
 @bug("arguments that the person has edited are not those that run")
 def edited_arguments_ignored(p: Planting) -> None:
-    approved = holding._approved  # noqa: SLF001 - this is what is broken
+    approved = approvals._approved  # noqa: SLF001 - this is what is broken
 
     def wrong(call: Call, hold: Hold, _: object) -> Call:
         return approved(call, hold, None)
 
-    p.put(holding, "_approved", wrong)
+    p.put(approvals, "_approved", wrong)
 
 
 @bug("a call that nobody has decided about in time runs", "together")
 def silence_is_consent(p: Planting) -> None:
     def on_hold_timer(w: StepDraft, approval_id: str) -> None:
-        found = holding.held_calls(w).get(approval_id)
+        found = approvals.held_calls(w).get(approval_id)
         if found is not None:
             call, hold = found
-            holding.resolve(w, call, hold, "timeout", "tool_approval_timeout", goes_on=True)
-            put(w, holding._approved(call, hold, None))  # noqa: SLF001 - this is what is broken
+            approvals.resolve(w, call, hold, "timeout", "tool_approval_timeout", goes_on=True)
+            put(w, approvals._approved(call, hold, None))  # noqa: SLF001 - this is what is broken
             w.later("before_tool", call.call_id)
 
-    original = holding.on_hold_timer
+    original = approvals.on_hold_timer
     p.everywhere(original, on_hold_timer)
 
 
 @bug("who answers a question is told that it is done, and the call goes on waiting")
 def response_lost(p: Planting) -> None:
-    original = holding.on_respond
+    original = approvals.on_respond
 
     def on_respond(w: StepDraft, sent: RespondSent) -> None:
-        if sent.ref in holding.open_questions(w) and w.s.turns % 2:
+        if sent.ref in approvals.open_questions(w) and w.s.turns % 2:
             w.answer = DONE
             return
         original(w, sent)
@@ -231,7 +223,7 @@ def hold_timer_not_cleared(p: Planting) -> None:
 
 @bug("an abort while tools run is accepted, and the turn goes on")
 def abort_leaves_turn_open(p: Planting) -> None:
-    original = ending.on_abort
+    original = endings.on_abort
 
     def on_abort(w: StepDraft, sent: AbortSent) -> None:
         if w.s.phase is Phase.EXECUTING_TOOLS:
@@ -244,7 +236,7 @@ def abort_leaves_turn_open(p: Planting) -> None:
 
 @bug("an abort drops the results of calls that were not done")
 def history_invalid_after_abort(p: Planting) -> None:
-    original = batch.kill
+    original = tool_results.kill
 
     def kill(w: StepDraft, kill_tools: str, why: str) -> None:
         done = () if w.s.batch is None else tuple(call.call_id for call in w.s.batch.calls if call.done)
@@ -258,7 +250,7 @@ def history_invalid_after_abort(p: Planting) -> None:
 
 @bug("the end of a turn is reported twice if it was prolonged")
 def turn_ends_twice(p: Planting) -> None:
-    original = ending.end_turn
+    original = endings.end_turn
 
     def end_turn(w: StepDraft, stop: str) -> None:
         turn = w.s.turn
@@ -271,7 +263,7 @@ def turn_ends_twice(p: Planting) -> None:
 
 @bug("after_turn does not run for a turn that was aborted")
 def after_turn_left_out(p: Planting) -> None:
-    original = ending.begin_after_turn
+    original = endings.begin_after_turn
 
     def begin(w: StepDraft, ref: str) -> Hook | None:
         if w.s.turn is not None and w.s.turn.ended == "aborted":
@@ -312,7 +304,7 @@ def usage_falls(p: Planting) -> None:
         if partial.text:
             w.s.usage = w.s.usage.but(output_tokens=max(0, w.s.usage.output_tokens - 50))
 
-    keep = ending.keep_partial
+    keep = endings.keep_partial
     p.everywhere(keep, wrong)
 
 

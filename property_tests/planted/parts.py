@@ -12,14 +12,14 @@ from hypothesis import Phase as Stage
 from hypothesis.stateful import run_state_machine_as_test
 from trio.testing import MockClock
 
-from agentrail.core.calls import CallStatus
-from agentrail.core.effects import StartRequest
-from agentrail.core.forking import branch
-from agentrail.core.inputs import Arrival, SessionBranched, TimerFired
-from agentrail.core.sent import KILLS, AbortSent, PromptSent
-from agentrail.core.state import Phase, State, drafted
-from agentrail.core.step import step
-from agentrail.core.work import StepDraft
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.machine.forking import branch
+from agentrail.core.machine.step import step
+from agentrail.core.vocabulary.commands import KILLS, AbortSent, PromptSent
+from agentrail.core.vocabulary.effects import StartRequest
+from agentrail.core.vocabulary.inputs import Arrival, SessionBranched, TimerFired
+from agentrail.core.vocabulary.state import Phase, State, drafted
+from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import MailboxFull, TransientModelError
 from agentrail.hooks.live import Live
 from agentrail.plugins import BudgetGuard

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.core import changing, clocks, doubts, forking, recovering, running, sleeping, subagents
-from agentrail.core import step as stepping
-from agentrail.core.work import StepDraft
+from agentrail.core.machine import (
+    actor_notes,
+    forking,
+    reconfiguring,
+    recovery,
+    repeat_doubts,
+    subagents,
+    tool_runs,
+    turn_clock,
+)
+from agentrail.core.machine import step as stepping
+from agentrail.core.machine.draft import StepDraft
 from agentrail.hooks import pipeline
 from agentrail.plugins.budget import BudgetGuard
 from property_tests.planted.change import Change
@@ -33,7 +42,7 @@ CHANGES: Final = (
     Change(
         "first_write_wins",
         "options that replace others that wait are queued beside them",
-        changing._queue,
+        reconfiguring._queue,
         "if not (old.kind == change.kind",
         "if not (False and old.kind == change.kind",
         "world",
@@ -49,7 +58,7 @@ CHANGES: Final = (
     Change(
         "attached_at_the_end",
         "a plugin that joins is asked last, whatever its priority",
-        changing._attach,
+        reconfiguring._attach,
         "place = sum(other.priority <= seat.priority for other in s.seats)",
         "place = len(s.seats)",
         "world",
@@ -113,7 +122,7 @@ CHANGES: Final = (
     Change(
         "lingering_calls_forgotten",
         "calls in the background are forgotten when the process ends",
-        recovering._end_strays,
+        recovery._end_strays,
         "    for stray in lingering:\n",
         "    for stray in ():\n",
         "world",
@@ -121,7 +130,7 @@ CHANGES: Final = (
     Change(
         "request_not_sent_again",
         "a request that was out when the process ended is not sent again",
-        recovering._settle,
+        recovery._settle,
         '        s.turn = s.turn.but(last_error=ENDED)\n        w.next("request")\n',
         "        s.turn = s.turn.but(last_error=ENDED)\n",
         "world",
@@ -129,7 +138,7 @@ CHANGES: Final = (
     Change(
         "done_is_not_believed",
         "a call whose probe says that it is done runs again",
-        running.on_probed,
+        tool_runs.on_probed,
         "case NotStarted():",
         "case NotStarted() | Ok():",
         "safety",
@@ -137,7 +146,7 @@ CHANGES: Final = (
     Change(
         "sleeps_beside_cancelled_work",
         "a session sleeps while cancelled work of it runs",
-        sleeping.can_sleep,
+        actor_notes.can_sleep,
         "state.at_work or state.quarantined or",
         "state.at_work or",
         "world",
@@ -185,7 +194,7 @@ CHANGES: Final = (
     Change(
         "one_doubt_at_most",
         "only the last call that was stopped is remembered",
-        doubts.remember,
+        repeat_doubts.remember,
         "(*w.s.in_doubt, doubt)",
         "(doubt,)",
         "world",
@@ -193,7 +202,7 @@ CHANGES: Final = (
     Change(
         "clock_goes_on_at_rest",
         "the time of a turn goes on while it rests for a person",
-        clocks.stop_clock,
+        turn_clock.stop_clock,
         "if due is not None and s.turn is not None:",
         "if due is not None and s.turn is None:",
         "world",
@@ -201,7 +210,7 @@ CHANGES: Final = (
     Change(
         "model_switched_in_the_turn",
         "a model that was chosen is used in the turn that is open",
-        changing.on_switch_model,
+        reconfiguring.on_switch_model,
         "    w.switch_model(sent.model, sent.options, None, sent.spares, sent.priced)\n",
         "    w.switch_model(sent.model, sent.options, None, sent.spares, sent.priced)\n"
         "    if w.s.turn is not None:\n"

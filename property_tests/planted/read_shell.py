@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.core import supervising
+from agentrail.core import supervision_rules
 from agentrail.runtime import mailbox, rebuilding
 from agentrail.runtime.answers import Answers
 from agentrail.runtime.bus import Subscription
@@ -137,7 +137,7 @@ CHANGES: Final = (
     Change(
         "crashes_on_any_input_count",
         "crashes on different messages count as if they were on one",
-        supervising._counted,
+        supervision_rules._counted,
         "if ending.input == ward.input else 1",
         "",
         "safety",
@@ -145,7 +145,7 @@ CHANGES: Final = (
     Change(
         "elders_started_again",
         "those who were started before the one that crashed are started again",
-        supervising._group,
+        supervision_rules._group,
         "names[names.index(key) :]",
         "names[: names.index(key) + 1]",
         "rules",
@@ -153,7 +153,7 @@ CHANGES: Final = (
     Change(
         "transient_lives_for_ever",
         "a session that has ended is started again",
-        supervising.decide,
+        supervision_rules.decide,
         'ward.restart == "transient" and',
         'ward.restart == "never" and',
         "rules",
@@ -161,7 +161,7 @@ CHANGES: Final = (
     Change(
         "no_pause_before_restarts",
         "a session that crashes again and again is started again at once",
-        supervising.pause_before,
+        supervision_rules.pause_before,
         "if restart <= 1:",
         "if True:",
         "rules",

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.core import (
-    batch,
-    ending,
-    holding,
-    prompting,
-    requesting,
+from agentrail.core.machine import (
+    approvals,
+    due_timers,
+    endings,
+    prompts,
+    requests,
+    responses,
     resting,
-    ruling,
-    running,
     steering,
-    streaming,
-    timing,
+    tool_checks,
+    tool_results,
+    tool_runs,
 )
 from property_tests.planted.change import Change
 
@@ -25,7 +25,7 @@ CHANGES: Final = (
     Change(
         "abort_clears_the_queue",
         "any abort clears the queue",
-        ending.on_abort,
+        endings.on_abort,
         "if sent.clear_queue:",
         "if True:",
         "world",
@@ -33,7 +33,7 @@ CHANGES: Final = (
     Change(
         "abort_keeps_steering",
         "steering that waits outlives an abort",
-        ending.abort_turn,
+        endings.abort_turn,
         "    _close_timers(w)\n    _drop_steering(w)\n",
         "    _close_timers(w)\n",
         "world",
@@ -41,7 +41,7 @@ CHANGES: Final = (
     Change(
         "abort_kills_immune_calls",
         "an abort stops calls that are immune",
-        batch._lives_on,
+        tool_results._lives_on,
         'kill_tools == "killable" and',
         'kill_tools == "neither" and',
         "world",
@@ -49,7 +49,7 @@ CHANGES: Final = (
     Change(
         "partial_text_dropped",
         "what had come of a response that is cut is not kept",
-        ending.keep_partial,
+        endings.keep_partial,
         "if partial.text and",
         "if not partial.text and",
         "world",
@@ -57,7 +57,7 @@ CHANGES: Final = (
     Change(
         "steering_stops_immune_calls",
         "steering stops calls that are immune",
-        batch.skip_for_steering,
+        tool_results.skip_for_steering,
         "call.status is CallStatus.RUNNING and not (call.spec is not None and call.spec.immune)",
         "call.status is CallStatus.RUNNING",
         "world",
@@ -65,7 +65,7 @@ CHANGES: Final = (
     Change(
         "steering_behind_the_queue",
         "steering that no request has carried comes behind the prompts that wait",
-        prompting._steering_to_queue,
+        prompts._steering_to_queue,
         "s.queue = (*(Prompt(text.ref, (Text(text.text),)) for text in s.steering), *s.queue)",
         "s.queue = (*s.queue, *(Prompt(text.ref, (Text(text.text),)) for text in s.steering))",
         "world",
@@ -81,7 +81,7 @@ CHANGES: Final = (
     Change(
         "steering_does_not_prolong",
         "steering that waits does not keep a turn from ending",
-        streaming._conclude,
+        responses._conclude,
         "if s.steering and",
         "if s.turn.ended and",
         "world",
@@ -97,7 +97,7 @@ CHANGES: Final = (
     Change(
         "edited_arguments_unchecked",
         "edited arguments need not fit the schema",
-        holding.on_approve,
+        approvals.on_approve,
         "if problem is not None",
         "if problem is not None and False",
         "world",
@@ -105,7 +105,7 @@ CHANGES: Final = (
     Change(
         "plugin_behind_holder_passed_over",
         "an approval passes over the plugin behind the one that held the call",
-        holding._approved,
+        approvals._approved,
         "place=hold.place,",
         "place=hold.place.but(seat=hold.place.seat + 1),",
         "together",
@@ -113,7 +113,7 @@ CHANGES: Final = (
     Change(
         "changed_tool_approved",
         "a call is approved though its tool has gone or changed",
-        holding.on_approve,
+        approvals.on_approve,
         "if attached is None or attached.revision != call.revision:",
         "if False:",
         "world",
@@ -121,7 +121,7 @@ CHANGES: Final = (
     Change(
         "edited_call_always",
         "arguments that were edited count for always",
-        holding.on_approve,
+        approvals.on_approve,
         "if sent.always and edited is None and hold.family is not None",
         "if sent.always and hold.family is not None",
         "world",
@@ -129,7 +129,7 @@ CHANGES: Final = (
     Change(
         "one_rejection_ends_the_turn",
         "the model goes on only if all decisions want it",
-        running.finish_after_tool_batch,
+        tool_runs.finish_after_tool_batch,
         "if any(goes_on",
         "if batch.decisions and all(goes_on",
         "world",
@@ -137,7 +137,7 @@ CHANGES: Final = (
     Change(
         "changed_after_approval",
         "arguments that a plugin has changed after the approval run",
-        ruling.finish_before_tool,
+        tool_checks.finish_before_tool,
         "elif call.approved is not None and not is_same(args, call.approved):",
         "elif False:",
         "world",
@@ -145,7 +145,7 @@ CHANGES: Final = (
     Change(
         "others_start_beside_one_that_runs_alone",
         "a call that runs alone is joined by those behind it",
-        running._start_ready,
+        tool_runs._start_ready,
         "alone = not call.spec.parallel",
         "alone = False",
         "world",
@@ -153,7 +153,7 @@ CHANGES: Final = (
     Change(
         "results_as_they_ended",
         "results stand in another order than the calls",
-        batch.results_of,
+        tool_results.results_of,
         "for call in batch.calls if",
         "for call in reversed(batch.calls) if",
         "world",
@@ -161,7 +161,7 @@ CHANGES: Final = (
     Change(
         "starts_before_all_are_ruled",
         "a call starts before the others were ruled on",
-        running.advance_batch,
+        tool_runs.advance_batch,
         "if calls.count(CallStatus.NEW):",
         "if calls.count(CallStatus.NEW) and not calls.count(CallStatus.READY):",
         "world",
@@ -169,7 +169,7 @@ CHANGES: Final = (
     Change(
         "one_try_too_few",
         "a tool that breaks is tried once less",
-        running.on_raised,
+        tool_runs.on_raised,
         "call.attempt <= w.s",
         "call.attempt < w.s",
         "world",
@@ -177,7 +177,7 @@ CHANGES: Final = (
     Change(
         "retry_after_ignored",
         "a provider that wants a pause does not get it",
-        streaming._try_again,
+        responses._try_again,
         "max(back_off * (0.5 + w.random / 2), min(asked_to_wait, options.retry_after_cap))",
         "(back_off * (0.5 + w.random / 2))",
         "world",
@@ -185,7 +185,7 @@ CHANGES: Final = (
     Change(
         "one_retry_too_few",
         "a request is tried once less",
-        streaming._try_again,
+        responses._try_again,
         "if tried > options.max_retries",
         "if tried >= options.max_retries",
         "world",
@@ -193,7 +193,7 @@ CHANGES: Final = (
     Change(
         "back_off_without_a_cap",
         "pauses before retries grow for ever",
-        streaming._try_again,
+        responses._try_again,
         "back_off = min(options.retry_base * 2.0 ** min(tried - 1, MOST_DOUBLED), options.retry_cap)",
         "back_off = options.retry_base * 2.0 ** min(tried - 1, MOST_DOUBLED)",
         "world",
@@ -201,7 +201,7 @@ CHANGES: Final = (
     Change(
         "fall_back_to_the_same",
         "a model of the chain is not used up",
-        streaming._fall_back,
+        responses._fall_back,
         "spares=tuple(left)",
         "spares=turn.spares",
         "world",
@@ -209,7 +209,7 @@ CHANGES: Final = (
     Change(
         "one_stall_too_many",
         "a request may stall once more",
-        streaming.on_stalled,
+        responses.on_stalled,
         "if stalls >= s.setup",
         "if stalls > s.setup",
         "world",
@@ -217,7 +217,7 @@ CHANGES: Final = (
     Change(
         "stale_compaction_counts",
         "a compaction that was cancelled replaces the history",
-        requesting.on_compaction_ended,
+        requests.on_compaction_ended,
         "if s.compaction is None or s.compaction.compaction_id != ended.compaction_id:\n        return",
         "if s.compaction is None:\n        s.history = History(ended.messages)\n        return",
         "world",
@@ -225,7 +225,7 @@ CHANGES: Final = (
     Change(
         "overflow_for_ever",
         "a context that is too long is made shorter again and again",
-        streaming.on_cut,
+        responses.on_cut,
         "overflowed=True, ",
         "",
         "safety",
@@ -233,7 +233,7 @@ CHANGES: Final = (
     Change(
         "mark_not_moved",
         "behind a compaction a turn does not know where it began",
-        requesting.on_compaction_ended,
+        requests.on_compaction_ended,
         "if s.turn is not None:\n        own",
         "if s.turn is not None and not ended.messages:\n        own",
         "world",
@@ -241,7 +241,7 @@ CHANGES: Final = (
     Change(
         "usage_of_empty_responses_lost",
         "a response that was cut has used nothing",
-        streaming._try_again,
+        responses._try_again,
         "    w.count(partial.usage)\n",
         "",
         "world",
@@ -249,7 +249,7 @@ CHANGES: Final = (
     Change(
         "cleared_timer_fires",
         "a timer that was replaced fires at its old time",
-        timing.on_timer,
+        due_timers.on_timer,
         "if due is None or due > w.at",
         "if due is None",
         "world",
@@ -257,7 +257,7 @@ CHANGES: Final = (
     Change(
         "queue_dropped_in_silence",
         "prompts that wait when a session ends are dropped without a word",
-        ending.end_session,
+        endings.end_session,
         "    drop_queue(w)\n",
         "    w.s.queue = ()\n",
         "world",
@@ -265,7 +265,7 @@ CHANGES: Final = (
     Change(
         "lingering_calls_outlive_stop",
         "calls in the background go on behind the end",
-        ending.on_stop,
+        endings.on_stop,
         "    kill_lingering(w, sent.reason)\n",
         "",
         "world",
@@ -281,7 +281,7 @@ CHANGES: Final = (
     Change(
         "doubt_of_steering_forgotten",
         "nobody remembers that a call was stopped by steering",
-        batch.skip_for_steering,
+        tool_results.skip_for_steering,
         "            remember(w, doubt_about(w, call))\n",
         "",
         "world",
@@ -289,7 +289,7 @@ CHANGES: Final = (
     Change(
         "one_round_too_many",
         "a turn may have one round more",
-        requesting.next_round,
+        requests.next_round,
         "if s.round >= s.setup",
         "if s.round > s.setup",
         "world",
@@ -297,7 +297,7 @@ CHANGES: Final = (
     Change(
         "later_attempts_without_a_limit",
         "only the first attempt of a call has a time limit",
-        running._start,
+        tool_runs._start,
         "if call.spec is not None:",
         "if call.spec is not None and call.attempt == 1:",
         "world",
@@ -305,7 +305,7 @@ CHANGES: Final = (
     Change(
         "repeats_never_end",
         "calls count as repeated though others came between",
-        ruling._loops,
+        tool_checks._loops,
         "turn.repeats + 1 if turn.last_call == this else 1",
         "turn.repeats + 1",
         "world",
@@ -313,7 +313,7 @@ CHANGES: Final = (
     Change(
         "prompt_does_not_supersede",
         "a prompt does not end the rest of a turn that waits for a person",
-        prompting.accept,
+        prompts.accept,
         'if s.resting and (s.paused or s.setup.options.on_prompt_while_held == "supersede"):',
         "if s.resting and s.paused:",
         "world",
@@ -321,7 +321,7 @@ CHANGES: Final = (
     Change(
         "withdraws_others_too",
         "with a prompt all those before it are taken back",
-        prompting.on_withdraw,
+        prompts.on_withdraw,
         "tuple(other for other in s.queue if other is not prompt)",
         "s.queue[s.queue.index(prompt) + 1 :]",
         "world",

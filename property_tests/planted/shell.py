@@ -6,14 +6,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from types import FunctionType
 from typing import cast
 
-from agentrail.core import recovering, supervising
-from agentrail.core.answers import Answer
-from agentrail.core.effects import AnyEffect, CancelCalls, SetTimer, StartRequest
-from agentrail.core.inputs import SessionReturned
-from agentrail.core.sent import AbortSent, PromptSent
-from agentrail.core.step import Step
-from agentrail.core.supervising import Policy, Ward
-from agentrail.core.work import StepDraft
+from agentrail.core import supervision_rules
+from agentrail.core.machine import recovery
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.machine.step import Step
+from agentrail.core.supervision_rules import Policy, Ward
+from agentrail.core.vocabulary.answers import Answer
+from agentrail.core.vocabulary.commands import AbortSent, PromptSent
+from agentrail.core.vocabulary.effects import AnyEffect, CancelCalls, SetTimer, StartRequest
+from agentrail.core.vocabulary.inputs import SessionReturned
 from agentrail.errors import JournalFull
 from agentrail.hooks import live
 from agentrail.runtime import children, performing
@@ -330,7 +331,7 @@ def published_is_not_what_is_written(p: Planting) -> None:
 
 @bug("the timers of a session that comes back are not set again")
 def timers_not_set_at_return(p: Planting) -> None:
-    original = recovering.on_returned
+    original = recovery.on_returned
 
     def wrong(w: StepDraft, returned: SessionReturned) -> None:
         original(w, returned)
@@ -341,7 +342,7 @@ def timers_not_set_at_return(p: Planting) -> None:
 
 @bug("a call that must not run twice is run again when the process has ended under it")
 def unsafe_call_run_again_at_return(p: Planting) -> None:
-    p.put(recovering, "CAN_RUN_AGAIN", frozenset(EffectClass))
+    p.put(recovery, "CAN_RUN_AGAIN", frozenset(EffectClass))
 
 
 @bug("an abort that waits serves for a stronger one, and stays as weak as it is", "mailbox")
@@ -368,22 +369,22 @@ def woken_by_a_slow_listener(p: Planting) -> None:
 
 @bug("a session is set aside one crash too early")
 def intensity_off_by_one(p: Planting) -> None:
-    alone = supervising._alone
+    alone = supervision_rules._alone
 
     def wrong(policy: Policy, ward: Ward, restarts: tuple[float, ...], at: float, chance: float) -> object:
         return alone(policy.but(max_restarts=max(0, policy.max_restarts - 1)), ward, restarts, at, chance)
 
-    p.put(supervising, "_alone", wrong)
+    p.put(supervision_rules, "_alone", wrong)
 
 
 @bug("restarts of long ago still count")
 def restarts_never_forgotten(p: Planting) -> None:
-    p.put(supervising, "_recent", lambda times, _policy, _at: tuple(times))
+    p.put(supervision_rules, "_recent", lambda times, _policy, _at: tuple(times))
 
 
 @bug("a session that crashes on one message for ever is started again for ever")
 def poison_never_set_aside(p: Planting) -> None:
-    p.put(supervising, "SAME_INPUT", 1000)
+    p.put(supervision_rules, "SAME_INPUT", 1000)
 
 
 @bug("a supervisor ends its sessions from the oldest to the youngest")
@@ -399,9 +400,9 @@ def wrong_stop_order(p: Planting) -> None:
 
 @bug("somebody else's session is started again")
 def fenced_session_goes_on(p: Planting) -> None:
-    ending = supervising.Ending
+    ending = supervision_rules.Ending
 
-    def careless(crashed: bool, input_: str, _lost: bool, fatal: bool) -> supervising.Ending:
+    def careless(crashed: bool, input_: str, _lost: bool, fatal: bool) -> supervision_rules.Ending:
         return ending(crashed, input_, lost=False, fatal=fatal)
 
     p.everywhere(ending, careless)

@@ -21,8 +21,8 @@ import trio
 
 from agentrail.adapters.journals.packing import pack
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.core.inputs import Arrival
-from agentrail.core.sent import PromptSent
+from agentrail.core.vocabulary.commands import PromptSent
+from agentrail.core.vocabulary.inputs import Arrival
 from agentrail.ports.journal import Record
 from agentrail.values.content import Text
 from agentrail.values.events.envelope import Envelope

@@ -8,14 +8,22 @@ from typing import Final, TypeAlias, cast
 from attrs import frozen
 
 from agentrail.codec.states import storable
-from agentrail.core.answers import Answer
-from agentrail.core.calls import Batch, Call
-from agentrail.core.effects import AnyEffect, ClearTimer, SetTimer
-from agentrail.core.inputs import AnyInput, Arrival, SessionOpened, StreamBegan, StreamEnded, TimerFired, ToolReturned
-from agentrail.core.options import Options
-from agentrail.core.sent import PromptSent
-from agentrail.core.state import Attached, Setup, State
-from agentrail.core.step import Step, step
+from agentrail.core.machine.step import Step, step
+from agentrail.core.vocabulary.answers import Answer
+from agentrail.core.vocabulary.commands import PromptSent
+from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer
+from agentrail.core.vocabulary.inputs import (
+    AnyInput,
+    Arrival,
+    SessionOpened,
+    StreamBegan,
+    StreamEnded,
+    TimerFired,
+    ToolReturned,
+)
+from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.state import Attached, Setup, State
+from agentrail.core.vocabulary.tool_calls import Batch, Call
 from agentrail.hooks.context import Context
 from agentrail.hooks.live import Live
 from agentrail.hooks.plugin import AnyPlugin, Plugin

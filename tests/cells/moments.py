@@ -10,14 +10,14 @@ from typing import Final, TypeAlias
 
 from attrs import frozen
 
-from agentrail.core.answers import DONE, Accepted, Refused
-from agentrail.core.batch import doubt
-from agentrail.core.calls import Stray
-from agentrail.core.effects import AnyEffect, CancelCalls, ClearTimer, CloseSession, ReportStart, SetTimer
-from agentrail.core.inputs import AnyInput, SessionOpened, StreamEnded, ToolRaised, ToolReturned
-from agentrail.core.sent import CompactSent, PromptSent, SteerSent, StopSent, UpdatePluginSent
-from agentrail.core.state import Phase, State
-from agentrail.core.step import Step
+from agentrail.core.machine.step import Step
+from agentrail.core.machine.tool_results import doubt
+from agentrail.core.vocabulary.answers import DONE, Accepted, Refused
+from agentrail.core.vocabulary.commands import CompactSent, PromptSent, SteerSent, StopSent, UpdatePluginSent
+from agentrail.core.vocabulary.effects import AnyEffect, CancelCalls, ClearTimer, CloseSession, ReportStart, SetTimer
+from agentrail.core.vocabulary.inputs import AnyInput, SessionOpened, StreamEnded, ToolRaised, ToolReturned
+from agentrail.core.vocabulary.state import Phase, State
+from agentrail.core.vocabulary.tool_calls import Stray
 from agentrail.errors import PluginRefused, SessionRefused
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.plugin import AnyPlugin

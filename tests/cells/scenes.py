@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agentrail.core.calls import Doubt
-from agentrail.core.effects import CancelRequest, OpenStream, SetTimer, StartCall, StartRequest
-from agentrail.core.options import Options
-from agentrail.core.state import Request, State, Turn
+from agentrail.core.vocabulary.effects import CancelRequest, OpenStream, SetTimer, StartCall, StartRequest
+from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.state import Request, State, Turn
+from agentrail.core.vocabulary.tool_calls import Doubt
 from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.records import BeforeTool, Hook

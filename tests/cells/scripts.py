@@ -7,18 +7,7 @@ from typing import Final, TypeAlias
 
 from attrs import frozen
 
-from agentrail.core.inputs import (
-    Arrival,
-    AskSettled,
-    CompactionEnded,
-    SessionOpened,
-    StreamCut,
-    StreamStalled,
-    ToolRaised,
-    ToolStopped,
-)
-from agentrail.core.options import Options
-from agentrail.core.sent import (
+from agentrail.core.vocabulary.commands import (
     AbortSent,
     ApproveSent,
     AttachPluginSent,
@@ -28,6 +17,17 @@ from agentrail.core.sent import (
     SteerSent,
     UpdatePluginSent,
 )
+from agentrail.core.vocabulary.inputs import (
+    Arrival,
+    AskSettled,
+    CompactionEnded,
+    SessionOpened,
+    StreamCut,
+    StreamStalled,
+    ToolRaised,
+    ToolStopped,
+)
+from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.actions import Ask, Continue, HoldTool
 from agentrail.hooks.asks import Answered, CallService, RunTool
 from agentrail.hooks.context import Context

@@ -5,9 +5,10 @@ from itertools import product
 
 import pytest
 
-from agentrail.core.calls import Stray
-from agentrail.core.effects import CancelAsk, CancelCalls, CancelCompaction, CancelRequest, ClearTimer
-from agentrail.core.inputs import (
+from agentrail.core.machine.step import step
+from agentrail.core.vocabulary.commands import AbortSent
+from agentrail.core.vocabulary.effects import CancelAsk, CancelCalls, CancelCompaction, CancelRequest, ClearTimer
+from agentrail.core.vocabulary.inputs import (
     AnyInput,
     Arrival,
     AskSettled,
@@ -22,9 +23,8 @@ from agentrail.core.inputs import (
     ToolReturned,
     ToolStopped,
 )
-from agentrail.core.sent import AbortSent
-from agentrail.core.state import Phase, State
-from agentrail.core.step import step
+from agentrail.core.vocabulary.state import Phase, State
+from agentrail.core.vocabulary.tool_calls import Stray
 from agentrail.errors import IllegalInput
 from agentrail.hooks.asks import Answered
 from agentrail.hooks.judge import Recorded

@@ -4,13 +4,13 @@ from typing import Final
 
 import pytest
 
-from agentrail.core.answers import DONE, Refused
-from agentrail.core.calls import CallStatus
-from agentrail.core.effects import ClearTimer
-from agentrail.core.inputs import TimerFired
-from agentrail.core.options import Options
-from agentrail.core.sent import ApproveSent, RejectSent, SteerSent
-from agentrail.core.state import Phase
+from agentrail.core.vocabulary.answers import DONE, Refused
+from agentrail.core.vocabulary.commands import ApproveSent, RejectSent, SteerSent
+from agentrail.core.vocabulary.effects import ClearTimer
+from agentrail.core.vocabulary.inputs import TimerFired
+from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.state import Phase
+from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import BadArguments, NoFamily, UnknownApproval
 from agentrail.hooks.actions import BlockTool, Continue, HoldTool, Intervene, ReplaceToolArgs
 from agentrail.hooks.plugin import AnyPlugin

@@ -5,13 +5,13 @@ from typing import Final
 
 import pytest
 
-from agentrail.core.answers import DONE, Accepted
-from agentrail.core.calls import CallStatus
-from agentrail.core.effects import CancelAsk, CancelRequest, CarryOut, ClearTimer, CloseSession
-from agentrail.core.inputs import AskSettled, TimerFired, ToolRaised
-from agentrail.core.options import Options
-from agentrail.core.sent import AbortSent, CompactSent, SteerSent, StopSent
-from agentrail.core.state import Phase, Steering
+from agentrail.core.vocabulary.answers import DONE, Accepted
+from agentrail.core.vocabulary.commands import AbortSent, CompactSent, SteerSent, StopSent
+from agentrail.core.vocabulary.effects import CancelAsk, CancelRequest, CarryOut, ClearTimer, CloseSession
+from agentrail.core.vocabulary.inputs import AskSettled, TimerFired, ToolRaised
+from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.state import Phase, Steering
+from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import BrokenPlugin
 from agentrail.hooks.actions import (
     Action,

@@ -6,11 +6,11 @@ from typing import Final
 
 import pytest
 
-from agentrail.core.answers import DONE
-from agentrail.core.effects import CloseSession, ReportStart, StartCall, WriteLog
-from agentrail.core.inputs import HooksWereSlow, SessionOpened
-from agentrail.core.sent import StopSent
-from agentrail.core.state import Phase
+from agentrail.core.vocabulary.answers import DONE
+from agentrail.core.vocabulary.commands import StopSent
+from agentrail.core.vocabulary.effects import CloseSession, ReportStart, StartCall, WriteLog
+from agentrail.core.vocabulary.inputs import HooksWereSlow, SessionOpened
+from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import BrokenPlugin, PluginRefused, StateNotStorable
 from agentrail.hooks.actions import (
     Abort,

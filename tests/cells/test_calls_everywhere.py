@@ -5,8 +5,27 @@ from typing import Final
 
 import pytest
 
-from agentrail.core.answers import DONE, Refused
-from agentrail.core.inputs import (
+from agentrail.core.vocabulary.answers import DONE, Refused
+from agentrail.core.vocabulary.commands import (
+    AbortSent,
+    ApproveSent,
+    AttachPluginSent,
+    ChangeToolsSent,
+    CompactSent,
+    DetachPluginSent,
+    PromptSent,
+    RejectSent,
+    RespondSent,
+    ResumeSent,
+    SteerSent,
+    StopSent,
+    SuspendSent,
+    SwitchModelSent,
+    TraceSent,
+    UpdatePluginSent,
+    WithdrawSent,
+)
+from agentrail.core.vocabulary.inputs import (
     INPUTS,
     ActorRestarted,
     AnyInput,
@@ -34,26 +53,7 @@ from agentrail.core.inputs import (
     ToolReturned,
     ToolStopped,
 )
-from agentrail.core.sent import (
-    AbortSent,
-    ApproveSent,
-    AttachPluginSent,
-    ChangeToolsSent,
-    CompactSent,
-    DetachPluginSent,
-    PromptSent,
-    RejectSent,
-    RespondSent,
-    ResumeSent,
-    SteerSent,
-    StopSent,
-    SuspendSent,
-    SwitchModelSent,
-    TraceSent,
-    UpdatePluginSent,
-    WithdrawSent,
-)
-from agentrail.core.state import Attached, Change
+from agentrail.core.vocabulary.state import Attached, Change
 from agentrail.errors import IllegalInput, PluginExists, ToolExists, UnknownPlugin, UnknownTool
 from agentrail.hooks.asks import Answered
 from agentrail.hooks.plugin import AnyPlugin

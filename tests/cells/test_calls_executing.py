@@ -1,10 +1,8 @@
 """Each call while tools run: the model has stopped."""
 
-from agentrail.core.answers import DONE, Accepted, Refused
-from agentrail.core.batch import doubt
-from agentrail.core.calls import CallStatus, Stray
-from agentrail.core.effects import CancelCalls, ClearTimer, CloseSession, SetTimer
-from agentrail.core.sent import (
+from agentrail.core.machine.tool_results import doubt
+from agentrail.core.vocabulary.answers import DONE, Accepted, Refused
+from agentrail.core.vocabulary.commands import (
     AbortSent,
     ApproveSent,
     CompactSent,
@@ -15,7 +13,9 @@ from agentrail.core.sent import (
     SwitchModelSent,
     WithdrawSent,
 )
-from agentrail.core.state import Phase, Prompt
+from agentrail.core.vocabulary.effects import CancelCalls, ClearTimer, CloseSession, SetTimer
+from agentrail.core.vocabulary.state import Phase, Prompt
+from agentrail.core.vocabulary.tool_calls import CallStatus, Stray
 from agentrail.errors import UnknownApproval, UnknownPrompt
 from agentrail.values.content import Text
 from agentrail.values.events import (

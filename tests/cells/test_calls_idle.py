@@ -1,8 +1,7 @@
 """Each call to a session that is idle: no turn is open."""
 
-from agentrail.core.answers import DONE, Accepted, Refused
-from agentrail.core.effects import CloseSession, StartCompaction
-from agentrail.core.sent import (
+from agentrail.core.vocabulary.answers import DONE, Accepted, Refused
+from agentrail.core.vocabulary.commands import (
     AbortSent,
     ApproveSent,
     CompactSent,
@@ -14,7 +13,8 @@ from agentrail.core.sent import (
     SwitchModelSent,
     WithdrawSent,
 )
-from agentrail.core.state import Compaction, Phase
+from agentrail.core.vocabulary.effects import CloseSession, StartCompaction
+from agentrail.core.vocabulary.state import Compaction, Phase
 from agentrail.errors import UnknownApproval, UnknownPrompt
 from agentrail.values.content import Image, Text
 from agentrail.values.events import (

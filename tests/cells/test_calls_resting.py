@@ -1,10 +1,7 @@
 """Each call to a session that rests: a turn is open, and only held calls are left."""
 
-from agentrail.core.answers import DONE, Accepted, Refused
-from agentrail.core.calls import CallStatus
-from agentrail.core.effects import ClearTimer, CloseSession
-from agentrail.core.options import Options
-from agentrail.core.sent import (
+from agentrail.core.vocabulary.answers import DONE, Accepted, Refused
+from agentrail.core.vocabulary.commands import (
     AbortSent,
     ApproveSent,
     CompactSent,
@@ -15,7 +12,10 @@ from agentrail.core.sent import (
     SwitchModelSent,
     WithdrawSent,
 )
-from agentrail.core.state import Phase, Prompt
+from agentrail.core.vocabulary.effects import ClearTimer, CloseSession
+from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.state import Phase, Prompt
+from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import Busy, QueueFull, UnknownApproval, UnknownPrompt, WrongDecision
 from agentrail.values.content import Text
 from agentrail.values.events import (

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from agentrail.core.answers import DONE, Accepted, Refused
-from agentrail.core.effects import CloseSession
-from agentrail.core.sent import (
+from agentrail.core.vocabulary.answers import DONE, Accepted, Refused
+from agentrail.core.vocabulary.commands import (
     AbortSent,
     ApproveSent,
     CompactSent,
@@ -16,7 +15,8 @@ from agentrail.core.sent import (
     SwitchModelSent,
     WithdrawSent,
 )
-from agentrail.core.state import Phase, Prompt, Steering
+from agentrail.core.vocabulary.effects import CloseSession
+from agentrail.core.vocabulary.state import Phase, Prompt, Steering
 from agentrail.errors import UnknownApproval, UnknownPrompt
 from agentrail.values.content import Text
 from agentrail.values.events import (

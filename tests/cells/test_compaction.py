@@ -2,13 +2,13 @@
 
 import pytest
 
-from agentrail.core.answers import DONE, Accepted
-from agentrail.core.compacting import drop_oldest_rounds
-from agentrail.core.effects import CancelCompaction, CloseSession, StartCompaction
-from agentrail.core.inputs import CompactionEnded, CompactionFailed, StreamCut
-from agentrail.core.options import Options
-from agentrail.core.sent import AbortSent, CompactSent, SteerSent, StopSent
-from agentrail.core.state import Phase, Prompt
+from agentrail.core.compaction import drop_oldest_rounds
+from agentrail.core.vocabulary.answers import DONE, Accepted
+from agentrail.core.vocabulary.commands import AbortSent, CompactSent, SteerSent, StopSent
+from agentrail.core.vocabulary.effects import CancelCompaction, CloseSession, StartCompaction
+from agentrail.core.vocabulary.inputs import CompactionEnded, CompactionFailed, StreamCut
+from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.state import Phase, Prompt
 from agentrail.hooks.actions import Skip
 from agentrail.values.content import Text
 from agentrail.values.events import (

@@ -1,13 +1,13 @@
 """When things go wrong with tools: they raise, are unknown, do not fit, go in circles, or take too long."""
 
-from agentrail.core.answers import Refused
-from agentrail.core.batch import doubt
-from agentrail.core.calls import CallStatus, Stray
-from agentrail.core.effects import CancelCalls, ClearTimer, SetTimer
-from agentrail.core.inputs import StreamCut, StreamEnded, ToolRaised, ToolReturned, ToolStopped
-from agentrail.core.options import Options
-from agentrail.core.sent import AbortSent, ApproveSent, ChangeToolsSent, RespondSent
-from agentrail.core.state import Phase
+from agentrail.core.machine.tool_results import doubt
+from agentrail.core.vocabulary.answers import Refused
+from agentrail.core.vocabulary.commands import AbortSent, ApproveSent, ChangeToolsSent, RespondSent
+from agentrail.core.vocabulary.effects import CancelCalls, ClearTimer, SetTimer
+from agentrail.core.vocabulary.inputs import StreamCut, StreamEnded, ToolRaised, ToolReturned, ToolStopped
+from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.state import Phase
+from agentrail.core.vocabulary.tool_calls import CallStatus, Stray
 from agentrail.errors import ToolChanged
 from agentrail.hooks.actions import Abort, Continue
 from agentrail.hooks.records import Hook

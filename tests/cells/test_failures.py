@@ -2,9 +2,10 @@
 
 import pytest
 
-from agentrail.core.answers import DONE, Accepted
-from agentrail.core.effects import ClearTimer, SetTimer, StartCompaction
-from agentrail.core.inputs import (
+from agentrail.core.vocabulary.answers import DONE, Accepted
+from agentrail.core.vocabulary.commands import AbortSent, SteerSent
+from agentrail.core.vocabulary.effects import ClearTimer, SetTimer, StartCompaction
+from agentrail.core.vocabulary.inputs import (
     AnyInput,
     CompactionEnded,
     CompactionFailed,
@@ -13,9 +14,8 @@ from agentrail.core.inputs import (
     StreamEnded,
     StreamStalled,
 )
-from agentrail.core.options import Options
-from agentrail.core.sent import AbortSent, SteerSent
-from agentrail.core.state import Compaction, Phase, Steering
+from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.state import Compaction, Phase, Steering
 from agentrail.values.content import Text, Thinking, ToolCall
 from agentrail.values.events import (
     AgentAbort,

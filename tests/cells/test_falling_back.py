@@ -6,12 +6,12 @@ from typing import Final
 
 import pytest
 
-from agentrail.core.answers import DONE
-from agentrail.core.effects import SetTimer, StartRequest
-from agentrail.core.inputs import StreamCut, StreamEnded, StreamStalled
-from agentrail.core.options import Options
-from agentrail.core.sent import SwitchModelSent
-from agentrail.core.state import Phase, Spare
+from agentrail.core.vocabulary.answers import DONE
+from agentrail.core.vocabulary.commands import SwitchModelSent
+from agentrail.core.vocabulary.effects import SetTimer, StartRequest
+from agentrail.core.vocabulary.inputs import StreamCut, StreamEnded, StreamStalled
+from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.state import Phase, Spare
 from agentrail.hooks.actions import Continue, SwitchModel
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import AnyPlugin

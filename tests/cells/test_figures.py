@@ -1,8 +1,8 @@
 """Figures of the design that no other test meets on its way."""
 
-from agentrail.core.calls import CallStatus
-from agentrail.core.effects import ClearTimer, StartCall
-from agentrail.core.options import Options
+from agentrail.core.vocabulary.effects import ClearTimer, StartCall
+from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.hooks.actions import Intervene
 from agentrail.values.events import AgentEnd, Intervention, RequestStart, ResponseComplete
 from agentrail.values.messages import Origin, ToolMessage

@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from agentrail.core.answers import DONE, Accepted, Refused
-from agentrail.core.effects import CloseSession, ReportStart
-from agentrail.core.inputs import SessionOpened
-from agentrail.core.sent import SteerSent, SwitchModelSent, UpdatePluginSent
-from agentrail.core.state import Phase, Steering
+from agentrail.core.vocabulary.answers import DONE, Accepted, Refused
+from agentrail.core.vocabulary.commands import SteerSent, SwitchModelSent, UpdatePluginSent
+from agentrail.core.vocabulary.effects import CloseSession, ReportStart
+from agentrail.core.vocabulary.inputs import SessionOpened
+from agentrail.core.vocabulary.state import Phase, Steering
 from agentrail.errors import PluginRefused, SessionRefused
 from agentrail.hooks.actions import (
     Abort,

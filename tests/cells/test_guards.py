@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from agentrail.core.answers import DONE
-from agentrail.core.calls import Hold
-from agentrail.core.inputs import AskSettled
-from agentrail.core.sent import AbortSent, ApproveSent
-from agentrail.core.state import Phase
+from agentrail.core.vocabulary.answers import DONE
+from agentrail.core.vocabulary.commands import AbortSent, ApproveSent
+from agentrail.core.vocabulary.inputs import AskSettled
+from agentrail.core.vocabulary.state import Phase
+from agentrail.core.vocabulary.tool_calls import Hold
 from agentrail.hooks.actions import (
     Abort,
     Ask,

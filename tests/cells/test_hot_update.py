@@ -1,8 +1,8 @@
 """Plugins that change while a session lives: always between turns."""
 
-from agentrail.core.answers import DONE, Refused
-from agentrail.core.sent import AttachPluginSent, DetachPluginSent, StopSent, UpdatePluginSent
-from agentrail.core.state import Change
+from agentrail.core.vocabulary.answers import DONE, Refused
+from agentrail.core.vocabulary.commands import AttachPluginSent, DetachPluginSent, StopSent, UpdatePluginSent
+from agentrail.core.vocabulary.state import Change
 from agentrail.errors import UnknownPlugin
 from agentrail.hooks.actions import Abort, Continue
 from agentrail.hooks.plugin import AnyPlugin, Plugin

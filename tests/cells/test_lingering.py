@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from agentrail.core.answers import DONE
-from agentrail.core.calls import CallStatus, Stray
-from agentrail.core.effects import CancelCalls, ClearTimer, SetTimer
-from agentrail.core.inputs import ToolRaised, ToolReturned, ToolStopped
-from agentrail.core.options import Options
-from agentrail.core.sent import AbortSent, StopSent
-from agentrail.core.state import Phase
+from agentrail.core.vocabulary.answers import DONE
+from agentrail.core.vocabulary.commands import AbortSent, StopSent
+from agentrail.core.vocabulary.effects import CancelCalls, ClearTimer, SetTimer
+from agentrail.core.vocabulary.inputs import ToolRaised, ToolReturned, ToolStopped
+from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.state import Phase
+from agentrail.core.vocabulary.tool_calls import CallStatus, Stray
 from agentrail.values.events import AgentAbort, SessionEnded, ToolAbandoned
 from agentrail.values.messages import Origin
 from agentrail.values.tools import Effect, SetTodos, Todo, ToolResult, err, ok

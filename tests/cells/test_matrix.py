@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Final
 
-from agentrail.core.answers import DONE, Accepted
-from agentrail.core.batch import doubt
-from agentrail.core.calls import CallStatus
-from agentrail.core.effects import AnyEffect, ClearTimer, SetTimer, StartCompaction, StartRequest
-from agentrail.core.state import Compaction, Phase, Steering
+from agentrail.core.machine.tool_results import doubt
+from agentrail.core.vocabulary.answers import DONE, Accepted
+from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer, StartCompaction, StartRequest
+from agentrail.core.vocabulary.state import Compaction, Phase, Steering
+from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.hooks.actions import (
     ACTIONS,
     Abort,

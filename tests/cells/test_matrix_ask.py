@@ -5,11 +5,11 @@ from typing import Final
 
 from attrs import field, frozen
 
-from agentrail.core.answers import DONE, Accepted, Answer
-from agentrail.core.calls import CallStatus
-from agentrail.core.effects import AnyEffect, CarryOut, ClearTimer, SetTimer
-from agentrail.core.inputs import AskSettled
-from agentrail.core.state import Compaction, Phase, Prompt, State, Suspension
+from agentrail.core.vocabulary.answers import DONE, Accepted, Answer
+from agentrail.core.vocabulary.effects import AnyEffect, CarryOut, ClearTimer, SetTimer
+from agentrail.core.vocabulary.inputs import AskSettled
+from agentrail.core.vocabulary.state import Compaction, Phase, Prompt, State, Suspension
+from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.hooks.actions import Ask, Continue
 from agentrail.hooks.asks import Answered, CallService
 from agentrail.hooks.records import (

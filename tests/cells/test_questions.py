@@ -1,11 +1,11 @@
 """A tool asks the person: `ask_user` carries question, options and ref, `respond` answers."""
 
-from agentrail.core.answers import DONE, Accepted, Refused
-from agentrail.core.calls import CallStatus, Question
-from agentrail.core.effects import ClearTimer
-from agentrail.core.inputs import ToolReturned
-from agentrail.core.sent import AbortSent, ApproveSent, RejectSent, RespondSent, SteerSent
-from agentrail.core.state import Phase
+from agentrail.core.vocabulary.answers import DONE, Accepted, Refused
+from agentrail.core.vocabulary.commands import AbortSent, ApproveSent, RejectSent, RespondSent, SteerSent
+from agentrail.core.vocabulary.effects import ClearTimer
+from agentrail.core.vocabulary.inputs import ToolReturned
+from agentrail.core.vocabulary.state import Phase
+from agentrail.core.vocabulary.tool_calls import CallStatus, Question
 from agentrail.errors import UnknownApproval, WrongDecision
 from agentrail.values.events import (
     AgentAbort,

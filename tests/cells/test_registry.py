@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.core.inputs import INPUTS
+from agentrail.core.vocabulary.inputs import INPUTS
 from tests.cells import tables
 from tests.cells.registry import TABLES, all_cases
 

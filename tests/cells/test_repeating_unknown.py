@@ -5,13 +5,13 @@ from collections.abc import Callable
 
 import pytest
 
-from agentrail.core.calls import ANY_TOOL, Doubt
-from agentrail.core.doubts import HOLDER, MOST, REPEAT_HINT, bounded
-from agentrail.core.effects import ClearTimer
-from agentrail.core.inputs import ToolRaised, ToolStopped
-from agentrail.core.options import Options
-from agentrail.core.sent import AbortSent, ApproveSent, RejectSent, SteerSent, StopSent
-from agentrail.core.state import Phase
+from agentrail.core.machine.repeat_doubts import HOLDER, MOST, REPEAT_HINT, bounded
+from agentrail.core.vocabulary.commands import AbortSent, ApproveSent, RejectSent, SteerSent, StopSent
+from agentrail.core.vocabulary.effects import ClearTimer
+from agentrail.core.vocabulary.inputs import ToolRaised, ToolStopped
+from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.state import Phase
+from agentrail.core.vocabulary.tool_calls import ANY_TOOL, Doubt
 from agentrail.hooks.actions import Ask, Continue, Emit, HoldTool, ReplaceToolArgs
 from agentrail.hooks.asks import Failed, RunTool
 from agentrail.hooks.records import BeforeTool, Hook

@@ -1,13 +1,13 @@
 """What the user says while a turn is open."""
 
-from agentrail.core.answers import DONE, Accepted, Refused
-from agentrail.core.batch import doubt
-from agentrail.core.calls import CallStatus, Stray
-from agentrail.core.effects import CancelAsk, CancelCalls, ClearTimer, SetTimer
-from agentrail.core.inputs import AskSettled, StreamCut, ToolRaised, ToolStopped
-from agentrail.core.options import Options
-from agentrail.core.sent import AbortSent, SteerSent, WithdrawSent
-from agentrail.core.state import Phase, Prompt
+from agentrail.core.machine.tool_results import doubt
+from agentrail.core.vocabulary.answers import DONE, Accepted, Refused
+from agentrail.core.vocabulary.commands import AbortSent, SteerSent, WithdrawSent
+from agentrail.core.vocabulary.effects import CancelAsk, CancelCalls, ClearTimer, SetTimer
+from agentrail.core.vocabulary.inputs import AskSettled, StreamCut, ToolRaised, ToolStopped
+from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.state import Phase, Prompt
+from agentrail.core.vocabulary.tool_calls import CallStatus, Stray
 from agentrail.errors import QueueFull, SteeringQueueFull
 from agentrail.hooks.actions import Abort, Ask, Continue, Intervene
 from agentrail.hooks.asks import Answered, CallService

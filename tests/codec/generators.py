@@ -11,7 +11,7 @@ from agentrail.codec import storable
 from agentrail.codec.faults import ERRORS, facts_of
 from agentrail.codec.hints import MISSING, Field, fields_of
 from agentrail.codec.shapes import Choice, Chosen, Instance, Items, Leaf, Row, Shape, Table, shape_of
-from agentrail.core.calls import Call, CallList
+from agentrail.core.vocabulary.tool_calls import Call, CallList
 from agentrail.errors import AgentrailError
 from agentrail.values.events.plugins import UnknownEvent
 from agentrail.values.json import INT_MAX, INT_MIN, freeze, freeze_object

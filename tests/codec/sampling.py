@@ -17,8 +17,8 @@ from agentrail.codec.hints import fields_of, is_class
 from agentrail.codec.shapes import Choice, Chosen, Instance, Items, Leaf, Row, Shape, Table, shape_of
 from agentrail.codec.values import parts_of
 from agentrail.codec.writers import omitted
-from agentrail.core.calls import Call, CallList
-from agentrail.core.inputs import INPUTS, AnyInput, Arrival
+from agentrail.core.vocabulary.inputs import INPUTS, AnyInput, Arrival
+from agentrail.core.vocabulary.tool_calls import Call, CallList
 from agentrail.errors import Busy
 from agentrail.ports.journal import Record, Snapshot
 from agentrail.values.events import EVENTS

@@ -1,8 +1,8 @@
 import pytest
 
 from agentrail.codec import decode, decode_envelope, encode, encode_envelope, from_text, to_text
-from agentrail.core.state import Setup, State
-from agentrail.core.step import Step
+from agentrail.core.machine.step import Step
+from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import BadData, BadValue
 from agentrail.ports.journal import Record
 from agentrail.values.events import AgentStart, AnyEvent, Envelope, SubAgentEvent, ToolCalls, UnknownEvent

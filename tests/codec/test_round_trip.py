@@ -18,10 +18,10 @@ from agentrail.codec import (
     to_text,
 )
 from agentrail.codec.faults import ERRORS
-from agentrail.core.answers import Answer
-from agentrail.core.inputs import INPUTS, AnyInput, Arrival
-from agentrail.core.state import State
-from agentrail.core.step import Step
+from agentrail.core.machine.step import Step
+from agentrail.core.vocabulary.answers import Answer
+from agentrail.core.vocabulary.inputs import INPUTS, AnyInput, Arrival
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError
 from agentrail.hooks.asks import AskAnswer, AskRequest
 from agentrail.hooks.records import HOOKS, Hook

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from agentrail.codec import decode, encode, from_text, to_text
-from agentrail.core.inputs import INPUTS, Arrival
-from agentrail.core.sent import PromptSent
+from agentrail.core.vocabulary.commands import PromptSent
+from agentrail.core.vocabulary.inputs import INPUTS, Arrival
 from agentrail.values.content import Text
 from agentrail.values.events import EVENTS
 from agentrail.values.events.envelope import Envelope

@@ -23,7 +23,7 @@ from agentrail.codec import (
     storable,
     to_text,
 )
-from agentrail.core.state import Setup, State
+from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import BadData, BadValue
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.content import Text

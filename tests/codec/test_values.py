@@ -12,7 +12,7 @@ from typing_extensions import TypeAliasType
 from agentrail import codec
 from agentrail.codec import DOCUMENT_DEPTH, decode, encode, encode_text, from_text, readable, to_text
 from agentrail.codec.shapes import Leaf, shape_of
-from agentrail.core.options import Options
+from agentrail.core.vocabulary.options import Options
 from agentrail.errors import AgentrailError, BadData, BadValue, Busy
 from agentrail.hooks.records import BeforeCompaction, BeforeRequest, Hook
 from agentrail.hooks.ruling import Ruling

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from agentrail.core.forking import branch
-from agentrail.core.inputs import AnyInput, SessionBranched, SessionReturned, StreamBegan, StreamEnded
-from agentrail.core.options import Options
-from agentrail.core.sent import PromptSent
-from agentrail.core.state import Phase, State
-from agentrail.core.step import Step
+from agentrail.core.machine.forking import branch
+from agentrail.core.machine.step import Step
+from agentrail.core.vocabulary.commands import PromptSent
+from agentrail.core.vocabulary.inputs import AnyInput, SessionBranched, SessionReturned, StreamBegan, StreamEnded
+from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.state import Phase, State
 from agentrail.hooks.plugin import Attachable
 from agentrail.testing.plugins import Recorder
 from agentrail.testing.scenes import TOOLS, Scene

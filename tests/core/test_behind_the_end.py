@@ -1,7 +1,7 @@
-from agentrail.core.effects import CloseSession, WriteLog
-from agentrail.core.inputs import HooksWereSlow, ToolStopped
-from agentrail.core.sent import StopSent
-from agentrail.core.step import Step
+from agentrail.core.machine.step import Step
+from agentrail.core.vocabulary.commands import StopSent
+from agentrail.core.vocabulary.effects import CloseSession, WriteLog
+from agentrail.core.vocabulary.inputs import HooksWereSlow, ToolStopped
 from agentrail.testing.plugins import CriticalListener, Listener
 from agentrail.values.events import PluginError, SessionEnded
 from tests.core.driving import answer, asked, call, ends, events, hello, session

@@ -1,7 +1,7 @@
-from agentrail.core.effects import CancelCalls, ReportStart, SetTimer
-from agentrail.core.inputs import TimerFired, ToolRaised
-from agentrail.core.options import Options
-from agentrail.core.sent import AbortSent, SteerSent
+from agentrail.core.vocabulary.commands import AbortSent, SteerSent
+from agentrail.core.vocabulary.effects import CancelCalls, ReportStart, SetTimer
+from agentrail.core.vocabulary.inputs import TimerFired, ToolRaised
+from agentrail.core.vocabulary.options import Options
 from agentrail.errors import PluginRefused
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin

@@ -4,12 +4,20 @@ from collections.abc import Callable
 
 import pytest
 
-from agentrail.core.effects import ReportStart, StartCall
-from agentrail.core.forking import branch
-from agentrail.core.inputs import CrashedTooOften, SessionBranched, SleepDue, SubagentStarted, ToolReturned
-from agentrail.core.options import Options
-from agentrail.core.sent import AbortSent, ApproveSent, AttachPluginSent, CompactSent, RespondSent, SteerSent, StopSent
-from agentrail.core.state import Phase, State
+from agentrail.core.machine.forking import branch
+from agentrail.core.vocabulary.commands import (
+    AbortSent,
+    ApproveSent,
+    AttachPluginSent,
+    CompactSent,
+    RespondSent,
+    SteerSent,
+    StopSent,
+)
+from agentrail.core.vocabulary.effects import ReportStart, StartCall
+from agentrail.core.vocabulary.inputs import CrashedTooOften, SessionBranched, SleepDue, SubagentStarted, ToolReturned
+from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.state import Phase, State
 from agentrail.errors import PluginMismatch
 from agentrail.testing.plugins import Asker, Holder, Scripted
 from agentrail.testing.world import World

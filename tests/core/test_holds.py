@@ -1,6 +1,6 @@
-from agentrail.core.effects import StartCall
-from agentrail.core.inputs import ToolReturned
-from agentrail.core.sent import ApproveSent, ChangeToolsSent, RejectSent
+from agentrail.core.vocabulary.commands import ApproveSent, ChangeToolsSent, RejectSent
+from agentrail.core.vocabulary.effects import StartCall
+from agentrail.core.vocabulary.inputs import ToolReturned
 from agentrail.hooks.actions import HoldTool, ReplaceToolArgs
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin

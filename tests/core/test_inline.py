@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.core.inline import LONGEST, TITLE, TagFilter, Tagged, title_in, without_tags
+from agentrail.core.inline_tags import LONGEST, TITLE, TagFilter, Tagged, title_in, without_tags
 from agentrail.values.content import Text, Thinking
 
 TAG: Final = re.compile(rf"<(status|title)>(.{{0,{LONGEST}}}?)</\1>", re.DOTALL)

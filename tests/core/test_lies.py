@@ -1,9 +1,9 @@
 import pytest
 
-from agentrail.core.effects import StartCall
-from agentrail.core.inputs import CompactionEnded
-from agentrail.core.sent import CompactSent
-from agentrail.core.state import Phase
+from agentrail.core.vocabulary.commands import CompactSent
+from agentrail.core.vocabulary.effects import StartCall
+from agentrail.core.vocabulary.inputs import CompactionEnded
+from agentrail.core.vocabulary.state import Phase
 from agentrail.hooks.records import HOOK_NAMES
 from agentrail.testing.plugins import LIES, CriticalLiar, Liar
 from agentrail.values.content import ToolCall

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from agentrail.core.calls import PAGE, Call, CallList, CallStatus
+from agentrail.core.vocabulary.tool_calls import PAGE, Call, CallList, CallStatus
 from agentrail.values.json import EMPTY
 
 STATUSES = list(CallStatus)

@@ -1,8 +1,8 @@
-from agentrail.core.effects import CancelAsk, ClearTimer, CloseSession, ReportStart
-from agentrail.core.inputs import StreamStalled, TimerFired
-from agentrail.core.options import Options
-from agentrail.core.sent import AbortSent, SteerSent, StopSent, UpdatePluginSent
-from agentrail.core.state import Phase
+from agentrail.core.vocabulary.commands import AbortSent, SteerSent, StopSent, UpdatePluginSent
+from agentrail.core.vocabulary.effects import CancelAsk, ClearTimer, CloseSession, ReportStart
+from agentrail.core.vocabulary.inputs import StreamStalled, TimerFired
+from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import SessionRefused
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin

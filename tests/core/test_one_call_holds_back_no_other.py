@@ -1,7 +1,7 @@
-from agentrail.core.effects import StartCall
-from agentrail.core.inputs import ToolReturned
-from agentrail.core.options import Options
-from agentrail.core.step import Step
+from agentrail.core.machine.step import Step
+from agentrail.core.vocabulary.effects import StartCall
+from agentrail.core.vocabulary.inputs import ToolReturned
+from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.actions import Ask, Continue
 from agentrail.hooks.asks import ReadFile
 from agentrail.hooks.records import BeforeTool, Hook

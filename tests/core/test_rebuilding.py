@@ -2,9 +2,9 @@
 
 import pytest
 
-from agentrail.core.effects import OpenStream
-from agentrail.core.rebuilding import redo
-from agentrail.core.state import State
+from agentrail.core.machine.rebuilding import redo
+from agentrail.core.vocabulary.effects import OpenStream
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import ReplayDiffers
 from agentrail.testing.world import World, WorldRecord
 from tests.core.driving import back, begin, hello, session

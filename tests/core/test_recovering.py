@@ -3,10 +3,8 @@
 import pytest
 from attrs import frozen
 
-from agentrail.core.effects import CarryOut, ProbeCall, ReportStart, SetTimer, StartCall, StartCompaction, StartRequest
-from agentrail.core.inputs import AskSettled, CallProbed, SessionReturned, StreamBegan, StreamCut, ToolReturned
-from agentrail.core.options import Options
-from agentrail.core.sent import (
+from agentrail.core.machine.step import Step
+from agentrail.core.vocabulary.commands import (
     AbortSent,
     ApproveSent,
     AttachPluginSent,
@@ -14,8 +12,25 @@ from agentrail.core.sent import (
     ResumeSent,
     StopSent,
 )
-from agentrail.core.state import Phase
-from agentrail.core.step import Step
+from agentrail.core.vocabulary.effects import (
+    CarryOut,
+    ProbeCall,
+    ReportStart,
+    SetTimer,
+    StartCall,
+    StartCompaction,
+    StartRequest,
+)
+from agentrail.core.vocabulary.inputs import (
+    AskSettled,
+    CallProbed,
+    SessionReturned,
+    StreamBegan,
+    StreamCut,
+    ToolReturned,
+)
+from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import PluginMismatch
 from agentrail.hooks.asks import Failed, RunTool
 from agentrail.hooks.context import Context
@@ -305,9 +320,9 @@ def test_nothing_changes_if_a_plugin_cannot_bring_its_state_forward() -> None:
         plugin_states=tuple(101 if state == 7 else state for state in world.state.plugin_states)
     )
     seats = tuple(seat.but(version=2) if seat.key == "Counting" else seat for seat in before.seats)
-    from agentrail.core.answers import Refused  # noqa: PLC0415
-    from agentrail.core.inputs import Arrival  # noqa: PLC0415
-    from agentrail.core.step import step  # noqa: PLC0415
+    from agentrail.core.machine.step import step  # noqa: PLC0415
+    from agentrail.core.vocabulary.answers import Refused  # noqa: PLC0415
+    from agentrail.core.vocabulary.inputs import Arrival  # noqa: PLC0415
 
     done = step(before, Arrival(back(world).but(seats=seats), 2_000_000), world.judge)
     assert done.answer == Refused(PluginMismatch("s", "Counting", "ValueError: 101"))

@@ -4,7 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from agentrail.core.inputs import (
+from agentrail.core.machine.actor_notes import can_sleep
+from agentrail.core.machine.step import Step
+from agentrail.core.vocabulary.commands import AbortSent, AttachPluginSent, CompactSent, StopSent
+from agentrail.core.vocabulary.inputs import (
     ActorRestarted,
     CrashedTooOften,
     SessionWoke,
@@ -13,10 +16,7 @@ from agentrail.core.inputs import (
     ToolReturned,
     ToolStopped,
 )
-from agentrail.core.options import Options
-from agentrail.core.sent import AbortSent, AttachPluginSent, CompactSent, StopSent
-from agentrail.core.sleeping import can_sleep
-from agentrail.core.step import Step
+from agentrail.core.vocabulary.options import Options
 from agentrail.testing.plugins import Holder
 from agentrail.testing.world import World
 from agentrail.values.events.life import SessionHibernated, SessionRestarted, SessionWoken

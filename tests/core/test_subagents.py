@@ -4,7 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from agentrail.core.effects import (
+from agentrail.core.machine.step import Step, step
+from agentrail.core.vocabulary.commands import AbortSent, RejectSent, ResumeSent, StopSent
+from agentrail.core.vocabulary.effects import (
     ClearTimer,
     CloseSession,
     ProbeCall,
@@ -13,7 +15,7 @@ from agentrail.core.effects import (
     StartCall,
     StopSubagents,
 )
-from agentrail.core.inputs import (
+from agentrail.core.vocabulary.inputs import (
     AnyInput,
     Arrival,
     CallProbed,
@@ -23,10 +25,8 @@ from agentrail.core.inputs import (
     SubagentStarted,
     ToolReturned,
 )
-from agentrail.core.options import Options
-from agentrail.core.sent import AbortSent, RejectSent, ResumeSent, StopSent
-from agentrail.core.state import Phase, Subagent
-from agentrail.core.step import Step, step
+from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.state import Phase, Subagent
 from agentrail.testing.plugins import Holder, Scripted
 from agentrail.testing.world import World
 from agentrail.values.events.life import SessionRecovered

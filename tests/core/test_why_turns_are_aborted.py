@@ -4,9 +4,9 @@ from typing import Final
 
 import pytest
 
-from agentrail.core.inputs import AnyInput, StreamCut, TimerFired
-from agentrail.core.options import Options
-from agentrail.core.sent import AbortSent, StopSent
+from agentrail.core.vocabulary.commands import AbortSent, StopSent
+from agentrail.core.vocabulary.inputs import AnyInput, StreamCut, TimerFired
+from agentrail.core.vocabulary.options import Options
 from agentrail.errors import TurnAborted
 from agentrail.hooks.actions import Abort, Continue
 from agentrail.hooks.context import Context

@@ -16,10 +16,10 @@ from agentrail import SessionHandle
 from agentrail.app.spec import SessionSpec
 from agentrail.catalog import calls, errors, events, machine, plugins
 from agentrail.catalog.source import Described, Source
-from agentrail.core.effects import EFFECTS
-from agentrail.core.inputs import INPUTS
-from agentrail.core.state import Phase
-from agentrail.core.table import TABLE
+from agentrail.core.machine.table import TABLE
+from agentrail.core.vocabulary.effects import EFFECTS
+from agentrail.core.vocabulary.inputs import INPUTS
+from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import AgentrailError
 from agentrail.hooks.actions import ACTIONS
 from agentrail.hooks.context import Context

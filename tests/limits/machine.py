@@ -10,15 +10,15 @@ from agentrail.app.spec import SessionSpec
 from agentrail.codec import from_text
 from agentrail.codec.misfit import MisfitError, shortened
 from agentrail.codec.states import storable
-from agentrail.core.answers import Refused
-from agentrail.core.calls import Doubt
-from agentrail.core.doubts import bounded
-from agentrail.core.effects import StartCall
-from agentrail.core.inline import title_in, without_tags
-from agentrail.core.inputs import AskSettled, StreamCut, StreamStalled, ToolRaised
-from agentrail.core.options import Options
-from agentrail.core.sent import AbortSent, SteerSent
-from agentrail.core.state import Phase
+from agentrail.core.inline_tags import title_in, without_tags
+from agentrail.core.machine.repeat_doubts import bounded
+from agentrail.core.vocabulary.answers import Refused
+from agentrail.core.vocabulary.commands import AbortSent, SteerSent
+from agentrail.core.vocabulary.effects import StartCall
+from agentrail.core.vocabulary.inputs import AskSettled, StreamCut, StreamStalled, ToolRaised
+from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.state import Phase
+from agentrail.core.vocabulary.tool_calls import Doubt
 from agentrail.errors import BadPlugin, BadSpec, BadText, NotJson, SupervisorStuck
 from agentrail.hooks.actions import Ask, Intervene
 from agentrail.hooks.asks import Answered, CallModel
@@ -51,7 +51,7 @@ from tests.limits import scene
 from tests.runtime.families import agent, task
 from tests.runtime.world import open_world
 
-OPTIONS = "core.options.Options"
+OPTIONS = "core.vocabulary.options.Options"
 
 
 def has(bench: Bench, kind: type[Event]) -> bool:
@@ -262,13 +262,13 @@ def calls_of_a_guarded_turn(count: int) -> bool:
 # Calls, doubts, results
 
 
-@scene("core.doubts.MOST")
+@scene("core.machine.repeat_doubts.MOST")
 def doubts_of_a_session(count: int) -> bool:
     doubts = tuple(Doubt(f"c{n}", f"tool{n}", EMPTY) for n in range(count))
     return bounded(doubts) == doubts
 
 
-@scene("core.doubts.MOST")
+@scene("core.machine.repeat_doubts.MOST")
 def doubts_about_one_tool(count: int) -> bool:
     doubts = tuple(Doubt(f"c{n}", "tool", freeze_object({"n": n})) for n in range(count))
     kept = bounded(doubts)
@@ -276,7 +276,7 @@ def doubts_about_one_tool(count: int) -> bool:
     return kept == doubts
 
 
-@scene("core.batch.NOTICE_CHARS")
+@scene("core.machine.tool_results.NOTICE_CHARS")
 def characters_of_a_call_that_ended_in_the_background(size: int) -> bool:
     bench = executing(benches.call("keep"))
     bench.send(AbortSent())
@@ -285,7 +285,7 @@ def characters_of_a_call_that_ended_in_the_background(size: int) -> bool:
     return "x" * size in notice
 
 
-@scene("core.ruling.NAMED_TOOLS")
+@scene("core.machine.tool_checks.NAMED_TOOLS")
 def tools_that_an_unknown_one_is_told_of(count: int) -> bool:
     bench = Bench(tools=tuple(benches.LOOK.but(name=f"look{number}") for number in range(count)))
     bench.prompt()
@@ -294,13 +294,13 @@ def tools_that_an_unknown_one_is_told_of(count: int) -> bool:
     return bench.state.history[-1].text.count("`look") == count
 
 
-@scene("core.inline.LONGEST")
+@scene("core.inline_tags.LONGEST")
 def characters_of_a_tag(size: int) -> bool:
     _, tags = without_tags((Text(f"<status>{'x' * size}</status>"),))
     return len(tags) == 1
 
 
-@scene("core.inline.TITLE")
+@scene("core.inline_tags.TITLE")
 def characters_of_a_title(size: int) -> bool:
     _, tags = without_tags((Text(f"<title>{'x' * size}</title>"),))
     return len(title_in(tags)) == size
@@ -371,7 +371,7 @@ def bytes_of_the_state_of_a_plugin(size: int) -> bool:
     return storable("x" * (size - 2)) is None
 
 
-@scene("core.prompting.STATE_LIMIT")
+@scene("core.machine.prompts.STATE_LIMIT")
 def bytes_of_the_first_state_of_a_plugin(size: int) -> bool:
     bench = Bench(plug("Large", first="x" * (size - 2), critical=True))
     return bench.state.phase is Phase.IDLE
@@ -399,7 +399,7 @@ def tokens_of_a_guarded_turn(count: int) -> bool:
     return guarded(BudgetGuard(max_turn_tokens=100), prompt("x" * 4 * count))
 
 
-@scene("core.recovering.MAX_RUNS")
+@scene("core.machine.recovery.MAX_RUNS")
 def runs_of_a_call_that_end_with_the_process(count: int) -> bool:
     """Each but the first comes with a process that brings the session back."""
     world = driving.session()
@@ -408,7 +408,7 @@ def runs_of_a_call_that_end_with_the_process(count: int) -> bool:
     return not any(isinstance(event, ToolUnknown) for event in events)
 
 
-@scene("core.options.Options.max_turn_seconds", 3)
+@scene("core.vocabulary.options.Options.max_turn_seconds", 3)
 async def seconds_of_a_turn(seconds: int) -> bool:
     """Half a second before it is over it is not."""
     async with open_world() as world:
@@ -418,7 +418,7 @@ async def seconds_of_a_turn(seconds: int) -> bool:
         return session.status().turn_open
 
 
-@scene("core.options.Options.max_agent_seconds", 3)
+@scene("core.vocabulary.options.Options.max_agent_seconds", 3)
 async def seconds_of_a_sub_agent(seconds: int) -> bool:
     async with open_world() as world:
         agents = {"finder": agent([stall()])}

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 import trio
 import trio.testing
 
-from agentrail.core.inputs import TimerFired
-from agentrail.core.sent import AbortSent, PromptSent, SteerSent
+from agentrail.core.vocabulary.commands import AbortSent, PromptSent, SteerSent
+from agentrail.core.vocabulary.inputs import TimerFired
 from agentrail.errors import MailboxFull
 from agentrail.runtime.gate import WIDTH, Gate
 from agentrail.runtime.mailbox import MAX_BYTES, Letter, Mailbox

@@ -13,9 +13,9 @@ import trio.testing
 from agentrail import open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.sandboxes.memory import MemorySandbox
-from agentrail.core.answers import DONE
-from agentrail.core.inputs import Arrival, TimerFired
-from agentrail.core.supervising import Ending, Policy, Ward, decide
+from agentrail.core.supervision_rules import Ending, Policy, Ward, decide
+from agentrail.core.vocabulary.answers import DONE
+from agentrail.core.vocabulary.inputs import Arrival, TimerFired
 from agentrail.errors import CommandRefused, NotReadable, RateLimited, ToolError
 from agentrail.hooks.seats import seat_for
 from agentrail.plugins import BudgetGuard
@@ -274,7 +274,7 @@ async def delta_that_takes_in_another(size: int) -> bool:
         return first == MessageDelta("x" * size + "y")
 
 
-@scene("core.options.Options.event_buffer_size", 3)
+@scene("core.vocabulary.options.Options.event_buffer_size", 3)
 async def deltas_for_who_comes_late(count: int) -> bool:
     session = Session(buffer_size=3)
     session.publish(AgentStart("p"))
@@ -497,29 +497,29 @@ def crashed(policy: Policy, times: Sequence[float], *, session: bool) -> list[bo
     return went_on
 
 
-@scene("core.supervising.Policy.max_restarts", 3)
+@scene("core.supervision_rules.Policy.max_restarts", 3)
 def restarts_of_a_service(count: int) -> bool:
     return all(crashed(Policy(max_restarts=3), [0.0] * count, session=False))
 
 
-@scene("core.supervising.Policy.max_restarts", 3)
+@scene("core.supervision_rules.Policy.max_restarts", 3)
 def restarts_of_a_session(count: int) -> bool:
     return all(crashed(Policy(max_restarts=3), [0.0] * count, session=True))
 
 
-@scene("core.supervising.Policy.max_restarts", 3)
+@scene("core.supervision_rules.Policy.max_restarts", 3)
 def restarts_behind_older_ones_that_count_no_more(count: int) -> bool:
     policy, old = Policy(max_restarts=3, period=5.0), [0.0, 0.0, 0.0]
     return all(crashed(policy, [*old, *[5.1] * count], session=True))
 
 
-@scene("core.supervising.Policy.period", 5)
+@scene("core.supervision_rules.Policy.period", 5)
 def seconds_that_a_restart_counts(seconds: int) -> bool:
     """At the very end of the period it still counts."""
     return not all(crashed(Policy(max_restarts=1, period=5.0), [0.0, float(seconds)], session=False))
 
 
-@scene("core.supervising.Policy.max_restarts", 2)
+@scene("core.supervision_rules.Policy.max_restarts", 2)
 async def restarts_of_services_of_a_supervisor_that_was_started_again(count: int) -> bool:
     """It counts anew: those of its life before are gone."""
     async with open_supervisor(max_restarts=100) as root:
@@ -542,17 +542,17 @@ async def restarts_of_services_of_a_supervisor_that_was_started_again(count: int
         return len(done) == 1
 
 
-@scene("core.supervising.SAME_INPUT", last=-1)
+@scene("core.supervision_rules.SAME_INPUT", last=-1)
 def crashes_on_one_message(count: int) -> bool:
     return not set_aside(["PromptSent 1"] * count)
 
 
-@scene("core.supervising.SAME_INPUT", last=-1)
+@scene("core.supervision_rules.SAME_INPUT", last=-1)
 def crashes_on_one_message_behind_those_on_another(count: int) -> bool:
     return not set_aside(["PromptSent 1", "PromptSent 1", *["PromptSent 2"] * count])
 
 
-@scene("core.supervising.SAME_INPUT", last=-1)
+@scene("core.supervision_rules.SAME_INPUT", last=-1)
 def crashes_on_one_message_behind_one_on_none(count: int) -> bool:
     return not set_aside(["PromptSent 1", "PromptSent 1", "", *["PromptSent 1"] * count])
 
@@ -572,7 +572,7 @@ def set_aside(inputs: Sequence[str]) -> bool:
 # Sub-agents
 
 
-@scene("core.options.Options.max_agents", 3)
+@scene("core.vocabulary.options.Options.max_agents", 3)
 async def sub_agents_at_once_of_a_whole_tree(count: int) -> bool:
     """One in the middle, and those under it, twice: those that have ended count no more."""
     async with open_world() as world:
@@ -594,7 +594,7 @@ async def sub_agents_at_once_of_a_whole_tree(count: int) -> bool:
     return not refused
 
 
-@scene("core.options.Options.max_agent_depth", 2)
+@scene("core.vocabulary.options.Options.max_agent_depth", 2)
 async def sub_agents_under_each_other(count: int) -> bool:
     async with open_world() as world:
         made = agent(["deepest"], "a0")

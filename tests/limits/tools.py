@@ -12,7 +12,7 @@ import trio
 
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.app import spec
-from agentrail.core.options import Options
+from agentrail.core.vocabulary.options import Options
 from agentrail.plugins import arguments
 from agentrail.plugins.commands import Commands, lex
 from agentrail.plugins.places import LOST, PathPlace, directory, fence, meets, pieces

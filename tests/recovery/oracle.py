@@ -7,10 +7,10 @@ from pathlib import Path
 from attrs import define
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.core.answers import Accepted, Refused
-from agentrail.core.calls import Call, CallStatus
-from agentrail.core.inputs import CallProbed
-from agentrail.core.state import State
+from agentrail.core.vocabulary.answers import Accepted, Refused
+from agentrail.core.vocabulary.inputs import CallProbed
+from agentrail.core.vocabulary.state import State
+from agentrail.core.vocabulary.tool_calls import Call, CallStatus
 from agentrail.ports.journal import Record
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.people import ApprovalResolved

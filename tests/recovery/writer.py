@@ -14,7 +14,7 @@ import trio
 
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.core.state import Setup, State
+from agentrail.core.vocabulary.state import Setup, State
 from agentrail.ports.failpoints import Failpoint, watching
 from agentrail.ports.journal import Journal, Snapshot
 from agentrail.testing.journals import prompted

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import trio
 import trio.testing
 
-from agentrail.core.inputs import Arrival, TimerFired
+from agentrail.core.vocabulary.inputs import Arrival, TimerFired
 from agentrail.ports.journal import Record
 from agentrail.runtime.bus import Bus, Subscription
 from agentrail.values.events.envelope import Cursor, Envelope, Event

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import trio
 
-from agentrail.core.sent import AbortSent, Kill
+from agentrail.core.vocabulary.commands import AbortSent, Kill
 from agentrail.errors import PromptWasDropped, TurnAborted
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.handle import SessionHandle

@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from agentrail.core.state import Phase
+from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import (
     PromptWasDropped,
     PromptWasRejected,

@@ -9,7 +9,7 @@ import trio
 from attrs import Factory, define, field, frozen
 
 from agentrail.app.spec import SessionSpec
-from agentrail.core.options import Options
+from agentrail.core.vocabulary.options import Options
 from agentrail.errors import (
     AgentrailError,
     BadChoice,

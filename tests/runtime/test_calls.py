@@ -6,9 +6,9 @@ import pytest
 import trio
 from attrs import frozen
 
-from agentrail.core.answers import Accepted
-from agentrail.core.sent import When
-from agentrail.core.state import Phase
+from agentrail.core.vocabulary.answers import Accepted
+from agentrail.core.vocabulary.commands import When
+from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import Busy, MailboxFull, QueueFull, SteeringQueueFull, UnknownApproval, UnknownPrompt
 from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.context import Context

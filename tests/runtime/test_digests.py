@@ -1,7 +1,6 @@
 """What a command was, in few bytes: the same for a resend, another for anything else."""
 
-from agentrail.core.inputs import AnyInput
-from agentrail.core.sent import (
+from agentrail.core.vocabulary.commands import (
     AbortSent,
     AttachPluginSent,
     ChangeToolsSent,
@@ -10,6 +9,7 @@ from agentrail.core.sent import (
     StopSent,
     SwitchModelSent,
 )
+from agentrail.core.vocabulary.inputs import AnyInput
 from agentrail.hooks.seats import AttachedPlugin
 from agentrail.runtime.digests import digest_of
 from agentrail.values.content import Text

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 import trio
 
-from agentrail.core.inputs import ElsewhereUsed
-from agentrail.core.sent import Kill
+from agentrail.core.vocabulary.commands import Kill
+from agentrail.core.vocabulary.inputs import ElsewhereUsed
 from agentrail.errors import AgentrailError, MailboxFull, UnknownApproval
 from agentrail.ports.agents import Task
 from agentrail.runtime.handle import SessionHandle

@@ -13,8 +13,8 @@ import trio
 from attrs import frozen
 
 from agentrail import open_supervisor
-from agentrail.core.inputs import StreamBegan, StreamEnded
-from agentrail.core.sent import PromptSent
+from agentrail.core.vocabulary.commands import PromptSent
+from agentrail.core.vocabulary.inputs import StreamBegan, StreamEnded
 from agentrail.errors import NotEntered, SessionNotAlive
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context

@@ -4,9 +4,17 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.core.answers import DONE, Answer, Refused
-from agentrail.core.inputs import AnyInput, TimerFired
-from agentrail.core.sent import AbortSent, PromptSent, ResumeSent, SteerSent, StopSent, SuspendSent, WithdrawSent
+from agentrail.core.vocabulary.answers import DONE, Answer, Refused
+from agentrail.core.vocabulary.commands import (
+    AbortSent,
+    PromptSent,
+    ResumeSent,
+    SteerSent,
+    StopSent,
+    SuspendSent,
+    WithdrawSent,
+)
+from agentrail.core.vocabulary.inputs import AnyInput, TimerFired
 from agentrail.errors import MailboxFull, SessionNotAlive
 from agentrail.runtime.gate import Gate
 from agentrail.runtime.mailbox import MAX_BYTES, MAX_MESSAGES, PATIENCE, Letter, Mailbox

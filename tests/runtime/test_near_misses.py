@@ -8,8 +8,8 @@ import pytest
 import trio
 
 from agentrail import SessionSpec
-from agentrail.core.sent import KILLS, Kill, When
-from agentrail.core.supervising import STRATEGIES, Strategy
+from agentrail.core.supervision_rules import STRATEGIES, Strategy
+from agentrail.core.vocabulary.commands import KILLS, Kill, When
 from agentrail.errors import AlreadyLeft, AlreadyRead, BadChoice, BadSpec, UnknownField, UnknownModel, UnknownPlugin
 from agentrail.hooks.plugin import Keyed
 from agentrail.plugins import BudgetGuard, SecurityGuard

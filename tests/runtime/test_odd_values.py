@@ -15,8 +15,8 @@ from agentrail import SessionSpec
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.app.growing import policy, service
 from agentrail.app.supervisor import open_supervisor
-from agentrail.core.answers import Accepted
-from agentrail.core.sent import PromptSent
+from agentrail.core.vocabulary.answers import Accepted
+from agentrail.core.vocabulary.commands import PromptSent
 from agentrail.errors import (
     BadJournal,
     BadPlugin,

@@ -7,7 +7,7 @@ import pytest
 import trio
 from attrs import frozen
 
-from agentrail.core.inputs import TimerFired
+from agentrail.core.vocabulary.inputs import TimerFired
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.runtime import session as session_module

@@ -5,8 +5,8 @@ import trio
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.core.inputs import SessionWoke
-from agentrail.core.sent import StopSent
+from agentrail.core.vocabulary.commands import StopSent
+from agentrail.core.vocabulary.inputs import SessionWoke
 from agentrail.errors import SessionAsleep, SessionCrashed
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin

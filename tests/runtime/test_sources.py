@@ -9,7 +9,7 @@ from attrs import define, field
 
 from agentrail import open_supervisor
 from agentrail.app.spec import SessionSpec
-from agentrail.core.calls import CallStatus
+from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import BadSpec, UnknownTool
 from agentrail.plugins import HumanApproval
 from agentrail.ports.source import Offer

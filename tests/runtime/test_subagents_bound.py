@@ -4,7 +4,7 @@ import pytest
 import trio
 from attrs import frozen
 
-from agentrail.core.state import State
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import TurnAborted
 from agentrail.hooks.actions import BlockTool, Continue
 from agentrail.hooks.context import Context

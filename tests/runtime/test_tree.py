@@ -5,7 +5,7 @@ import trio
 
 from agentrail import open_supervisor
 from agentrail.app.supervisor import Restart, Supervisor
-from agentrail.core.supervising import Strategy
+from agentrail.core.supervision_rules import Strategy
 from agentrail.errors import (
     BadChoice,
     BadSupervisor,

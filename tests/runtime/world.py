@@ -11,10 +11,10 @@ from attrs import define, field
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import Supervisor, open_supervisor
 from agentrail.codec import data_of, to_text
-from agentrail.core.inputs import Arrival, StreamBegan
-from agentrail.core.rebuilding import redo
-from agentrail.core.state import Phase, State
-from agentrail.core.step import step
+from agentrail.core.machine.rebuilding import redo
+from agentrail.core.machine.step import step
+from agentrail.core.vocabulary.inputs import Arrival, StreamBegan
+from agentrail.core.vocabulary.state import Phase, State
 from agentrail.hooks.judge import Recorded
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import Model

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from agentrail.core.effects import StartCall, StartRequest
+from agentrail.core.vocabulary.effects import StartCall, StartRequest
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.plugins import BudgetGuard
 from agentrail.testing import INVARIANTS, Cue, Trace, call, prompt, say, simulate

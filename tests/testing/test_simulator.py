@@ -16,9 +16,9 @@ from trio.testing import MockClock
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import Supervisor, open_supervisor
-from agentrail.core import steering
-from agentrail.core.inputs import SleepDue
-from agentrail.core.work import StepDraft
+from agentrail.core.machine import steering
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.vocabulary.inputs import SleepDue
 from agentrail.errors import BadChoice
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
@@ -273,9 +273,9 @@ def _forgets(w: StepDraft) -> None:
 def test_a_broken_rule_is_told_with_what_repeats_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from agentrail.core import requesting  # noqa: PLC0415 - what is broken here
+    from agentrail.core.machine import requests  # noqa: PLC0415 - what is broken here
 
-    for module in (steering, requesting):
+    for module in (steering, requests):
         if hasattr(module, "merge_steering"):
             monkeypatch.setattr(module, "merge_steering", _forgets)
     failed = next(report for report in map(Simulator().run, range(50)) if report.problem is not None)

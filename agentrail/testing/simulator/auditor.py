@@ -12,13 +12,28 @@ from typing import Final
 
 import trio
 
-from agentrail.core.answers import Accepted, Answer
-from agentrail.core.effects import StartCall, StartRequest
-from agentrail.core.inputs import AnyInput, Arrival, SessionReturned, StreamBegan, SubagentStarted, TimerFired
-from agentrail.core.sent import AbortSent, ApproveSent, PromptSent, RejectSent, RespondSent, SteerSent, StopSent
-from agentrail.core.state import State
-from agentrail.core.step import Step, step
-from agentrail.core.table import COMMANDS
+from agentrail.core.machine.step import Step, step
+from agentrail.core.machine.table import COMMANDS
+from agentrail.core.vocabulary.answers import Accepted, Answer
+from agentrail.core.vocabulary.commands import (
+    AbortSent,
+    ApproveSent,
+    PromptSent,
+    RejectSent,
+    RespondSent,
+    SteerSent,
+    StopSent,
+)
+from agentrail.core.vocabulary.effects import StartCall, StartRequest
+from agentrail.core.vocabulary.inputs import (
+    AnyInput,
+    Arrival,
+    SessionReturned,
+    StreamBegan,
+    SubagentStarted,
+    TimerFired,
+)
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError
 from agentrail.hooks.judge import Recorded
 from agentrail.plugins.budget import BudgetGuard

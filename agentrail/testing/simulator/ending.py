@@ -8,7 +8,7 @@ from typing import Final, Protocol
 import trio
 
 from agentrail.app.supervisor import Supervisor
-from agentrail.core.supervising import SAME_INPUT, Strategy
+from agentrail.core.supervision_rules import SAME_INPUT, Strategy
 from agentrail.errors import SessionAsleep
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.reports import ChildView, CrashReport

@@ -12,7 +12,7 @@ from trio.testing import MockClock
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import Supervisor, open_supervisor
-from agentrail.core.supervising import Strategy
+from agentrail.core.supervision_rules import Strategy
 from agentrail.errors import (
     AgentrailError,
     CommitUnknown,

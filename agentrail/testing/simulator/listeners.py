@@ -6,7 +6,7 @@ from typing import Final
 
 import trio
 
-from agentrail.core.state import Phase
+from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import SubscriberTooSlow
 from agentrail.runtime.bus import POLICIES
 from agentrail.runtime.handle import SessionHandle

@@ -11,9 +11,9 @@ from typing import Final
 
 import trio
 
-from agentrail.core.answers import Accepted
-from agentrail.core.sent import Kill, PromptSent, When
-from agentrail.core.state import Phase
+from agentrail.core.vocabulary.answers import Accepted
+from agentrail.core.vocabulary.commands import Kill, PromptSent, When
+from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import AgentrailError, CommandConflict, LeftItsRow, PromptWasDropped, QueueFull, ReplayDiffers
 from agentrail.hooks.plugin import Keyed
 from agentrail.runtime.handle import SessionHandle

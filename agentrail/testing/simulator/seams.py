@@ -7,10 +7,10 @@ from contextlib import ExitStack, contextmanager
 
 import trio
 
-from agentrail.core.effects import AnyEffect
-from agentrail.core.inputs import Arrival
-from agentrail.core.state import State
-from agentrail.core.step import Step, step
+from agentrail.core.machine.step import Step, step
+from agentrail.core.vocabulary.effects import AnyEffect
+from agentrail.core.vocabulary.inputs import Arrival
+from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError
 from agentrail.hooks.judge import Judge
 from agentrail.runtime import records, session

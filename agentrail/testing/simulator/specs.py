@@ -8,7 +8,7 @@ from typing import Final
 
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.app.spec import SessionSpec
-from agentrail.core.options import Options
+from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.plugin import Attachable, Keyed
 from agentrail.plugins.budget import BudgetGuard
 from agentrail.testing.choose import Choose

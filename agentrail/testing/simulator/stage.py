@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import trio
 
-from agentrail.core.state import Phase
+from agentrail.core.vocabulary.state import Phase
 from agentrail.plugins.budget import BudgetGuard
 from agentrail.runtime.session import Session
 from agentrail.testing.choose import Choose

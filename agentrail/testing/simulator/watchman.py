@@ -10,8 +10,8 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from agentrail.app.supervisor import Supervisor
-from agentrail.core.effects import StartCall
-from agentrail.core.state import Phase, State
+from agentrail.core.vocabulary.effects import StartCall
+from agentrail.core.vocabulary.state import Phase, State
 from agentrail.runtime.reports import ChildView
 from agentrail.runtime.session import Session
 from agentrail.testing.simulator.auditor import Book

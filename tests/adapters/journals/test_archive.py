@@ -8,7 +8,7 @@ import pytest
 from agentrail.adapters.journals.archive import export_session, import_session
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.core.state import Setup, State
+from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import BadArchive, FileFailed, NotReadable, SessionExists, UnknownSession
 from agentrail.ports.journal import Journal
 from agentrail.testing.journals import opened, prompted, refused, run_of

@@ -12,8 +12,8 @@ import trio
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.core.answers import Accepted
-from agentrail.core.state import Setup, State
+from agentrail.core.vocabulary.answers import Accepted
+from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import JournalError
 from agentrail.ports.journal import Record
 from agentrail.testing import ScriptedModel

@@ -16,8 +16,8 @@ import trio
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.tables import SCHEMA, STRIDE
-from agentrail.core.answers import Accepted
-from agentrail.core.state import Setup, State
+from agentrail.core.vocabulary.answers import Accepted
+from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import BadRecord, JournalError
 from agentrail.ports.journal import Record, Snapshot
 from agentrail.testing.journals import opened, prompted, refused, run_of

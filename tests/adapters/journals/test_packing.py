@@ -3,8 +3,8 @@
 import pytest
 
 from agentrail.adapters.journals.packing import BLOB_FROM, LONG, pack, unpack
-from agentrail.core.inputs import Arrival
-from agentrail.core.sent import PromptSent
+from agentrail.core.vocabulary.commands import PromptSent
+from agentrail.core.vocabulary.inputs import Arrival
 from agentrail.ports.journal import Record
 from agentrail.values.content import Text
 

@@ -10,7 +10,7 @@ from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.codec.misfit import MisfitError
 from agentrail.codec.upcasting import FORMAT, UPCASTERS, upcast
-from agentrail.core.state import Phase
+from agentrail.core.vocabulary.state import Phase
 from agentrail.values.events.life import AgentAbort
 from agentrail.values.json import Json
 from agentrail.values.messages import AssistantMessage

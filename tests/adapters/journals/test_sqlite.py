@@ -20,9 +20,9 @@ from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.places import home
 from agentrail.adapters.journals.sqlite.tables import SCHEMA
 from agentrail.adapters.journals.sqlite.worker import ThreadJob, Worker
-from agentrail.core.inputs import Arrival
-from agentrail.core.sent import PromptSent
-from agentrail.core.state import Setup, State
+from agentrail.core.vocabulary.commands import PromptSent
+from agentrail.core.vocabulary.inputs import Arrival
+from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import (
     AgentrailError,
     BadChoice,

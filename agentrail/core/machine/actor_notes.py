@@ -1,0 +1,28 @@
+"""A session that gives its memory back while nobody needs it, and is brought up again from its journal."""
+
+from __future__ import annotations
+
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.vocabulary.inputs import SessionWoke, SleepDue
+from agentrail.core.vocabulary.state import Phase, State
+from agentrail.values.events.life import SessionHibernated, SessionWoken
+
+
+def on_sleep_due(w: StepDraft, _: SleepDue) -> None:
+    """Go to sleep, if nothing is under way; what is held may wait meanwhile."""
+    if can_sleep(w.s):
+        w.s.asleep = True
+        w.emit(SessionHibernated())
+
+
+def on_woke(w: StepDraft, _: SessionWoke) -> None:
+    """Go on as if nothing had been."""
+    if w.s.asleep:
+        w.s.asleep = False
+        w.emit(SessionWoken())
+
+
+def can_sleep(state: State) -> bool:
+    """Whether nothing of a session is under way, and nothing waits but a person's decision; no sub-agent sleeps."""
+    busy = state.at_work or state.quarantined or state.queue or state.changes or state.paused
+    return state.phase is Phase.IDLE and not (state.asleep or busy or state.setup.path)

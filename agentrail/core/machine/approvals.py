@@ -1,0 +1,155 @@
+"""What people decide about calls that wait for them."""
+
+from __future__ import annotations
+
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.machine.resting import wake
+from agentrail.core.machine.tool_checks import unfit
+from agentrail.core.machine.tool_results import give_error, hold_timer, put
+from agentrail.core.machine.tool_runs import take_answer
+from agentrail.core.vocabulary.answers import DONE
+from agentrail.core.vocabulary.commands import ApproveSent, RejectSent, RespondSent
+from agentrail.core.vocabulary.tool_calls import Call, CallStatus, Hold
+from agentrail.errors import BadArguments, NoFamily, ToolChanged, UnknownApproval, WrongDecision
+from agentrail.hooks.ruling import START, Gathered
+from agentrail.values.events.people import ApprovalResolved, ToolApprovedAlways, UserResponded
+from agentrail.values.json import JsonObject, is_same
+from agentrail.values.tools import ok
+
+
+def held_calls(w: StepDraft) -> dict[str, tuple[Call, Hold]]:
+    """Return the held calls by approval id."""
+    return {c.hold.approval_id: (c, c.hold) for c in w.s.waiting_calls if c.hold is not None}
+
+
+def open_questions(w: StepDraft) -> dict[str, Call]:
+    """Return the calls that ask by the refs of their questions."""
+    return {c.question.ref: c for c in w.s.waiting_calls if c.question is not None}
+
+
+def _not_held(w: StepDraft, approval_id: str, call: str) -> UnknownApproval:
+    """Say why an id cannot be approved or rejected."""
+    if approval_id in open_questions(w):
+        return WrongDecision(approval_id, call, "a question", "`session.respond`")
+    return UnknownApproval.among(approval_id, held_calls(w))
+
+
+def on_approve(w: StepDraft, sent: ApproveSent) -> None:
+    """Let a held call go on, with the arguments that were approved and no others."""
+    s = w.s
+    found = held_calls(w).get(sent.approval_id)
+    if found is None:
+        w.refuse(_not_held(w, sent.approval_id, "approve"))
+        return
+    call, hold = found
+    attached = s.tools.get(call.name)
+    if attached is None or attached.revision != call.revision:
+        w.refuse(ToolChanged(sent.approval_id, call.name))
+        return
+    edited = sent.args if sent.args is not None and not is_same(sent.args, hold.args) else None
+    if edited is not None:
+        problem = unfit(w, call, edited)
+        if problem is not None:
+            w.refuse(BadArguments(call.name, problem))
+            return
+    elif sent.always and hold.family is None:
+        w.refuse(NoFamily(sent.approval_id))
+        return
+    w.answer = DONE
+    if sent.always and edited is None and hold.family is not None:
+        s.approved_always |= {(call.name, hold.family)}
+        w.emit(ToolApprovedAlways(call.name, hold.family))
+    resolve(w, call, hold, "approved", "tool_approved", goes_on=sent.auto_resume, edited=edited)
+    put(w, _approved(call, hold, edited))
+    w.later("before_tool", call.call_id)
+
+
+def _approved(call: Call, hold: Hold, edited: JsonObject | None) -> Call:
+    """Return *call* on its way again: behind the holder, or from the first plugin if it was edited."""
+    holders = call.holders | {hold.plugin}
+    if edited is None:
+        return call.but(
+            status=CallStatus.RULING,
+            hold=None,
+            approved=hold.args,
+            holders=holders,
+            place=hold.place,
+            gathered=hold.gathered,
+        )
+    return call.but(
+        status=CallStatus.RULING,
+        hold=None,
+        args=edited,
+        approved=edited,
+        holders=holders,
+        place=START,
+        gathered=Gathered(emits=hold.gathered.emits),
+    )
+
+
+def resolve(
+    w: StepDraft,
+    call: Call,
+    hold: Hold,
+    status: str,
+    trigger: str,
+    *,
+    goes_on: bool,
+    reason: str | None = None,
+    edited: JsonObject | None = None,
+) -> None:
+    """Record a decision about a held call."""
+    s = w.s
+    w.clear_timer(hold_timer(hold.approval_id))
+    w.emit(ApprovalResolved(hold.approval_id, call.call_id, call.name, status, reason, edited is not None))
+    if s.batch is not None:
+        s.batch = s.batch.but(decisions=(*s.batch.decisions, (trigger, goes_on)))
+    wake(w)
+
+
+def on_reject(w: StepDraft, sent: RejectSent) -> None:
+    """Give a held call an error result with the reason."""
+    found = held_calls(w).get(sent.approval_id)
+    if found is None:
+        w.refuse(_not_held(w, sent.approval_id, "reject"))
+        return
+    call, hold = found
+    w.answer = DONE
+    resolve(w, call, hold, "rejected", "tool_rejected", goes_on=sent.auto_resume, reason=sent.reason)
+    _refused(w, call, hold, "rejected by the user" + (f": {sent.reason}" if sent.reason else ""))
+
+
+def on_hold_timer(w: StepDraft, approval_id: str) -> None:
+    """Nobody has decided in time: the call gets an error result, and the model is told."""
+    found = held_calls(w).get(approval_id)
+    if found is None:
+        return
+    call, hold = found
+    resolve(w, call, hold, "timeout", "tool_approval_timeout", goes_on=True, reason="nobody decided in time")
+    _refused(w, call, hold, "not approved: nobody decided in time")
+
+
+def _refused(w: StepDraft, call: Call, hold: Hold, text: str) -> None:
+    w.emit(*hold.gathered.emits)
+    give_error(w, call, text)
+    w.next("advance_batch")
+
+
+def on_respond(w: StepDraft, sent: RespondSent) -> None:
+    """Give a call that asks the answer of the person."""
+    s = w.s
+    asking = open_questions(w)
+    call = asking.get(sent.ref)
+    if call is None or s.batch is None:
+        held = sent.ref in held_calls(w)
+        w.refuse(
+            WrongDecision(sent.ref, "respond to", "a held call", "`session.approve` or `session.reject`")
+            if held
+            else UnknownApproval.among(sent.ref, asking)
+        )
+        return
+    w.answer = DONE
+    w.emit(UserResponded(sent.ref, sent.answer))
+    s.batch = s.batch.but(decisions=(*s.batch.decisions, ("user_respond", True)))
+    wake(w)
+    take_answer(w, call.but(question=None), ok(sent.answer))

@@ -1,0 +1,235 @@
+"""A step in the making: the draft of the state, and everything the step will say and ask for."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from agentrail.core.vocabulary.answers import Answer, Refused
+from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer
+from agentrail.core.vocabulary.state import Draft, Due, Spare, Steering, Turn
+from agentrail.errors import AgentrailError
+from agentrail.hooks.context import Context
+from agentrail.hooks.judge import Judge
+from agentrail.hooks.ruling import Ruling, Switch
+from agentrail.values.events.envelope import Envelope, Event
+from agentrail.values.events.response import ModelSwitched
+from agentrail.values.json import JsonObject
+from agentrail.values.messages import AssistantMessage, Message
+from agentrail.values.meter import Meter
+from agentrail.values.stream import NOTHING_YET, Partial
+from agentrail.values.usage import NOTHING_USED, Usage
+
+
+@cache
+def _plain(what: str) -> Due:
+    """Return what may come next and is about no call and no text: it is made once."""
+    return Due(what)
+
+
+class StepDraft:
+    """What the functions of the machine work on; it never leaves the step."""
+
+    __slots__ = (
+        "answer",
+        "at",
+        "effects",
+        "events",
+        "judge",
+        "meter",
+        "partial",
+        "random",
+        "response",
+        "rulings",
+        "s",
+        "steer_now",
+        "steered",
+        "subjects",
+    )
+
+    def __init__(self, draft: Draft, judge: Judge, at: int, random: float, partial: Partial = NOTHING_YET) -> None:
+        self.s = draft
+        self.judge = judge
+        self.at = at
+        self.random = random
+        self.effects: list[AnyEffect] = []
+        self.events: list[Envelope] = []
+        self.rulings: list[Ruling] = []
+        self.answer: Answer | None = None
+        self.steered: Steering | None = None
+        self.meter: Meter | None = None
+        self.steer_now = False
+        self.partial = partial
+        self.response: AssistantMessage | None = None
+        self.subjects: tuple[str, dict[str, int]] | None = None
+
+    # Saying and asking
+
+    def emit(self, *events: Event) -> None:
+        """Report *events*; each takes the next number."""
+        s = self.s
+        turn = s.turns if s.turn is not None else 0
+        for event in events:
+            s.seq += 1
+            self.events.append(Envelope(s.session_id, s.seq, 0, self.at, turn, s.round, event, s.setup.path))
+
+    def ask(self, effect: AnyEffect) -> None:
+        """Ask the world for *effect*."""
+        self.effects.append(effect)
+
+    def refuse(self, error: AgentrailError) -> None:
+        """Answer the caller that nothing was done."""
+        self.answer = Refused(error)
+
+    def make_id(self, prefix: str) -> str:
+        """Return an id that is unique in the session."""
+        self.s.serial += 1
+        return f"{prefix}{self.s.serial}"
+
+    # What comes next
+
+    def next(self, what: str, ref: str = "") -> None:
+        """Do *what* before anything else that is due."""
+        self.s.due = (Due(what, ref) if ref else _plain(what), *self.s.due)
+
+    def later(self, what: str, ref: str = "") -> None:
+        """Do *what* when everything else that is due is done."""
+        self.s.due = (*self.s.due, Due(what, ref))
+
+    # Timers
+
+    def set_timer(self, timer: str, at: int) -> None:
+        """Fire *timer* at a time; it replaces one of the same name."""
+        place = self._place(timer)
+        timers = self.s.timers
+        self.s.timers = (
+            (*timers, (timer, at)) if place is None else (*timers[:place], *timers[place + 1 :], (timer, at))
+        )
+        self.effects.append(SetTimer(timer, at))
+
+    def clear_timer(self, timer: str) -> None:
+        """Forget *timer*, if it is set."""
+        place = self._place(timer)
+        if place is not None:
+            self.s.timers = (*self.s.timers[:place], *self.s.timers[place + 1 :])
+            self.effects.append(ClearTimer(timer))
+
+    def _place(self, timer: str) -> int | None:
+        for place, other in enumerate(self.s.timers):
+            if other[0] == timer:
+                return place
+        return None
+
+    # Loops
+
+    def subjects_of(self, turn: Turn) -> dict[str, int]:
+        """Return how often calls of *turn* were about the same thing; `keep_subjects` keeps what is added to it.
+
+        One step may rule on thousands of calls, and a turn may be about as many things.
+        """
+        if self.subjects is None or self.subjects[0] != turn.ref:
+            self.subjects = (turn.ref, dict(turn.subjects))
+        return self.subjects[1]
+
+    def keep_subjects(self, subjects: tuple[str, dict[str, int]]) -> None:
+        """Keep, at the end of the step, what the calls of a turn were about, if it is still open."""
+        turn = self.s.turn
+        if turn is not None and subjects[0] == turn.ref:
+            self.s.turn = turn.but(subjects=tuple(subjects[1].items()))
+
+    # The conversation
+
+    def say(self, *messages: Message) -> None:
+        """Append *messages* to the history."""
+        self.s.history = self.s.history.and_(*messages)
+
+    def count(self, usage: Usage) -> None:
+        """Add *usage* to what the session has used."""
+        if usage is not NOTHING_USED:
+            self.s.usage = self.s.usage.plus(usage)
+
+    def switch_model(
+        self,
+        model: str,
+        options: JsonObject,
+        by: str | None = None,
+        spares: tuple[Spare, ...] = (),
+        priced: frozenset[str] = frozenset(),
+    ) -> None:
+        """Choose a model, and what it may fall back to."""
+        s = self.s
+        if not priced <= s.priced:
+            s.priced |= priced
+        if spares != s.spares:
+            s.spares = spares
+        if (model, options) != (s.model, s.model_options):
+            self.emit(ModelSwitched(s.model, model, options != s.model_options, by))
+            if s.used_model is None:
+                s.used_model = (s.model, s.model_options)  # the first request says if it goes to another one
+            s.model, s.model_options = model, options
+
+    def take(self, ruling: Ruling, *, report: bool = True) -> None:
+        """Record *ruling*, keep the plugin states that it changed, and *report* who broke."""
+        self.rulings.append(ruling)
+        if ruling.states:
+            states = list(self.s.plugin_states)
+            for seat, new in ruling.states:
+                states[seat] = new
+            self.s.plugin_states = tuple(states)
+        if report and ruling.errors:
+            self.emit(*ruling.errors)
+
+    def apply(self, ruling: Ruling) -> None:
+        """Carry out what a pipeline that passed has accumulated and every hook may: sections and a model."""
+        gathered = ruling.gathered
+        if gathered.sections:
+            sections = dict(self.s.sections)
+            for key, text in gathered.sections:
+                sections.pop(key, None)
+                if text is not None:
+                    sections[key] = text
+            self.s.sections = tuple(sections.items())
+        if gathered.switch is not None:
+            self.use_model(gathered.switch)
+
+    def use_model(self, switch: Switch) -> None:
+        """Use a plugin's model from the next request on."""
+        s = self.s
+        priced = frozenset({switch.model}) if switch.priced else frozenset[str]()
+        self.switch_model(switch.model, switch.options, switch.plugin, priced=priced)
+        if s.turn is not None:
+            s.turn = s.turn.but(model=switch.model, options=switch.options, spares=())
+
+    def context(self) -> Context:
+        """Return the session as its plugins see it."""
+        s = self.s
+        turn = s.turn
+        model, spares = (s.model, s.spares) if turn is None else (turn.model, turn.spares)
+        return Context(
+            session_id=s.session_id,
+            working_dir=s.setup.working_dir,
+            model=model,
+            prompt_mode=s.setup.prompt_mode,
+            turn=s.turns if turn is not None else 0,
+            round=s.round,
+            usage=s.usage,
+            turn_usage=NOTHING_USED if turn is None else s.usage.minus(turn.used),
+            price_known=model in s.priced and all(spare.model in s.priced for spare in spares),
+            todos=s.todos,
+            sections=s.sections,
+            tools=tuple(s.tools),
+            subagents=s.setup.agents,
+            elsewhere=s.elsewhere,
+            budget_left=self._budget_left(),
+            user_data=s.setup.user_data,
+            last_assistant_reply=s.last_reply,
+            approved_always=s.approved_always,
+            now_ms=self.at,
+            parent=s.setup.path[-2] if s.setup.path else None,
+        )
+
+    def _budget_left(self) -> float | None:
+        """Return the money that may still be spent, by the tightest limit."""
+        s = self.s
+        limits = [seat.money_limit for seat in s.seats if seat.money_limit is not None]
+        left = [limit.left(s.usage, s.elsewhere) for limit in limits]
+        return min((one for one in left if one is not None), default=None)

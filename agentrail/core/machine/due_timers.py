@@ -1,0 +1,60 @@
+"""Timers that came due."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from agentrail.core.machine.approvals import on_hold_timer
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.machine.endings import abort_turn
+from agentrail.core.machine.flow import answer
+from agentrail.core.machine.tool_runs import on_call_timer, on_grace
+from agentrail.core.vocabulary.effects import CancelAsk
+from agentrail.core.vocabulary.inputs import TimerFired
+from agentrail.hooks.asks import TimedOut
+from agentrail.values.stream import NOTHING_YET
+
+
+def _on_turn(w: StepDraft, _: str) -> None:
+    why = f"the turn took longer than {w.s.setup.options.max_turn_seconds:g} s"
+    partial, w.partial = w.partial, NOTHING_YET  # it is of this turn, and the next one may begin in this step
+    abort_turn(w, "deadline", why, partial=partial)
+
+
+def _on_retry(w: StepDraft, _: str) -> None:
+    w.next("request")
+
+
+def _on_grace(w: StepDraft, _: str) -> None:
+    on_grace(w)
+
+
+def _on_ask(w: StepDraft, ask_id: str) -> None:
+    waiting = next((other for other in w.s.suspended if other.ask_id == ask_id), None)
+    if waiting is not None:
+        w.ask(CancelAsk(ask_id))
+        answer(w, ask_id, TimedOut(waiting.pause.deadline or 0.0))
+
+
+TIMERS: Final[Mapping[str, Callable[[StepDraft, str], None]]] = {
+    "turn": _on_turn,
+    "retry": _on_retry,
+    "grace": _on_grace,
+    "call": on_call_timer,
+    "hold": on_hold_timer,
+    "ask": _on_ask,
+}
+"""What each kind of timer means; its name is the kind and, behind a colon, what it is about."""
+
+
+def on_timer(w: StepDraft, fired: TimerFired) -> None:
+    """Do what the timer was set for; one that was cleared or replaced meanwhile changes nothing."""
+    s = w.s
+    due = dict(s.timers).get(fired.timer)
+    if due is None or due > w.at:
+        return
+    w.partial = fired.partial
+    s.timers = tuple(other for other in s.timers if other[0] != fired.timer)
+    kind, _, ref = fired.timer.partition(":")
+    TIMERS[kind](w, ref)

@@ -1,0 +1,266 @@
+"""How turns and sessions end: exactly one end or abort, exactly one `after_turn`, whatever happens."""
+
+from __future__ import annotations
+
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.machine.reconfiguring import drop_changes
+from agentrail.core.machine.tool_results import (
+    call_timer,
+    drop_suspension,
+    hold_timer,
+    kill,
+    kill_lingering,
+    results_of,
+)
+from agentrail.core.vocabulary.answers import DONE
+from agentrail.core.vocabulary.commands import AbortSent, StopSent
+from agentrail.core.vocabulary.effects import CancelCompaction, CancelRequest, CloseSession, ReportStart, StopSubagents
+from agentrail.core.vocabulary.state import Phase, Turn
+from agentrail.errors import AgentrailError, SessionRefused
+from agentrail.hooks.records import AfterTurn, Hook, SessionEnd
+from agentrail.hooks.ruling import Ruling
+from agentrail.values.content import Text
+from agentrail.values.events.context import CompactEnd
+from agentrail.values.events.life import (
+    AgentAbort,
+    AgentEnd,
+    PromptDropped,
+    PromptRejected,
+    SessionEnded,
+    SteeringReceived,
+)
+from agentrail.values.events.tools import SubagentEnd
+from agentrail.values.messages import AssistantMessage
+from agentrail.values.stream import NOTHING_YET, Partial
+
+TURN_TIMER = "turn"
+RETRY_TIMER = "retry"
+
+NOT_BROUGHT_BACK = "the process ended while it ran, and its turn has ended before it came back"
+
+
+def cut_request(w: StepDraft, partial: Partial) -> None:
+    """Cut the request that is out, and keep the text that had come."""
+    s = w.s
+    if s.request is None:
+        return
+    w.ask(CancelRequest(s.request.request_id))
+    s.request = None
+    w.partial = NOTHING_YET  # a request that this step still makes has had none
+    keep_partial(w, partial)
+
+
+def keep_partial(w: StepDraft, partial: Partial) -> None:
+    """Keep what had come of a response that was cut, marked as interrupted."""
+    w.count(partial.usage)
+    if partial.text and w.s.turn is not None:
+        w.say(AssistantMessage((Text(partial.text),), model=w.s.turn.model, usage=partial.usage, interrupted=True))
+
+
+def cancel_compaction(w: StepDraft) -> None:
+    """Give up the compaction that runs; nothing changes by it."""
+    compaction, w.s.compaction = w.s.compaction, None
+    if compaction is not None and compaction.running:
+        w.ask(CancelCompaction(compaction.compaction_id))
+        w.emit(CompactEnd(0, "cancelled"))
+
+
+def close_batch(w: StepDraft) -> None:
+    """Put the results of the batch into the history, in the order of the calls."""
+    batch, w.s.batch = w.s.batch, None
+    if batch is not None:
+        lingering = {stray.call_id for stray in w.s.lingering}
+        for call in batch.calls:
+            if call.call_id not in lingering:
+                w.clear_timer(call_timer(call.call_id))
+            if call.hold is not None:
+                w.clear_timer(hold_timer(call.hold.approval_id))
+        w.say(*results_of(batch))
+
+
+def end_turn(w: StepDraft, stop: str) -> None:
+    """End the open turn by itself."""
+    s = w.s
+    turn = s.turn
+    if turn is None:
+        return
+    close_batch(w)
+    _close_timers(w)
+    w.emit(AgentEnd(turn.ref, stop, s.history[turn.mark :], s.usage.minus(turn.used)))
+    _closing(w, turn.but(ended="finished", stop=stop))
+
+
+def abort_turn(
+    w: StepDraft,
+    kind: str,
+    reason: str | None = None,
+    *,
+    kill_tools: str = "killable",
+    partial: Partial = NOTHING_YET,
+) -> None:
+    """Abort what is going on: the open turn, or what has not become one."""
+    s = w.s
+    turn = s.turn
+    s.due = ()
+    over = turn is not None and turn.ended is not None
+    waiting, s.suspended = s.suspended, ()
+    for suspension in waiting:
+        drop_suspension(w, suspension)
+    if turn is None or over:
+        cancel_compaction(w)
+        _drop_steering(w)
+        w.emit(AgentAbort(None, kind, reason))
+        _refuse_what_was_taken(w, reason or kind)
+        if over:
+            w.next("turn_over")
+        else:
+            w.next("after_aborted_nothing", reason or kind)
+        return
+    cut_request(w, partial)
+    cancel_compaction(w)
+    let_go_of_resting(w)
+    kill(w, kill_tools, reason or kind)
+    close_batch(w)
+    _close_timers(w)
+    _drop_steering(w)
+    w.emit(AgentAbort(turn.ref, kind, reason))
+    _closing(w, turn.but(ended="aborted", abort_kind=kind, abort_reason=reason))
+
+
+def _closing(w: StepDraft, turn: Turn) -> None:
+    w.s.turn = turn
+    w.s.phase = Phase.RUNNING
+    w.s.due = w.s.paused = ()
+    w.next("after_turn")
+
+
+def _close_timers(w: StepDraft) -> None:
+    w.clear_timer(TURN_TIMER)
+    w.clear_timer(RETRY_TIMER)
+
+
+def _drop_steering(w: StepDraft) -> None:
+    waiting, w.s.steering = w.s.steering, ()
+    w.emit(*(SteeringReceived(text.ref, text.text, "dropped") for text in waiting))
+
+
+def _refuse_what_was_taken(w: StepDraft, reason: str) -> None:
+    taken, w.s.taking = w.s.taking, None
+    if taken is not None:
+        w.emit(PromptRejected(taken.ref, reason))
+
+
+def begin_after_turn(w: StepDraft, _: str) -> Hook | None:
+    """Build the hook of a turn that is over."""
+    s = w.s
+    turn = s.turn
+    if turn is None or turn.ended is None:
+        return None
+    diff = s.history[min(turn.mark, len(s.history)) :]
+    used = s.usage.minus(turn.used)
+    return AfterTurn(turn.ended, turn.abort_kind, turn.abort_reason, diff, used, turn.started_at, w.at)
+
+
+def finish_after_turn(w: StepDraft, _ref: str, _hook: Hook, _ruling: Ruling) -> None:
+    """Close a turn whose `after_turn` has run."""
+    turn_over(w, "")
+
+
+def turn_over(w: StepDraft, _: str) -> None:
+    """Close a turn that has ended and whose `after_turn` has run or was cut short."""
+    w.s.turn = None
+    w.s.round = 0
+    w.next("settle")
+
+
+# abort and stop
+
+
+def on_abort(w: StepDraft, sent: AbortSent) -> None:
+    """Carry out a caller's abort."""
+    s = w.s
+    w.answer = DONE
+    for text in sent.dropped:
+        w.emit(PromptDropped(w.make_id("p"), text))
+    if sent.clear_queue:
+        drop_queue(w)
+    if sent.kill_tools == "all":
+        kill_lingering(w, sent.reason or "user")
+        stop_subagents(w)
+    if s.phase is Phase.IDLE and s.turn is None:
+        w.emit(AgentAbort(None, "user", sent.reason))
+        return
+    abort_turn(w, "user", sent.reason, kill_tools=sent.kill_tools, partial=sent.partial)
+
+
+def stop_subagents(w: StepDraft) -> None:
+    """Have all sub-agents stopped, those in the background too."""
+    there = tuple(agent.child for agent in w.s.subagents if not agent.rests)
+    if there:
+        w.ask(StopSubagents(there))
+
+
+def let_go_of_resting(w: StepDraft) -> None:
+    """Tell the end of the sub-agents that rest with a turn which ends: nobody brings them back any more."""
+    s = w.s
+    for agent in s.subagents:
+        if agent.rests:
+            w.emit(SubagentEnd(agent.call_id, agent.child, NOT_BROUGHT_BACK, is_error=True))
+    s.subagents = tuple(agent for agent in s.subagents if not agent.rests)
+
+
+def drop_queue(w: StepDraft) -> None:
+    """Drop all prompts that wait."""
+    waiting, w.s.queue = w.s.queue, ()
+    w.emit(*(PromptDropped(prompt.ref, prompt.text) for prompt in waiting))
+
+
+def after_aborted_nothing(w: StepDraft, reason: str) -> None:
+    """Go on after an abort that found no turn: a session that was starting does not start."""
+    if w.s.opening:
+        fail_start(w, SessionRefused(w.s.session_id, "an abort", reason))
+    else:
+        w.next("settle")
+
+
+def on_stop(w: StepDraft, sent: StopSent) -> None:
+    """Stop the session for good: first the turn, then `session_end`."""
+    s = w.s
+    w.answer = DONE
+    s.stopping = sent.reason
+    kill_lingering(w, sent.reason)
+    if s.phase is Phase.IDLE and s.turn is None:
+        w.next("settle")
+        return
+    abort_turn(w, "stopped", sent.reason, kill_tools="all", partial=sent.partial)
+
+
+def begin_session_end(w: StepDraft, _: str) -> Hook:
+    """Build the hook of a session that stops."""
+    return SessionEnd(w.s.stopping or "stopped")
+
+
+def finish_session_end(w: StepDraft, _ref: str, _hook: Hook, _ruling: Ruling) -> None:
+    """Close a session whose `session_end` has run."""
+    end_session(w, w.s.stopping or "stopped")
+
+
+def end_session(w: StepDraft, reason: str) -> None:
+    """End the session; what still waits is dropped, and nothing comes behind this."""
+    s = w.s
+    _drop_steering(w)
+    drop_queue(w)
+    drop_changes(w)
+    for timer, _ in s.timers:
+        w.clear_timer(timer)
+    s.phase = Phase.ENDED
+    s.stopping = reason
+    w.emit(SessionEnded(reason))
+    w.ask(CloseSession(reason))
+
+
+def fail_start(w: StepDraft, error: AgentrailError) -> None:
+    """End a session that was never really there, and tell whoever spawned it."""
+    w.s.opening = False
+    w.ask(ReportStart(error))
+    end_session(w, str(error))

@@ -1,0 +1,215 @@
+"""What comes next: hooks and stages, one after the other, until nothing is due or a hook has to wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from agentrail.core.machine import (
+    endings,
+    prompts,
+    reconfiguring,
+    requests,
+    responses,
+    steering,
+    tool_checks,
+    tool_runs,
+)
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.machine.repeat_doubts import REPEAT_HINT, is_in_doubt
+from agentrail.core.machine.tool_results import doubt, tell_of_asked
+from agentrail.core.vocabulary.effects import CarryOut
+from agentrail.core.vocabulary.inputs import AskSettled
+from agentrail.core.vocabulary.state import Due, Suspension
+from agentrail.hooks.asks import Answered, AskAnswer, AskRequest, Failed, RunTool, TimedOut
+from agentrail.hooks.judge import NO_CONSENT, Consent
+from agentrail.hooks.plugin import Priority
+from agentrail.hooks.records import BeforeTool, Hook
+from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Place, Ruling, Verdict
+from agentrail.values.events.plugins import AskAnswered, AskStarted
+from agentrail.values.events.tools import ToolExecutionStart
+
+Begin = Callable[[StepDraft, str], Hook | None]
+Finish = Callable[[StepDraft, str, Hook, Ruling], None]
+Stage = Callable[[StepDraft, str], None]
+
+FLOW: Final[Mapping[str, tuple[Begin, Finish]]] = {
+    "session_start": (prompts.begin_session_start, prompts.finish_session_start),
+    "session_end": (endings.begin_session_end, endings.finish_session_end),
+    "after_turn": (endings.begin_after_turn, endings.finish_after_turn),
+    "before_prompt": (prompts.begin_before_prompt, prompts.finish_before_prompt),
+    "before_request": (requests.begin_before_request, requests.finish_before_request),
+    "after_response": (responses.begin_after_response, responses.finish_after_response),
+    "before_tool": (tool_checks.begin_before_tool, tool_checks.finish_before_tool),
+    "on_tool_error": (tool_runs.begin_on_tool_error, tool_runs.finish_on_tool_error),
+    "after_tool": (tool_runs.begin_after_tool, tool_runs.finish_after_tool),
+    "after_tool_batch": (tool_runs.begin_after_tool_batch, tool_runs.finish_after_tool_batch),
+    "before_finish": (responses.begin_before_finish, responses.finish_before_finish),
+    "before_compact": (requests.begin_before_compact, requests.finish_before_compact),
+    "before_steering": (steering.begin_before_steering, steering.finish_before_steering),
+    "before_plugin_opts_update": (reconfiguring.begin_opts_update, reconfiguring.finish_opts_update),
+}
+"""Each hook: what its plugins are asked about, and what follows from their ruling."""
+
+STAGES: Final[Mapping[str, Stage]] = {
+    "settle": prompts.settle,
+    "next_round": requests.next_round,
+    "request": requests.request,
+    "advance_batch": tool_runs.advance_batch,
+    "probe": tool_runs.probe,
+    "change_plugins": reconfiguring.change_plugins,
+    "turn_over": endings.turn_over,
+    "after_aborted_nothing": endings.after_aborted_nothing,
+}
+"""What follows without asking anybody."""
+
+AGAIN: Final = "ask_again"
+"""The stage that asks again for a plugin; it goes on with the flow, so that it is called from here."""
+
+OF_ONE_CALL: Final = frozenset({"before_tool", "on_tool_error", "after_tool"})
+"""Pipelines of different calls may wait side by side."""
+
+WAIT_FOR_NONE: Final = OF_ONE_CALL | {"before_steering"}
+"""Hooks that need not wait for one that waits; the user may say something at any time."""
+
+
+def drain(w: StepDraft) -> None:
+    """Do what is due, in order, until a hook has to wait."""
+    s = w.s
+    while s.due:
+        due = s.due[0]
+        stage = STAGES.get(due.what)
+        if stage is not None:
+            s.due = s.due[1:]
+            stage(w, due.ref)
+        elif due.what == AGAIN:
+            s.due = s.due[1:]
+            ask_again(w, due.ref)
+        elif s.suspended and due.what not in WAIT_FOR_NONE:
+            return
+        else:
+            s.due = s.due[1:]
+            _run(w, due)
+
+
+def _run(w: StepDraft, due: Due) -> None:
+    hook = FLOW[due.what][0](w, due.ref)
+    if hook is None:
+        return
+    if due.what == "before_tool":
+        place, consent, gathered = tool_checks.where_before_tool(w, due.ref)
+        _rule(w, hook, due.ref, place, gathered, consent)
+    else:
+        _rule(w, hook, due.ref, START, NOTHING_GATHERED, NO_CONSENT)
+
+
+def _rule(w: StepDraft, hook: Hook, ref: str, place: Place, gathered: Gathered, consent: Consent) -> None:
+    s = w.s
+    row = s.row
+    if hook.moment == "before_plugin_opts_update":
+        row = row.but(among=frozenset(seat.key for seat in s.seats if seat.key != ref))
+    decided = w.judge.rule(hook, row, w.context, place, gathered, consent)
+    w.take(decided)
+    if decided.verdict is Verdict.ASK and decided.pause is not None and s.stopping is None:
+        _suspend(w, hook, ref, decided)
+        return
+    if decided.verdict is not Verdict.HOLD and decided.gathered.emits:
+        w.emit(*decided.gathered.emits)
+    FLOW[hook.moment][1](w, ref, hook, decided)
+
+
+def _suspend(w: StepDraft, hook: Hook, ref: str, decided: Ruling) -> None:
+    """Let a hook wait for what one of its plugins asks for."""
+    s = w.s
+    pause = decided.pause
+    if pause is None or pause.request is None or decided.by is None:
+        return
+    if hook.moment in OF_ONE_CALL:
+        w.next("advance_batch")  # one call that waits holds back no other
+    ask_id = w.make_id("ask")
+    w.emit(AskStarted(ask_id, decided.by, hook.moment, type(pause.request).__name__))
+    request: AskRequest | Failed = pause.request
+    started_at = None
+    if isinstance(request, RunTool):
+        request = _screened(w, decided.by, request, ask_id)
+    if isinstance(request, RunTool):
+        started_at = w.at
+        w.emit(ToolExecutionStart(ask_id, request.name, request.args))
+    s.suspended = (*s.suspended, Suspension(ask_id, hook, ref, decided.by, pause, decided.gathered, started_at))
+    if isinstance(request, Failed):
+        answer(w, ask_id, request)
+        return
+    w.ask(CarryOut(ask_id, decided.by, request, w.context().model))
+    if pause.deadline is not None:
+        w.set_timer(f"ask:{ask_id}", w.at + int(pause.deadline * 1000))
+
+
+def _screened(w: StepDraft, asker: str, request: RunTool, ask_id: str) -> RunTool | Failed:
+    """Have the plugins of the security band rule on a tool that another plugin wants to run; a hold is a no."""
+    s = w.s
+    attached = s.tools.get(request.name)
+    if attached is None:
+        return Failed(f"there is no tool `{request.name}`")
+    guards = frozenset(seat.key for seat in s.seats if seat.priority < Priority.CORE and seat.key != asker)
+    hook = BeforeTool(request.name, request.args, ask_id)
+    consent = Consent(always=s.approved_always)
+    decided = w.judge.rule(hook, s.row.but(among=guards), w.context, START, NOTHING_GATHERED, consent)
+    w.take(decided)
+    w.emit(*decided.gathered.emits)
+    if decided.verdict not in (Verdict.PASS, Verdict.SKIP):
+        why = "it would have to ask first" if decided.verdict is Verdict.ASK else decided.reason
+        return Failed(f"{decided.by} does not let it run: {why}")
+    args = request.args if decided.gathered.args is None else decided.gathered.args
+    if is_in_doubt(w, request.name, args):
+        return Failed(REPEAT_HINT)
+    fits = tool_checks.check(w, request.name, attached.revision, args)
+    return RunTool(request.name, args) if fits.verdict is Verdict.PASS else Failed(fits.reason)
+
+
+def ask_again(w: StepDraft, ask_id: str) -> None:
+    """Do again what a plugin had asked for when the process ended, unless that could do harm."""
+    s = w.s
+    waiting = next((other for other in s.suspended if other.ask_id == ask_id), None)
+    if waiting is None or waiting.pause.request is None:
+        return
+    request: AskRequest | Failed = waiting.pause.request
+    if isinstance(request, RunTool) and waiting.started_at is not None:
+        attached = s.tools.get(request.name)
+        if attached is None or attached.spec.effect not in tool_runs.CAN_RUN_AGAIN:
+            answer(w, ask_id, Failed(f"the process ended while the tool ran; {doubt(None)}"))
+            return
+        request = _screened(w, waiting.plugin, request, ask_id)
+    if isinstance(request, Failed):
+        answer(w, ask_id, request)
+        return
+    timer = f"ask:{ask_id}"
+    if waiting.pause.deadline is not None and all(timer != other for other, _ in s.timers):
+        w.set_timer(timer, w.at + int(waiting.pause.deadline * 1000))
+    s.suspended = tuple(other.but(asked=True) if other is waiting else other for other in s.suspended)
+    w.ask(CarryOut(ask_id, waiting.plugin, request, w.context().model))
+
+
+STATUS: Final[Mapping[type[AskAnswer], str]] = {Answered: "ok", Failed: "failed", TimedOut: "timed_out"}
+
+
+def on_settled(w: StepDraft, settled: AskSettled) -> None:
+    """Ask the plugin that asked once more, with the answer."""
+    w.count(settled.usage)
+    answer(w, settled.ask_id, settled.answer)
+
+
+def answer(w: StepDraft, ask_id: str, given: AskAnswer) -> None:
+    """Go on with the hook that waits for *ask_id*; an answer that nobody waits for changes nothing."""
+    s = w.s
+    waiting = next((other for other in s.suspended if other.ask_id == ask_id), None)
+    if waiting is None:
+        return
+    s.suspended = tuple(other for other in s.suspended if other is not waiting)
+    w.clear_timer(f"ask:{ask_id}")
+    tell_of_asked(w, waiting, given)
+    w.emit(AskAnswered(ask_id, waiting.plugin, STATUS[type(given)]))
+    place = waiting.pause.place.but(asked=waiting.pause.request, answer=given)
+    consent = NO_CONSENT
+    if waiting.hook.moment == "before_tool":
+        consent = tool_checks.where_before_tool(w, waiting.ref)[1]
+    _rule(w, waiting.hook, waiting.ref, place, waiting.gathered, consent)

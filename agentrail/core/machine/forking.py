@@ -1,0 +1,125 @@
+"""A session that begins with the past of another one: nothing of what that had under way goes on here."""
+
+from __future__ import annotations
+
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.machine.endings import close_batch, fail_start
+from agentrail.core.machine.recovery import change_tools, reseat
+from agentrail.core.machine.repeat_doubts import doubt_about, remember
+from agentrail.core.machine.tool_results import doubt, give_error, hold_timer, put
+from agentrail.core.vocabulary.answers import DONE
+from agentrail.core.vocabulary.effects import ReportStart
+from agentrail.core.vocabulary.inputs import SessionBranched
+from agentrail.core.vocabulary.state import Phase, State
+from agentrail.core.vocabulary.tool_calls import WAITS_FOR_PERSON, Call, CallStatus
+from agentrail.values.events.life import AgentStart, SessionForked
+from agentrail.values.events.people import ApprovalRequired, AskUser
+
+
+def branch(origin: State, session_id: str) -> State:
+    """Return what a fork of *origin* is spawned as: its past, its plugins and what is held, and nothing that waits.
+
+    It is nobody's sub-agent, also if its origin is one.
+    """
+    return origin.but(
+        session_id=session_id,
+        setup=origin.setup.but(path=(), shares=False),
+        phase=Phase.NEW,
+        opening=True,
+        seq=0,
+        changes=(),
+        queue=(),
+        steering=(),
+        taking=None,
+        request=None,
+        compaction=None,
+        compact_wanted=None,
+        due=(),
+        suspended=(),
+        quarantined=(),
+        lingering=(),
+        subagents=(),
+        timers=(),
+        paused=(),
+        jobs=(),
+        asleep=False,
+        stopping=None,
+        crashed=None,
+    )
+
+
+def on_branched(w: StepDraft, branched: SessionBranched) -> None:
+    """Begin, at rest, with the code that there is now: what was held is held again, what ran is told as unknown."""
+    s = w.s
+    w.answer = DONE
+    s.phase = Phase.IDLE
+    problem = reseat(w, branched.seats, branched.options)
+    if problem is not None:
+        fail_start(w, problem)
+        return
+    s.opening = False
+    w.emit(SessionForked(branched.origin, branched.at, branched.left_behind))
+    change_tools(w, branched)
+    w.ask(ReportStart())
+    batch, turn = s.batch, s.turn
+    if batch is None or turn is None:
+        _drop_turn(w)
+        return
+    waiting = [call for call in batch.calls if call.status in WAITS_FOR_PERSON]
+    for call in batch.calls:
+        if call.status not in WAITS_FOR_PERSON:
+            _settle(w, call)
+    if not waiting:
+        _drop_turn(w)
+        return
+    w.emit(AgentStart(turn.ref))
+    for call in waiting:
+        _wait_again(w, call)
+
+
+def _drop_turn(w: StepDraft) -> None:
+    """Let the turn go that was open in the other session: here nobody waits for its end."""
+    s = w.s
+    close_batch(w)
+    s.turn = None
+    s.round = 0
+
+
+def _settle(w: StepDraft, call: Call) -> None:
+    """Give a call its result that was on its way in the other session: here it never runs."""
+    if call.done:
+        return
+    if call.started_at:
+        remember(w, doubt_about(w, call))
+        give_error(w, call, f"this branch began while the call ran; {doubt(call.spec)}")
+    else:
+        give_error(w, call, "this branch began before the call ran: it did not run here")
+
+
+def _wait_again(w: StepDraft, call: Call) -> None:
+    """Ask the person again, under an id of this session."""
+    s = w.s
+    if call.hold is not None:
+        old = call.hold
+        hold = old.but(approval_id=w.make_id(f"{s.session_id}:a"))
+        put(w, call.but(status=CallStatus.HELD, hold=hold))
+        if hold.expires_at is not None:
+            w.set_timer(hold_timer(hold.approval_id), hold.expires_at)
+        w.emit(
+            ApprovalRequired(
+                hold.approval_id,
+                call.call_id,
+                call.name,
+                hold.args,
+                hold.hint,
+                hold.plugin,
+                hold.requested_at,
+                hold.expires_at,
+                hold.family,
+                s.setup.path,
+            )
+        )
+    elif call.question is not None:
+        question = call.question.but(ref=w.make_id(f"{s.session_id}:q"))
+        put(w, call.but(question=question))
+        w.emit(AskUser(question.ref, call.call_id, question.question, question.options, s.setup.path))

@@ -1,0 +1,211 @@
+"""Changes to what a session is made of: its model, its tools, its plugins."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from typing import Final
+
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.vocabulary.answers import DONE
+from agentrail.core.vocabulary.commands import (
+    AttachPluginSent,
+    ChangeToolsSent,
+    DetachPluginSent,
+    SwitchModelSent,
+    UpdatePluginSent,
+)
+from agentrail.core.vocabulary.state import Attached, Change, Phase
+from agentrail.errors import PluginExists, ToolExists, UnknownPlugin, UnknownTool
+from agentrail.hooks.records import BeforePluginOptsUpdate, Hook
+from agentrail.hooks.ruling import Ruling, Verdict
+from agentrail.hooks.seats import AttachedPlugin
+from agentrail.values.events.plugins import PluginAttached, PluginDetached, PluginOptsUpdated
+from agentrail.values.events.tools import ToolAttached, ToolDetached, ToolsUpdated
+
+REPORTS: Final = {"update": PluginOptsUpdated, "attach": PluginAttached, "detach": PluginDetached}
+"""How the outcome of each kind of change is reported."""
+
+
+def on_switch_model(w: StepDraft, sent: SwitchModelSent) -> None:
+    """Choose the model of the next turn."""
+    w.answer = DONE
+    w.switch_model(sent.model, sent.options, None, sent.spares, sent.priced)
+
+
+def on_change_tools(w: StepDraft, sent: ChangeToolsSent) -> None:
+    """Attach and detach tools, all or none."""
+    s = w.s
+    for name in sent.detach:
+        if name not in s.tools:
+            w.refuse(UnknownTool.among(name, s.tools))
+            return
+    closed = tuple(name for name, attached in s.tools.items() if attached.source and attached.source in sent.closed)
+    detach = tuple(dict.fromkeys((*sent.detach, *closed)))
+    leaving = frozenset(detach)
+    left = {name: attached for name, attached in s.tools.items() if name not in leaving}
+    for spec in sent.attach:
+        if spec.name in left and not sent.replace:
+            w.refuse(ToolExists(spec.name))
+            return
+        left[spec.name] = Attached(spec, sent.revision, sent.source)
+    w.answer = DONE
+    if not sent.source:
+        s.gone_tools = gone(s.gone_tools, (*detach, *sent.closed), left)
+    elif sent.source in s.gone_tools:  # it has been attached again
+        s.gone_tools = tuple(name for name in s.gone_tools if name != sent.source)
+    put_tools(w, left)
+    w.emit(*(ToolDetached(name) for name in detach), *(ToolAttached(spec.name) for spec in sent.attach))
+    w.emit(ToolsUpdated(tuple(spec.name for spec in sent.attach), detach, sent.source, sent.problems))
+
+
+def put_tools(w: StepDraft, left: Mapping[str, Attached]) -> None:
+    """Let the session have these tools; "always" was said of a source's tool, and ends when that goes or changes."""
+    s = w.s
+    renewed = {
+        name
+        for name, _ in s.approved_always
+        if (before := s.tools.get(name)) is not None and before.source and not _is_same(before, left.get(name))
+    }
+    s.approved_always = frozenset(pair for pair in s.approved_always if pair[0] not in renewed)
+    s.tools = left
+
+
+def _is_same(before: Attached, after: Attached | None) -> bool:
+    return after is not None and (after.spec, after.source) == (before.spec, before.source)
+
+
+def gone(before: tuple[str, ...], more: Iterable[str], there: Container[str]) -> tuple[str, ...]:
+    """Return what was there and has been let go: that does not join again by itself, be it in the specification."""
+    return tuple(name for name in dict.fromkeys((*before, *more)) if name not in there)
+
+
+# Plugins
+
+
+def on_update_plugin(w: StepDraft, sent: UpdatePluginSent) -> None:
+    """Queue new options of a plugin; the last ones count."""
+    _queue(w, Change("update", sent.seat.key, sent.seat, sent.options))
+
+
+def on_attach_plugin(w: StepDraft, sent: AttachPluginSent) -> None:
+    """Queue a plugin that joins."""
+    _queue(w, Change("attach", sent.seat.key, sent.seat))
+
+
+def on_detach_plugin(w: StepDraft, sent: DetachPluginSent) -> None:
+    """Queue a plugin that leaves."""
+    _queue(w, Change("detach", sent.key))
+
+
+def _queue(w: StepDraft, change: Change) -> None:
+    s = w.s
+    there = _keys_to_be(w)
+    if change.kind == "attach" and change.key in there:
+        w.refuse(PluginExists(change.key))
+        return
+    if change.kind != "attach" and change.key not in there:
+        w.refuse(UnknownPlugin.among(change.key, there))
+        return
+    w.answer = DONE
+    last_wins = tuple(old for old in s.changes if not (old.kind == change.kind == "update" and old.key == change.key))
+    s.changes = (*last_wins, change)
+    if s.phase is Phase.IDLE and s.turn is None:
+        w.next("settle")
+
+
+def drop_changes(w: StepDraft) -> None:
+    """Report the changes that will never apply, because the session ends."""
+    waiting, w.s.changes = w.s.changes, ()
+    for change in waiting:
+        made = REPORTS[change.kind]
+        w.emit(made(change.key, success=False, error="the session has ended"))
+
+
+def _keys_to_be(w: StepDraft) -> list[str]:
+    """Return the keys of the plugins as they will be when everything that waits has been applied."""
+    keys = [seat.key for seat in w.s.seats]
+    for change in w.s.changes:
+        if change.kind == "attach":
+            keys.append(change.key)
+        elif change.kind == "detach" and change.key in keys:
+            keys.remove(change.key)
+    return keys
+
+
+def change_plugins(w: StepDraft, _: str) -> None:
+    """Apply the first change that waits."""
+    s = w.s
+    change = s.changes[0]
+    if change.kind == "update":
+        w.next("before_plugin_opts_update", change.key)
+        return
+    s.changes = s.changes[1:]
+    if change.kind == "attach" and change.seat is not None:
+        _attach(w, change.seat)
+    else:
+        _detach(w, change.key)
+    w.next("settle")
+
+
+def _attach(w: StepDraft, seat: AttachedPlugin) -> None:
+    s = w.s
+    ruling = w.judge.init(seat, w.context)
+    w.rulings.append(ruling)
+    if ruling.verdict is not Verdict.PASS:
+        w.emit(PluginAttached(seat.key, success=False, error=ruling.reason))
+        return
+    place = sum(other.priority <= seat.priority for other in s.seats)
+    s.seats = (*s.seats[:place], seat, *s.seats[place:])
+    s.plugin_states = (*s.plugin_states[:place], ruling.states[0][1], *s.plugin_states[place:])
+    s.gone_plugins = gone(s.gone_plugins, (), (seat.key,))
+    w.emit(PluginAttached(seat.key))
+
+
+def _detach(w: StepDraft, key: str) -> None:
+    s = w.s
+    place = _place(w, key)
+    if place is None:
+        w.emit(PluginDetached(key, success=False, error="it was never attached"))
+        return
+    s.seats = (*s.seats[:place], *s.seats[place + 1 :])
+    s.plugin_states = (*s.plugin_states[:place], *s.plugin_states[place + 1 :])
+    s.gone_plugins = gone(s.gone_plugins, (key,), ())
+    w.emit(PluginDetached(key))
+
+
+def _place(w: StepDraft, key: str) -> int | None:
+    return next((place for place, seat in enumerate(w.s.seats) if seat.key == key), None)
+
+
+def begin_opts_update(w: StepDraft, key: str) -> Hook | None:
+    """Build the hook of new options, for the other plugins."""
+    s = w.s
+    change = s.changes[0]
+    if _place(w, key) is None:
+        s.changes = s.changes[1:]
+        w.emit(PluginOptsUpdated(key, success=False, error="it was never attached"))
+        w.next("settle")
+        return None
+    return BeforePluginOptsUpdate(key, change.options)
+
+
+def finish_opts_update(w: StepDraft, key: str, _hook: Hook, ruling: Ruling) -> None:
+    """Apply new options, or report who refused them."""
+    s = w.s
+    change, s.changes = s.changes[0], s.changes[1:]
+    place = _place(w, key)
+    w.next("settle")
+    if ruling.verdict is not Verdict.PASS:
+        error = f"{ruling.by} refused: {ruling.reason}" if ruling.reason else f"{ruling.by} refused"
+        w.emit(PluginOptsUpdated(key, success=False, error=error))
+        return
+    if place is None or change.seat is None:
+        return
+    decided = w.judge.options(change.seat, s.plugin_states[place], change.options)
+    w.rulings.append(decided)
+    if decided.verdict is not Verdict.PASS:
+        w.emit(PluginOptsUpdated(key, success=False, error=decided.reason))
+        return
+    s.seats = (*s.seats[:place], change.seat, *s.seats[place + 1 :])
+    s.plugin_states = (*s.plugin_states[:place], decided.states[0][1], *s.plugin_states[place + 1 :])
+    w.emit(PluginOptsUpdated(key, success=True))

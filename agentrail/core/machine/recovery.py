@@ -1,0 +1,256 @@
+"""A session that comes back from its journal: what was under way is settled, by what doing it again would mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.machine.endings import RETRY_TIMER
+from agentrail.core.machine.reconfiguring import REPORTS, gone, put_tools
+from agentrail.core.machine.repeat_doubts import remember
+from agentrail.core.machine.resting import again, let_rest, rest, wake
+from agentrail.core.machine.subagents import bring_back
+from agentrail.core.machine.tool_results import GRACE_TIMER, call_timer, doubt, put, tell_of
+from agentrail.core.machine.tool_runs import CAN_RUN_AGAIN, give_up
+from agentrail.core.vocabulary.answers import DONE
+from agentrail.core.vocabulary.commands import ResumeSent
+from agentrail.core.vocabulary.effects import ReportStart, SetTimer
+from agentrail.core.vocabulary.inputs import SessionBranched, SessionReturned
+from agentrail.core.vocabulary.state import Attached, Change, Due, Phase, Suspension
+from agentrail.core.vocabulary.tool_calls import Call, CallStatus, can_be_probed
+from agentrail.errors import PluginMismatch
+from agentrail.hooks.ruling import START, Gathered, Verdict
+from agentrail.hooks.seats import AttachedPlugin
+from agentrail.values.events.context import CompactEnd
+from agentrail.values.events.life import SessionRecovered
+from agentrail.values.events.plugins import PluginAttached, PluginOptsUpdated, PluginUpgraded
+from agentrail.values.events.response import Retry
+from agentrail.values.events.tools import ToolAttached, ToolDetached, ToolsUpdated
+from agentrail.values.json import JsonObject, freeze_object
+from agentrail.values.tools import EffectClass, err
+
+ENDED = "the process ended"
+"""Why something that was under way has come to nothing."""
+
+MAX_RUNS = 3
+"""How often a call is run that each time ends with the process: it may be what ends it."""
+
+
+def on_returned(w: StepDraft, returned: SessionReturned) -> None:
+    """Take up what the journal tells, with the code that there is now; nothing changes if it does not fit."""
+    problem = reseat(w, returned.seats, returned.options)
+    if problem is not None:
+        w.refuse(problem)
+        return
+    s = w.s
+    w.answer = DONE
+    s.asleep = False
+    w.emit(SessionRecovered(returned.records))
+    for timer, at in s.timers:
+        w.ask(SetTimer(timer, at))
+    change_tools(w, returned)
+    _renew_changes(w, returned.waiting)
+    _drop_changes(w, returned.without)
+    _tell_of_lost(w, returned.lost)
+    _end_strays(w)
+    bring_back(w, f"{ENDED} while it ran", pause=returned.pause)
+    _settle(w, pause=returned.pause)
+    if not returned.pause:
+        if s.paused:
+            wake(w)
+    elif s.turn is not None and s.turn.ended is None:
+        _pause(w)
+    w.ask(ReportStart())
+
+
+def on_resumed(w: StepDraft, _: ResumeSent) -> None:
+    """Go on with a turn that has rested since the session came back."""
+    w.answer = DONE
+    if w.s.paused:
+        wake(w)
+
+
+# The code that there is now
+
+
+def reseat(
+    w: StepDraft, seats: tuple[AttachedPlugin, ...], options: tuple[tuple[str, tuple[str, ...]], ...] = ()
+) -> PluginMismatch | None:
+    """Let the plugins take their places again, some with other *options*; return why one of them cannot."""
+    s = w.s
+    before = {seat.key: (seat, state) for seat, state in zip(s.seats, s.plugin_states, strict=True)}
+    states: list[object] = []
+    upgraded: list[PluginUpgraded] = []
+    joined: list[PluginAttached] = []
+    others = {key: PluginOptsUpdated(key, success=True, dropped=dropped) for key, dropped in options}
+    for seat in seats:
+        old, state = before.get(seat.key, (None, None))
+        if old is not None and old.version == seat.version:
+            differing = _differing(old.options, seat.options)
+            if seat.key in others and differing:
+                decided = w.judge.options(seat, state, differing)
+                w.rulings.append(decided)
+                if decided.verdict is not Verdict.PASS:
+                    return PluginMismatch(s.session_id, seat.key, f"it does not take its options: {decided.reason}")
+                state = decided.states[0][1]
+            states.append(state)
+            continue
+        ruling = w.judge.init(seat, w.context) if old is None else w.judge.upgrade(seat, state)
+        w.rulings.append(ruling)
+        if ruling.verdict is not Verdict.PASS:
+            return PluginMismatch(s.session_id, seat.key, ruling.reason)
+        states.append(ruling.states[0][1])
+        if old is None:
+            joined.append(PluginAttached(seat.key))
+        else:
+            upgraded.append(PluginUpgraded(seat.key, old.version, seat.version))
+    s.seats, s.plugin_states = seats, tuple(states)
+    if tuple(before) != tuple(seat.key for seat in seats):
+        _take_new_places(w)
+    w.emit(*upgraded, *others.values(), *joined)
+    return None
+
+
+def _differing(old: JsonObject, new: JsonObject) -> JsonObject:
+    """Return the options of *new* that are not those of *old*."""
+    return freeze_object({name: found for name, found in new.items() if name not in old or old[name] != found})
+
+
+def _take_new_places(w: StepDraft) -> None:
+    """Let what waits go on in the row that there is now: no plugin gets another's answer, and no guard is left out.
+
+    A hook goes on at whoever has asked, and guards that stand before it rule at last; a held call is ruled on anew.
+    """
+    s = w.s
+    places = {seat.key: place for place, seat in enumerate(s.seats)}
+    s.suspended = tuple(_moved(suspension, places[suspension.plugin]) for suspension in s.suspended)
+    for call in () if s.batch is None else s.batch.calls:
+        if call.hold is not None:
+            put(w, call.but(hold=call.hold.but(place=START, gathered=Gathered(emits=call.hold.gathered.emits))))
+
+
+def _moved(waiting: Suspension, to: int) -> Suspension:
+    pause = waiting.pause.but(place=waiting.pause.place.but(seat=to))
+    if waiting.hook.moment != "before_tool":
+        return waiting.but(pause=pause)
+    return waiting.but(pause=pause, gathered=waiting.gathered.but(replaced_at=to))
+
+
+def change_tools(w: StepDraft, returned: SessionReturned | SessionBranched) -> None:
+    """Take the tools that are new or have changed, and let go of those whose code is gone."""
+    if not returned.tools and not returned.gone:
+        return
+    s = w.s
+    left = {name: attached for name, attached in s.tools.items() if name not in returned.gone}
+    left |= {spec.name: Attached(spec, returned.revision) for spec in returned.tools}
+    put_tools(w, left)
+    s.gone_tools = gone(s.gone_tools, returned.gone, left)
+    names = tuple(spec.name for spec in returned.tools)
+    w.emit(*(ToolDetached(name) for name in returned.gone), *(ToolAttached(name) for name in names))
+    w.emit(ToolsUpdated(names, returned.gone))
+
+
+def _renew_changes(w: StepDraft, seats: tuple[AttachedPlugin, ...]) -> None:
+    """Give the changes of plugins that wait the form that they have with the code of now."""
+    renewed = {(seat.key, seat.revision): seat for seat in seats}
+    changes = (_renewed(change, renewed) for change in w.s.changes)
+    w.s.changes = tuple(change for change in changes if change is not None)
+
+
+def _renewed(change: Change, seats: Mapping[tuple[str, int], AttachedPlugin]) -> Change | None:
+    """Return *change* as it is with the code of now, without the options that it lets go; `None` if none is left."""
+    seat = None if change.seat is None else seats.get((change.seat.key, change.seat.revision))
+    if seat is None:
+        return change
+    options = freeze_object({name: found for name, found in change.options.items() if name in seat.changed})
+    return None if change.options and not options else change.but(seat=seat, options=options)
+
+
+def _drop_changes(w: StepDraft, keys: tuple[str, ...]) -> None:
+    """Report the changes of plugins that cannot be made, because their code is not there any more."""
+    dropped = tuple(change for change in w.s.changes if change.key in keys)
+    if dropped:
+        w.s.changes = tuple(change for change in w.s.changes if change.key not in keys)
+        error = f"{ENDED}, and its code is not there any more"
+        w.emit(*(REPORTS[change.kind](change.key, success=False, error=error) for change in dropped))
+
+
+def _tell_of_lost(w: StepDraft, lost: tuple[str, ...]) -> None:
+    """Name, in the next request, what was there and is gone."""
+    s = w.s
+    gone = (*(f"the command in the background {job}" for job in s.jobs), *lost)
+    s.jobs = ()
+    if gone:
+        s.notices = (*s.notices, f"{ENDED.capitalize()} and was started again. Gone with it: {'; '.join(gone)}.")
+
+
+# What was under way
+
+
+def _end_strays(w: StepDraft) -> None:
+    """Tell of calls that had left their turn; what was cancelled has ended now."""
+    s = w.s
+    lingering, s.lingering, s.quarantined = s.lingering, (), ()
+    w.clear_timer(GRACE_TIMER)
+    for stray in lingering:
+        w.clear_timer(call_timer(stray.call_id))
+        remember(w, stray.doubt)
+        what = doubt(None) if stray.doubt is not None else "its answer is lost"
+        tell_of(w, stray, err(f"{ENDED} while it ran; {what}"))
+
+
+def _settle(w: StepDraft, *, pause: bool) -> None:
+    """Note what is to be done again; from here on nothing is under way, and nothing has been started."""
+    s = w.s
+    if s.request is not None and s.turn is not None:
+        w.emit(Retry(s.turn.attempt, 0, ENDED, dropped_text=s.phase is Phase.STREAMING))
+        s.request = None
+        s.phase = Phase.RUNNING
+        s.turn = s.turn.but(last_error=ENDED)
+        w.next("request")
+    if s.compaction is not None and s.compaction.running:
+        s.compaction = s.compaction.but(running=False)
+        w.emit(CompactEnd(0, ENDED))
+        w.next("before_compact")
+    for call in () if s.batch is None else s.batch.calls:
+        if call.status is CallStatus.RUNNING:
+            _settle_call(w, call, pause=pause)
+    if s.phase is Phase.EXECUTING_TOOLS:
+        w.later("advance_batch")
+    if not s.paused:
+        s.suspended = tuple(suspension.but(asked=False) for suspension in s.suspended)
+        for suspension in s.suspended:
+            w.next("ask_again", suspension.ask_id)
+
+
+def _settle_call(w: StepDraft, call: Call, *, pause: bool) -> None:
+    """Run a call again, ask what has become of it, or say that nobody knows: by what running it again would mean."""
+    if any(agent.call_id == call.call_id and not agent.background for agent in w.s.subagents):
+        if pause:
+            let_rest(w, call)
+        else:
+            again(w, call)
+        return
+    attached = w.s.tools.get(call.name)
+    is_there = attached is not None and attached.revision == call.revision
+    effect = EffectClass.UNSAFE if call.spec is None else call.spec.effect
+    if effect in CAN_RUN_AGAIN and call.attempt < MAX_RUNS:
+        w.clear_timer(call_timer(call.call_id))
+        put(w, call.but(status=CallStatus.READY, attempt=call.attempt + 1))
+    elif can_be_probed(call.spec) and is_there:
+        w.clear_timer(call_timer(call.call_id))
+        put(w, call.but(status=CallStatus.SETTLING))
+        w.next("probe", call.call_id)
+    else:
+        give_up(w, call)
+
+
+def _pause(w: StepDraft) -> None:
+    """Let the open turn rest: what is due waits until somebody says how it goes on."""
+    s = w.s
+    waits = any(timer == RETRY_TIMER for timer, _ in s.timers)
+    w.clear_timer(RETRY_TIMER)
+    for suspension in s.suspended:
+        w.clear_timer(f"ask:{suspension.ask_id}")
+    s.paused, s.due = (*s.due, *((Due("request"),) if waits else ()), *s.paused), ()
+    rest(w)

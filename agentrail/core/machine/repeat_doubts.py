@@ -1,0 +1,67 @@
+"""Calls that may or may not have taken effect: the same call again is for a person to decide."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.vocabulary.tool_calls import ANY_TOOL, Call, Doubt
+from agentrail.values.json import JsonObject
+from agentrail.values.tools import EffectClass
+
+REPEAT_TIMEOUT = 120.0
+"""Seconds that a person has to decide, as many as a plugin's hold gives them."""
+
+REPEAT_HINT = "the same call was stopped before and may have taken effect; find out before you let it run again"
+"""What the person should know."""
+
+MOST: Final = 32
+"""Doubts of a session; for one more, those about the tool of the oldest become one doubt about all of its calls."""
+
+HOLDER = "on_repeat_unknown"
+"""Who holds such a call: no plugin, but the option of that name."""
+
+
+def doubt_about(w: StepDraft, call: Call) -> Doubt | None:
+    """Return what would be in doubt if *call*, which has started, were stopped: nothing if it may run again."""
+    unsafe = call.spec is None or call.spec.effect is EffectClass.UNSAFE
+    holds = w.s.setup.options.on_repeat_unknown == "hold"
+    return Doubt(call.call_id, call.name, call.args) if unsafe and holds else None
+
+
+def remember(w: StepDraft, doubt: Doubt | None) -> None:
+    """Note that a call was stopped, and nobody knows what it has done."""
+    if doubt is not None and doubt.args is not None:
+        clear_up(w, doubt.name, doubt.args)
+        w.s.in_doubt = bounded((*w.s.in_doubt, doubt))
+
+
+def bounded(doubts: tuple[Doubt, ...]) -> tuple[Doubt, ...]:
+    """Return at most `MOST` doubts that cover all that *doubts* cover: an unsafe call is never repeated silently.
+
+    Too many doubts about one tool become one about all of its calls; those about too many tools, one about all calls.
+    """
+    if len(doubts) <= MOST:
+        return doubts
+    exact = next((doubt for doubt in doubts if doubt.args is not None), None)
+    if exact is None:
+        return (doubts[0].but(name=ANY_TOOL),)
+    others = tuple(doubt for doubt in doubts if doubt.name != exact.name)
+    return bounded((exact.but(args=None), *others))
+
+
+def is_in_doubt(w: StepDraft, name: str, args: JsonObject) -> bool:
+    """Whether an equal call may have taken effect; of one that is safe to repeat, only if it was itself stopped."""
+    doubts = w.s.in_doubt
+    if not doubts:
+        return False
+    attached = w.s.tools.get(name)
+    unsafe = attached is None or attached.spec.effect is EffectClass.UNSAFE
+    return any(doubt.covers(name, args) for doubt in doubts if unsafe or doubt.args is not None)
+
+
+def clear_up(w: StepDraft, name: str, args: JsonObject) -> None:
+    """Forget the doubt about a call: it runs again, because a person wants it. One about many calls stays."""
+    doubts = w.s.in_doubt
+    if doubts:
+        w.s.in_doubt = tuple(one for one in doubts if one.args is None or not one.covers(name, args))

@@ -1,0 +1,222 @@
+"""One round up to the request: what is merged, whether the context is compacted, what goes to the model."""
+
+from __future__ import annotations
+
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.machine.endings import abort_turn, end_turn
+from agentrail.core.machine.steering import merge_steering
+from agentrail.core.vocabulary.answers import DONE
+from agentrail.core.vocabulary.commands import CompactSent
+from agentrail.core.vocabulary.effects import StartCompaction, StartRequest
+from agentrail.core.vocabulary.inputs import CompactionEnded, CompactionFailed
+from agentrail.core.vocabulary.state import Compaction, Phase, Request
+from agentrail.errors import Busy
+from agentrail.hooks.records import BeforeCompaction, BeforeRequest, Hook
+from agentrail.hooks.ruling import Ruling, Verdict
+from agentrail.values.content import Text
+from agentrail.values.events.context import BeforeCompact, CompactEnd, CompactStart, Intervention
+from agentrail.values.events.response import ModelEffective, RequestStart
+from agentrail.values.messages import History, Message, Origin, UserMessage, why_unfit
+from agentrail.values.stream import CHARS_PER_TOKEN, ModelRequest
+
+
+def next_round(w: StepDraft, _: str) -> None:
+    """Begin the next round of the turn, or end it at its limit."""
+    s = w.s
+    if s.turn is None:
+        return
+    if s.round >= s.setup.options.max_turns:
+        end_turn(w, "max_turns")
+        return
+    s.round += 1
+    s.phase = Phase.RUNNING
+    s.turn = s.turn.but(attempt=0, failed_over=0, last_error=None, overflowed=False, empty=False)
+    _merge(w)
+    reason = _why_compact(w)
+    if reason is not None:
+        want_compaction(w, reason, forced=False)
+    else:
+        request(w, "")
+
+
+def _merge(w: StepDraft) -> None:
+    s = w.s
+    if s.notices:
+        w.say(UserMessage((Text("\n".join(s.notices)),), Origin.NOTICE))
+        s.notices = ()
+    merge_steering(w)
+
+
+def request(w: StepDraft, _: str) -> None:
+    """Merge what came while the context was compacted or a retry waited, and make the next attempt."""
+    _merge(w)
+    wanted = w.s.compact_wanted
+    if wanted is not None:
+        want_compaction(w, wanted, forced=False)
+    else:
+        w.next("before_request")
+
+
+def begin_before_request(w: StepDraft, _: str) -> Hook | None:
+    """Build the hook of the next attempt."""
+    s = w.s
+    if s.turn is None:
+        return None
+    s.turn = s.turn.but(attempt=s.turn.attempt + 1)
+    return BeforeRequest(s.history, s.turn.attempt, s.turn.last_error)
+
+
+def finish_before_request(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
+    """Send the request, or abort the turn."""
+    s = w.s
+    if ruling.verdict is Verdict.ABORT:
+        abort_by(w, ruling)
+        return
+    w.apply(ruling)
+    turn = s.turn
+    if turn is None:
+        return
+    gathered = ruling.gathered
+    added: tuple[Message, ...] = ()
+    if gathered.texts:
+        text = "\n\n".join(gathered.texts)
+        added = (UserMessage((Text(text),), Origin.INTERVENTION),)
+        w.say(*added)
+        w.emit(Intervention(text, "before_request"))
+    messages = s.history if gathered.messages is None else (*gathered.messages, *added)
+    used = (turn.model, turn.options)
+    if s.used_model is not None and s.used_model != used:
+        w.emit(ModelEffective(turn.model))
+    s.used_model = used
+    request_id = w.make_id("r")
+    s.request = Request(request_id)
+    w.emit(RequestStart(request_id, turn.model, len(messages), turn.attempt))
+    w.ask(
+        StartRequest(
+            ModelRequest(
+                turn.model,
+                messages,
+                s.setup.system,
+                s.sections,
+                tuple([attached.spec for attached in s.tools.values()]),
+                s.round < s.setup.options.max_turns,
+                turn.options,
+                s.session_id,
+                request_id,
+            ),
+            s.setup.options.stall_timeout,
+            s.setup.options.inline_tags,
+        )
+    )
+
+
+def abort_by(w: StepDraft, ruling: Ruling) -> None:
+    """Abort the turn because a plugin said so, or because a critical one broke."""
+    abort_turn(w, "critical" if ruling.critical else "plugin", f"{ruling.by}: {ruling.reason}")
+
+
+# Compaction
+
+
+def on_compact(w: StepDraft, sent: CompactSent) -> None:
+    """Compact now, or before the next request."""
+    s = w.s
+    reason = sent.reason or "asked by a caller"
+    if s.resting:
+        w.refuse(Busy("compact"))
+        return
+    w.answer = DONE
+    if s.phase is Phase.IDLE:
+        s.phase = Phase.RUNNING
+        want_compaction(w, reason, forced=False)
+    elif s.compaction is None:
+        s.compact_wanted = reason
+
+
+def _why_compact(w: StepDraft) -> str | None:
+    s = w.s
+    if s.compact_wanted is not None:
+        return s.compact_wanted
+    options = s.setup.options
+    if options.context_window is None:
+        return None
+    tokens = s.history.size // CHARS_PER_TOKEN
+    if tokens <= options.context_window * options.compact_at:
+        return None
+    return f"about {tokens} tokens of {options.context_window}"
+
+
+def want_compaction(w: StepDraft, reason: str, *, forced: bool) -> None:
+    """Ask the plugins, then compact; this serves whoever has asked for it meanwhile."""
+    w.s.compact_wanted = None
+    w.s.compaction = Compaction(w.make_id("k"), reason, forced=forced)
+    w.next("before_compact")
+
+
+def begin_before_compact(w: StepDraft, _: str) -> Hook | None:
+    """Build the hook of the compaction that is about to run."""
+    s = w.s
+    if s.compaction is None:
+        return None
+    w.emit(BeforeCompact(len(s.history), s.compaction.reason))
+    return BeforeCompaction(s.history, s.compaction.reason)
+
+
+def finish_before_compact(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
+    """Run the compaction, or leave it."""
+    s = w.s
+    compaction = s.compaction
+    if compaction is None:
+        return
+    if ruling.verdict is Verdict.SKIP:
+        _after_compaction(w, "a plugin skipped it", shorter=False)
+        return
+    replaced = ruling.gathered.messages
+    messages = s.history if replaced is None else replaced
+    s.compaction = compaction.but(running=True)
+    w.emit(CompactStart(len(messages)))
+    options = s.setup.options
+    window = options.context_window
+    if compaction.forced or window is None:
+        keep = int(s.history.size * options.compact_to)
+    else:
+        keep = int(min(window * CHARS_PER_TOKEN, s.history.size) * options.compact_to)
+    w.ask(StartCompaction(compaction.compaction_id, messages, keep))
+
+
+def on_compaction_ended(w: StepDraft, ended: CompactionEnded) -> None:
+    """Go on with the shorter context."""
+    s = w.s
+    if s.compaction is None or s.compaction.compaction_id != ended.compaction_id:
+        return
+    unfit = why_unfit(ended.messages) if ended.messages or s.turn is None else "there is nothing to answer"
+    if unfit is not None:
+        problem = f"no provider would take what is left: {unfit}"
+        w.emit(CompactEnd(0, problem))
+        _after_compaction(w, problem, shorter=False)
+        return
+    if s.turn is not None:
+        own = len(s.history) - s.turn.mark
+        s.turn = s.turn.but(mark=max(0, len(ended.messages) - own))
+    s.history = History(ended.messages)
+    w.emit(CompactEnd(ended.removed, ended.note))
+    _after_compaction(w, ended.note, shorter=ended.removed > 0)
+
+
+def on_compaction_failed(w: StepDraft, failed: CompactionFailed) -> None:
+    """Go on with the context as it was."""
+    s = w.s
+    if s.compaction is None or s.compaction.compaction_id != failed.compaction_id:
+        return
+    w.emit(CompactEnd(0, failed.error))
+    _after_compaction(w, failed.error, shorter=False)
+
+
+def _after_compaction(w: StepDraft, note: str, *, shorter: bool) -> None:
+    compaction, w.s.compaction = w.s.compaction, None
+    if w.s.turn is None:
+        w.next("settle")
+    elif compaction is not None and compaction.forced and not shorter:
+        abort_turn(w, "overflow", f"the context is too long, and compaction changed nothing: {note}")
+    else:
+        w.next("request")

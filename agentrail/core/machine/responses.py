@@ -1,0 +1,293 @@
+"""What comes back from the model: responses, and requests that fail."""
+
+from __future__ import annotations
+
+from agentrail.core.inline_tags import title_in, without_tags
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.machine.endings import RETRY_TIMER, abort_turn, end_turn, keep_partial
+from agentrail.core.machine.requests import abort_by, next_round, want_compaction
+from agentrail.core.machine.tool_results import find, put
+from agentrail.core.vocabulary.effects import CancelRequest, OpenStream
+from agentrail.core.vocabulary.inputs import StreamBegan, StreamCut, StreamEnded, StreamStalled
+from agentrail.core.vocabulary.state import Due, Phase, Turn
+from agentrail.core.vocabulary.tool_calls import Batch, first_calls
+from agentrail.hooks.records import AfterResponse, BeforeFinish, Hook
+from agentrail.hooks.ruling import Ruling, Verdict
+from agentrail.values.content import Text, ToolCall
+from agentrail.values.events.context import Intervention
+from agentrail.values.events.response import (
+    ContextOverflow,
+    ModelSwitched,
+    ResponseComplete,
+    Retry,
+    StreamError,
+    TitleGenerated,
+)
+from agentrail.values.events.response import StreamStalled as StreamStalledEvent
+from agentrail.values.events.tools import ToolCalls
+from agentrail.values.messages import AssistantMessage, Origin, StopReason, UserMessage
+from agentrail.values.stream import Failure, FailureKind, Partial, Response
+
+STOPS = {
+    StopReason.END: "end",
+    StopReason.TOOL_CALLS: "end",
+    StopReason.LENGTH: "length",
+    StopReason.REFUSED: "refused",
+}
+"""How a turn ends on a final answer, by why the model stopped."""
+
+
+MOST_DOUBLED = 64
+"""Times that a back-off doubles: a float has room for about a thousand, and a session may retry more often."""
+
+
+def _is_current(w: StepDraft, request_id: str) -> bool:
+    return w.s.request is not None and w.s.request.request_id == request_id
+
+
+def on_began(w: StepDraft, began: StreamBegan) -> None:
+    """Let the deltas out."""
+    if _is_current(w, began.request_id):
+        w.s.phase = Phase.STREAMING
+        w.ask(OpenStream(began.request_id))
+
+
+def on_ended(w: StepDraft, ended: StreamEnded) -> None:
+    """Take a whole response into the history."""
+    s = w.s
+    if not _is_current(w, ended.request_id) or s.turn is None:
+        return
+    s.request = None
+    response = ended.response
+    w.count(response.usage)
+    if s.setup.options.inline_tags:
+        response = _cut_tags(w, response)
+    if not response.calls and not any(part.text for part in response.parts) and response.stop is not StopReason.REFUSED:
+        _take_nothing(w, s.turn)
+        return
+    w.response = message = _message(w, s.turn, response)
+    if message.text or response.stop is not StopReason.REFUSED:
+        w.say(message)  # of a refusal without a word nothing is kept: no provider takes a message with nothing in it
+    s.last_reply = message.text
+    stop = STOPS[response.stop]
+    if stop != s.turn.stop:
+        s.turn = s.turn.but(stop=stop)
+    if message.calls:
+        s.batch = Batch(first_calls(message.calls, s.setup.options.max_calls_per_response))
+        if response.stop is StopReason.LENGTH:
+            _refuse_the_cut_call(w, message.calls[-1])
+    w.next("after_response")
+
+
+def _cut_tags(w: StepDraft, response: Response) -> Response:
+    """Take the tags out of *response*, and report the title."""
+    parts, tags = without_tags(response.parts)
+    title = title_in(tags)
+    if title:
+        w.emit(TitleGenerated(title))
+    return response.but(parts=parts)
+
+
+def _message(w: StepDraft, turn: Turn, response: Response) -> AssistantMessage:
+    calls = () if response.stop is StopReason.REFUSED else response.calls
+    own = tuple(ToolCall(w.make_id("c"), call.name, call.args, call.provider_id or call.call_id) for call in calls)
+    stop = response.stop
+    if stop is StopReason.TOOL_CALLS and not own:
+        stop = StopReason.END
+    return AssistantMessage(response.parts, own, turn.model, stop, response.usage)
+
+
+def _refuse_the_cut_call(w: StepDraft, cut: ToolCall) -> None:
+    call = find(w, cut.call_id)
+    if call is not None and not call.done:
+        put(w, call.but(refusal="the response was cut off in the middle of this call; make it again, shorter"))
+
+
+def _take_nothing(w: StepDraft, turn: Turn) -> None:
+    if turn.empty:
+        w.emit(StreamError("EmptyResponse", "the model answered with nothing, twice"))
+        abort_turn(w, "provider_error", "the model answered with nothing, twice")
+        return
+    w.s.turn = turn.but(empty=True, last_error="empty response")
+    w.s.phase = Phase.RUNNING
+    w.emit(Retry(turn.attempt, 0, "the model answered with nothing"))
+    w.next("request")
+
+
+def begin_after_response(w: StepDraft, _: str) -> Hook | None:
+    """Build the hook of a complete response."""
+    return None if w.response is None else AfterResponse(w.response)
+
+
+def finish_after_response(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -> None:
+    """Go on with the calls of the response, or with its end."""
+    s = w.s
+    if isinstance(hook, AfterResponse):
+        w.emit(ResponseComplete(hook.message))
+    if ruling.verdict is Verdict.ABORT:
+        abort_by(w, ruling)
+        return
+    w.apply(ruling)
+    text = "\n\n".join(ruling.gathered.texts)
+    if s.batch is None:
+        s.phase = Phase.RUNNING
+        if text and _prolong(w, text, "after_response"):
+            next_round(w, "")
+        else:
+            _conclude(w)
+        return
+    if text and _may_prolong(w, text, "after_response"):
+        s.batch = s.batch.but(texts=(*s.batch.texts, ("after_response", text)))
+    s.phase = Phase.EXECUTING_TOOLS
+    w.emit(ToolCalls(len(s.batch.calls)))
+    new = [Due("before_tool", call.call_id) for call in s.batch.calls if not call.done]
+    if new:
+        s.due = (*new, *s.due)
+    else:
+        w.next("advance_batch")
+
+
+# The final answer
+
+
+def _conclude(w: StepDraft) -> None:
+    """There are no calls: merge what the user has said since, or ask whether the answer is final."""
+    s = w.s
+    if s.turn is None:
+        return
+    if s.steering and s.round < s.setup.options.max_turns:
+        next_round(w, "")
+    else:
+        w.next("before_finish")
+
+
+def begin_before_finish(_w: StepDraft, _: str) -> Hook:
+    """Build the hook of the final answer."""
+    return BeforeFinish()
+
+
+def finish_before_finish(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
+    """End the turn, or prolong it."""
+    s = w.s
+    if ruling.verdict is Verdict.ABORT:
+        abort_by(w, ruling)
+        return
+    w.apply(ruling)
+    text = "\n\n".join(ruling.gathered.texts)
+    prolonged = bool(text) and _prolong(w, text, "before_finish")
+    if prolonged or (s.steering and s.round < s.setup.options.max_turns):
+        next_round(w, "")
+    elif s.turn is not None:
+        end_turn(w, "max_turns" if s.round >= s.setup.options.max_turns else s.turn.stop)
+
+
+def _may_prolong(w: StepDraft, text: str, hook: str) -> bool:
+    """Count an intervention against the limit of the turn; report it if it is over."""
+    s = w.s
+    if s.turn is None:
+        return False
+    options = s.setup.options
+    if s.round >= options.max_turns or s.turn.interventions >= options.max_interventions:
+        w.emit(Intervention(text, hook, applied=False))
+        return False
+    s.turn = s.turn.but(interventions=s.turn.interventions + 1)
+    return True
+
+
+def _prolong(w: StepDraft, text: str, hook: str) -> bool:
+    if not _may_prolong(w, text, hook):
+        return False
+    w.say(UserMessage((Text(text),), Origin.INTERVENTION))
+    w.emit(Intervention(text, hook))
+    return True
+
+
+# Requests that fail
+
+
+def on_cut(w: StepDraft, cut: StreamCut) -> None:
+    """Try again, compact, or give up, by the kind of the failure."""
+    s = w.s
+    if not _is_current(w, cut.request_id) or s.turn is None:
+        return
+    s.request = None
+    s.phase = Phase.RUNNING
+    failure = cut.failure
+    if failure.kind is FailureKind.OVERFLOW:
+        w.count(cut.partial.usage)
+        w.emit(ContextOverflow(failure.message))
+        if s.turn.overflowed:
+            abort_turn(w, "overflow", failure.message)
+        else:
+            s.turn = s.turn.but(overflowed=True, last_error=failure.message)
+            want_compaction(w, "the provider says the context is too long", forced=True)
+    elif failure.kind is FailureKind.TRANSIENT:
+        _try_again(w, s.turn, cut.partial, failure)
+    elif failure.here_alone and s.turn.spares:
+        _fall_back(w, s.turn, cut.partial, failure)
+    else:
+        _give_up(w, cut.partial, failure)
+
+
+def on_stalled(w: StepDraft, stalled: StreamStalled) -> None:
+    """Report a stall; cut the request if it was one too many."""
+    s = w.s
+    if not _is_current(w, stalled.request_id) or s.turn is None or s.request is None:
+        return
+    stalls = s.request.stalls + 1
+    s.request = s.request.but(stalls=stalls)
+    w.emit(StreamStalledEvent(stalled.elapsed_s, stalls))
+    if stalls >= s.setup.options.stall_limit:
+        w.ask(CancelRequest(s.request.request_id))
+        s.request = None
+        s.phase = Phase.RUNNING
+        problem = f"no chunk for {stalled.elapsed_s:g} s (stall {stalls} of this request)"
+        failure = Failure(FailureKind.TRANSIENT, "Stalled", problem)
+        _try_again(w, s.turn, stalled.partial, failure)
+    else:
+        w.partial = stalled.partial  # a critical plugin that breaks at this cuts the request
+
+
+def _try_again(w: StepDraft, turn: Turn, partial: Partial, failure: Failure) -> None:
+    options = w.s.setup.options
+    tried = turn.attempt - turn.failed_over
+    asked_to_wait = failure.retry_after or 0.0
+    too_long = asked_to_wait > min(options.retry_cap, options.retry_after_cap)
+    if turn.spares and (tried >= min(options.fallback_after, options.max_retries + 1) or too_long):
+        _fall_back(w, turn, partial, failure)
+        return
+    if tried > options.max_retries:
+        _give_up(w, partial, failure)
+        return
+    w.count(partial.usage)
+    back_off = min(options.retry_base * 2.0 ** min(tried - 1, MOST_DOUBLED), options.retry_cap)
+    delay = int(1000 * max(back_off * (0.5 + w.random / 2), min(asked_to_wait, options.retry_after_cap)))
+    w.s.turn = turn.but(last_error=failure.message)
+    w.emit(Retry(turn.attempt, delay, failure.message, dropped_text=bool(partial.text)))
+    w.set_timer(RETRY_TIMER, w.at + delay)
+
+
+def _fall_back(w: StepDraft, turn: Turn, partial: Partial, failure: Failure) -> None:
+    """Go on with the next model of the chain, until the turn ends."""
+    w.count(partial.usage)
+    spare, *left = turn.spares
+    w.s.turn = turn.but(
+        model=spare.model,
+        options=spare.options,
+        spares=tuple(left),
+        failed_over=turn.attempt,
+        last_error=failure.message,
+    )
+    w.emit(
+        Retry(turn.attempt, 0, failure.message, dropped_text=bool(partial.text)),
+        ModelSwitched(
+            turn.model, spare.model, spare.options != turn.options, None, f"{failure.error}: {failure.message}"
+        ),
+    )
+    w.set_timer(RETRY_TIMER, w.at)
+
+
+def _give_up(w: StepDraft, partial: Partial, failure: Failure) -> None:
+    keep_partial(w, partial)
+    w.emit(StreamError(failure.error, failure.message))
+    abort_turn(w, "provider_error", failure.message)

@@ -1,0 +1,92 @@
+"""What the user says while a turn is open."""
+
+from __future__ import annotations
+
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.machine.endings import RETRY_TIMER, cut_request
+from agentrail.core.machine.prompts import accept
+from agentrail.core.machine.tool_results import skip_for_steering
+from agentrail.core.vocabulary.answers import Accepted
+from agentrail.core.vocabulary.commands import SteerSent
+from agentrail.core.vocabulary.state import Phase, Steering
+from agentrail.errors import PluginRefused, SteeringQueueFull
+from agentrail.hooks.records import BeforeSteering, Hook
+from agentrail.hooks.ruling import Ruling, Verdict
+from agentrail.values.content import Text
+from agentrail.values.events.context import Intervention
+from agentrail.values.events.life import AgentResumed, SteeringApplied, SteeringReceived
+from agentrail.values.messages import Origin, UserMessage
+
+
+def on_steer(w: StepDraft, sent: SteerSent) -> None:
+    """Queue a steering text; in idle it is a prompt."""
+    s = w.s
+    if s.phase is Phase.IDLE:
+        accept(w, (Text(sent.text),))
+        return
+    ref = w.make_id("s")
+    limit = s.setup.options.max_steering_queue
+    if len(s.steering) >= limit:
+        w.emit(SteeringReceived(ref, sent.text, "rejected_full"))
+        w.refuse(SteeringQueueFull(limit))
+        return
+    w.steered = Steering(ref, sent.text)
+    w.steer_now = sent.when == "now"
+    w.answer = Accepted(ref, "queued", len(s.steering) + 1)
+    w.partial = sent.partial
+    w.next("before_steering", ref)
+
+
+def begin_before_steering(w: StepDraft, _: str) -> Hook | None:
+    """Build the hook of a steering text."""
+    text = w.steered
+    return None if text is None else BeforeSteering(text.text, text.ref)
+
+
+def finish_before_steering(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
+    """Queue the text, and make way for it."""
+    s = w.s
+    text, w.steered = w.steered, None
+    if text is None:
+        return
+    if ruling.verdict is Verdict.ABORT:
+        w.emit(SteeringReceived(text.ref, text.text, "rejected_plugin", ruling.reason))
+        w.refuse(PluginRefused(ruling.reason, ruling.by or ""))
+        return
+    added = ruling.gathered.texts
+    if added:
+        more = "\n\n".join(added)
+        text = text.but(text=f"{text.text}\n\n{more}")
+        w.emit(Intervention(more, "before_steering"))
+    s.steering = (*s.steering, text)
+    w.emit(SteeringReceived(text.ref, text.text, "queued"))
+    if s.phase is Phase.EXECUTING_TOOLS:
+        skip_for_steering(w)
+        w.next("advance_batch")
+    elif w.steer_now:
+        _cut_for_steering(w)
+
+
+def _cut_for_steering(w: StepDraft) -> None:
+    """Cut the stream, or the wait for one, and go on with what the user said."""
+    s = w.s
+    if s.turn is None or s.turn.ended is not None or s.round >= s.setup.options.max_turns:
+        return
+    if s.request is not None:
+        cut_request(w, w.partial)
+    elif any(timer == RETRY_TIMER for timer, _ in s.timers):
+        w.clear_timer(RETRY_TIMER)
+    else:
+        return
+    s.phase = Phase.RUNNING
+    w.emit(AgentResumed("steering"))
+    w.next("next_round")
+
+
+def merge_steering(w: StepDraft) -> None:
+    """Merge the texts that wait into one user message."""
+    s = w.s
+    waiting, s.steering = s.steering, ()
+    if waiting:
+        w.say(UserMessage((Text("\n\n".join(text.text for text in waiting)),), Origin.STEERING))
+        w.emit(SteeringApplied(tuple(text.ref for text in waiting), len(waiting)))

@@ -1,0 +1,200 @@
+"""The machine: `step(state, arrival, judge) -> Step`. No clock, no chance, no I/O: they come with the arrival."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from agentrail.core.machine import (
+    actor_notes,
+    approvals,
+    crash_notes,
+    endings,
+    forking,
+    prompts,
+    reconfiguring,
+    recovery,
+    requests,
+    responses,
+    steering,
+    subagents,
+    tool_runs,
+)
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.machine.due_timers import on_timer
+from agentrail.core.machine.flow import drain, on_settled
+from agentrail.core.machine.table import TABLE
+from agentrail.core.machine.tool_results import put
+from agentrail.core.vocabulary import commands, inputs
+from agentrail.core.vocabulary.answers import Answer
+from agentrail.core.vocabulary.commands import AbortSent
+from agentrail.core.vocabulary.effects import AnyEffect, CancelAsk, CarryOut, StartCall, WriteLog
+from agentrail.core.vocabulary.inputs import Arrival, HooksWereSlow
+from agentrail.core.vocabulary.state import Phase, State, drafted, finished
+from agentrail.core.vocabulary.tool_calls import CallStatus
+from agentrail.errors import IllegalInput, LeftItsRow
+from agentrail.hooks.judge import Judge
+from agentrail.hooks.ruling import Ruling
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.events.plugins import PluginError, PluginSlow
+from agentrail.values.json import freeze_object
+from agentrail.values.value import Value, value
+
+Handler = Callable[..., None]
+"""Takes the step in the making and the input that its place in the table names."""
+
+
+@value
+class Step(Value):
+    """What one input did."""
+
+    state: State
+    """The session behind it."""
+    effects: tuple[AnyEffect, ...] = ()
+    """What the world is to do, in order."""
+    events: tuple[Envelope, ...] = ()
+    """What is reported, in order."""
+    rulings: tuple[Ruling, ...] = ()
+    """What plugins and validators decided, in order, empty rulings included."""
+    answer: Answer | None = None
+    """What the caller gets, if there is one."""
+
+    def changes(self, before: State) -> bool:
+        """Whether anything is to be remembered of it."""
+        if self.events or self.effects:
+            return True
+        return any(getattr(self.state, name) is not getattr(before, name) for name in State.__fields__)
+
+
+def _on_slow(w: StepDraft, slow: HooksWereSlow) -> None:
+    w.emit(PluginSlow(slow.plugins, slow.elapsed_ms))
+
+
+HANDLERS: Final = MappingProxyType[type[Value], Handler](
+    {
+        inputs.SessionOpened: prompts.on_opened,
+        commands.PromptSent: prompts.on_prompt,
+        commands.SteerSent: steering.on_steer,
+        commands.AbortSent: endings.on_abort,
+        commands.ApproveSent: approvals.on_approve,
+        commands.RejectSent: approvals.on_reject,
+        commands.RespondSent: approvals.on_respond,
+        commands.SwitchModelSent: reconfiguring.on_switch_model,
+        commands.ChangeToolsSent: reconfiguring.on_change_tools,
+        commands.UpdatePluginSent: reconfiguring.on_update_plugin,
+        commands.AttachPluginSent: reconfiguring.on_attach_plugin,
+        commands.DetachPluginSent: reconfiguring.on_detach_plugin,
+        commands.CompactSent: requests.on_compact,
+        commands.WithdrawSent: prompts.on_withdraw,
+        commands.StopSent: endings.on_stop,
+        commands.SuspendSent: crash_notes.on_watched,
+        commands.ResumeSent: recovery.on_resumed,
+        commands.TraceSent: crash_notes.on_watched,
+        inputs.ActorRestarted: crash_notes.on_restarted,
+        inputs.CrashedTooOften: crash_notes.on_crashed_too_often,
+        inputs.SessionBranched: forking.on_branched,
+        inputs.SessionReturned: recovery.on_returned,
+        inputs.SleepDue: actor_notes.on_sleep_due,
+        inputs.SessionWoke: actor_notes.on_woke,
+        inputs.StreamBegan: responses.on_began,
+        inputs.StreamEnded: responses.on_ended,
+        inputs.StreamCut: responses.on_cut,
+        inputs.StreamStalled: responses.on_stalled,
+        inputs.ToolReturned: tool_runs.on_returned,
+        inputs.ToolRaised: tool_runs.on_raised,
+        inputs.ToolStopped: tool_runs.on_stopped,
+        inputs.CallProbed: tool_runs.on_probed,
+        inputs.TimerFired: on_timer,
+        inputs.AskSettled: on_settled,
+        inputs.CompactionEnded: requests.on_compaction_ended,
+        inputs.CompactionFailed: requests.on_compaction_failed,
+        inputs.HooksWereSlow: _on_slow,
+        inputs.SubagentStarted: subagents.on_started,
+        inputs.SubagentReported: subagents.on_reported,
+        inputs.SubagentEnded: subagents.on_ended,
+        inputs.ElsewhereUsed: subagents.on_elsewhere,
+    }
+)
+"""One function per input; an input that is not here has no legal row in the table."""
+
+
+def step(state: State, arrival: Arrival, judge: Judge) -> Step:
+    """Apply *arrival* to *state*, which stays as it is; the table says whether and how far it may reach."""
+    given = arrival.input
+    rule = TABLE[state.phase][type(given)]
+    if not rule.to:
+        raise IllegalInput(state.phase.value, type(given).__name__, rule.why)
+    if state.phase is Phase.ENDED:
+        return Step(state)
+    w = StepDraft(drafted(state), judge, arrival.at, arrival.random, arrival.partial)
+    HANDLERS[type(given)](w, given)
+    drain(w)
+    if w.subjects is not None:
+        w.keep_subjects(w.subjects)
+    _audit(state.phase, type(given), w.s.phase, w.effects)
+    _learn(w)
+    return Step(finished(w.s), tuple(w.effects), tuple(w.events), tuple(w.rulings), w.answer)
+
+
+def _audit(phase: Phase, given: type[Value], to: Phase, effects: Sequence[AnyEffect]) -> None:
+    """Refuse a step that did what its row does not allow; this stays on in production."""
+    rule = TABLE[phase][given]
+    if to not in rule.to:
+        raise LeftItsRow(phase.value, given.__name__, f"it went to `{to.value}`")
+    for effect in effects:
+        if type(effect) not in rule.may:
+            raise LeftItsRow(phase.value, given.__name__, f"it asked for `{type(effect).__name__}`")
+
+
+def _log_errors(w: StepDraft, ruling: Ruling) -> None:
+    """Write down who broke at the last events: nothing comes behind the end, no event either."""
+    for error in ruling.errors:
+        if isinstance(error, PluginError):
+            fields = freeze_object({"plugin": error.plugin, "hook": error.hook, "error": error.error})
+            w.ask(WriteLog("error", "a plugin broke when the session had ended", fields))
+
+
+def _learn(w: StepDraft) -> None:
+    """Show the events of the step to the plugins that listen; what that causes is never shown to them.
+
+    A critical plugin that breaks here aborts the open turn, and that goes as the row of an abort allows.
+    """
+    s = w.s
+    if not w.events or not s.seats or len(s.plugin_states) != len(s.seats):
+        return
+    if not any("on_event" in seat.hooks for seat in s.seats):
+        return
+    ruling = w.judge.learn(tuple(w.events), s.row, w.context, dict(s.deafness))
+    w.take(ruling, report=s.phase is not Phase.ENDED)
+    for level, message, fields in ruling.logs:
+        w.ask(WriteLog(level, message, fields))
+    if s.phase is Phase.ENDED:
+        _log_errors(w, ruling)
+        return
+    if ruling.errors:
+        failures = dict(s.deafness)
+        for error in ruling.errors:
+            if isinstance(error, PluginError):
+                failures[error.plugin] = failures.get(error.plugin, 0) + 1
+        s.deafness = tuple(failures.items())
+    if ruling.critical and s.turn is not None and s.turn.ended is None:
+        _abort_for(w, ruling)
+
+
+def _abort_for(w: StepDraft, ruling: Ruling) -> None:
+    """Abort the turn because a critical plugin broke at the events of this step; nothing that it begins may run."""
+    phase = w.s.phase
+    begun, w.effects = w.effects, []
+    calls = {effect.call_id for effect in begun if isinstance(effect, StartCall)}
+    for call in w.s.batch.calls if w.s.batch is not None else ():
+        if call.call_id in calls:
+            put(w, call.but(status=CallStatus.READY, started_at=call.started_at if call.attempt > 1 else 0))
+    endings.abort_turn(w, "critical", f"{ruling.by}: {ruling.reason}", partial=w.partial)
+    drain(w)
+    _audit(phase, AbortSent, w.s.phase, w.effects)
+    asks = {effect.ask_id for effect in begun if isinstance(effect, CarryOut)}
+    w.effects = [
+        *(effect for effect in begun if not isinstance(effect, StartCall | CarryOut)),
+        *(effect for effect in w.effects if not (isinstance(effect, CancelAsk) and effect.ask_id in asks)),
+    ]

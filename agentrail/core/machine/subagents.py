@@ -1,0 +1,159 @@
+"""Sub-agents, as their parent sees them: what happens in them is told, and what they use is counted."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.machine.endings import stop_subagents
+from agentrail.core.machine.tool_results import call_timer, find, put
+from agentrail.core.machine.tool_runs import closed_late, take_answer
+from agentrail.core.machine.turn_clock import start_clock, stop_clock
+from agentrail.core.vocabulary.effects import ResumeSubagents
+from agentrail.core.vocabulary.inputs import ElsewhereUsed, SubagentEnded, SubagentReported, SubagentStarted
+from agentrail.core.vocabulary.state import Phase, Subagent
+from agentrail.core.vocabulary.tool_calls import CallStatus
+from agentrail.values.events.envelope import Event
+from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, AskUser, UserResponded
+from agentrail.values.events.tools import SubagentEnd, SubAgentEvent, SubagentStart
+from agentrail.values.tools import Err, result_text
+
+FOR_PEOPLE: Final = (ApprovalRequired, ApprovalResolved, AskUser, UserResponded)
+"""Events that a parent tells as its own: whoever decides talks to it."""
+
+
+def on_started(w: StepDraft, started: SubagentStarted) -> None:
+    """Take note of a sub-agent."""
+    s = w.s
+    s.subagents = (*s.subagents, Subagent(started.child, started.call_id, started.agent, started.background))
+    w.emit(SubagentStart(started.call_id, started.child, started.description, started.agent, started.background))
+    if s.stopping is not None:
+        stop_subagents(w)
+
+
+def on_reported(w: StepDraft, reported: SubagentReported) -> None:
+    """Tell what has happened in a sub-agent, and count what it has used since the last report."""
+    found = _find(w, reported.child)
+    if found is None or reported.heard < found.heard:
+        return
+    w.emit(*(_told(found, event) for event in reported.events))
+    if reported.used != found.used:
+        w.count(reported.used.minus(found.used))
+    told = found.but(heard=reported.heard, used=reported.used)
+    if told != found:
+        _put(w, told)
+    if reported.waits and not found.waits:
+        _let_wait(w, told)
+    elif found.waits and not reported.waits:
+        _let_go_on(w, told)
+
+
+def on_ended(w: StepDraft, ended: SubagentEnded) -> None:
+    """Tell the end of a sub-agent; the call that waits has its result, the next request tells of one in the background.
+
+    Both in one step: nobody finds a call, after a crash, whose sub-agent is no more.
+    """
+    s = w.s
+    found = _find(w, ended.child)
+    if found is None:
+        return
+    s.subagents = tuple(other for other in s.subagents if other is not found)
+    answer = ended.answer
+    w.emit(SubagentEnd(found.call_id, ended.child, result_text(answer), isinstance(answer, Err)))
+    if found.waits:
+        _start_clock(w)
+    call = find(w, found.call_id)
+    if found.background and s.stopping is None:
+        how = "has failed" if isinstance(answer, Err) else "has ended"
+        s.notices = (*s.notices, f"The background task {ended.child} {how}; `task_result` has its answer")
+    elif call is not None and call.status is CallStatus.RUNNING:
+        w.clear_timer(call_timer(call.call_id))
+        take_answer(w, call, answer)
+    elif any(stray.call_id == found.call_id for stray in s.lingering):
+        closed_late(w, found.call_id, answer, answered=True)
+    _go_on_stopping(w)
+
+
+def bring_back(w: StepDraft, why: str, *, pause: bool) -> None:
+    """Bring back the sub-agents that something waits for; tell the end of the others.
+
+    One whose call rests with its turn comes back when that goes on: somebody might end the turn before.
+    """
+    s = w.s
+    kept = () if s.stopping is not None else tuple(agent for agent in s.subagents if _is_wanted(w, agent))
+    lost = tuple(agent for agent in s.subagents if agent not in kept)
+    s.subagents = kept
+    back = tuple(agent.child for agent in kept if agent.background or not (pause or agent.rests))
+    if back:
+        w.ask(ResumeSubagents(back))
+    for agent in lost:
+        call = find(w, agent.call_id) if agent.rests else None
+        if call is not None:
+            put(w, call.but(status=CallStatus.RUNNING))  # as it was when the process ended: it is settled as such
+        w.emit(SubagentEnd(agent.call_id, agent.child, why, is_error=True))
+    if lost:
+        _go_on_stopping(w)
+
+
+def _is_wanted(w: StepDraft, agent: Subagent) -> bool:
+    call = find(w, agent.call_id)
+    if agent.background or call is None or not (agent.rests or call.status is CallStatus.RUNNING):
+        return agent.background
+    attached = w.s.tools.get(call.name)
+    return attached is not None and attached.revision == call.revision
+
+
+def _go_on_stopping(w: StepDraft) -> None:
+    """End the session, if it has only waited for its sub-agents."""
+    s = w.s
+    if s.stopping is not None and not s.subagents and s.turn is None and not s.due:
+        w.next("settle")
+
+
+def on_elsewhere(w: StepDraft, elsewhere: ElsewhereUsed) -> None:
+    """Count what others use of limits that this session, a sub-agent itself, shares with them."""
+    w.s.elsewhere = elsewhere.used
+
+
+def _find(w: StepDraft, child: str) -> Subagent | None:
+    return next((agent for agent in w.s.subagents if agent.child == child), None)
+
+
+def _put(w: StepDraft, changed: Subagent) -> None:
+    w.s.subagents = tuple(changed if agent.child == changed.child else agent for agent in w.s.subagents)
+
+
+def _told(agent: Subagent, event: Event) -> Event:
+    return event if isinstance(event, FOR_PEOPLE) else SubAgentEvent(agent.call_id, agent.child, event)
+
+
+# Waiting for a person counts towards no limit
+
+
+def _let_wait(w: StepDraft, agent: Subagent) -> None:
+    """Stop the clock of its call, and that of the turn if nothing else of it goes on."""
+    timer = call_timer(agent.call_id)
+    due = None if agent.background else dict(w.s.timers).get(timer)
+    left = None
+    if due is not None:
+        left = max(0, due - w.at)
+        w.clear_timer(timer)
+    _put(w, agent.but(waits=True, left=left))
+    if w.s.waits:
+        stop_clock(w)
+
+
+def _let_go_on(w: StepDraft, agent: Subagent) -> None:
+    """Let the clocks go on, if the call still runs."""
+    s = w.s
+    call = find(w, agent.call_id)
+    runs = call is not None and call.status is CallStatus.RUNNING
+    if agent.left is not None and (runs or any(stray.call_id == agent.call_id for stray in s.lingering)):
+        w.set_timer(call_timer(agent.call_id), w.at + agent.left)
+    _put(w, agent.but(waits=False, left=None))
+    _start_clock(w)
+
+
+def _start_clock(w: StepDraft) -> None:
+    if w.s.phase is Phase.EXECUTING_TOOLS and not w.s.waits:
+        start_clock(w)

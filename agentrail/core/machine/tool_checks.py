@@ -1,0 +1,207 @@
+"""Before a call runs: is it known, does it fit, is it a loop, and what do the plugins say?"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.machine.endings import abort_turn
+from agentrail.core.machine.repeat_doubts import HOLDER, REPEAT_HINT, REPEAT_TIMEOUT, is_in_doubt
+from agentrail.core.machine.requests import abort_by
+from agentrail.core.machine.tool_results import find, give_error, hold_timer, put
+from agentrail.core.vocabulary.tool_calls import Call, CallStatus, Hold
+from agentrail.hooks.judge import NO_CONSENT, Consent
+from agentrail.hooks.records import BeforeTool, Hook
+from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Pause, Place, Ruling, Verdict
+from agentrail.values.events.people import ApprovalRequired
+from agentrail.values.events.tools import LoopDetected, ToolBlocked, ToolCallUnknown
+from agentrail.values.json import JsonObject, is_same
+from agentrail.values.meter import RESPONSE_STEPS, Meter
+from agentrail.values.tools import ToolSpec
+
+NAMED_TOOLS = 100
+"""Tools that the result of a call to an unknown one names: each such call says it again."""
+
+
+def begin_before_tool(w: StepDraft, call_id: str) -> Hook | None:
+    """Build the hook of a call, unless it cannot run whatever anybody says."""
+    call = find(w, call_id)
+    if call is None or call.status not in (CallStatus.NEW, CallStatus.RULING):
+        return None
+    if call.status is CallStatus.NEW:
+        ready = _looked_up(w, call)
+        if ready is None:
+            w.next("advance_batch")
+            return None
+        call = ready
+    args = call.args if call.gathered.args is None else call.gathered.args
+    return BeforeTool(call.name, args, call_id, approved=call.approved is not None and is_same(args, call.approved))
+
+
+def where_before_tool(w: StepDraft, call_id: str) -> tuple[Place, Consent, Gathered]:
+    """Say where the pipeline of a call goes on, what people have agreed to, and what it has accumulated."""
+    call = find(w, call_id)
+    if call is None:
+        return START, NO_CONSENT, NOTHING_GATHERED
+    return call.place, Consent(call.approved, call.holders, w.s.approved_always), call.gathered
+
+
+def _looked_up(w: StepDraft, call: Call) -> Call | None:
+    """Find the tool of a new call and check its arguments; give it an error result if that fails."""
+    s = w.s
+    attached = s.tools.get(call.name)
+    if call.refusal is not None:
+        give_error(w, call, call.refusal)
+        return None
+    if attached is None:
+        w.emit(ToolCallUnknown(call.call_id, call.name))
+        give_error(w, call, f"there is no tool `{call.name}`; the tools are: {_some_tools(w)}")
+        return None
+    if s.round >= s.setup.options.max_turns:
+        give_error(w, call, "no more tools may be called in this turn: it has reached its limit; answer without them")
+        return None
+    notes = _loops(w, call, attached.spec)
+    if notes is None:
+        return None
+    call = call.but(spec=attached.spec, revision=attached.revision, status=CallStatus.RULING, notes=notes)
+    put(w, call)
+    problem = unfit(w, call, call.args)
+    if problem is not None:
+        give_error(w, call, problem)
+        return None
+    return call
+
+
+def _some_tools(w: StepDraft) -> str:
+    """Return the names of the first tools of the session, and how many more there are."""
+    names = w.s.tools
+    there = ", ".join(f"`{name}`" for name in islice(names, NAMED_TOOLS)) or "none"
+    left = len(names) - NAMED_TOOLS
+    return there if left <= 0 else f"{there} and {left} more"
+
+
+def unfit(w: StepDraft, call: Call, args: JsonObject) -> str | None:
+    """Say why *args* do not fit the call's tool, if they do not."""
+    ruling = check(w, call.name, call.revision, args)
+    return None if ruling.verdict is Verdict.PASS else f"the arguments do not fit `{call.name}`: {ruling.reason}"
+
+
+def check(w: StepDraft, tool: str, revision: int, args: JsonObject) -> Ruling:
+    """Have the judge say whether *args* fit *tool*."""
+    options = w.s.setup.options
+    meter = w.meter
+    if meter is None:
+        meter = w.meter = Meter(RESPONSE_STEPS)
+    ruling = w.judge.check(tool, revision, args, meter, options.max_argument_chars, options.max_argument_items)
+    w.rulings.append(ruling)
+    return ruling
+
+
+def _loops(w: StepDraft, call: Call, spec: ToolSpec) -> tuple[str, ...] | None:
+    """Remark on loops; `None`: the turn was aborted for one."""
+    s = w.s
+    turn = s.turn
+    if turn is None:
+        return None
+    options = s.setup.options
+    notes: list[str] = []
+    this = (call.name, call.args)
+    repeats = turn.repeats + 1 if turn.last_call == this else 1
+    if repeats >= options.repeat_pattern:
+        w.emit(LoopDetected("repeat_pattern", call.name, repeats))
+        notes.append(f"this is the same call {repeats} times in a row; try something else")
+    subject = _subject(call, spec)
+    if subject is not None:
+        seen = w.subjects_of(turn)
+        count = seen[subject] = seen.get(subject, 0) + 1
+        if count >= options.file_loop_abort:
+            w.emit(LoopDetected("file_loop_abort", call.name, count, subject))
+            abort_turn(w, "loop", f"{count} calls on {subject} in one turn")
+            return None
+        if count >= options.file_loop_warn:
+            w.emit(LoopDetected("file_loop_warn", call.name, count, subject))
+            notes.append(f"this is call {count} on {subject} in this turn; are you going in circles?")
+    s.turn = turn.but(last_call=this, repeats=repeats)
+    return tuple(notes)
+
+
+def _subject(call: Call, spec: ToolSpec) -> str | None:
+    """Say what *call* is about, and which part of it: a long file that is read piece by piece is no loop."""
+    if spec.subject is None:
+        return None
+    first, *parts = (spec.subject,) if isinstance(spec.subject, str) else spec.subject
+    found = call.args.get(first)
+    if not isinstance(found, str):
+        return None
+    return ", ".join((found, *(f"{name} {call.args[name]}" for name in parts if name in call.args)))
+
+
+def finish_before_tool(w: StepDraft, call_id: str, hook: Hook, ruling: Ruling) -> None:
+    """Make the call ready, hold it, or give it its error result."""
+    call = find(w, call_id)
+    if call is None or call.done or not isinstance(hook, BeforeTool):
+        return
+    if ruling.verdict is Verdict.ABORT:
+        abort_by(w, ruling)
+        return
+    w.apply(ruling)
+    args = call.args if ruling.gathered.args is None else ruling.gathered.args
+    if ruling.verdict is Verdict.BLOCK:
+        by = ruling.by or ""
+        w.emit(ToolBlocked(call.call_id, call.name, ruling.reason, by))
+        give_error(w, call, f"blocked by {by}: {ruling.reason}")
+    elif (problem := unfit(w, call, args) if not is_same(args, call.args) else None) is not None:
+        if ruling.verdict is Verdict.HOLD:
+            w.emit(*ruling.gathered.emits)
+        give_error(w, call, problem)
+    elif ruling.verdict is Verdict.HOLD and ruling.pause is not None:
+        hold(w, call.but(args=args), ruling, ruling.pause)
+    elif call.approved is not None and not is_same(args, call.approved):
+        changed = ", ".join(ruling.gathered.replaced_by)
+        pause = Pause(Place(len(w.s.seats), final=True), None, None, f"{changed} changed the arguments after approval")
+        gathered = ruling.gathered.but(emits=())  # they were said when the pipeline ended
+        hold(w, call.but(args=args), ruling.but(by=changed, gathered=gathered), pause)
+    elif call.approved is None and is_in_doubt(w, call.name, args):
+        pause = Pause(Place(len(w.s.seats), final=True), None, REPEAT_TIMEOUT, REPEAT_HINT)
+        hold(w, call.but(args=args), ruling.but(by=HOLDER, gathered=ruling.gathered.but(emits=())), pause)
+    else:
+        put(w, call.but(args=args, status=CallStatus.READY))
+    if not (w.s.due and w.s.due[0].what == "before_tool"):
+        w.next("advance_batch")
+
+
+def hold(w: StepDraft, call: Call, ruling: Ruling, pause: Pause) -> None:
+    """Let *call* wait for a person."""
+    s = w.s
+    approval_id = w.make_id(f"{s.session_id}:a")
+    expires = None if pause.deadline is None else w.at + int(pause.deadline * 1000)
+    warned = ruling.by != HOLDER and is_in_doubt(w, call.name, call.args)
+    hint = f"{pause.hint} ({REPEAT_HINT})" if warned else pause.hint
+    held = Hold(
+        approval_id,
+        hint,
+        ruling.by or "",
+        call.args,
+        pause.place,
+        ruling.gathered,
+        w.at,
+        expires,
+        pause.family,
+    )
+    put(w, call.but(status=CallStatus.HELD, hold=held))
+    if expires is not None:
+        w.set_timer(hold_timer(approval_id), expires)
+    w.emit(
+        ApprovalRequired(
+            approval_id,
+            call.call_id,
+            call.name,
+            call.args,
+            hint,
+            held.plugin,
+            w.at,
+            expires,
+            pause.family,
+            s.setup.path,
+        )
+    )

@@ -1,0 +1,270 @@
+"""Giving calls their one result, and what becomes of work that has left its turn."""
+
+from __future__ import annotations
+
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.machine.repeat_doubts import doubt_about, remember
+from agentrail.core.vocabulary.effects import CancelAsk, CancelCalls
+from agentrail.core.vocabulary.state import Suspension
+from agentrail.core.vocabulary.tool_calls import (
+    TO_START,
+    WAITS_FOR_PERSON,
+    Batch,
+    Call,
+    CallStatus,
+    Stray,
+    touches_files,
+)
+from agentrail.hooks.asks import Answered, AskAnswer, Failed, RunTool, TimedOut
+from agentrail.values.content import Data, Part, Text, text_of
+from agentrail.values.events.people import ApprovalResolved
+from agentrail.values.events.plugins import AskAnswered
+from agentrail.values.events.tools import ToolExecutionEnd, ToolExecutionMetrics, ToolKilled, ToolSkippedForSteering
+from agentrail.values.json import JsonObject, canonical
+from agentrail.values.messages import ToolMessage
+from agentrail.values.tools import Effect, EffectClass, Err, ToolResult, ToolSpec, err, ok
+
+GRACE_TIMER = "grace"
+NOTICE_CHARS = 200
+
+DOUBT = {
+    EffectClass.PURE: "it only reads, so it can be called again",
+    EffectClass.IDEMPOTENT: "it can safely be called again",
+    EffectClass.CHECKABLE: "it may have taken effect; check before calling it again",
+    EffectClass.UNSAFE: "it may have taken effect; find out before calling it again",
+}
+"""What a synthetic result says of a call that had started, by effect class."""
+
+
+def doubt(spec: ToolSpec | None) -> str:
+    """Return what is to be said of a call that had started and was stopped."""
+    return DOUBT[spec.effect if spec is not None else EffectClass.UNSAFE]
+
+
+def put(w: StepDraft, call: Call) -> None:
+    """Store *call* as it is now."""
+    batch = w.s.batch
+    if batch is not None:
+        w.s.batch = Batch(batch.calls.put(call), batch.decisions, batch.texts)
+
+
+def find(w: StepDraft, call_id: str) -> Call | None:
+    """Return a call of the open batch."""
+    batch = w.s.batch
+    return None if batch is None else batch.calls.find(call_id)
+
+
+def limited(parts: tuple[Part, ...], most: int) -> tuple[Part, ...]:
+    """Return *parts* with at most *most* characters of text and JSON, and a note where some were cut."""
+    texts = [_text_of(part) for part in parts]
+    total = sum(map(len, texts))
+    if total <= most:
+        return parts
+    left = most
+    kept: list[Part] = []
+    for part, text in zip(parts, texts, strict=True):
+        if len(text) <= max(left, 0):  # an image always fits
+            kept.append(part)
+        elif left > 0:
+            kept.append(Text(text[:left]))  # also of JSON, which is none when it is cut
+        left -= len(text)
+    return (*kept, Text(f"\n[cut: {most} of {total} characters shown]"))
+
+
+def _text_of(part: Part) -> str:
+    """Return what of *part* counts as text."""
+    if isinstance(part, Data):
+        return canonical(part.data)
+    return part.text if isinstance(part, Text) else ""
+
+
+def give_result(
+    w: StepDraft, call: Call, parts: tuple[Part, ...], *, is_error: bool, details: JsonObject | None = None
+) -> None:
+    """Give *call* its one result."""
+    if call.done:
+        return
+    if call.spec is not None:
+        parts = limited(parts, call.spec.max_result_chars)
+    if call.notes:
+        parts = (*parts, *(Text(f"\n[{note}]") for note in call.notes))
+    result = ToolMessage(call.call_id, call.name, parts, is_error, details)
+    put(w, call.but(status=CallStatus.DONE, result=result, hold=None, question=None, answer=None))
+
+
+def give_error(w: StepDraft, call: Call, text: str) -> None:
+    """Give *call* a synthetic error result."""
+    give_result(w, call, (Text(text),), is_error=True)
+
+
+def results_of(batch: Batch) -> tuple[ToolMessage, ...]:
+    """Return the results of *batch*, in the order of the calls."""
+    return tuple(call.result for call in batch.calls if call.result is not None)
+
+
+# Leaving the turn
+
+
+def quarantine(w: StepDraft, strays: tuple[Stray, ...]) -> None:
+    """Cancel work that has left its turn, and watch it until it ends."""
+    if not strays:
+        return
+    w.s.quarantined = (*w.s.quarantined, *(stray.but(since=w.at) for stray in strays))
+    w.ask(CancelCalls(tuple(stray.call_id for stray in strays)))
+    w.set_timer(GRACE_TIMER, next_report(w))
+    for stray in strays:
+        w.clear_timer(call_timer(stray.call_id))
+
+
+def next_report(w: StepDraft) -> int:
+    """Return when the next stray is to be reported if it still runs."""
+    grace = int(w.s.setup.options.tool_grace * 1000)
+    return min(stray.since for stray in w.s.quarantined if not stray.reported) + grace
+
+
+def call_timer(call_id: str) -> str:
+    """Return the name of the timer that limits a call."""
+    return f"call:{call_id}"
+
+
+def hold_timer(approval_id: str) -> str:
+    """Return the name of the timer that limits a hold."""
+    return f"hold:{approval_id}"
+
+
+def stray_of(call: Call, at: int) -> Stray:
+    """Return what is watched of a call that leaves its turn."""
+    return Stray(call.call_id, call.name, at, call.started_at, touches_files(call.spec))
+
+
+def release(w: StepDraft, call: Call, status: str, text: str) -> None:
+    """Give a call that waits for a person its result, because something else was decided."""
+    if call.hold is not None:
+        w.clear_timer(hold_timer(call.hold.approval_id))
+        w.emit(ApprovalResolved(call.hold.approval_id, call.call_id, call.name, status), *call.hold.gathered.emits)
+    elif call.question is not None:
+        w.emit(ApprovalResolved(call.question.ref, call.call_id, call.name, status))
+    give_error(w, call, text)
+
+
+def skip_for_steering(w: StepDraft) -> None:
+    """Take every call that is not immune out of the batch, because the user has said something new."""
+    batch = w.s.batch
+    if batch is None:
+        return
+    strays: list[Stray] = []
+    for call in batch.calls:
+        if call.status in WAITS_FOR_PERSON:
+            release(w, call, "superseded", "superseded by a new message of the user")
+        elif call.status in TO_START:
+            w.emit(ToolSkippedForSteering(call.call_id, call.name))
+            ran = f"it had failed and was to run again; {doubt(call.spec)}" if call.started_at else "it did not run"
+            give_error(w, call, f"skipped, because the user has said something new; {ran}")
+        elif call.status is CallStatus.RUNNING and not (call.spec is not None and call.spec.immune):
+            w.emit(ToolSkippedForSteering(call.call_id, call.name))
+            strays.append(stray_of(call, w.at))
+            remember(w, doubt_about(w, call))
+            give_error(w, call, f"stopped, because the user has said something new; {doubt(call.spec)}")
+    quarantine(w, tuple(strays))
+    drop_suspensions_of_done_calls(w)
+
+
+def kill(w: StepDraft, kill_tools: str, why: str) -> None:
+    """Give every open call its result because the turn is aborted; what runs is cancelled, or lingers."""
+    batch = w.s.batch
+    if batch is None:
+        return
+    strays: list[Stray] = []
+    for call in batch.calls:
+        if call.done:
+            continue
+        if call.status in WAITS_FOR_PERSON:
+            release(w, call, "aborted", f"aborted: {why}")
+        elif call.status is CallStatus.RUNNING and _lives_on(call, kill_tools):
+            w.s.lingering = (*w.s.lingering, stray_of(call, w.at).but(doubt=doubt_about(w, call)))
+            give_result(w, call, (Text("the turn was aborted; this call goes on in the background"),), is_error=False)
+        elif call.status is CallStatus.RETURNED:
+            give_error(w, call, f"it ended, but no plugin had passed its result on when the turn was aborted: {why}")
+        else:
+            w.emit(ToolKilled(call.call_id, call.name, why))
+            if call.status is CallStatus.RUNNING:
+                strays.append(stray_of(call, w.at))
+            if call.started_at:
+                remember(w, doubt_about(w, call))
+                give_error(w, call, f"stopped: {why}; {doubt(call.spec)}")
+            else:
+                give_error(w, call, f"aborted before it ran: {why}")
+    quarantine(w, tuple(strays))
+
+
+def kill_lingering(w: StepDraft, why: str) -> None:
+    """Cancel the calls that go on in the background, and tell of each."""
+    strays, w.s.lingering = w.s.lingering, ()
+    for stray in strays:
+        remember(w, stray.doubt)
+        tell_of(w, stray, err(f"stopped: {why}; {doubt(None)}"))
+    quarantine(w, strays)
+
+
+def tell_of(w: StepDraft, stray: Stray, result: ToolResult) -> None:
+    """Report the outcome of a call that went on in the background."""
+    told = ok("it is done") if isinstance(result, Effect) else result
+    is_error = isinstance(told, Err)
+    w.emit(
+        ToolExecutionEnd(stray.call_id, stray.name, told.content, is_error, told.details, late=True),
+        ToolExecutionMetrics(stray.call_id, stray.name, stray.started_at, w.at, w.at - stray.started_at),
+    )
+    how = "has failed" if is_error else "has ended"
+    text = text_of(told.content)[:NOTICE_CHARS]
+    w.s.notices = (
+        *w.s.notices,
+        f"The call {stray.call_id} of `{stray.name}`, which went on in the background, {how}: {text}",
+    )
+
+
+def _lives_on(call: Call, kill_tools: str) -> bool:
+    if kill_tools == "none":
+        return True
+    return kill_tools == "killable" and call.spec is not None and call.spec.immune
+
+
+# Hooks that wait
+
+
+def drop_suspension(w: StepDraft, suspension: Suspension) -> None:
+    """Give up what a plugin asked for; what its pipeline emitted is said."""
+    w.s.suspended = tuple(other for other in w.s.suspended if other is not suspension)
+    w.clear_timer(f"ask:{suspension.ask_id}")
+    if suspension.asked:
+        w.ask(CancelAsk(suspension.ask_id))
+    tell_of_asked(w, suspension, Failed("it was stopped, because nobody waits for it any more"))
+    w.emit(AskAnswered(suspension.ask_id, suspension.plugin, "dropped"), *suspension.gathered.emits)
+
+
+def tell_of_asked(w: StepDraft, waiting: Suspension, given: AskAnswer) -> None:
+    """Report the end of a tool that a plugin asked for, if that has started."""
+    request, started = waiting.pause.request, waiting.started_at
+    if started is None or not isinstance(request, RunTool):
+        return
+    w.emit(
+        ToolExecutionEnd(waiting.ask_id, request.name, (Text(_said(given)),), not isinstance(given, Answered)),
+        ToolExecutionMetrics(waiting.ask_id, request.name, started, w.at, w.at - started),
+    )
+
+
+def _said(given: AskAnswer) -> str:
+    match given:
+        case Answered(value=found):
+            return f"{found}"
+        case Failed(error=error):
+            return error
+        case TimedOut(seconds=seconds):
+            return f"it was stopped after {seconds:g} s, the time its plugin gave it"
+
+
+def drop_suspensions_of_done_calls(w: StepDraft) -> None:
+    """Give up pipelines about calls that have their result now."""
+    for suspension in w.s.suspended:
+        call = find(w, suspension.ref) if suspension.ref else None
+        if call is not None and call.done:
+            drop_suspension(w, suspension)

@@ -1,0 +1,390 @@
+"""Running the calls of a response: which start, what they answer, and when all have their results."""
+
+from __future__ import annotations
+
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.machine.endings import close_batch, end_turn
+from agentrail.core.machine.repeat_doubts import clear_up, doubt_about, remember
+from agentrail.core.machine.requests import abort_by, next_round
+from agentrail.core.machine.resting import key_of, rest
+from agentrail.core.machine.tool_results import (
+    GRACE_TIMER,
+    call_timer,
+    doubt,
+    find,
+    give_error,
+    give_result,
+    next_report,
+    put,
+    quarantine,
+    results_of,
+    stray_of,
+    tell_of,
+)
+from agentrail.core.machine.turn_clock import start_clock, stop_clock
+from agentrail.core.vocabulary.effects import ProbeCall, StartCall
+from agentrail.core.vocabulary.inputs import CallProbed, ToolRaised, ToolReturned, ToolStopped
+from agentrail.core.vocabulary.state import Phase
+from agentrail.core.vocabulary.tool_calls import (
+    Batch,
+    Call,
+    CallList,
+    CallStatus,
+    Question,
+    touches_files,
+)
+from agentrail.hooks.records import AfterTool, AfterToolBatch, Hook, OnToolError
+from agentrail.hooks.ruling import Ruling, Verdict
+from agentrail.values.content import Text
+from agentrail.values.events.context import Intervention
+from agentrail.values.events.life import AgentResumed
+from agentrail.values.events.people import AskUser
+from agentrail.values.events.tools import (
+    TodoChange,
+    ToolAbandoned,
+    ToolExecutionEnd,
+    ToolExecutionMetrics,
+    ToolExecutionStart,
+    ToolUnknown,
+)
+from agentrail.values.messages import Origin, UserMessage
+from agentrail.values.tools import (
+    AskPerson,
+    CompactNow,
+    Effect,
+    EffectClass,
+    Err,
+    NotStarted,
+    Ok,
+    SetTodos,
+    ToolEffect,
+    ToolResult,
+    Unknown,
+    err,
+    ok,
+)
+
+CAN_RUN_AGAIN = frozenset({EffectClass.PURE, EffectClass.IDEMPOTENT})
+
+
+def advance_batch(w: StepDraft, _: str) -> None:
+    """Start the calls that may start; rest if only held ones are left; end the batch if none is."""
+    s = w.s
+    batch = s.batch
+    if batch is None or (s.turn is not None and s.turn.ended is not None):
+        return
+    calls = batch.calls
+    if calls.count(CallStatus.NEW):
+        return
+    s.phase = Phase.EXECUTING_TOOLS
+    if calls.count(CallStatus.READY):
+        calls = _start_ready(w, batch)
+    left = len(calls) - calls.count(CallStatus.DONE)
+    if left and left == calls.waiting:
+        rest(w)
+    elif s.subagents and s.waits:
+        stop_clock(w)
+    else:
+        start_clock(w)
+    if not left:
+        w.next("after_tool_batch")
+
+
+def _start_ready(w: StepDraft, batch: Batch) -> CallList:
+    """Start the calls for which there is room, in order; return all calls as they are then."""
+    s = w.s
+    running = s.running_calls()
+    most = s.setup.options.max_parallel_tools
+    if running >= most:
+        return batch.calls
+    alone = running > 0 and _has_loner(batch.calls)
+    writers = any(stray.writes and not stray.reported for stray in s.quarantined)
+    for call in batch.calls.among(CallStatus.READY):
+        if call.spec is None:
+            continue
+        if alone or running >= most or (not call.spec.parallel and running):
+            break
+        if writers and touches_files(call.spec):
+            continue
+        attached = s.tools.get(call.name)
+        if attached is None or attached.revision != call.revision:
+            done = "detached" if attached is None else "redefined"
+            give_error(w, call, f"the tool `{call.name}` was {done} before the call ran")
+            continue
+        _start(w, call)
+        running += 1
+        alone = not call.spec.parallel
+    return batch.calls if s.batch is None else s.batch.calls
+
+
+def _has_loner(calls: CallList) -> bool:
+    """Whether a call that is under way must run alone."""
+    busy = calls.among(CallStatus.RUNNING), calls.among(CallStatus.SETTLING)
+    return any(call.spec is not None and not call.spec.parallel for some in busy for call in some)
+
+
+def _start(w: StepDraft, call: Call) -> None:
+    started = call.started_at or w.at
+    put(w, call.but(status=CallStatus.RUNNING, started_at=started))
+    if call.approved is not None:
+        clear_up(w, call.name, call.args)
+    w.emit(ToolExecutionStart(call.call_id, call.name, call.args, call.attempt))
+    if call.spec is not None:
+        w.set_timer(call_timer(call.call_id), w.at + int(call.spec.timeout * 1000))
+    w.ask(StartCall(call.call_id, call.attempt, call.name, call.revision, call.args, key_of(w, call)))
+
+
+def probe(w: StepDraft, call_id: str) -> None:
+    """Ask a tool what has become of a call that ran when the process ended."""
+    call = find(w, call_id)
+    if call is None or call.status is not CallStatus.SETTLING or call.spec is None:
+        return
+    put(w, call.but(status=CallStatus.RUNNING))
+    w.set_timer(call_timer(call_id), w.at + int(call.spec.timeout * 1000))
+    w.ask(ProbeCall(call_id, call.attempt, call.name, call.revision, call.args, key_of(w, call)))
+
+
+# What tools answer
+
+
+def _running(w: StepDraft, call_id: str, attempt: int) -> Call | None:
+    call = find(w, call_id)
+    if call is None or call.status is not CallStatus.RUNNING or call.attempt != attempt:
+        return None
+    w.clear_timer(call_timer(call_id))
+    return call
+
+
+def on_returned(w: StepDraft, returned: ToolReturned) -> None:
+    """Take a tool's answer, or note the outcome of one that had left its turn."""
+    if returned.jobs is not None:
+        w.s.jobs = returned.jobs
+    call = _running(w, returned.call_id, returned.attempt)
+    if call is None:
+        closed_late(w, returned.call_id, returned.result, answered=True)
+        return
+    result = returned.result
+    if isinstance(result, Effect):
+        answer = _carry_out(w, call, result.effect)
+        if answer is None:
+            w.next("advance_batch")
+            return
+        result = answer
+    take_answer(w, call, result)
+
+
+def take_answer(w: StepDraft, call: Call, answer: Ok | Err) -> None:
+    """Report a call's answer and let the plugins see it."""
+    put(w, call.but(status=CallStatus.RETURNED, answer=answer))
+    is_error = isinstance(answer, Err)
+    w.emit(
+        ToolExecutionEnd(call.call_id, call.name, answer.content, is_error, answer.details),
+        ToolExecutionMetrics(call.call_id, call.name, call.started_at, w.at, w.at - call.started_at),
+    )
+    w.later("after_tool", call.call_id)
+
+
+def _carry_out(w: StepDraft, call: Call, effect: ToolEffect) -> Ok | None:
+    """Do what a tool wants of the session; `None`: the call waits for a person."""
+    match effect:
+        case SetTodos(todos=todos):
+            w.s.todos = todos
+            w.emit(TodoChange(todos))
+            return ok("the list was updated")
+        case CompactNow(reason=reason):
+            w.s.compact_wanted = reason
+            return ok("the context will be compacted before the next request")
+        case AskPerson(question=question, options=options):
+            ref = w.make_id(f"{w.s.session_id}:q")
+            put(w, call.but(status=CallStatus.ASKING, question=Question(ref, question, options)))
+            w.emit(AskUser(ref, call.call_id, question, options, w.s.setup.path))
+            return None
+
+
+def on_raised(w: StepDraft, raised: ToolRaised) -> None:
+    """A tool broke: ask whether to try again, where that is safe, or take it as its answer."""
+    call = _running(w, raised.call_id, raised.attempt)
+    if call is None:
+        closed_late(w, raised.call_id, err(raised.error), answered=True)
+        return
+    safe = call.spec is not None and call.spec.effect in CAN_RUN_AGAIN
+    if safe and call.attempt <= w.s.setup.options.tool_max_retries:
+        put(w, call.but(status=CallStatus.FAILED, error=raised.error))
+        w.later("on_tool_error", call.call_id)
+    else:
+        take_answer(w, call, _failed(call, raised.error))
+
+
+def _failed(call: Call, error: str) -> Err:
+    return err(f"the tool failed: {error}; {doubt(call.spec)}")
+
+
+def on_stopped(w: StepDraft, stopped: ToolStopped) -> None:
+    """A cancelled call has ended."""
+    call = _running(w, stopped.call_id, stopped.attempt)
+    if call is None:
+        closed_late(w, stopped.call_id, err("it was cancelled"), answered=False)
+    else:
+        remember(w, doubt_about(w, call))
+        take_answer(w, call, err(f"the call was cancelled; {doubt(call.spec)}"))
+
+
+def on_probed(w: StepDraft, probed: CallProbed) -> None:
+    """Go on with a call whose fate was asked for: it has its answer, it runs, or nobody knows."""
+    call = _running(w, probed.call_id, probed.attempt)
+    if call is None:
+        closed_late(w, probed.call_id, err("it was interrupted"), answered=False)
+        return
+    match probed.found:
+        case NotStarted():
+            put(w, call.but(status=CallStatus.READY))
+            w.next("advance_batch")
+        case Unknown():
+            give_up(w, call)
+        case Ok() | Err():
+            take_answer(w, call, probed.found)
+
+
+def give_up(w: StepDraft, call: Call) -> None:
+    """Say that nobody knows what a call has done that ran when the process ended."""
+    w.clear_timer(call_timer(call.call_id))
+    w.emit(ToolUnknown(call.call_id, call.name))
+    remember(w, doubt_about(w, call))
+    take_answer(w, call, err(f"the process ended while the call ran; {doubt(call.spec)}"))
+
+
+def begin_on_tool_error(w: StepDraft, call_id: str) -> Hook | None:
+    """Build the hook of a failure that would be retried."""
+    call = find(w, call_id)
+    if call is None or call.status is not CallStatus.FAILED:
+        return None
+    return OnToolError(call.name, call_id, call.error, call.attempt)
+
+
+def finish_on_tool_error(w: StepDraft, call_id: str, _hook: Hook, ruling: Ruling) -> None:
+    """Run the tool again, or take the failure as its answer."""
+    call = find(w, call_id)
+    if call is None or call.done:
+        return
+    if ruling.verdict is Verdict.ABORT:
+        abort_by(w, ruling)
+        return
+    w.apply(ruling)
+    if ruling.verdict is Verdict.SKIP:
+        take_answer(w, call, _failed(call, call.error))
+    else:
+        put(w, call.but(status=CallStatus.READY, attempt=call.attempt + 1))
+        w.next("advance_batch")
+
+
+def begin_after_tool(w: StepDraft, call_id: str) -> Hook | None:
+    """Build the hook of a result."""
+    call = find(w, call_id)
+    if call is None or call.status is not CallStatus.RETURNED or call.answer is None:
+        return None
+    return AfterTool(call.name, call_id, call.answer)
+
+
+def finish_after_tool(w: StepDraft, call_id: str, _hook: Hook, ruling: Ruling) -> None:
+    """Give the call its result, as the plugins left it."""
+    s = w.s
+    call = find(w, call_id)
+    if call is None or call.done or call.answer is None:
+        return
+    answer = call.answer if ruling.gathered.result is None else ruling.gathered.result
+    if ruling.verdict is Verdict.ABORT:
+        give_error(w, call, f"it ended, but its result was withheld: {ruling.reason}")
+        abort_by(w, ruling)
+        return
+    give_result(w, call, answer.content, is_error=isinstance(answer, Err), details=answer.details)
+    w.apply(ruling)
+    texts = ruling.gathered.texts
+    if texts and s.batch is not None:
+        s.batch = s.batch.but(texts=(*s.batch.texts, *(("after_tool", text) for text in texts)))
+    advance_batch(w, "")
+
+
+# When all have their results
+
+
+def begin_after_tool_batch(w: StepDraft, _: str) -> Hook | None:
+    """Build the hook of a batch that is complete."""
+    batch = w.s.batch
+    return None if batch is None else AfterToolBatch(results_of(batch))
+
+
+def finish_after_tool_batch(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
+    """Put the results into the history, and go on or end the turn."""
+    s = w.s
+    batch = s.batch
+    if batch is None:
+        return
+    if ruling.verdict is Verdict.ABORT:
+        abort_by(w, ruling)
+        return
+    w.apply(ruling)
+    close_batch(w)
+    texts = (*batch.texts, *(("after_tool_batch", text) for text in ruling.gathered.texts))
+    if texts:
+        w.say(UserMessage((Text("\n\n".join(text for _, text in texts)),), Origin.INTERVENTION))
+        w.emit(*(Intervention(text, hook) for hook, text in texts))
+    if any(goes_on for _, goes_on in batch.decisions):
+        w.emit(AgentResumed(batch.decisions[-1][0]))
+        next_round(w, "")
+    elif not batch.decisions or s.steering:
+        next_round(w, "")
+    else:
+        end_turn(w, "left")
+
+
+# Work that has left its turn
+
+
+def closed_late(w: StepDraft, call_id: str, result: ToolResult, *, answered: bool) -> None:
+    """Forget a call that had left its turn; tell of one that was to go on."""
+    s = w.s
+    s.quarantined = tuple(stray for stray in s.quarantined if stray.call_id != call_id)
+    if all(stray.reported for stray in s.quarantined):
+        w.clear_timer(GRACE_TIMER)
+    lingered = next((stray for stray in s.lingering if stray.call_id == call_id), None)
+    if lingered is not None:
+        w.clear_timer(call_timer(call_id))
+        s.lingering = tuple(stray for stray in s.lingering if stray is not lingered)
+        tell_of(w, lingered, result)
+        if not answered:
+            remember(w, lingered.doubt)
+    if s.phase is Phase.EXECUTING_TOOLS:
+        w.next("advance_batch")
+
+
+def on_grace(w: StepDraft) -> None:
+    """Report the work that was cancelled and still runs."""
+    s = w.s
+    grace = int(s.setup.options.tool_grace * 1000)
+    late = tuple(stray for stray in s.quarantined if not stray.reported and w.at >= stray.since + grace)
+    w.emit(*(ToolAbandoned(stray.call_id, stray.name) for stray in late))
+    s.quarantined = tuple(stray.but(reported=True) if stray in late else stray for stray in s.quarantined)
+    if any(not stray.reported for stray in s.quarantined):
+        w.set_timer(GRACE_TIMER, next_report(w))
+    if s.phase is Phase.EXECUTING_TOOLS:
+        w.next("advance_batch")
+
+
+def on_call_timer(w: StepDraft, call_id: str) -> None:
+    """A call has run too long: it gets its result, and is cancelled."""
+    s = w.s
+    call = find(w, call_id)
+    if call is not None and call.status is CallStatus.RUNNING and call.spec is not None:
+        stray = stray_of(call, w.at)
+        remember(w, doubt_about(w, call))
+        take_answer(w, call, err(f"stopped after {call.spec.timeout:g} s, the tool's limit; {doubt(call.spec)}"))
+        quarantine(w, (stray,))
+        return
+    lingered = next((stray for stray in s.lingering if stray.call_id == call_id), None)
+    if lingered is not None:
+        s.lingering = tuple(stray for stray in s.lingering if stray is not lingered)
+        remember(w, lingered.doubt)
+        tell_of(w, lingered, err("it ran too long and was stopped"))
+        quarantine(w, (lingered,))
+        if s.phase is Phase.EXECUTING_TOOLS:
+            w.next("advance_batch")

@@ -1,0 +1,1 @@
+"""The actor of a session: its loop, its records, and what it starts."""

@@ -1,0 +1,1 @@
+"""What a session tells: the bus, events that are heard again, and traces."""

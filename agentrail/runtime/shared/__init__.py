@@ -1,0 +1,1 @@
+"""What all sessions of a process share, and what has no session at all."""

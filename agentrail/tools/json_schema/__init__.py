@@ -1,0 +1,1 @@
+"""JSON Schema and the regular expressions in it: a value is checked in counted steps."""
