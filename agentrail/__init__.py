@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from agentrail.hooks.context import Context as Context
     from agentrail.hooks.plugin import Plugin as Plugin
     from agentrail.hooks.plugin import Priority as Priority
-    from agentrail.runtime.bus import Subscription as Subscription
+    from agentrail.runtime.events.bus import Subscription as Subscription
     from agentrail.runtime.handle import SessionHandle as SessionHandle
+    from agentrail.runtime.inbox.replies import HeldCall as HeldCall
+    from agentrail.runtime.inbox.replies import Reply as Reply
     from agentrail.runtime.status import SessionDown as SessionDown
     from agentrail.runtime.status import Status as Status
-    from agentrail.runtime.waiting import HeldCall as HeldCall
-    from agentrail.runtime.waiting import Reply as Reply
     from agentrail.tools import tool as tool
     from agentrail.values.secrets import Secret as Secret
     from agentrail.version import __version__ as __version__
@@ -52,7 +52,7 @@ _HOMES = {
     "Context": "agentrail.hooks.context",
     "Continue": "agentrail.hooks.actions",
     "Emit": "agentrail.hooks.actions",
-    "HeldCall": "agentrail.runtime.waiting",
+    "HeldCall": "agentrail.runtime.inbox.replies",
     "HoldTool": "agentrail.hooks.actions",
     "Intervene": "agentrail.hooks.actions",
     "Plugin": "agentrail.hooks.plugin",
@@ -60,7 +60,7 @@ _HOMES = {
     "ReplaceMessages": "agentrail.hooks.actions",
     "ReplaceToolArgs": "agentrail.hooks.actions",
     "ReplaceToolResult": "agentrail.hooks.actions",
-    "Reply": "agentrail.runtime.waiting",
+    "Reply": "agentrail.runtime.inbox.replies",
     "Secret": "agentrail.values.secrets",
     "SessionDown": "agentrail.runtime.status",
     "SessionHandle": "agentrail.runtime.handle",
@@ -68,7 +68,7 @@ _HOMES = {
     "SetSection": "agentrail.hooks.actions",
     "Skip": "agentrail.hooks.actions",
     "Status": "agentrail.runtime.status",
-    "Subscription": "agentrail.runtime.bus",
+    "Subscription": "agentrail.runtime.events.bus",
     "Supervisor": "agentrail.app.supervisor",
     "SwitchModel": "agentrail.hooks.actions",
     "__version__": "agentrail.version",

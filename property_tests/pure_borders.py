@@ -29,8 +29,8 @@ from agentrail.hooks.actions import (
 )
 from agentrail.hooks.asks import CallModel, CallService, ReadFile, RunTool
 from agentrail.hooks.wellformed import why_malformed
-from agentrail.runtime.border import fit_chunk, fit_failure, fit_response
-from agentrail.runtime.clock import Steady
+from agentrail.runtime.shared.clock import Steady
+from agentrail.runtime.shared.sanitize import fit_chunk, fit_failure, fit_response
 from agentrail.tools.declaring import make_spec
 from agentrail.tools.results import as_result
 from agentrail.values.content import Data, Image, Text, Thinking, ToolCall

@@ -22,8 +22,8 @@ from agentrail.hooks.records import BeforeTool
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext
-from agentrail.runtime import clock as clocks
 from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.shared import clock as clocks
 from agentrail.testing.simulator.virtual import swapped
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.json import FrozenObject, JsonObject

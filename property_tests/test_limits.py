@@ -17,7 +17,12 @@ from attrs import frozen
 
 from agentrail.core import supervision_rules
 from agentrail.errors import JournalFull
-from agentrail.runtime import answers, bus, family, gate, jobs, limits, mailbox, node, records, threads, timers, tree
+from agentrail.runtime.actor import journal_log
+from agentrail.runtime.events import bus
+from agentrail.runtime.inbox import known_commands, mailbox
+from agentrail.runtime.shared import admission, provider_limits, threads, timers
+from agentrail.runtime.supervision import subagents, supervisor, tree
+from agentrail.runtime.work import background_jobs
 from property_tests.planted import Planting
 from tests.limits import SCENES, SIDES, Scene, adapters, machine, mailboxes, shell, test_runtime, tools
 from tests.runtime.conftest import run_in_virtual_time
@@ -49,35 +54,35 @@ EDITS: Final = (
     # Kept
     Edit(
         "a snapshot is kept at every record",
-        records.Records.write,
+        journal_log.Records.write,
         "self.head >= self._kept + SNAPSHOT_EVERY",
         "self.head >= self._kept + 1",
         ("records_without_a_snapshot",),
     ),
     Edit(
         "behind the first snapshot one is kept at every record",
-        records.Records.write,
+        journal_log.Records.write,
         "            self._kept = self.head\n",
         "",
         ("records_without_a_snapshot",),
     ),
     Edit(
         "answers are kept without limit",
-        answers.Answers.remember,
+        known_commands.Answers.remember,
         "if len(self._kept) > MOST_KEPT:",
         "if False:",
         ("answers_at_hand",),
     ),
     Edit(
         "answers that are not at hand any more count as never given",
-        answers.Answers.remember,
+        known_commands.Answers.remember,
         "            self.are_all_kept = False\n",
         "",
         ("answers_at_hand",),
     ),
     Edit(
         "results of tasks are kept without limit",
-        family.Family._see_off,
+        subagents.Family._see_off,
         "if len(self._kept) > MAX_KEPT:",
         "if False:",
         ("tasks_that_have_ended",),
@@ -98,14 +103,14 @@ EDITS: Final = (
     ),
     Edit(
         "jobs that have ended are kept without limit",
-        jobs.BackgroundJobs.start,
+        background_jobs.BackgroundJobs.start,
         "            del self._jobs[old.job_id]\n",
         "            pass\n",
         ("jobs_that_can_be_read",),
     ),
     Edit(
         "jobs that have ended count as running",
-        jobs.BackgroundJobs.start,
+        background_jobs.BackgroundJobs.start,
         "sum(1 for job in self._jobs.values() if not job.has_ended)",
         "len(self._jobs)",
         ("jobs_that_run",),
@@ -119,14 +124,14 @@ EDITS: Final = (
     ),
     Edit(
         "lanes that rest are kept without limit",
-        limits.ProviderLimits._lane,
+        provider_limits.ProviderLimits._lane,
         "if len(self._lanes) >= MOST_RESTING:",
         "if False:",
         ("lanes_that_rest",),
     ),
     Edit(
         "that there is no space for a snapshot ends the session",
-        records.Records.keep,
+        journal_log.Records.keep,
         "        except (JournalUnavailable, Fenced):\n",
         "        except JournalFull:\n            raise\n        except (JournalUnavailable, Fenced):\n",
         ("test_a_snapshot_that_cannot_be_kept_ends_nobody",),
@@ -134,7 +139,7 @@ EDITS: Final = (
     # Restarts
     Edit(
         "the restarts of a supervisor count over its own restart",
-        node.SupervisorNode.run,
+        supervisor.SupervisorNode.run,
         "        self._restarts = ()\n",
         "",
         ("restarts_of_services_of_a_supervisor_that_was_started_again",),
@@ -219,7 +224,7 @@ EDITS: Final = (
     ),
     Edit(
         "the gate lets all in that wait",
-        gate.Gate.run,
+        admission.Gate.run,
         "min(int(self._width), len(self._waiting))",
         "len(self._waiting)",
         ("sessions_that_are_admitted_in_a_later_pass",),
@@ -249,14 +254,14 @@ EDITS: Final = (
     # Sub-agents and threads
     Edit(
         "a sub-agent counts in its own family only",
-        family.Family._launch,
+        subagents.Family._launch,
         "        for family in self._line():\n            family.living += 1\n",
         "        self.living += 1\n",
         ("sub_agents_at_once_of_a_whole_tree",),
     ),
     Edit(
         "a sub-agent that has ended still counts above its own family",
-        family.Family._see_off,
+        subagents.Family._see_off,
         "        for family in self._line():\n            family.living -= 1\n",
         "        self.living -= 1\n",
         ("sub_agents_at_once_of_a_whole_tree",),
@@ -322,7 +327,7 @@ AT_IMPORT: Final = frozenset(
         "adapters.models.unpacking.MOST",
         "codec.states.STATE_LIMIT",
         "codec.text.DOCUMENT_DEPTH",
-        "runtime.gate.WIDTH",
+        "runtime.shared.admission.WIDTH",
         "tools.regex._EXPRESSIONS",
         "values.fitting.MAX_TEXT",
         "tools.validation.MAX_SCHEMAS",
@@ -338,7 +343,7 @@ OTHERWISE: Final = frozenset(
         "adapters.sandboxes.beneath.MAX_LINKS",  # the kernel has the same
         "codec.text._LONGEST_INT",  # whatever is longer does not fit 64 bits either
         "core.machine.prompts.STATE_LIMIT",  # named in an error; `codec.states` has the limit
-        "runtime.tracing.CAPACITY",  # of readers who do not say; a handle says it
+        "runtime.events.tracing.CAPACITY",  # of readers who do not say; a handle says it
         "values.meter.CHECK_STEPS",  # the meter is the scene's own
         "values.json.INT_MIN",  # one more is one number less
     }

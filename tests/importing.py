@@ -24,7 +24,7 @@ from agentrail.hooks.records import BeforeRequest, BeforeTool
 from agentrail.plugins.approval import HumanApproval
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import EmitChunk
-from agentrail.runtime.records import SNAPSHOT_EVERY
+from agentrail.runtime.actor.journal_log import SNAPSHOT_EVERY
 from agentrail.tools.builtin import standard_tools
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.json import Json, freeze_object

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, Supervisor, open_supervisor
-from agentrail.runtime import watchdog
+from agentrail.runtime.diagnosis import watchdog
 from tests.benchmarks.rig import Forgetful, InstantModel
 
 SESSIONS = 50

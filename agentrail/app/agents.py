@@ -14,7 +14,7 @@ from agentrail.errors import BadSpec, NotJson
 from agentrail.hooks.plugin import Attachable, Keyed, Plugin, Remainder
 from agentrail.hooks.seats import unkeyed
 from agentrail.ports.agents import Task
-from agentrail.runtime.parts import FindCode, Recipe, SessionCode, SharedSurroundings
+from agentrail.runtime.resources import FindCode, Recipe, SessionCode, SharedSurroundings
 from agentrail.values.content import Data
 from agentrail.values.json import JsonObject, canonical, freeze_object
 from agentrail.values.tools import Ok, ToolSpec, ok

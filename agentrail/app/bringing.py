@@ -22,7 +22,7 @@ from agentrail.hooks.matrix import MATRIX
 from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.seats import unkeyed
 from agentrail.ports.tool import Tool
-from agentrail.runtime.rounds import in_real_time
+from agentrail.runtime.diagnosis.loop_probe import in_real_time
 from agentrail.values.json import EMPTY
 
 ALWAYS: Final = (
@@ -31,8 +31,8 @@ ALWAYS: Final = (
     "agentrail.codec.values",
     "agentrail.codec.text",
     "agentrail.runtime.commands",
-    "agentrail.runtime.digests",
-    "agentrail.runtime.rebuilding",
+    "agentrail.runtime.inbox.digests",
+    "agentrail.runtime.actor.rebuilding",
 )
 """What any session may need: states of plugins, ids of commands, restarts, forks."""
 

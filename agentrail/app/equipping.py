@@ -21,7 +21,7 @@ from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.source import ToolSource
 from agentrail.ports.tool import Tool
 from agentrail.ports.web import Web
-from agentrail.runtime.parts import SessionCode, SharedSurroundings
+from agentrail.runtime.resources import SessionCode, SharedSurroundings
 from agentrail.tools import as_tool, validator_for
 from agentrail.tools.builtin.delegating import task_tools
 from agentrail.values.json import Json, JsonObject

@@ -7,8 +7,8 @@ from typing import Final
 
 from agentrail.core.supervision_rules import STRATEGIES, Policy, Ward
 from agentrail.errors import BadChoice, BadSupervisor, WrongType
-from agentrail.runtime.children import Child, Service, ServiceBody
-from agentrail.runtime.node import SupervisorNode
+from agentrail.runtime.supervision.children import Child, Service, ServiceBody
+from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.values.outside import number, seconds, shown
 
 MOST_RESTARTS: Final = 2**31

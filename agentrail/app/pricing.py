@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from agentrail.adapters.prices import published_cost
-from agentrail.runtime.border import traced
+from agentrail.runtime.shared.sanitize import traced
 from agentrail.values.json import JsonObject
 from agentrail.values.outside import money, pass_interrupt, shown
 from agentrail.values.prices import Price

@@ -18,7 +18,7 @@ import trio
 
 from agentrail.app.ending import ending
 from agentrail.errors import SupervisorStuck, WrongType
-from agentrail.runtime.border import tell
+from agentrail.runtime.shared.sanitize import tell
 from agentrail.values.outside import leaves, seconds, shown
 from agentrail.values.spelling import checked
 

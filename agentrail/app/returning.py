@@ -30,9 +30,9 @@ from agentrail.hooks.plugin import AnyPlugin, Remainder
 from agentrail.hooks.seats import AttachedPlugin, options_of, seat_for
 from agentrail.ports.model import Model
 from agentrail.ports.tool import Tool
+from agentrail.runtime.actor.rebuilding import revived
 from agentrail.runtime.commands import updated
-from agentrail.runtime.parts import Found, SessionCode
-from agentrail.runtime.rebuilding import revived
+from agentrail.runtime.resources import Found, SessionCode
 from agentrail.values.json import EMPTY, Json, freeze_object
 from agentrail.values.tools import ToolSpec
 

@@ -22,8 +22,8 @@ from agentrail.errors import (
     WrongType,
 )
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.ids import new_id
-from agentrail.runtime.lazy import LazyModule
+from agentrail.runtime.shared.ids import new_id
+from agentrail.runtime.shared.lazy import LazyModule
 from agentrail.values.spelling import checked
 
 if TYPE_CHECKING:
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
     from agentrail.app.models import Factory
     from agentrail.core.vocabulary.state import State
     from agentrail.ports.journal import Journal, StoredSession
-    from agentrail.runtime import roof as roofs
-    from agentrail.runtime.children import Service
-    from agentrail.runtime.node import SupervisorNode
-    from agentrail.runtime.parts import Found
-    from agentrail.runtime.reports import ChildView, CrashReport
-    from agentrail.runtime.roof import Roof
-    from agentrail.runtime.supervisor import Sessions
+    from agentrail.runtime.diagnosis.crash_reports import ChildView, CrashReport
+    from agentrail.runtime.resources import Found
+    from agentrail.runtime.supervision import root_nursery
+    from agentrail.runtime.supervision.children import Service
+    from agentrail.runtime.supervision.root_nursery import Roof
+    from agentrail.runtime.supervision.sessions import Sessions
+    from agentrail.runtime.supervision.supervisor import SupervisorNode
     from agentrail.values.limits import Limit
 else:  # importing this module costs little; opening a supervisor brings the rest
     wiring = LazyModule("agentrail.app.wiring")
     bringing = LazyModule("agentrail.app.bringing")
     growing = LazyModule("agentrail.app.growing")
     returning = LazyModule("agentrail.app.returning")
-    roofs = LazyModule("agentrail.runtime.roof")
+    root_nursery = LazyModule("agentrail.runtime.supervision.root_nursery")
 
 
 Specs: TypeAlias = Mapping[str, Callable[[], SessionSpec]]
@@ -285,7 +285,7 @@ async def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     policy = growing.policy(strategy, max_restarts, period)
     check_time("stop_within", stop_within)
     body = trio.CancelScope()
-    roof = roofs.Roof(body)
+    roof = root_nursery.Roof(body)
     nursery = await roof.open()
     sessions: Sessions | None = None
     stuck: BaseException | None = None

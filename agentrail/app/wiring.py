@@ -32,14 +32,14 @@ from agentrail.hooks.seats import in_order, seat_for
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import Compacted, Model, ModelChain
-from agentrail.runtime.contract import HeldToContract
-from agentrail.runtime.gate import Gate
+from agentrail.runtime.actor.loop import Session
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.node import SupervisorNode
-from agentrail.runtime.parts import FindCode, Found, SessionCode, SharedServices, SharedSurroundings
-from agentrail.runtime.session import Session
-from agentrail.runtime.supervisor import Sessions
-from agentrail.runtime.tree import Tree
+from agentrail.runtime.resources import FindCode, Found, SessionCode, SharedServices, SharedSurroundings
+from agentrail.runtime.shared.admission import Gate
+from agentrail.runtime.shared.journal_contract import HeldToContract
+from agentrail.runtime.supervision.sessions import Sessions
+from agentrail.runtime.supervision.supervisor import SupervisorNode
+from agentrail.runtime.supervision.tree import Tree
 from agentrail.tools import as_tool
 from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.limits import Limit

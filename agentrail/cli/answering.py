@@ -9,7 +9,7 @@ from agentrail.cli.pieces import Tone, line
 from agentrail.cli.rendering import question_about
 from agentrail.cli.terminal import Terminal
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.waiting import HeldCall
+from agentrail.runtime.inbox.replies import HeldCall
 from agentrail.values.json import freeze
 
 

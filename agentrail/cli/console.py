@@ -16,7 +16,7 @@ from agentrail.cli.terminal import Terminal
 from agentrail.cli.words import HELP
 from agentrail.core.vocabulary.commands import When
 from agentrail.errors import AgentrailError, SteeringQueueFull
-from agentrail.runtime.bus import Subscription
+from agentrail.runtime.events.bus import Subscription
 from agentrail.runtime.handle import SessionHandle
 
 AGAIN: Final = 2.0

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from agentrail.cli.pieces import Flow, Piece, Tone, clipped, line, one_line
+from agentrail.runtime.inbox.replies import HeldCall
 from agentrail.runtime.status import Status
-from agentrail.runtime.waiting import HeldCall
 from agentrail.values import events as e
 from agentrail.values.content import Data, Image
 from agentrail.values.json import Json, JsonObject, canonical

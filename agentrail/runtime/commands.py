@@ -45,18 +45,18 @@ from agentrail.hooks.seats import seat_for as seat_for
 from agentrail.hooks.seats import unkeyed as unkeyed
 from agentrail.hooks.seats import updated_seat as updated_seat
 from agentrail.ports.source import ToolSource
-from agentrail.runtime.border import kept_parts as kept_parts
-from agentrail.runtime.border import kept_text
-from agentrail.runtime.bus import CAPACITY, POLICIES, Bus, Subscription
-from agentrail.runtime.digests import digest_of
-from agentrail.runtime.ids import new_id as new_id
-from agentrail.runtime.mailbox import Letter
-from agentrail.runtime.parts import Subagents
-from agentrail.runtime.slot import Slot
+from agentrail.runtime.events.bus import CAPACITY, POLICIES, Bus, Subscription
+from agentrail.runtime.events.tracing import ActorTrace as ActorTrace
+from agentrail.runtime.inbox.digests import digest_of
+from agentrail.runtime.inbox.mailbox import Letter
+from agentrail.runtime.inbox.replies import outcome_of as outcome_of
+from agentrail.runtime.resources import Subagents
+from agentrail.runtime.shared.ids import new_id as new_id
+from agentrail.runtime.shared.reply_slot import Slot
+from agentrail.runtime.shared.sanitize import kept_parts as kept_parts
+from agentrail.runtime.shared.sanitize import kept_text
 from agentrail.runtime.status import SessionDown as SessionDown
 from agentrail.runtime.status import status_of as status_of
-from agentrail.runtime.tracing import ActorTrace as ActorTrace
-from agentrail.runtime.waiting import outcome_of as outcome_of
 from agentrail.values.content import Data, Image, Part, Text
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.json import EMPTY, JsonObject, freeze_object, weight

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias, cast
 from agentrail.errors import AgentrailError, BadChoice, BadOptions, UnknownPlugin
 from agentrail.hooks.plugin import AnyPlugin, Attachable
 from agentrail.ports.failpoints import Failpoint, reach
-from agentrail.runtime.lazy import LazyModule
-from agentrail.runtime.slot import Slot
+from agentrail.runtime.shared.lazy import LazyModule
+from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.values.content import Part
 from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.json import Json, JsonObject, freeze_object
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from agentrail.ports.model import ModelChain
     from agentrail.ports.tool import Tool
     from agentrail.runtime import commands
-    from agentrail.runtime.bus import Subscription
-    from agentrail.runtime.mailbox import Letter
-    from agentrail.runtime.session import Session
-    from agentrail.runtime.sources import RunningSource
+    from agentrail.runtime.actor.loop import Session
+    from agentrail.runtime.actor.tool_sources import RunningSource
+    from agentrail.runtime.events.bus import Subscription
+    from agentrail.runtime.events.tracing import ActorTrace
+    from agentrail.runtime.inbox.mailbox import Letter
+    from agentrail.runtime.inbox.replies import Outcome, Reply
     from agentrail.runtime.status import SessionDown, Status
-    from agentrail.runtime.tracing import ActorTrace
-    from agentrail.runtime.waiting import Outcome, Reply
     from agentrail.values.messages import Message
     from agentrail.values.tools import Err, Ok
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentrail.core.vocabulary.state import State
 from agentrail.ports.agents import Task
-from agentrail.runtime.waiting import HeldCall, held_calls
+from agentrail.runtime.inbox.replies import HeldCall, held_calls
 from agentrail.values.usage import Usage
 from agentrail.values.value import Value, value
 

@@ -44,7 +44,7 @@ from agentrail.hooks.asks import Failed
 from agentrail.hooks.live import Live
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.seats import AttachedPlugin, in_order, refuse_twins, seat_for, unkeyed
-from agentrail.runtime.border import fit_failure
+from agentrail.runtime.shared.sanitize import fit_failure
 from agentrail.testing.cues import (
     Aborted,
     Approved,

@@ -23,7 +23,7 @@ import trio
 
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.ports.tool import Tool, ToolContext
-from agentrail.runtime.calls import execute
+from agentrail.runtime.work.tool_call import execute
 from agentrail.testing.samples import arguments_for
 from agentrail.tools import as_tool, validator_for
 from agentrail.values.json import Json, JsonObject, canonical, freeze_object

@@ -24,12 +24,12 @@ from agentrail.errors import MailboxFull, TransientModelError
 from agentrail.hooks.live import Live
 from agentrail.plugins import BudgetGuard
 from agentrail.ports.model import EmitChunk
-from agentrail.runtime.clock import Clock
-from agentrail.runtime.gate import Gate
-from agentrail.runtime.limits import ProviderLimits
-from agentrail.runtime.mailbox import MAX_MESSAGES, PATIENCE, Letter, Mailbox
-from agentrail.runtime.slot import Slot
-from agentrail.runtime.timers import Timers
+from agentrail.runtime.inbox.mailbox import MAX_MESSAGES, PATIENCE, Letter, Mailbox
+from agentrail.runtime.shared.admission import Gate
+from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.shared.provider_limits import ProviderLimits
+from agentrail.runtime.shared.reply_slot import Slot
+from agentrail.runtime.shared.timers import Timers
 from agentrail.testing import Cue, Trace, call, prompt, say, simulate
 from agentrail.testing.choose import Choose
 from agentrail.testing.scenes import draw_scene

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.core import supervision_rules
-from agentrail.runtime import mailbox, rebuilding
-from agentrail.runtime.answers import Answers
-from agentrail.runtime.bus import Subscription
-from agentrail.runtime.family import Family
-from agentrail.runtime.limits import Lane, ProviderLimits
-from agentrail.runtime.mailbox import Mailbox
-from agentrail.runtime.records import Records
-from agentrail.runtime.session import Session
-from agentrail.runtime.timers import Timers
+from agentrail.runtime.actor import rebuilding
+from agentrail.runtime.actor.journal_log import Records
+from agentrail.runtime.actor.loop import Session
+from agentrail.runtime.events.bus import Subscription
+from agentrail.runtime.inbox import mailbox
+from agentrail.runtime.inbox.known_commands import Answers
+from agentrail.runtime.inbox.mailbox import Mailbox
+from agentrail.runtime.shared.provider_limits import Lane, ProviderLimits
+from agentrail.runtime.shared.timers import Timers
+from agentrail.runtime.supervision.subagents import Family
 from property_tests.planted.change import Change
 
 # ruff: noqa: SLF001 - private parts are what is broken here

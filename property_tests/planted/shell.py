@@ -17,19 +17,20 @@ from agentrail.core.vocabulary.effects import AnyEffect, CancelCalls, SetTimer, 
 from agentrail.core.vocabulary.inputs import SessionReturned
 from agentrail.errors import JournalFull
 from agentrail.hooks import live
-from agentrail.runtime import children, performing
-from agentrail.runtime.answers import Answers
-from agentrail.runtime.bus import Bus, Subscription
-from agentrail.runtime.children import Child, SessionBody
-from agentrail.runtime.mailbox import Letter, Mailbox
-from agentrail.runtime.node import SupervisorNode
-from agentrail.runtime.performing import Performer
-from agentrail.runtime.records import Records
-from agentrail.runtime.session import Session
-from agentrail.runtime.slowness import SlowHooks
-from agentrail.runtime.streams import Stream
-from agentrail.runtime.timers import Key, Timers
-from agentrail.runtime.waiting import HeldCall, Waiters
+from agentrail.runtime.actor import perform as performing
+from agentrail.runtime.actor.journal_log import Records
+from agentrail.runtime.actor.loop import Session
+from agentrail.runtime.actor.perform import Performer
+from agentrail.runtime.actor.slow_hooks import SlowHooks
+from agentrail.runtime.events.bus import Bus, Subscription
+from agentrail.runtime.inbox.known_commands import Answers
+from agentrail.runtime.inbox.mailbox import Letter, Mailbox
+from agentrail.runtime.inbox.replies import HeldCall, Waiters
+from agentrail.runtime.shared.timers import Key, Timers
+from agentrail.runtime.supervision import children
+from agentrail.runtime.supervision.children import Child, SessionBody
+from agentrail.runtime.supervision.supervisor import SupervisorNode
+from agentrail.runtime.work.model_stream import Stream
 from agentrail.values.events.envelope import Cursor, Envelope
 from agentrail.values.events.life import AgentAbort
 from agentrail.values.tools import EffectClass

@@ -4,8 +4,8 @@ import pytest
 
 from agentrail.cli.pieces import Flow, Look, Piece, Screen, Tone, clean, clipped, columns, line, one_line, put_all
 from agentrail.cli.rendering import SHOWN, SILENT, described, piece_of, question_about, shown_args
+from agentrail.runtime.inbox.replies import HeldCall
 from agentrail.runtime.status import Background, Status
-from agentrail.runtime.waiting import HeldCall
 from agentrail.values import events as e
 from agentrail.values.content import Data, Image, Text
 from agentrail.values.json import JsonObject, freeze_object

@@ -12,7 +12,7 @@ from agentrail.hooks.actions import Abort, Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.records import AfterTurn, BeforeFinish
-from agentrail.runtime.waiting import told
+from agentrail.runtime.inbox.replies import told
 from agentrail.values.events.life import AgentAbort
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind
 from tests.cells.bench import Bench, plug

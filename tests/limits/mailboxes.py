@@ -9,14 +9,14 @@ import trio.testing
 from agentrail.core.vocabulary.commands import AbortSent, PromptSent, SteerSent
 from agentrail.core.vocabulary.inputs import TimerFired
 from agentrail.errors import MailboxFull
-from agentrail.runtime.gate import WIDTH, Gate
-from agentrail.runtime.mailbox import MAX_BYTES, Letter, Mailbox
-from agentrail.runtime.slot import Slot
+from agentrail.runtime.inbox.mailbox import MAX_BYTES, Letter, Mailbox
+from agentrail.runtime.shared.admission import WIDTH, Gate
+from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.values.content import Text
 from tests.limits import scene
 
-MESSAGES = "runtime.mailbox.MAX_MESSAGES"
-BYTES = "runtime.mailbox.MAX_BYTES"
+MESSAGES = "runtime.inbox.mailbox.MAX_MESSAGES"
+BYTES = "runtime.inbox.mailbox.MAX_BYTES"
 
 
 def opened() -> Mailbox:
@@ -151,7 +151,7 @@ async def bytes_of_a_sender_that_waits(together: int) -> bool:
 # Turns
 
 
-@scene("runtime.mailbox.PATIENCE")
+@scene("runtime.inbox.mailbox.PATIENCE")
 async def urgent_letters_before_one_of_the_user(count: int) -> bool:
     mailbox = opened()
     mailbox.post_user_nowait(prompt())
@@ -170,7 +170,7 @@ class Passes(trio.abc.Instrument):
         self.count += 1
 
 
-@scene("runtime.mailbox.LETTERS_PER_PASS")
+@scene("runtime.inbox.mailbox.LETTERS_PER_PASS")
 async def letters_without_a_pass(count: int) -> bool:
     mailbox, passes = opened(), Passes()
     for number in range(count):
@@ -182,7 +182,7 @@ async def letters_without_a_pass(count: int) -> bool:
     return passes.count == 0
 
 
-@scene("runtime.gate.WIDTH")
+@scene("runtime.shared.admission.WIDTH")
 async def sessions_that_enter_in_one_pass(count: int) -> bool:
     gate, admitted = Gate(), 0
 
@@ -195,7 +195,7 @@ async def sessions_that_enter_in_one_pass(count: int) -> bool:
     return admitted == count
 
 
-@scene("runtime.gate.WIDTH")
+@scene("runtime.shared.admission.WIDTH")
 async def sessions_that_are_admitted_in_a_later_pass(count: int) -> bool:
     gate, passes, admitted = Gate(), Passes(), list[int]()
     for _ in range(WIDTH + count):

@@ -21,24 +21,24 @@ from agentrail.hooks.seats import seat_for
 from agentrail.plugins import BudgetGuard
 from agentrail.ports.journal import Claim, Record, Snapshot, StoredSession
 from agentrail.ports.sandbox import Execution, Heard
-from agentrail.runtime import rebuilding
-from agentrail.runtime.answers import Answers
-from agentrail.runtime.asks import _text_of_file
-from agentrail.runtime.border import traced as told
-from agentrail.runtime.bus import Bus
-from agentrail.runtime.clock import Clock, Steady
+from agentrail.runtime.actor import rebuilding
+from agentrail.runtime.actor.journal_log import SNAPSHOT_EVERY
 from agentrail.runtime.commands import subscription
-from agentrail.runtime.complaints import Complaints
-from agentrail.runtime.ids import follows_grammar
-from agentrail.runtime.jobs import MAX_KEPT, BackgroundJobs
-from agentrail.runtime.limits import Lane, ProviderLimits, Ticket
-from agentrail.runtime.past import Past
-from agentrail.runtime.records import SNAPSHOT_EVERY
-from agentrail.runtime.recovery import _left_behind
-from agentrail.runtime.reports import Reason, reason_of
-from agentrail.runtime.threads import WorkerThreads
-from agentrail.runtime.timers import Timers
-from agentrail.runtime.tracing import TracedStep
+from agentrail.runtime.diagnosis.crash_reports import Reason, reason_of
+from agentrail.runtime.diagnosis.plugin_complaints import Complaints
+from agentrail.runtime.events.bus import Bus
+from agentrail.runtime.events.replay import Past
+from agentrail.runtime.events.tracing import TracedStep
+from agentrail.runtime.inbox.known_commands import Answers
+from agentrail.runtime.shared.clock import Clock, Steady
+from agentrail.runtime.shared.ids import follows_grammar
+from agentrail.runtime.shared.provider_limits import Lane, ProviderLimits, Ticket
+from agentrail.runtime.shared.sanitize import traced as told
+from agentrail.runtime.shared.threads import WorkerThreads
+from agentrail.runtime.shared.timers import Timers
+from agentrail.runtime.supervision.recovery import _left_behind
+from agentrail.runtime.work.background_jobs import MAX_KEPT, BackgroundJobs
+from agentrail.runtime.work.plugin_asks import _text_of_file
 from agentrail.testing import say
 from agentrail.values.events.envelope import Cursor, Envelope
 from agentrail.values.events.life import AgentStart
@@ -61,7 +61,7 @@ from tests.runtime.world import open_world, settle, until
 # What is kept
 
 
-@scene("runtime.answers.MOST_KEPT")
+@scene("runtime.inbox.known_commands.MOST_KEPT")
 async def answers_at_hand(count: int) -> bool:
     journal = MemoryJournal()
     answers = Answers("s", journal, new=True)
@@ -84,7 +84,7 @@ class Keeping(TestJournal):
         await super().keep(claim, snapshot)
 
 
-@scene("runtime.records.SNAPSHOT_EVERY", last=-1)
+@scene("runtime.actor.journal_log.SNAPSHOT_EVERY", last=-1)
 async def records_without_a_snapshot(count: int) -> bool:
     """The next one comes as many records behind the first."""
     journal = Keeping()
@@ -102,7 +102,7 @@ async def records_without_a_snapshot(count: int) -> bool:
     return not first
 
 
-@scene("runtime.family.MAX_KEPT")
+@scene("runtime.supervision.subagents.MAX_KEPT")
 async def tasks_that_have_ended(count: int) -> bool:
     async with open_world() as world:
         wanted = [task("finder", background=True) for _ in range(count)]
@@ -114,7 +114,7 @@ async def tasks_that_have_ended(count: int) -> bool:
     return len(kept) == count
 
 
-@scene("runtime.tree.MAX_REPORTS")
+@scene("runtime.supervision.tree.MAX_REPORTS")
 async def reports_of_crashes(count: int) -> bool:
     async with open_supervisor(max_restarts=10 * count) as supervisor:
         crashes = 0
@@ -133,7 +133,7 @@ async def reports_of_crashes(count: int) -> bool:
         return supervisor.crashes()[0].reason.text == "ValueError: 1"
 
 
-@scene("runtime.tree.MAX_ASIDE")
+@scene("runtime.supervision.tree.MAX_ASIDE")
 async def sessions_set_aside(count: int) -> bool:
     gone: list[int] = []
     async with open_supervisor() as supervisor:
@@ -171,7 +171,7 @@ class Job:
         self._killed.set()
 
 
-@scene("runtime.jobs.MAX_RUNNING")
+@scene("runtime.work.background_jobs.MAX_RUNNING")
 async def jobs_that_run(count: int) -> bool:
     async with trio.open_nursery() as nursery:
         jobs = BackgroundJobs(nursery)
@@ -187,7 +187,7 @@ async def jobs_that_run(count: int) -> bool:
     return True
 
 
-@scene("runtime.jobs.MAX_KEPT")
+@scene("runtime.work.background_jobs.MAX_KEPT")
 async def jobs_that_can_be_read(count: int) -> bool:
     async with trio.open_nursery() as nursery:
         jobs = BackgroundJobs(nursery)
@@ -198,7 +198,7 @@ async def jobs_that_can_be_read(count: int) -> bool:
         return jobs.find("job-1") is not None
 
 
-@scene("runtime.jobs.MOST_SHOWN")
+@scene("runtime.work.background_jobs.MOST_SHOWN")
 async def characters_of_a_job(count: int) -> bool:
     async with trio.open_nursery() as nursery:
         jobs = BackgroundJobs(nursery)
@@ -208,7 +208,7 @@ async def characters_of_a_job(count: int) -> bool:
     return "x" * count in shown
 
 
-@scene("runtime.complaints.MAX_KEPT")
+@scene("runtime.diagnosis.plugin_complaints.MAX_KEPT")
 def hooks_of_which_the_last_line_is_remembered(count: int) -> bool:
     """One that is remembered is not told of again at once."""
     told: list[str] = []
@@ -228,7 +228,7 @@ def hooks_of_which_the_last_line_is_remembered(count: int) -> bool:
     return len(told) == count
 
 
-@scene("runtime.limits.MOST_RESTING")
+@scene("runtime.shared.provider_limits.MOST_RESTING")
 async def lanes_that_rest(count: int) -> bool:
     timers = Timers(Clock())
     limits = ProviderLimits({"acme": Limit(concurrency=1)}, timers)
@@ -240,7 +240,7 @@ async def lanes_that_rest(count: int) -> bool:
     return len(limits._lanes) == count
 
 
-@scene("runtime.timers.SLACK")
+@scene("runtime.shared.timers.SLACK")
 async def timers_that_were_replaced(count: int) -> bool:
     """One of them lives."""
     timers = Timers(Clock())
@@ -252,7 +252,7 @@ async def timers_that_were_replaced(count: int) -> bool:
 # Subscribers
 
 
-@scene("runtime.bus.CAPACITY")
+@scene("runtime.events.bus.CAPACITY")
 async def events_that_wait_for_a_subscriber(count: int) -> bool:
     session = Session()
     async with subscription(session.bus, None, None, "drop", None) as events:
@@ -264,7 +264,7 @@ async def events_that_wait_for_a_subscriber(count: int) -> bool:
     return not isinstance(heard[-1], Gap)
 
 
-@scene("runtime.bus.MOST_MERGED", last=-1)
+@scene("runtime.events.bus.MOST_MERGED", last=-1)
 async def delta_that_takes_in_another(size: int) -> bool:
     session = Session()
     async with session.subscribe(capacity=1) as events:
@@ -288,7 +288,7 @@ def traced() -> TracedStep:
     return TracedStep(TimerFired("t"), 0, "idle", "idle", (), ())
 
 
-@scene("runtime.tracing.CAPACITY")
+@scene("runtime.events.tracing.CAPACITY")
 async def steps_that_wait_for_a_reader(count: int) -> bool:
     async with open_world() as world:
         trace = (await world.spawn([])).trace()
@@ -322,7 +322,7 @@ class Counting:
         return seq
 
 
-@scene("runtime.past.PAGE")
+@scene("runtime.events.replay.PAGE")
 async def records_that_a_subscriber_reads_at_once(count: int) -> bool:
     records = Counting(count)
     bus = Bus("s", 0, records)
@@ -351,7 +351,7 @@ class Paged(TestJournal):
         return await super().sessions(after, limit)
 
 
-@scene("runtime.rebuilding.PAGE", last=-1)
+@scene("runtime.actor.rebuilding.PAGE", last=-1)
 async def records_that_are_done_again_at_once(count: int) -> bool:
     """A page that is full may not be the last one, so that it takes another look."""
     journal = Paged()
@@ -393,7 +393,7 @@ def tokens_of_a_minute(count: int) -> bool:
     return all_sent(Limit(tokens_per_minute=100), ticket(count - 1), ticket(1))
 
 
-@scene("runtime.limits.LONGEST_PAUSE")
+@scene("runtime.shared.provider_limits.LONGEST_PAUSE")
 async def seconds_that_a_provider_closes_a_lane_for(seconds: int) -> bool:
     provider = Provider(errors=[RateLimited("slower", float(seconds))])
     start = trio.current_time()
@@ -411,7 +411,7 @@ async def seconds_that_a_provider_closes_a_lane_for(seconds: int) -> bool:
 # Threads
 
 
-@scene("runtime.threads.MAX_WORKING")
+@scene("runtime.shared.threads.MAX_WORKING")
 async def threads_that_are_waited_for(count: int) -> bool:
     places = WorkerThreads().places
     try:
@@ -422,7 +422,7 @@ async def threads_that_are_waited_for(count: int) -> bool:
     return True
 
 
-@scene("runtime.threads.MAX_LEFT", last=-1)
+@scene("runtime.shared.threads.MAX_LEFT", last=-1)
 async def threads_that_were_left_behind(count: int) -> bool:
     """So many go on that nobody waits for; those that are waited for do not count."""
     threads = WorkerThreads()
@@ -441,7 +441,7 @@ async def threads_that_were_left_behind(count: int) -> bool:
 # What plugins ask for, and what is shown
 
 
-@scene("runtime.asks.MAX_READ")
+@scene("runtime.work.plugin_asks.MAX_READ")
 async def bytes_of_a_file_that_a_plugin_reads(size: int) -> bool:
     sandbox = MemorySandbox({"a": b"x" * size})
     try:
@@ -450,7 +450,7 @@ async def bytes_of_a_file_that_a_plugin_reads(size: int) -> bool:
         return False
 
 
-@scene("runtime.ids.MAX_ID")
+@scene("runtime.shared.ids.MAX_ID")
 def characters_of_an_id(size: int) -> bool:
     return follows_grammar("a" * size)
 
@@ -465,7 +465,7 @@ def chained(count: int) -> Exception:
     return error
 
 
-@scene("runtime.reports.MAX_DEPTH")
+@scene("runtime.diagnosis.crash_reports.MAX_DEPTH")
 def causes_of_a_report(count: int) -> bool:
     found: Reason | None = reason_of(chained(count))
     depth = -1
@@ -474,7 +474,7 @@ def causes_of_a_report(count: int) -> bool:
     return depth == count
 
 
-@scene("runtime.reports.MAX_WIDTH")
+@scene("runtime.diagnosis.crash_reports.MAX_WIDTH")
 def errors_of_a_group_in_a_report(count: int) -> bool:
     return len(reason_of(ExceptionGroup("many", [ValueError(n) for n in range(count)])).parts) == count
 
@@ -617,7 +617,7 @@ class Started:
         return () if after else (self._record,)
 
 
-@scene("runtime.recovery.MOST_SHOWN")
+@scene("runtime.supervision.recovery.MOST_SHOWN")
 async def characters_of_what_a_fork_left_behind(size: int) -> bool:
     args = canonical(freeze_object({"x": ""}))
     journal = MemoryJournal()
@@ -627,7 +627,7 @@ async def characters_of_what_a_fork_left_behind(size: int) -> bool:
     return shown.endswith("}")
 
 
-@scene("runtime.border.MAX_FRAMES")
+@scene("runtime.shared.sanitize.MAX_FRAMES")
 def frames_of_a_trace(count: int) -> bool:
     """Two functions call each other: of equal lines Python shows three."""
 
@@ -648,7 +648,7 @@ def frames_of_a_trace(count: int) -> bool:
     return False
 
 
-@scene("runtime.clock.FURTHEST")
+@scene("runtime.shared.clock.FURTHEST")
 def seconds_of_a_clock(seconds: int) -> bool:
     clock = trio.testing.MockClock()
     steady = Steady(clock)

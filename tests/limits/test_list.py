@@ -105,4 +105,6 @@ def test_what_may_be_a_limit_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 def test_a_number_that_a_module_names_is_found() -> None:
-    assert dict(found_in("runtime.answers")) == {"MOST_KEPT": figure_of("runtime.answers.MOST_KEPT")}
+    assert dict(found_in("runtime.inbox.known_commands")) == {
+        "MOST_KEPT": figure_of("runtime.inbox.known_commands.MOST_KEPT")
+    }

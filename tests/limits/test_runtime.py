@@ -5,7 +5,7 @@ import trio
 
 from agentrail.errors import CommitUnknown, Fenced, JournalFailed, JournalFull
 from agentrail.ports.journal import Claim, Snapshot
-from agentrail.runtime.records import SNAPSHOT_EVERY
+from agentrail.runtime.actor.journal_log import SNAPSHOT_EVERY
 from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.life import AgentStart
 from agentrail.values.events.plugins import Gap

@@ -20,7 +20,7 @@ from agentrail.plugins.scenes import NO
 from agentrail.plugins.scenes import CommandScene as Where
 from agentrail.plugins.words import SimpleCommand, Word
 from agentrail.ports.sandbox import Execution, Heard, Output
-from agentrail.runtime.jobs import BackgroundJobs
+from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.tools import expressions, regex, validation, validator_for
 from agentrail.tools.builtin.delegating import TaskTool
 from agentrail.tools.builtin.nearness import _pairs, nearest

@@ -10,8 +10,8 @@ import trio.testing
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.ports.journal import Journal
-from agentrail.runtime import alarms
-from agentrail.runtime.alarms import Alarm, KernelAlarm, PacedAlarm
+from agentrail.runtime.diagnosis import alarms
+from agentrail.runtime.diagnosis.alarms import Alarm, KernelAlarm, PacedAlarm
 from tests.profiles import CAMPAIGN
 from tests.runtime.journals import INNER, AwakeJournal
 from tests.runtime.world import World, open_world

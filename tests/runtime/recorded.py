@@ -7,7 +7,7 @@ import trio.testing
 
 from agentrail.core.vocabulary.inputs import Arrival, TimerFired
 from agentrail.ports.journal import Record
-from agentrail.runtime.bus import Bus, Subscription
+from agentrail.runtime.events.bus import Bus, Subscription
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import AgentEnd, AgentStart
 from agentrail.values.usage import NOTHING_USED

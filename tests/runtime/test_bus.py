@@ -5,7 +5,7 @@ import trio
 import trio.testing
 
 from agentrail.errors import SubscriberTooSlow
-from agentrail.runtime.bus import MOST_MERGED, Subscription
+from agentrail.runtime.events.bus import MOST_MERGED, Subscription
 from agentrail.values.events.envelope import Cursor, Envelope
 from agentrail.values.events.life import AgentEnd, AgentStart
 from agentrail.values.events.plugins import Gap

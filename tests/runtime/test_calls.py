@@ -15,7 +15,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.records import BeforeTool
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.mailbox import MAX_BYTES, MAX_MESSAGES
+from agentrail.runtime.inbox.mailbox import MAX_BYTES, MAX_MESSAGES
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.testing.scripted import Element
 from agentrail.values.content import Image, Part, Text

@@ -11,7 +11,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.records import BeforeTool
 from agentrail.hooks.seats import AttachedPlugin, seat_for
-from agentrail.runtime.complaints import MAX_KEPT, PERIOD, Complaints
+from agentrail.runtime.diagnosis.plugin_complaints import MAX_KEPT, PERIOD, Complaints
 from agentrail.testing import call, say
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.plugins import PluginError

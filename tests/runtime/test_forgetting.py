@@ -15,12 +15,12 @@ from agentrail.errors import Fenced, PluginRefused, SessionForgotten, SessionNot
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.ports.journal import Snapshot
-from agentrail.runtime import watchdog
-from agentrail.runtime.clock import Clock
-from agentrail.runtime.limits import MOST_RESTING, ProviderLimits
-from agentrail.runtime.threads import WorkerThreads
-from agentrail.runtime.timers import Timers
-from agentrail.runtime.tree import MAX_ASIDE
+from agentrail.runtime.diagnosis import watchdog
+from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.shared.provider_limits import MOST_RESTING, ProviderLimits
+from agentrail.runtime.shared.threads import WorkerThreads
+from agentrail.runtime.shared.timers import Timers
+from agentrail.runtime.supervision.tree import MAX_ASIDE
 from agentrail.testing import ScriptedModel
 from agentrail.testing.journals import opened, run_of
 from agentrail.values.events import Gap

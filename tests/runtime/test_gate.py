@@ -4,7 +4,7 @@ from collections.abc import Callable
 import trio
 import trio.testing
 
-from agentrail.runtime.gate import Gate
+from agentrail.runtime.shared.admission import Gate
 
 
 class Passes(trio.abc.Instrument):

@@ -10,7 +10,7 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.records import BeforeTool
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.waiting import Reply
+from agentrail.runtime.inbox.replies import Reply
 from agentrail.testing import call, say
 from agentrail.testing.scripted import Element
 from agentrail.values.events.life import AgentEnd, AgentResumed

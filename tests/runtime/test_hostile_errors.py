@@ -14,7 +14,7 @@ from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.records import BeforePrompt
-from agentrail.runtime.border import Contained, tell
+from agentrail.runtime.shared.sanitize import Contained, tell
 from agentrail.testing import call, say
 from agentrail.values.events.life import SessionRestarted
 from tests.runtime.world import World

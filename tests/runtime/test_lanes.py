@@ -9,9 +9,9 @@ from agentrail.core.vocabulary.commands import Kill
 from agentrail.core.vocabulary.inputs import ElsewhereUsed
 from agentrail.errors import AgentrailError, MailboxFull, UnknownApproval
 from agentrail.ports.agents import Task
+from agentrail.runtime.actor.parent_link import Link
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.link import Link
-from agentrail.runtime.mailbox import MAX_MESSAGES
+from agentrail.runtime.inbox.mailbox import MAX_MESSAGES
 from agentrail.testing import say, stall
 from agentrail.values.events.life import AgentAbort
 from agentrail.values.events.response import StreamStalled

@@ -13,10 +13,10 @@ from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import Supervisor, open_supervisor
 from agentrail.errors import BadChoice, RateLimited, TurnAborted, WrongType
 from agentrail.ports.model import EmitChunk
-from agentrail.runtime.clock import Clock
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.limits import Lane, ProviderLimits, Ticket
-from agentrail.runtime.timers import Timers
+from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.shared.provider_limits import Lane, ProviderLimits, Ticket
+from agentrail.runtime.shared.timers import Timers
 from agentrail.values.content import Text
 from agentrail.values.events import StreamStalled
 from agentrail.values.limits import Limit

@@ -20,11 +20,11 @@ from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.records import BeforePrompt
-from agentrail.runtime import alarms, watchdog
-from agentrail.runtime import session as session_loop
-from agentrail.runtime.alarms import Alarm, KernelAlarm
-from agentrail.runtime.tracing import TracedStep
-from agentrail.runtime.watchdog import Crumb, Watchdog
+from agentrail.runtime.actor import loop as session_loop
+from agentrail.runtime.diagnosis import alarms, watchdog
+from agentrail.runtime.diagnosis.alarms import Alarm, KernelAlarm
+from agentrail.runtime.diagnosis.watchdog import Crumb, Watchdog
+from agentrail.runtime.events.tracing import TracedStep
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.content import Text
 from agentrail.values.events.plugins import PluginSlow

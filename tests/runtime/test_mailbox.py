@@ -16,9 +16,9 @@ from agentrail.core.vocabulary.commands import (
 )
 from agentrail.core.vocabulary.inputs import AnyInput, TimerFired
 from agentrail.errors import MailboxFull, SessionNotAlive
-from agentrail.runtime.gate import Gate
-from agentrail.runtime.mailbox import MAX_BYTES, MAX_MESSAGES, PATIENCE, Letter, Mailbox
-from agentrail.runtime.slot import Slot
+from agentrail.runtime.inbox.mailbox import MAX_BYTES, MAX_MESSAGES, PATIENCE, Letter, Mailbox
+from agentrail.runtime.shared.admission import Gate
+from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.values.content import Text
 
 

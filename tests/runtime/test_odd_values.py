@@ -41,9 +41,9 @@ from agentrail.plugins.budget import BudgetGuard
 from agentrail.ports.journal import Claim, Record, Snapshot, StoredAnswer
 from agentrail.ports.model import EmitChunk, Model
 from agentrail.ports.tool import ToolContext
-from agentrail.runtime.clock import Clock, Steady
-from agentrail.runtime.contract import HeldToContract
 from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.shared.clock import Clock, Steady
+from agentrail.runtime.shared.journal_contract import HeldToContract
 from agentrail.testing import ScriptedModel, call, fail, say
 from agentrail.values.content import Text
 from agentrail.values.events.envelope import Cursor
@@ -599,7 +599,7 @@ def test_time_has_come_for_what_trio_has_waited_for() -> None:
 
 @pytest.mark.parametrize("shown", [math.nan, math.inf, 1e300, 10**400, None, "late", -5.0])
 def test_a_time_of_day_that_is_none_begins_in_1970(shown: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentrail.runtime.clock.time", SimpleNamespace(time=lambda: shown))
+    monkeypatch.setattr("agentrail.runtime.shared.clock.time", SimpleNamespace(time=lambda: shown))
 
     async def main() -> None:
         await trio.lowlevel.checkpoint()

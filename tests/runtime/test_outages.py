@@ -26,8 +26,8 @@ from agentrail.errors import (
 )
 from agentrail.ports.journal import Claim, Record, Snapshot, StoredAnswer, StoredSession
 from agentrail.ports.model import Compacted
-from agentrail.runtime.jobs import BackgroundJobs
-from agentrail.runtime.outages import LONGEST_PAUSE, meaning
+from agentrail.runtime.shared.journal_retry import LONGEST_PAUSE, meaning
+from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.testing import ScriptedModel, say
 from agentrail.values.events.life import SessionStarted
 from agentrail.values.events.response import MessageDelta

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agentrail.errors import SubscriberTooSlow
-from agentrail.runtime.bus import Subscription
+from agentrail.runtime.events.bus import Subscription
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import AgentStart
 from agentrail.values.events.plugins import Gap

@@ -10,9 +10,9 @@ from attrs import frozen
 from agentrail.core.vocabulary.inputs import TimerFired
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
-from agentrail.runtime import session as session_module
-from agentrail.runtime.gate import Gate
-from agentrail.runtime.mailbox import LETTERS_PER_PASS, Letter, Mailbox
+from agentrail.runtime.actor import loop as session_module
+from agentrail.runtime.inbox.mailbox import LETTERS_PER_PASS, Letter, Mailbox
+from agentrail.runtime.shared.admission import Gate
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import AgentAbort, SessionHibernated, SessionWoken
 from agentrail.values.events.plugins import PluginError, PluginSlow

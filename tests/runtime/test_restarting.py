@@ -7,8 +7,8 @@ from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.errors import SessionCrashed, TurnAborted
 from agentrail.plugins.budget import BudgetGuard
 from agentrail.ports.journal import Record
+from agentrail.runtime.diagnosis.crash_reports import ChildView
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.reports import ChildView
 from agentrail.runtime.status import SessionDown
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.events.life import InputQuarantined, SessionQuarantined, SessionRestarted

@@ -23,7 +23,7 @@ from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.status import SessionDown
-from agentrail.runtime.supervisor import STRAGGLER_AFTER
+from agentrail.runtime.supervision.sessions import STRAGGLER_AFTER
 from agentrail.testing import ScriptedModel, call, say, stall
 from agentrail.values.events.life import AgentAbort, SessionEnded
 from agentrail.values.json import JsonObject

@@ -1,7 +1,7 @@
 import trio
 import trio.testing
 
-from agentrail.runtime.slot import Slot
+from agentrail.runtime.shared.reply_slot import Slot
 
 
 async def test_a_value_that_is_there_is_returned_at_once() -> None:

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
-from agentrail.runtime import watchdog
+from agentrail.runtime.diagnosis import watchdog
 from agentrail.testing import ScriptedModel
 from tests.profiles import CAMPAIGN
 from tests.runtime.world import settle

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from agentrail.runtime.standing import stack_of, stacks
+from agentrail.runtime.diagnosis.stacks import stack_of, stacks
 from tests.patience import PATIENCE
 
 

@@ -22,9 +22,9 @@ from agentrail.ports.journal import Claim, Record
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.source import Offer
 from agentrail.ports.tool import ToolContext
+from agentrail.runtime.diagnosis.stacks import ROOF, tasks_in
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.standing import ROOF, tasks_in
-from agentrail.runtime.supervisor import STRAGGLER_AFTER
+from agentrail.runtime.supervision.sessions import STRAGGLER_AFTER
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.stream import ModelRequest, Response

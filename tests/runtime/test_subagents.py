@@ -7,7 +7,7 @@ from agentrail import SessionSpec, open_supervisor
 from agentrail.errors import BadSpec, SessionParked, ToolExists, TurnAborted, UnknownSession, UnknownTask
 from agentrail.plugins import HumanApproval
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.ids import MAX_ID
+from agentrail.runtime.shared.ids import MAX_ID
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element
 from agentrail.values.events import (

@@ -4,8 +4,8 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.runtime.clock import Clock
-from agentrail.runtime.timers import Timers
+from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.shared.timers import Timers
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from agentrail.errors import (
     SupervisorFailed,
     UnknownChild,
 )
-from agentrail.runtime.reports import ChildView
+from agentrail.runtime.diagnosis.crash_reports import ChildView
 from agentrail.runtime.status import SessionDown
 from agentrail.testing import ScriptedModel
 from tests.runtime.journals import TestJournal

@@ -12,10 +12,10 @@ import trio.testing
 from agentrail import open_supervisor
 from agentrail.app.supervisor import Supervisor
 from agentrail.ports.tool import ToolContext
-from agentrail.runtime import watchdog
-from agentrail.runtime.alarms import Alarm
-from agentrail.runtime.rounds import Rounds
-from agentrail.runtime.watchdog import Watchdog
+from agentrail.runtime.diagnosis import watchdog
+from agentrail.runtime.diagnosis.alarms import Alarm
+from agentrail.runtime.diagnosis.loop_probe import Rounds
+from agentrail.runtime.diagnosis.watchdog import Watchdog
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import ToolResult, ok

@@ -25,11 +25,11 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.records import BeforeRequest
 from agentrail.ports.journal import Snapshot
-from agentrail.runtime.clock import Clock
-from agentrail.runtime.mailbox import Letter
-from agentrail.runtime.node import SupervisorNode
-from agentrail.runtime.session import Session
-from agentrail.runtime.timers import Timers
+from agentrail.runtime.actor.loop import Session
+from agentrail.runtime.inbox.mailbox import Letter
+from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.shared.timers import Timers
+from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.testing import ScriptedModel, SimulationFailedError, Simulator, call, say, stall
 from agentrail.testing.plugins import Holder
 from agentrail.testing.simulator import life

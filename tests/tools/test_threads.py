@@ -12,9 +12,9 @@ import trio
 from agentrail.app.supervisor import open_supervisor
 from agentrail.errors import ToolError
 from agentrail.ports.tool import ToolContext
-from agentrail.runtime import supervisor as exits
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.threads import MAX_LEFT, CallThreads, WorkerThreads
+from agentrail.runtime.shared.threads import MAX_LEFT, CallThreads, WorkerThreads
+from agentrail.runtime.supervision import sessions as exits
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.tools import Tool, tool
 from agentrail.values.content import Data

@@ -10,8 +10,8 @@ import trio
 from agentrail.app.supervisor import Supervisor
 from agentrail.core.supervision_rules import SAME_INPUT, Strategy
 from agentrail.errors import SessionAsleep
+from agentrail.runtime.diagnosis.crash_reports import ChildView, CrashReport
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.reports import ChildView, CrashReport
 from agentrail.testing.simulator.outages import check_outages
 from agentrail.testing.simulator.people import DOINGS, SimulatedCaller
 from agentrail.testing.simulator.stage import Stage

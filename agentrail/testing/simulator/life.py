@@ -22,8 +22,8 @@ from agentrail.errors import (
     SupervisorFailed,
 )
 from agentrail.hooks.plugin import Attachable
+from agentrail.runtime.actor.rebuilding import rebuilt
 from agentrail.runtime.handle import SessionHandle
-from agentrail.runtime.rebuilding import rebuilt
 from agentrail.testing.choose import Choose
 from agentrail.testing.simulator.ending import begin_to_close, check_order, check_reports, comes_to_rest
 from agentrail.testing.simulator.faults import generator

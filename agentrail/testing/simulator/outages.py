@@ -9,7 +9,7 @@ from typing import Final
 from agentrail import errors
 from agentrail.app.supervisor import Supervisor
 from agentrail.errors import JournalUnavailable
-from agentrail.runtime.session import Session
+from agentrail.runtime.actor.loop import Session
 from agentrail.testing.simulator.stage import Stage
 from agentrail.testing.simulator.virtual import swapped
 from agentrail.values.events.life import InputQuarantined, SessionQuarantined, SessionRestarted

@@ -13,14 +13,14 @@ from agentrail.core.vocabulary.inputs import Arrival
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError
 from agentrail.hooks.judge import Judge
-from agentrail.runtime import records, session
-from agentrail.runtime.children import Child
-from agentrail.runtime.mailbox import Letter
-from agentrail.runtime.node import SupervisorNode
-from agentrail.runtime.performing import Performer
-from agentrail.runtime.relief import relieve
-from agentrail.runtime.session import Session
-from agentrail.runtime.timers import Key, Timers
+from agentrail.runtime.actor import journal_log, loop
+from agentrail.runtime.actor.early_release import relieve
+from agentrail.runtime.actor.loop import Session
+from agentrail.runtime.actor.perform import Performer
+from agentrail.runtime.inbox.mailbox import Letter
+from agentrail.runtime.shared.timers import Key, Timers
+from agentrail.runtime.supervision.children import Child
+from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.testing.simulator.players import BrokenOnPurposeError
 from agentrail.testing.simulator.stage import Stage
 from agentrail.testing.simulator.virtual import swapped
@@ -66,7 +66,7 @@ def breakable(stage: Stage) -> Generator[None]:
         swaps.enter_context(swapped(SupervisorNode, "park", noted_park))
         swaps.enter_context(swapped(SupervisorNode, "stop", noted_stop))
         swaps.enter_context(swapped(Session, "finish", noted_finish))
-        swaps.enter_context(swapped(session, "step", breaking_step))
+        swaps.enter_context(swapped(loop, "step", breaking_step))
         swaps.enter_context(swapped(Performer, "perform", breaking_perform))
         yield
 
@@ -85,9 +85,9 @@ def watched(stage: Stage) -> Generator[None]:
         await run(begun)
 
     with ExitStack() as swaps:
-        swaps.enter_context(swapped(records, "SNAPSHOT_EVERY", stage.temper.snapshots))
+        swaps.enter_context(swapped(journal_log, "SNAPSHOT_EVERY", stage.temper.snapshots))
         swaps.enter_context(swapped(Session, "run", noted_run))
-        swaps.enter_context(swapped(session, "relieve", noted_relieve))
+        swaps.enter_context(swapped(loop, "relieve", noted_relieve))
         swaps.enter_context(_timed(stage))
         yield
 

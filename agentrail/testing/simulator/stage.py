@@ -9,7 +9,7 @@ import trio
 
 from agentrail.core.vocabulary.state import Phase
 from agentrail.plugins.budget import BudgetGuard
-from agentrail.runtime.session import Session
+from agentrail.runtime.actor.loop import Session
 from agentrail.testing.choose import Choose
 from agentrail.testing.simulator.auditor import Auditor
 from agentrail.testing.simulator.faults import RUNS, Chaos, choice

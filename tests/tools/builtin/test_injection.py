@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agentrail.adapters.sandboxes.local import LocalSandbox
-from agentrail.runtime.jobs import BackgroundJobs
+from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.values.json import freeze_object
 from tests.tools.builtin.rig import call, called
 

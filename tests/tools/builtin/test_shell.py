@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from agentrail.adapters.sandboxes.memory import MemorySandbox
-from agentrail.runtime.jobs import MAX_RUNNING, BackgroundJobs
+from agentrail.runtime.work.background_jobs import MAX_RUNNING, BackgroundJobs
 from tests.patience import PATIENCE
 from tests.profiles import CAMPAIGN
 from tests.sandboxes.test_trees import peak

@@ -1,0 +1,66 @@
+"""Inputs to which something is added when they are handled: what only the shell knows, and only then."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentrail.core.machine.endings import TURN_TIMER
+from agentrail.core.vocabulary.commands import AbortSent, SteerSent, StopSent
+from agentrail.core.vocabulary.inputs import (
+    AnyInput,
+    Arrival,
+    ElsewhereUsed,
+    HooksWereSlow,
+    StreamBegan,
+    StreamCut,
+    StreamEnded,
+    StreamStalled,
+    SubagentReported,
+    TimerFired,
+)
+from agentrail.core.vocabulary.state import State
+from agentrail.hooks.plugin import ON_EVENT
+from agentrail.runtime.actor.perform import Performer
+from agentrail.runtime.actor.slow_hooks import SlowHooks
+from agentrail.runtime.actor.ties import Ties
+from agentrail.runtime.inbox.mailbox import Letter, Mailbox
+
+COMPLETED: Final = frozenset(
+    {AbortSent, ElsewhereUsed, HooksWereSlow, SteerSent, StopSent, StreamStalled, SubagentReported, TimerFired}
+)
+"""Inputs that miss something which only the shell knows, or into which another was merged while they waited."""
+
+SAYS_PARTIAL: Final = frozenset({AbortSent, SteerSent, StopSent, StreamBegan, StreamCut, StreamEnded, StreamStalled})
+"""Inputs that say themselves what has come of the response that is out, or come before or after all of it."""
+
+
+def completed(letter: Letter, performer: Performer, mailbox: Mailbox, ties: Ties, slow: SlowHooks) -> AnyInput:
+    """Return the input with what only the shell knows, such as what had come of the stream."""
+    given = letter.given
+    if isinstance(given, SubagentReported):
+        letter.given = ties.gathered(given)
+        return letter.given
+    if isinstance(given, ElsewhereUsed):
+        return ties.latest(given)
+    if isinstance(given, HooksWereSlow):
+        slow.taken()
+        return given
+    if isinstance(given, StreamStalled):
+        performer.stall_taken()
+    if isinstance(given, TimerFired) and given.timer != TURN_TIMER:
+        return given
+    if isinstance(given, StopSent):
+        mailbox.resume()  # what a session waits for before it ends comes as results
+    partial = performer.partial_response()
+    return given if partial is None else given.but(partial=partial)
+
+
+def with_partial(arrival: Arrival, state: State, performer: Performer) -> Arrival:
+    """Return *arrival* with what has come of the response that is out, if a listener may end its turn at any event."""
+    given = arrival.input
+    if isinstance(given, TimerFired) and given.timer == TURN_TIMER:
+        return arrival
+    if not any(seat.critical and ON_EVENT in seat.hooks for seat in state.seats):
+        return arrival
+    partial = performer.partial_response()
+    return arrival if partial is None else arrival.but(partial=partial)

@@ -1,0 +1,180 @@
+"""The records of one session: written in order, each before anybody hears of it, and again until the journal can."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+import trio
+
+from agentrail.core.machine.step import Step
+from agentrail.core.vocabulary.inputs import Arrival
+from agentrail.core.vocabulary.state import State
+from agentrail.errors import CommitUnknown, Fenced, JournalFull, JournalUnavailable, SessionForgotten
+from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.ports.journal import Claim, Record, Snapshot
+from agentrail.runtime.resources import SharedServices
+from agentrail.runtime.shared.journal_retry import patiently
+from agentrail.runtime.shared.sanitize import traced
+
+log = logging.getLogger("agentrail.session")
+
+T = TypeVar("T")
+
+ATTEMPTS: Final = 2
+"""How often the first record of a session, or the first since it came back, is tried: its caller is still there."""
+
+SNAPSHOT_EVERY: Final = 200
+"""Records after which the state is kept, so that coming back is quick."""
+
+
+def _relieve_nobody() -> None:
+    """No-op: until a session says who waits, nobody does."""
+
+
+class Records:
+    """What a session writes; *opening* is what it is spawned as, of which the first record tells."""
+
+    __slots__ = (
+        "_claim",
+        "_doubtful",
+        "_house",
+        "_kept",
+        "_opening",
+        "began",
+        "forgotten",
+        "head",
+        "relieve",
+        "stuck",
+        "unwritten",
+        "wrote",
+    )
+
+    def __init__(self, claim: Claim, house: SharedServices, opening: State | None) -> None:
+        self._claim = claim
+        self._house = house
+        self._opening = opening
+        self._kept = claim.head
+        self.head: int = claim.head
+        self.unwritten: tuple[Record, ...] = ()
+        self.began: str | None = None
+        self.stuck: JournalUnavailable | None = None
+        self.relieve: Callable[[], None] = _relieve_nobody
+        self.forgotten = False
+        self._doubtful = False
+        self.wrote = False  # nothing yet since it was made: whoever starts it still waits
+
+    @property
+    def fenced(self) -> Fenced:
+        """Why nothing more can be written, if others have."""
+        return Fenced(self._claim.session_id, self._claim.epoch)
+
+    def check_kept(self) -> None:
+        """Raise `SessionForgotten` if that is so."""
+        if self.forgotten:
+            raise SessionForgotten(self._claim.session_id)
+
+    async def read(self, after: int, limit: int) -> tuple[Record, ...]:
+        """Return records behind number *after*; none if they are forgotten: others may have the id by now."""
+        if self.forgotten:
+            await trio.lowlevel.checkpoint()
+            return ()
+        return await self._house.journal.read(self._claim.session_id, after, limit)
+
+    async def place(self, seq: int) -> int:
+        """Return the number of the record behind which the events after *seq* are to be read."""
+        if self.forgotten:
+            await trio.lowlevel.checkpoint()
+            return 0
+        return await self._house.journal.place(self._claim.session_id, seq)
+
+    async def write(self, arrival: Arrival, outcome: Step, command: str | None) -> None:
+        """Write down what happened; what happens before the session has started is written when it has."""
+        record = Record(
+            self._claim.session_id,
+            self.head + len(self.unwritten) + 1,
+            arrival,
+            outcome.rulings,
+            outcome.events,
+            outcome.state.timers,
+            self.began,
+            command,
+            outcome.answer,
+            self._opening,
+            outcome.state.at_work,
+        )
+        self.began = self._opening = None
+        self.unwritten = (*self.unwritten, record)
+        if outcome.state.opening:
+            return
+        try:
+            self.head = await self._append()
+        except JournalUnavailable as error:
+            self.head = await self.through(self._append, None if self.wrote else ATTEMPTS, error)
+        self.unwritten = ()
+        self.wrote = True
+        if self.head >= self._kept + SNAPSHOT_EVERY:
+            self._kept = self.head
+            name = f"snapshot ({self._claim.session_id})"
+            self._house.nursery.start_soon(self.keep, outcome.state, self.head, name=name)
+
+    async def through(
+        self, call: Callable[[], Awaitable[T]], attempts: int | None = None, failed: JournalUnavailable | None = None
+    ) -> T:
+        """Return what *call* returns, as soon as the journal can do it; who calls the session meanwhile is refused.
+
+        The first of the *attempts* may have *failed* already: a step whose record is written at once needs no more.
+        """
+        try:
+            return await patiently(call, waits=self._wait, attempts=attempts, failed=failed)
+        finally:
+            self.stuck = None
+
+    async def _append(self) -> int:
+        """Append what is not written yet, unless the attempt before has done so, and return the new head."""
+        if self._doubtful:
+            found = await self._house.journal.read(self._claim.session_id, self.head, len(self.unwritten))
+            self._doubtful = False
+            if len(found) == len(self.unwritten) and all(map(_is_same, found, self.unwritten)):
+                return found[-1].number
+        reach(Failpoint.APPEND)
+        try:
+            head = await self._house.journal.append(self._claim, self.head, self.unwritten)
+        except JournalUnavailable as error:
+            self._doubtful = not isinstance(error, JournalFull)  # of a full one it is known that nothing was written
+            raise
+        reach(Failpoint.APPENDED)
+        return head
+
+    def come_back(self, head: int) -> str | None:
+        """Go on behind record *head*; return the request whose first chunk came behind it."""
+        if head == self.head and self.unwritten:
+            self.began = self.unwritten[0].began
+        self.head, self.unwritten, self._doubtful = head, (), False
+        return self.began
+
+    async def keep(self, state: State, number: int) -> None:
+        """Keep the state behind a record, so that coming back is quick; it is no loss if that fails."""
+        session_id = self._claim.session_id
+        try:
+            await self._house.journal.keep(self._claim, Snapshot(session_id, number, state))
+        except (JournalUnavailable, Fenced):
+            return
+        except CommitUnknown:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is no loss
+            log.error("session %s: its snapshot could not be kept: %s", session_id, traced(error))  # noqa: TRY400
+            return
+        reach(Failpoint.SNAPSHOT_KEPT)
+
+    def _wait(self, error: JournalUnavailable) -> None:
+        self.stuck = error
+        self.relieve()
+        reach(Failpoint.NO_ROOM)
+
+
+def _is_same(found: Record, written: Record) -> bool:
+    """Whether *found* is the record that was *written*: no other has its number, time and chance."""
+    one, other = found.arrival, written.arrival
+    return (found.number, one.at, one.random) == (written.number, other.at, other.random)

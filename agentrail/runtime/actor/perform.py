@@ -1,0 +1,400 @@
+"""Carrying out effects: plain functions that start things and return."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from agentrail.core.vocabulary import effects
+from agentrail.core.vocabulary.effects import AnyEffect
+from agentrail.core.vocabulary.inputs import (
+    AnyInput,
+    StreamCut,
+    TimerFired,
+    ToolRaised,
+    ToolReturned,
+    ToolStopped,
+)
+from agentrail.core.vocabulary.state import State
+from agentrail.core.vocabulary.tool_calls import CallStatus
+from agentrail.errors import AgentrailError, UnknownTool
+from agentrail.ports.model import Model
+from agentrail.ports.tool import Tool, ToolContext, unheard
+from agentrail.runtime.actor.ties import Ties
+from agentrail.runtime.events.bus import Bus
+from agentrail.runtime.resources import SessionCode, SharedServices
+from agentrail.runtime.shared.reply_slot import Slot
+from agentrail.runtime.shared.threads import CallThreads
+from agentrail.runtime.work.background_jobs import BackgroundJobs
+from agentrail.runtime.work.compacting import RunningCompaction
+from agentrail.runtime.work.late_calls import LateCalls
+from agentrail.runtime.work.model_stream import Stream
+from agentrail.runtime.work.plugin_asks import AskWorld, RunningAsk
+from agentrail.runtime.work.tool_call import RunningCall
+from agentrail.runtime.work.usage_meter import UsageMeter
+from agentrail.values.events.envelope import Event
+from agentrail.values.json import EMPTY, JsonObject
+from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, ModelRequest, Partial, Response
+from agentrail.values.usage import Usage
+
+log = logging.getLogger("agentrail.plugin")
+
+LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+class Performer:
+    """What a session has going on in the world."""
+
+    __slots__ = (
+        "_asks",
+        "_bus",
+        "_calls",
+        "_compaction",
+        "_house",
+        "_jobs",
+        "_outfit",
+        "_post",
+        "_session_id",
+        "_stall_waits",
+        "_stream",
+        "_ties",
+        "closed",
+        "late",
+        "started",
+        "state",
+    )
+
+    def __init__(
+        self,
+        session_id: str,
+        house: SharedServices,
+        outfit: SessionCode,
+        bus: Bus,
+        post: Callable[[AnyInput], None],
+        ties: Ties,
+    ) -> None:
+        self._session_id = session_id
+        self._house = house
+        self._outfit = outfit
+        outfit.judge.complain = house.complaints.tell
+        self._bus = bus
+        self._post = post
+        self._ties = ties
+        self._stream: Stream | None = None
+        self._stall_waits = False
+        self._calls: dict[str, RunningCall] = {}
+        self._asks: dict[str, RunningAsk] = {}
+        self._jobs: BackgroundJobs | None = None
+        self.late = LateCalls()
+        self._compaction: RunningCompaction | None = None
+        self.state: State | None = None
+        self.started: Slot[AgentrailError | None] = Slot()
+        self.closed = False
+
+    def perform(self, effect: AnyEffect) -> None:
+        """Start, or stop, what *effect* says."""
+        _PERFORM[type(effect)](self, effect)
+
+    def stop_early(self, wanted: Sequence[AnyEffect]) -> None:
+        """Stop what is to be stopped before the record of it is written: stopping never waits."""
+        for effect in wanted:
+            if type(effect) in _STOPS:
+                self.perform(effect)
+
+    def partial_response(self) -> Partial | None:
+        """Return what subscribers have heard of the stream that is out."""
+        return None if self._stream is None else self._stream.heard()
+
+    def stop_now(self, state: State, kill_tools: str) -> None:
+        """Cancel the stream and the killable calls, before the machine has heard of it."""
+        if self._stream is not None:
+            self._stream.cut()
+        if kill_tools == "none":
+            return
+        calls = () if state.batch is None else state.batch.calls
+        wanted = [call.call_id for call in calls if call.status is CallStatus.RUNNING]
+        if kill_tools == "all":
+            wanted += [stray.call_id for stray in state.lingering]
+        for call_id in wanted:
+            running = self._calls.get(call_id)
+            if running is not None and (kill_tools == "all" or not running.immune):
+                running.scope.cancel()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything is going on."""
+        return bool(self._stream is not None or self._calls or self._asks or self._jobs_now)
+
+    @property
+    def _jobs_now(self) -> tuple[str, ...]:
+        return () if self._jobs is None else self._jobs.names()
+
+    def close(self) -> None:
+        """End everything that is going on."""
+        self.closed = True
+        if self._stream is not None:
+            self._stream.cut()
+        for call in self._calls.values():
+            call.scope.cancel()
+        for ask in self._asks.values():
+            ask.scope.cancel()
+        if self._jobs is not None:
+            self._jobs.close()
+        self._ties.close()
+        if self._compaction is not None:
+            self._compaction.scope.cancel()
+
+    def _whisper(self, event: Event) -> None:
+        self._bus.whisper(event, self._house.clock.now_ms())
+
+    def model(self, name: str) -> Model:
+        """Return the model called *name*; `UnknownModel` if there is none."""
+        own = self._outfit.models.get(name)
+        return self._house.model(name) if own is None else own
+
+    # The model
+
+    def _model_options(self, name: str) -> JsonObject:
+        """Return the session's options for the model called *name*, if it uses that one."""
+        state = self.state
+        if state is None:
+            return EMPTY
+        turn = state.turn
+        model, options = (state.model, state.model_options) if turn is None else (turn.model, turn.options)
+        return options if model == name else EMPTY
+
+    def start_request(self, effect: effects.StartRequest) -> None:
+        """Send a request in a task of its own."""
+        request = effect.request
+        stream = self._stream = Stream(effect, self._house.clock, self._bus, self._post, self._price)
+        request_id = request.request_id
+        try:
+            model = self.model(request.model)
+        except AgentrailError as error:
+            failure = Failure(FailureKind.PERMANENT, type(error).__name__, str(error))
+            self._post(StreamCut(request_id, NOTHING_YET, failure))
+            return
+        name = f"model {request.model} ({self._session_id})"
+        self._house.nursery.start_soon(stream.run, model, self._session_id, self._house.limits, name=name)
+        self._watch(stream)
+
+    async def _ask_model(self, request: ModelRequest, meter: UsageMeter) -> Response:
+        """Make a request that a plugin has asked for; what comes before its end is counted, and nobody hears it."""
+        model = self.model(request.model)
+        return await self._house.limits.stream(self._session_id, model, request, meter.hear)
+
+    def _price(self, request: ModelRequest, used: Usage) -> Usage:
+        return self._outfit.prices.priced(request.model, request.options, used)
+
+    def _watch(self, stream: Stream) -> None:
+        """Look at *stream* when it may have stalled."""
+        self._house.timers.set((self._session_id, "stall"), stream.stalls_at, self._look)
+
+    def _look(self) -> None:
+        """Report the stream that is out if it has stalled, and look again as long as it is out."""
+        stream = self._stream
+        if stream is None or stream.closed or stream.ended:
+            return
+        now = self._house.clock.now()
+        if stream.waiting:
+            stream.last = now
+        elif now >= stream.stalls_at:
+            if not self._stall_waits:
+                self._post(stream.stalled(now))
+                self._stall_waits = True
+            stream.reported = now
+        self._watch(stream)
+
+    def stall_taken(self) -> None:
+        """Take note that the stall that was posted is handled: until then, no other one is posted."""
+        self._stall_waits = False
+
+    def release(self, request_id: str) -> None:
+        """Forget a stream whose end the machine has heard of."""
+        if self._stream is not None and self._stream.request.request_id == request_id:
+            self._stream = None
+            self._house.timers.clear((self._session_id, "stall"))
+
+    def open_stream(self, effect: effects.OpenStream) -> None:
+        """Let the deltas out."""
+        if self._stream is not None and self._stream.request.request_id == effect.request_id:
+            self._stream.open()
+
+    def cancel_request(self, effect: effects.CancelRequest) -> None:
+        """Cut the stream."""
+        if self._stream is not None and self._stream.request.request_id == effect.request_id:
+            self._stream.cut()
+
+    # Tools
+
+    def start_call(self, effect: effects.StartCall | effects.ProbeCall) -> None:
+        """Run a tool in a task of its own, or ask it what has become of a call."""
+        tool = self._outfit.tools.get((effect.name, effect.revision))
+        if tool is None:
+            if not self.late.takes(effect):
+                is_other = self.state is not None and effect.name in self.state.tools
+                why = "was redefined before the call ran" if is_other else "has no code here"
+                self._post(ToolRaised(effect.call_id, effect.attempt, f"UnknownTool: `{effect.name}` {why}"))
+            return
+        call = RunningCall(effect, tool, self._house.threads, self._whisper, self._call_ended)
+        self._calls[effect.call_id] = call
+        self._house.calls.add(call)
+        ctx = self._context(effect.call_id, effect.key, call.report, call.threads)
+        self._house.nursery.start_soon(call.run, ctx, name=f"tool {effect.name} ({effect.key})")
+
+    def _call_ended(self, call: RunningCall, closing: AnyInput) -> None:
+        self._house.calls.remove(call)
+        if self._calls.get(call.call_id) is call:
+            del self._calls[call.call_id]
+        if isinstance(closing, ToolReturned):
+            closing = self._with_jobs(closing)
+        self._post(closing)
+
+    def _with_jobs(self, closing: ToolReturned) -> ToolReturned:
+        """Say which commands run in the background now, if others do than the session knows of."""
+        jobs = self._jobs_now
+        known = () if self.state is None else self.state.jobs
+        return closing if jobs == known else closing.but(jobs=jobs)
+
+    def _context(self, call_id: str, key: str, report: Callable[[str], None], threads: CallThreads) -> ToolContext:
+        state = self.state
+        if state is None:
+            return ToolContext(self._session_id, call_id, key, threads=threads)
+        surroundings = self._outfit.surroundings
+        if self._jobs is None:
+            self._jobs = BackgroundJobs(self._house.nursery, closed=self.closed)
+        return ToolContext(
+            self._session_id,
+            call_id,
+            key,
+            state.setup.working_dir,
+            state.model if state.turn is None else state.turn.model,
+            state.todos,
+            state.setup.user_data,
+            state.turns,
+            state.usage.total_tokens,
+            state.usage.cost_usd,
+            report,
+            surroundings,
+            self._jobs,
+            surroundings,
+            threads,
+            self._ties.subagents,
+        )
+
+    def cancel_calls(self, effect: effects.CancelCalls) -> None:
+        """Cancel calls; how they end is posted by their own tasks."""
+        for call_id in effect.call_ids:
+            call = self._calls.get(call_id)
+            if call is not None:
+                call.scope.cancel()
+            late = self.late.drop(call_id)
+            if late is not None:
+                self._post(ToolStopped(call_id, late.attempt))
+
+    def resume_subagents(self, effect: effects.ResumeSubagents) -> None:
+        """Begin to bring sub-agents back; how they end is posted by their own tasks."""
+        if self.state is not None:
+            self._ties.resume(effect.children, self.state, self._post)
+
+    def stop_subagents(self, effect: effects.StopSubagents) -> None:
+        """Begin to stop sub-agents; how they end is posted by their own tasks."""
+        self._ties.stop(effect.children)
+
+    def _tool(self, name: str) -> Tool:
+        attached = None if self.state is None else self.state.tools.get(name)
+        if attached is None:
+            raise UnknownTool.among(name, () if self.state is None else self.state.tools)
+        return self._outfit.tools[name, attached.revision]
+
+    # Time, questions, compaction
+
+    def set_timer(self, effect: effects.SetTimer) -> None:
+        """Post when a time has come."""
+        at = self._house.clock.moment(effect.at)
+        self._house.timers.set((self._session_id, effect.timer), at, partial(self._post, TimerFired(effect.timer)))
+
+    def clear_timer(self, effect: effects.ClearTimer) -> None:
+        """Forget a timer."""
+        self._house.timers.clear((self._session_id, effect.timer))
+
+    def carry_out(self, effect: effects.CarryOut) -> None:
+        """Do what a plugin asked for in a task of its own."""
+        ask = self._asks[effect.ask_id] = RunningAsk(effect.ask_id)
+        world = AskWorld(
+            self._ask_model,
+            self._price,
+            self._model_options,
+            self._tool,
+            self._outfit.surroundings,
+            self._outfit.services,
+        )
+        threads = CallThreads(self._house.threads, type(effect.request).__name__)
+        ctx = self._context(effect.ask_id, f"{self._session_id}/{effect.ask_id}", unheard, threads)
+
+        def post(given: AnyInput) -> None:
+            self._asks.pop(ask.ask_id, None)
+            self._post(given)
+
+        name = f"question {effect.ask_id} ({self._session_id})"
+        self._house.nursery.start_soon(ask.run, effect.request, effect.model, world, ctx, post, name=name)
+
+    def cancel_ask(self, effect: effects.CancelAsk) -> None:
+        """Give up a plugin's question."""
+        ask = self._asks.get(effect.ask_id)
+        if ask is not None:
+            ask.scope.cancel()
+
+    def start_compaction(self, effect: effects.StartCompaction) -> None:
+        """Make the context shorter in a task of its own."""
+        compaction = self._compaction = RunningCompaction(effect, self._post)
+        self._house.nursery.start_soon(compaction.run, self._house.compactor, name=f"compaction ({self._session_id})")
+
+    def cancel_compaction(self, _: effects.CancelCompaction) -> None:
+        """Give up the compaction."""
+        if self._compaction is not None:
+            self._compaction.scope.cancel()
+
+    # The rest
+
+    def report_start(self, effect: effects.ReportStart) -> None:
+        """Tell whoever spawned the session."""
+        self.started.settle(effect.error)
+
+    def write_log(self, effect: effects.WriteLog) -> None:
+        """Write a line with the standard logging."""
+        fields = {"session_id": self._session_id, "fields": dict(effect.fields)}
+        log.log(LEVELS.get(effect.level, logging.INFO), "%s", effect.message, extra=fields)
+
+    def close_session(self, _: effects.CloseSession) -> None:
+        """End everything; the loop ends by itself."""
+        self.close()
+
+
+_PERFORM: Final[Mapping[type[object], Callable[..., None]]] = {
+    effects.ReportStart: Performer.report_start,
+    effects.StartRequest: Performer.start_request,
+    effects.OpenStream: Performer.open_stream,
+    effects.CancelRequest: Performer.cancel_request,
+    effects.StartCall: Performer.start_call,
+    effects.ProbeCall: Performer.start_call,
+    effects.CancelCalls: Performer.cancel_calls,
+    effects.SetTimer: Performer.set_timer,
+    effects.ClearTimer: Performer.clear_timer,
+    effects.CarryOut: Performer.carry_out,
+    effects.CancelAsk: Performer.cancel_ask,
+    effects.StartCompaction: Performer.start_compaction,
+    effects.CancelCompaction: Performer.cancel_compaction,
+    effects.ResumeSubagents: Performer.resume_subagents,
+    effects.StopSubagents: Performer.stop_subagents,
+    effects.WriteLog: Performer.write_log,
+    effects.CloseSession: Performer.close_session,
+}
+"""One function per effect."""
+
+_STOPS: Final = frozenset(
+    {effects.CancelRequest, effects.CancelCalls, effects.CancelAsk, effects.CancelCompaction, effects.StopSubagents}
+)
+"""Effects that only stop something: doing one twice does no harm."""

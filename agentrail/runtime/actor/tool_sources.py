@@ -1,0 +1,297 @@
+"""Sources of tools under supervision: each a task of its own, started again when it ends, gone with its session."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import trio
+
+from agentrail.core.vocabulary.answers import Answer, Refused
+from agentrail.core.vocabulary.commands import ChangeToolsSent
+from agentrail.core.vocabulary.state import State
+from agentrail.errors import AgentrailError, SourceFailed, ToolExists, UnknownTool
+from agentrail.errors.branches import fresh
+from agentrail.ports.source import ToolSource
+from agentrail.ports.tool import Tool
+from agentrail.runtime.inbox.digests import digest_of
+from agentrail.runtime.inbox.mailbox import Letter, Mailbox
+from agentrail.runtime.resources import SessionCode, SharedServices
+from agentrail.runtime.shared.reply_slot import Slot
+from agentrail.runtime.shared.sanitize import Contained, tell
+from agentrail.tools.declaring import check_declared
+from agentrail.values.outside import described
+
+log = logging.getLogger("agentrail.source")
+
+FIRST_PAUSE: Final = 0.5
+"""Seconds until a source that has ended is started again; twice as long each time that follows."""
+
+LONGEST_PAUSE: Final = 60.0
+"""The most seconds between two starts."""
+
+STEADY: Final = 60.0
+"""Seconds after which a source that ran counts as one that had never failed."""
+
+
+class RunningSource:
+    """One source, and which tools of the session are its own.
+
+    One that *joins* a living session is given up at its first failure: somebody waits who can try again.
+    """
+
+    __slots__ = (
+        "_command",
+        "_failures",
+        "_house",
+        "_joins",
+        "_look",
+        "_mailbox",
+        "_mine",
+        "_offered",
+        "_outfit",
+        "_said",
+        "_source",
+        "closing",
+        "ended",
+        "failure",
+        "scope",
+        "tried",
+    )
+
+    def __init__(
+        self,
+        source: ToolSource,
+        house: SharedServices,
+        outfit: SessionCode,
+        mailbox: Mailbox,
+        look: Callable[[], State],
+        *,
+        joins: bool = False,
+        command: str | None = None,
+    ) -> None:
+        self._joins = joins
+        self._command = command
+        self._offered: tuple[Sequence[Tool], Sequence[str]] | None = None
+        self.closing = False
+        self.failure: AgentrailError | None = None
+        self._source = source
+        self._house = house
+        self._outfit = outfit
+        self._mailbox = mailbox
+        self._look = look
+        tools = look().tools
+        self._mine = {name: tools[name].revision for name in tools if tools[name].source == source.name}
+        self._said: tuple[str, ...] = ()
+        self._failures = 0
+        self.scope = trio.CancelScope()
+        self.tried = trio.Event()
+        self.ended = trio.Event()
+
+    @property
+    def name(self) -> str:
+        """What the source is called."""
+        return self._source.name
+
+    @property
+    def waits(self) -> bool:
+        """Whether the session is suspended, so that nothing it is asked for is done."""
+        return self._mailbox.suspended
+
+    @property
+    def task(self) -> str:
+        """What its task is called."""
+        return f"source {self._source.name} ({self._look().session_id})"
+
+    async def run(self) -> None:
+        """Keep the source running until its session is gone."""
+        try:
+            with self.scope:
+                while not await self._once():
+                    pause = min(FIRST_PAUSE * 2 ** min(self._failures - 1, 16), LONGEST_PAUSE)
+                    await trio.sleep(pause * (0.5 + self._house.random.random() / 2))
+        finally:
+            self.tried.set()
+            self.ended.set()
+
+    async def _once(self) -> bool:
+        """Run the source until it ends; return whether it has failed to join."""
+        began = self._house.clock.now()
+        problem = "it ended"
+
+        def failed(error: BaseException) -> None:
+            nonlocal problem
+            tell(log, error, "the source `%s` failed", self._source.name, level=logging.DEBUG)
+            problem = described(error)
+
+        with Contained(failed):
+            await self._source.supply(self._look().setup.working_dir, self.offer)
+        if self._joins:
+            self.failure = SourceFailed(self.name, problem)
+            return True
+        log.warning("the source of tools `%s` is started again soon: %s", self._source.name, problem)
+        self._failures = 1 if self._house.clock.now() - began > STEADY else self._failures + 1
+        await self.offer((), (problem,))
+        return False
+
+    async def offer(self, tools: Sequence[Tool], problems: Sequence[str] = ()) -> None:
+        """Let the session have these tools of the source and no others, in one step."""
+        for tool in tools:
+            check_declared(tool.spec)
+        self._offered = tools, problems
+        wanted = {tool.spec.name: tool for tool in tools}
+        refused = True
+        while refused and not self.closing:  # somebody else has changed the tools meanwhile
+            clashes = self._clashes(wanted)
+            said = (*problems, *(f"`{name}` is left out: there is another tool of that name" for name in clashes))
+            refused = await self._change({name: wanted[name] for name in wanted if name not in clashes}, said)
+        self._joins = False
+        self.tried.set()
+
+    async def _change(self, wanted: Mapping[str, Tool], said: tuple[str, ...]) -> bool:
+        """Ask the machine for the change; return whether it is to be tried again."""
+        there = self._look().tools
+        mine = {name: revision for name, revision in self._mine.items() if self._is_mine(name)}
+        same = {name for name in mine if name in wanted and there[name].spec == wanted[name].spec}
+        kept = set[str]() if self._joins else same  # what joins has other code, whatever it says of itself
+        for name in kept:
+            self._outfit.know(wanted[name], mine[name])
+        attach = tuple(tool for name, tool in wanted.items() if name not in kept)
+        detach = tuple(name for name in mine if name not in kept)
+        if not (attach or detach or self._joins) and said == self._said:
+            return False
+        given, prepare = self._outfit.change(attach, detach, source=self._source.name, problems=said)
+        answer = await self._ask(given, prepare)
+        if isinstance(answer, Refused):
+            self.failure = answer.error if self._joins else None
+            return isinstance(answer.error, ToolExists | UnknownTool)
+        self.failure = None
+        self._said = said
+        self._mine = {name: mine[name] if name in kept else given.revision for name in wanted}
+        return False
+
+    async def _ask(self, given: ChangeToolsSent, prepare: Callable[[], None]) -> Answer:
+        slot: Slot[Answer] = Slot()
+        command, self._command = self._command, None
+        digest = b"" if command is None else digest_of(given)
+        self._mailbox.post_result(Letter(given, command=command, digest=digest, slot=slot, prepare=prepare))
+        with trio.CancelScope(shield=True):  # until it is known whose the tools are; the end of the session settles it
+            await slot.wait()
+        return await slot.wait()
+
+    def give_up(self, why: AgentrailError) -> None:
+        """End it with its session; who waits for it to join is told."""
+        if self._joins:
+            self.failure = why
+        self.scope.cancel()
+
+    async def reopen(self) -> None:
+        """Go on after another one of its name could not take its place."""
+        self.closing = False
+        if self._offered is not None:
+            await self.offer(*self._offered)
+
+    async def end(self) -> None:
+        """End it, and return when nothing of it is left; its tools stay."""
+        self.closing = True
+        self.scope.cancel()
+        await self.ended.wait()
+
+    async def withdraw(self) -> None:
+        """End it, and take back the tools that it has offered; until it has joined, they are those of another one."""
+        await self.end()
+        mine = () if self._joins else tuple(name for name in self._mine if self._is_mine(name))
+        if mine:
+            await self._ask(*self._outfit.change((), mine, source=self.name))
+
+    def _is_mine(self, name: str) -> bool:
+        there = self._look().tools.get(name)
+        return there is not None and there.revision == self._mine.get(name)
+
+    def _clashes(self, wanted: Mapping[str, Tool]) -> list[str]:
+        there = self._look().tools
+        return [name for name in wanted if name in there and not self._is_mine(name)]
+
+
+class Sources:
+    """The sources of one session."""
+
+    __slots__ = ("_closed", "_opened", "_running")
+
+    def __init__(self) -> None:
+        self._running: dict[str, RunningSource] = {}
+        self._opened = False
+        self._closed: AgentrailError | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._running) or not self._opened  # until then, there may be some
+
+    async def open(self, running: Sequence[RunningSource], nursery: trio.Nursery) -> None:
+        """Start them side by side, and return when each has offered tools, or could not."""
+        if self._closed is not None:
+            return
+        self._opened = True
+        self._running = {source.name: source for source in running}
+        for source in running:
+            nursery.start_soon(source.run, name=source.task)
+        for source in running:
+            await source.tried.wait()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What they are called."""
+        return tuple(self._running)
+
+    async def join(self, source: RunningSource, nursery: trio.Nursery) -> None:
+        """Start one more, in the place of one of its name; return when it has offered tools.
+
+        If it cannot, the reason is raised, and what was there before goes on; the same if the caller is cancelled.
+        """
+        if self._closed is not None:
+            raise fresh(self._closed)
+        before = self._running.get(source.name)
+        if before is not None:
+            before.closing = True
+        self._running[source.name] = source
+        nursery.start_soon(source.run, name=source.task)
+        joined = False
+        try:
+            await source.tried.wait()
+            joined = source.failure is None
+        finally:
+            if not joined and source.waits:  # the session is suspended: whoever gives up does not wait for its resuming
+                nursery.start_soon(self._undo, source, before, name=f"undoing {source.task}")
+            elif not joined:
+                with trio.CancelScope(shield=True):
+                    await self._undo(source, before)
+        if source.failure is not None:
+            raise fresh(source.failure)
+        if before is not None:
+            await before.end()
+
+    async def _undo(self, source: RunningSource, before: RunningSource | None) -> None:
+        """End one that has not joined, and let the one *before* it go on."""
+        await source.withdraw()
+        name = source.name
+        if self._closed is not None or self._running.get(name) is not source:
+            return
+        if before is None:
+            del self._running[name]
+        else:
+            self._running[name] = before
+            await before.reopen()
+
+    def drop(self, names: Sequence[str]) -> list[RunningSource]:
+        """Begin to end those of these names; their tools go in the step that follows."""
+        found = [self._running.pop(name) for name in names if name in self._running]
+        for source in found:
+            source.closing = True
+            source.scope.cancel()
+        return found
+
+    def close(self, why: AgentrailError) -> None:
+        """End them all."""
+        self._closed = why
+        for source in self._running.values():
+            source.give_up(why)

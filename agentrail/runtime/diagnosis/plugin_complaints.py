@@ -1,0 +1,45 @@
+"""Lines in the log about plugins that break, with the traceback; seldom enough that a broken one floods nothing."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+from agentrail.hooks.seats import AttachedPlugin
+from agentrail.runtime.shared.sanitize import tell
+
+log = logging.getLogger("agentrail.plugin")
+
+PERIOD: Final = 60.0
+"""Seconds between two lines about one hook of one plugin."""
+MAX_KEPT: Final = 1_000
+"""Hooks of which the last line is remembered; the oldest is forgotten first."""
+
+
+class Complaints:
+    """Tells, for all sessions of a supervisor, which hooks broke: each at once, then once in `PERIOD` seconds."""
+
+    __slots__ = ("_last", "_now")
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._last: OrderedDict[tuple[str, str], tuple[float, int]] = OrderedDict()
+        self._now = now
+
+    def tell(self, seat: AttachedPlugin, hook: str, problem: str, error: BaseException | None) -> None:
+        """Write that *hook* of the plugin in *seat* broke, unless that was written a moment ago."""
+        now = self._now()
+        place = (seat.plugin, hook)
+        last, unsaid = self._last.get(place, (now - PERIOD, 0))
+        if now - last < PERIOD:
+            self._last[place] = (last, unsaid + 1)
+            return
+        self._last[place] = (now, 0)
+        self._last.move_to_end(place)
+        if len(self._last) > MAX_KEPT:
+            self._last.popitem(last=False)
+        more = f", and {unsaid} times more since the last line about it" if unsaid else ""
+        kept = "the door stays shut" if seat.critical else "the session goes on as if it had no objection"
+        line = "`%s` of the plugin `%s` broke: %s; %s%s"
+        tell(log, error, line, hook, seat.key, problem, kept, more)

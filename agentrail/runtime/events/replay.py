@@ -1,0 +1,92 @@
+"""What a subscriber hears again: durable events from the journal, and what is left of the ephemeral ones between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final, Protocol
+
+from agentrail.ports.journal import Record
+from agentrail.runtime.shared.journal_retry import patiently
+from agentrail.values.events.envelope import Cursor, Envelope, Event
+from agentrail.values.events.plugins import Gap
+
+PAGE: Final = 100
+
+
+class Reader(Protocol):
+    """Reads the records of one session."""
+
+    async def read(self, after: int, limit: int) -> Sequence[Record]:
+        """Return up to *limit* records behind number *after*."""
+        ...
+
+    async def place(self, seq: int) -> int:
+        """Return behind which record the events after durable event *seq* are to be read."""
+        ...
+
+
+class Past:
+    """The events between two places, for one subscriber."""
+
+    __slots__ = ("_found", "_read_to", "_record", "_records", "_session_id", "_to", "_types", "_whispers")
+
+    def __init__(
+        self,
+        session_id: str,
+        records: Reader,
+        types: tuple[type[Event], ...] | None,
+        since: Cursor,
+        to: Cursor,
+        whispers: list[Envelope],
+        first: list[Envelope],
+    ) -> None:
+        self._session_id = session_id
+        self._records = records
+        self._types = types
+        self._read_to = since
+        self._to = to
+        self._whispers = whispers
+        self._found = first
+        self._record: int | None = None
+
+    async def next(self) -> Envelope | None:
+        """Return the next event; `None` behind the last."""
+        while not self._found:
+            if self._read_to >= self._to:
+                return None
+            await self._read_on()
+        return self._found.pop(0)
+
+    async def _read_on(self) -> None:
+        """Read the next durable events from the journal, with the buffered deltas in their places."""
+        if self._record is None:
+            self._record = await patiently(partial(self._records.place, self._read_to.seq))
+        records = await patiently(partial(self._records.read, self._record, PAGE))
+        if not records and self._read_to.seq < self._to.seq:  # a journal that forgets has forgotten the session
+            self._found.append(gap_between(self._session_id, self._read_to, self._to))
+        for record in records:
+            if record.events and record.events[0].seq > self._to.seq:
+                records = ()
+                break
+            self._record = record.number
+            for envelope in record.events:
+                if envelope.seq > self._read_to.seq:
+                    self._found.extend(self._whispers_before(envelope.seq))
+                    if self._types is None or isinstance(envelope.event, self._types):
+                        self._found.append(envelope)
+                    self._read_to = envelope.cursor
+        if not records or self._read_to.seq >= self._to.seq:
+            self._found.extend(self._whispers_before(None))
+            self._read_to = self._to
+
+    def _whispers_before(self, seq: int | None) -> list[Envelope]:
+        """Take the buffered deltas that come before durable number *seq*; `None`: all."""
+        out = [w for w in self._whispers if seq is None or w.seq < seq]
+        self._whispers = self._whispers[len(out) :]
+        return out if self._types is None else [w for w in out if isinstance(w.event, self._types)]
+
+
+def gap_between(session_id: str, start: Cursor, end: Cursor) -> Envelope:
+    """Return what says that events between two places are not heard any more."""
+    return Envelope(session_id, start.seq, start.n, 0, 0, 0, Gap(start.seq, start.n, end.seq, end.n))

@@ -1,0 +1,385 @@
+"""A session's mailbox: three lanes, read in order of urgency, each bounded in what callers put there.
+
+What a session's own work posts is never refused: each piece of work has at most one report that waits, and one end.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+import trio
+
+from agentrail.core.vocabulary.answers import Answer
+from agentrail.core.vocabulary.commands import AbortSent, PromptSent, ResumeSent, StopSent, SuspendSent, TraceSent
+from agentrail.core.vocabulary.inputs import AnyInput
+from agentrail.errors import MailboxFull
+from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.runtime.shared.admission import Gate
+from agentrail.runtime.shared.reply_slot import Slot
+
+MAX_MESSAGES = 64
+"""Messages of callers that may wait in a lane."""
+MAX_BYTES = 1024 * 1024
+"""Bytes that the messages of callers in a lane may have together."""
+PATIENCE = 64
+"""After so many more urgent messages, one of the user is served."""
+LETTERS_PER_PASS = 16
+"""Letters that are received without a wait, after which the rest of the program has its turn.
+
+A letter takes 0.1 to 0.3 ms, so others wait for 2 to 5 ms; a checkpoint takes 0.01 ms, which is 0.5 % of 16 letters.
+"""
+
+
+WATCHED = (SuspendSent, ResumeSent, TraceSent)
+"""Control that is about the actor: many of them may wait, as each may mean something else by then."""
+
+
+class Letter:
+    """An input on its way, and who waits for the answer."""
+
+    __slots__ = ("command", "digest", "given", "number", "prepare", "size", "slots", "watch")
+
+    def __init__(
+        self,
+        given: AnyInput,
+        *,
+        command: str | None = None,
+        digest: bytes = b"",
+        slot: Slot[Answer] | None = None,
+        prepare: Callable[[], None] | None = None,
+        size: int = 0,
+    ) -> None:
+        self.given = given
+        self.command = command
+        self.digest = digest
+        self.slots: list[Slot[Answer]] = [] if slot is None else [slot]
+        self.prepare = prepare
+        self.size = size
+        self.number = 0
+        self.watch: Callable[[str], None] | None = None
+
+    def settle(self, answer: Answer) -> None:
+        """Tell everybody who waits."""
+        for slot in self.slots:
+            reach(Failpoint.ANSWER)
+            slot.settle(answer)
+            reach(Failpoint.ANSWERED)
+
+
+class Mailbox:
+    """Three lanes and one reader."""
+
+    __slots__ = (
+        "_admitted",
+        "_at_gate",
+        "_bytes",
+        "_control",
+        "_gate",
+        "_lane",
+        "_number",
+        "_reader",
+        "_results",
+        "_session",
+        "_suspended",
+        "_unbroken",
+        "_urgent",
+        "_user",
+        "_waiting_for_room",
+        "alarm",
+        "closed",
+    )
+
+    def __init__(self, session: str, gate: Gate) -> None:
+        self._session = session
+        self._gate = gate
+        self._control: list[Letter] = []
+        self._results: list[Letter] = []
+        self._user: list[Letter] = []
+        self._lane = self._control
+        self._suspended = False
+        self._bytes = 0
+        self._number = 0
+        self._urgent = 0
+        self._unbroken = 0
+        self._admitted = False
+        self._at_gate = False
+        self._reader: trio.lowlevel.Task | None = None
+        self.alarm: Callable[[], None] | None = None
+        self._waiting_for_room: OrderedDict[Slot[None], Letter] | None = None
+        self.closed: Answer | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits."""
+        return not (self._control or self._results or self._user or self._waiting_for_room)
+
+    @property
+    def lengths(self) -> tuple[int, int, int]:
+        """How many letters wait: control, results, user."""
+        return len(self._control), len(self._results), len(self._user)
+
+    @property
+    def control(self) -> tuple[Letter, ...]:
+        """The letters of control that wait."""
+        return tuple(self._control)
+
+    # Posting
+
+    def post_control(self, letter: Letter) -> Letter:
+        """Post what must be handled before anything else, and return the letter that serves for it.
+
+        One abort that waits serves for all, and does what the strongest of them does; one stop serves for all. A letter
+        with a command id is kept apart, as its answer has to be found by that id; those, and what is about the actor,
+        are refused with `MailboxFull` when `MAX_MESSAGES` letters wait.
+        """
+        if self.closed is None:
+            serving = self._serving(letter)
+            if serving is not None:
+                serving.slots += letter.slots
+                return serving
+            if len(self._control) >= MAX_MESSAGES and (letter.command is not None or isinstance(letter.given, WATCHED)):
+                raise MailboxFull(self._session, len(self._control), sum(waiting.size for waiting in self._control))
+        self._post(self._control, letter)
+        return letter
+
+    def _serving(self, letter: Letter) -> Letter | None:
+        """Return the letter that waits already and serves for *letter* too."""
+        given = letter.given
+        if isinstance(given, AbortSent):
+            return self._serving_abort(letter, given)
+        for waiting in reversed(self._control):
+            if isinstance(given, StopSent) and letter.command is None and isinstance(waiting.given, StopSent):
+                return waiting
+            if waiting.given == given and waiting.command == letter.command:
+                return waiting
+            if isinstance(given, WATCHED):
+                return None  # only the last letter serves: what lies between may undo an earlier one
+        return None
+
+    def _serving_abort(self, letter: Letter, abort: AbortSent) -> Letter | None:
+        for waiting in self._control:
+            known = waiting.given
+            if not isinstance(known, AbortSent):
+                continue
+            same = letter.command is not None and waiting.command == letter.command and known == abort
+            own = letter.command is None and waiting.command is None
+            if own:
+                waiting.given = known.joined(abort)
+            if same or own or (letter.command is None and known.covers(abort)):
+                if abort.clear_queue:  # what came between the two is dropped too
+                    self._number += 1
+                    waiting.number = self._number
+                return waiting
+        return None
+
+    def post_result(self, letter: Letter) -> None:
+        """Post a result of the session's own work."""
+        self._post(self._results, letter)
+
+    def post_said(self, letter: Letter) -> None:
+        """Post what a caller says to the work that goes on, beside its results; raise `MailboxFull` if much waits."""
+        said = [waiting.size for waiting in self._results if waiting.slots]
+        if self.closed is None and said and not _have_room(len(said), sum(said), letter.size):
+            raise MailboxFull(self._session, len(said), sum(said))
+        self._post(self._results, letter)
+
+    def post_user_nowait(self, letter: Letter) -> None:
+        """Post a user's message, or raise `MailboxFull`."""
+        if self.closed is not None:
+            letter.settle(self.closed)
+            return
+        if self._waiting_for_room or not self._has_room(letter.size):
+            raise MailboxFull(self._session, len(self._user), self._bytes)
+        self._put(letter)
+
+    async def post_user(self, letter: Letter) -> None:
+        """Post a user's message as soon as there is room; those who wait get it in the order they came."""
+        if self.closed is not None or (self._has_room(letter.size) and not self._waiting_for_room):
+            self.post_user_nowait(letter)
+            return
+        slot: Slot[None] = Slot()
+        if self._waiting_for_room is None:
+            self._waiting_for_room = OrderedDict()
+        self._waiting_for_room[slot] = letter
+        try:
+            await slot.wait()
+        except trio.Cancelled:
+            if self._waiting_for_room and slot in self._waiting_for_room:  # else it was let in, or refused
+                del self._waiting_for_room[slot]
+                self._make_room()
+            raise
+
+    def _put(self, letter: Letter) -> None:
+        self._bytes += letter.size
+        self._number += 1
+        letter.number = self._number
+        self._user.append(letter)
+        if self._reader is not None:
+            self._ask_gate()
+        elif self.alarm is not None:
+            self._ring(self.alarm)
+
+    def _has_room(self, size: int) -> bool:
+        return not self._user or _have_room(len(self._user), self._bytes, size)
+
+    def _make_room(self) -> None:
+        """Let in those who wait, as far as there is room for the first of them."""
+        waiting = self._waiting_for_room
+        while waiting:
+            slot, letter = next(iter(waiting.items()))
+            if not self._has_room(letter.size):
+                return
+            del waiting[slot]
+            self._put(letter)
+            slot.settle(None)
+        self._waiting_for_room = None
+
+    def _post(self, lane: list[Letter], letter: Letter) -> None:
+        if self.closed is not None:
+            letter.settle(self.closed)
+            return
+        self._number += 1
+        letter.number = self._number
+        lane.append(letter)
+        self._wake()
+
+    # Reading
+
+    async def receive(self) -> Letter:
+        """Return the next letter; there is no await between taking it and returning.
+
+        After `LETTERS_PER_PASS` letters without a wait, all other tasks run before the next one is taken.
+        """
+        while True:
+            if self._unbroken >= LETTERS_PER_PASS:
+                self._unbroken = 0
+                await trio.lowlevel.checkpoint()
+            letter = self._take()
+            if letter is not None:
+                self._unbroken += 1
+                reach(Failpoint.MESSAGE_TAKEN)
+                return letter
+            if self._user and not self._suspended:
+                self._ask_gate()
+                if self._admitted:
+                    continue
+            else:
+                self._admitted = False  # for letters that are gone: the next one has to ask again
+            self._unbroken = 0
+            self._reader = trio.lowlevel.current_task()
+            await trio.lowlevel.wait_task_rescheduled(self._leave)
+
+    def _take(self) -> Letter | None:
+        if self._control:
+            cleared = self._cleared(self._control[0])
+            if cleared is not None:
+                return cleared
+        if self._suspended:
+            self._lane = self._control
+            return self._control.pop(0) if self._control else None
+        user_is_due = self._urgent >= PATIENCE and self._user
+        if not user_is_due:
+            urgent = self._control or self._results
+            if urgent:
+                self._urgent = self._urgent + 1 if self._user else 0
+                self._lane = urgent
+                return urgent.pop(0)
+        if self._user and (self._admitted or user_is_due):
+            self._admitted = False
+            self._urgent = 0
+            return self._take_user(0)
+        return None
+
+    def _take_user(self, place: int) -> Letter:
+        letter = self._user.pop(place)
+        self._lane = self._user
+        self._bytes -= letter.size
+        self._make_room()
+        return letter
+
+    def _cleared(self, abort: Letter) -> Letter | None:
+        """Take a prompt that was sent before *abort*, the next letter, if that clears the queue; `None`: there is none.
+
+        Each is handled like any letter, as one that is dropped: its command id is looked up, and its answer is written
+        down before its sender hears it. The abort waits for that in its lane, so a crash between the two loses neither.
+        """
+        if not isinstance(abort.given, AbortSent) or not abort.given.clear_queue:
+            return None
+        for place, letter in enumerate(self._user):
+            given = letter.given
+            if isinstance(given, PromptSent) and letter.number < abort.number:
+                letter.given = given.but(cleared=True)
+                return self._take_user(place)
+        return None
+
+    def let_others_run(self) -> None:
+        """Have all other tasks run before the next letter is taken: the last one took long."""
+        self._unbroken = LETTERS_PER_PASS
+
+    def put_back(self, letter: Letter) -> None:
+        """Have the letter that was received last received again, before any other of its lane."""
+        self._lane.insert(0, letter)
+        if self._lane is self._user:
+            self._bytes += letter.size
+
+    @property
+    def suspended(self) -> bool:
+        """Whether only control is read."""
+        return self._suspended
+
+    def suspend(self) -> None:
+        """Let everything but control wait."""
+        self._suspended = True
+
+    def resume(self) -> None:
+        """Let nothing wait any more."""
+        self._suspended = False
+        self._wake()
+
+    def _ask_gate(self) -> None:
+        if not self._at_gate and not self._admitted:
+            self._at_gate = True
+            self._gate.enter(self._admit)
+
+    def _admit(self) -> None:
+        self._at_gate = False
+        self._admitted = True
+        self._wake()
+
+    def _wake(self) -> None:
+        task, self._reader = self._reader, None
+        if task is not None:
+            trio.lowlevel.reschedule(task)
+        elif self.alarm is not None:
+            self._ring(self.alarm)
+
+    def _ring(self, alarm: Callable[[], None]) -> None:
+        """Have somebody come who reads: nobody does while the session sleeps."""
+        self.alarm = None
+        alarm()
+
+    def _leave(self, _: object) -> trio.lowlevel.Abort:
+        self._reader = None
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    # Emptying
+
+    def close(self, answer: Answer) -> None:
+        """Give *answer* to everything that waits and to everything that still comes."""
+        self.closed = answer
+        left = [*self._control, *self._results, *self._user]
+        for lane in (self._control, self._results, self._user):
+            lane.clear()
+        self._bytes = 0
+        for letter in left:
+            letter.settle(answer)
+        waiting, self._waiting_for_room = self._waiting_for_room, None
+        for slot, letter in () if waiting is None else waiting.items():
+            letter.settle(answer)
+            slot.settle(None)
+
+
+def _have_room(messages: int, bytes_: int, size: int) -> bool:
+    """Whether a message of *size* fits beside so many others."""
+    return messages < MAX_MESSAGES and bytes_ + size <= MAX_BYTES

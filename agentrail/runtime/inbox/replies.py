@@ -1,0 +1,225 @@
+"""Callers that wait for the end of a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from agentrail.core.machine.step import Step
+from agentrail.core.vocabulary.state import State
+from agentrail.core.vocabulary.tool_calls import Call
+from agentrail.errors import AgentrailError, PromptWasDropped, PromptWasRejected, TurnAborted
+from agentrail.ports.journal import Record
+from agentrail.runtime.shared.reply_slot import Slot
+from agentrail.values.events.envelope import Event
+from agentrail.values.events.life import AgentAbort, AgentEnd, PromptDropped, PromptRejected, PromptWithdrawn
+from agentrail.values.json import JsonObject
+from agentrail.values.messages import AssistantMessage, Message
+from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.value import Value, value
+
+
+@value
+class HeldCall(Value):
+    """A call that waits for a person."""
+
+    id: str
+    """What `approve`, `reject` or `respond` takes."""
+    kind: str
+    """`approval` or `question`."""
+    call_id: str
+    """Which call."""
+    tool: str
+    """Which tool."""
+    args: JsonObject
+    """With which arguments."""
+    hint: str
+    """What the person should know, or what is asked."""
+    options: tuple[str, ...] = ()
+    """Answers to choose from."""
+    expires_at: int | None = None
+    """Until when; `None`: for ever."""
+    family: str | None = None
+    """What "always" would mean."""
+    path: tuple[str, ...] = ()
+    """Of a sub-agent: parent session and call, outermost first."""
+
+
+@value
+class Reply(Value):
+    """How a turn ended, for whoever asked."""
+
+    ref: str
+    """The prompt it answered."""
+    stop_reason: str
+    """`end`, `max_turns`, `left`, `superseded`, `length`, `refused`; or `held`: it rests."""
+    messages: tuple[Message, ...] = ()
+    """What the turn has added to the history."""
+    usage: Usage = NOTHING_USED
+    """What the turn has used."""
+    held: tuple[HeldCall, ...] = ()
+    """The calls that wait for a person."""
+
+    @property
+    def text(self) -> str:
+        """The last thing the model said."""
+        said = [message.text for message in self.messages if isinstance(message, AssistantMessage)]
+        return said[-1] if said else ""
+
+
+PAGE: Final = 1000
+"""Records that are read at once."""
+
+ReadRecords: TypeAlias = Callable[[int, int], Awaitable[Sequence[Record]]]
+
+Outcome: TypeAlias = Reply | AgentrailError
+
+
+def held_calls(state: State) -> tuple[HeldCall, ...]:
+    """Return what waits for a person in a session."""
+    return tuple(_held_call(call, state.setup.path) for call in state.waiting_calls)
+
+
+def _held_call(call: Call, path: tuple[str, ...]) -> HeldCall:
+    if call.hold is not None:
+        hold = call.hold
+        return HeldCall(
+            hold.approval_id,
+            "approval",
+            call.call_id,
+            call.name,
+            hold.args,
+            hold.hint,
+            expires_at=hold.expires_at,
+            family=hold.family,
+            path=path,
+        )
+    ref, text, options = ("", "", ()) if call.question is None else _asked(call)
+    return HeldCall(ref, "question", call.call_id, call.name, call.args, text, options, path=path)
+
+
+def _asked(call: Call) -> tuple[str, str, tuple[str, ...]]:
+    question = call.question
+    return ("", "", ()) if question is None else (question.ref, question.question, question.options)
+
+
+class Waiters:
+    """Who waits for the turn of which prompt."""
+
+    __slots__ = ("_slots",)
+
+    def __init__(self) -> None:
+        self._slots: dict[str, list[Slot[Outcome]]] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._slots)
+
+    def watch(self, slot: Slot[Outcome]) -> Callable[[str], None]:
+        """Return what makes *slot* wait for a prompt once its ref is known."""
+
+        def watch(ref: str) -> None:
+            if self._slots is None:
+                self._slots = {}
+            self._slots.setdefault(ref, []).append(slot)
+
+        return watch
+
+    def leave(self, ref: str, slot: Slot[Outcome]) -> None:
+        """Forget a *slot* for which nobody waits any more."""
+        waiting = (self._slots or {}).get(ref, [])
+        if slot in waiting:
+            waiting.remove(slot)
+            if not waiting and self._slots is not None:
+                del self._slots[ref]
+
+    def notice(self, outcome: Step, below: Callable[[], tuple[HeldCall, ...]]) -> None:
+        """Tell those whose turn ended, was never begun, or came to rest; *below* tells what waits in sub-agents."""
+        for envelope in outcome.events:
+            if type(envelope.event) in _ENDS and (end := told(envelope.event)) is not None:
+                self._settle(*end)
+        turn = outcome.state.turn
+        reply = None if turn is None else resting(outcome.state, turn.ref, below)
+        if reply is not None:
+            self._settle(reply.ref, reply)
+
+    def close(self, error: AgentrailError) -> None:
+        """Tell everybody that no turn will end any more."""
+        slots, self._slots = self._slots or {}, None
+        for waiting in slots.values():
+            for slot in waiting:
+                slot.settle(error)
+
+    def _settle(self, ref: str, outcome: Outcome) -> None:
+        for slot in (self._slots or {}).pop(ref, ()):
+            slot.settle(outcome)
+        if not self._slots:
+            self._slots = None
+
+
+def resting(state: State, ref: str, below: Callable[[], tuple[HeldCall, ...]]) -> Reply | None:
+    """Return that the turn of a prompt waits for a person, here or *below*, if nothing of it goes on without one."""
+    turn = state.turn
+    if turn is None or turn.ref != ref or not state.waits:
+        return None
+    held = (*held_calls(state), *below())
+    return Reply(ref, "held", state.history[turn.mark :], state.usage.minus(turn.used), held)
+
+
+async def outcome_of(
+    state: State, ref: str, read: ReadRecords, below: Callable[[], tuple[HeldCall, ...]]
+) -> Outcome | None:
+    """Return how the turn of a prompt ended, or that it waits for a person; `None`: it has not ended."""
+    outcome: Outcome | None = resting(state, ref, below)
+    number = 0
+    while outcome is None and (records := await read(number, PAGE)):
+        outcome = ended(records, ref)
+        number = records[-1].number
+    return outcome
+
+
+def ended(records: Sequence[Record], ref: str) -> Outcome | None:
+    """Return how the turn of a prompt ended, if *records* tell."""
+    for record in records:
+        for envelope in record.events:
+            end = told(envelope.event)
+            if end is not None and end[0] == ref:
+                return end[1]
+    return None
+
+
+def told(event: Event) -> tuple[str, Outcome] | None:
+    """Return which prompt's turn an event ends, and how; `None`: none."""
+    end = _ENDS.get(type(event))
+    return None if end is None else end(event)
+
+
+def _replied(end: AgentEnd) -> tuple[str, Outcome]:
+    return end.ref, Reply(end.ref, end.stop_reason, end.messages, end.usage)
+
+
+def _aborted(abort: AgentAbort) -> tuple[str, Outcome] | None:
+    if abort.ref is None:
+        return None
+    return abort.ref, TurnAborted(abort.ref, abort.kind, abort.reason or "no reason given")
+
+
+def _rejected(event: PromptRejected) -> tuple[str, Outcome]:
+    return event.ref, PromptWasRejected(event.ref, event.reason)
+
+
+def _dropped(event: PromptDropped) -> tuple[str, Outcome]:
+    return event.ref, PromptWasDropped(event.ref, "the queue was cleared")
+
+
+def _withdrawn(event: PromptWithdrawn) -> tuple[str, Outcome]:
+    return event.ref, PromptWasDropped(event.ref, "it was withdrawn")
+
+
+_ENDS: Final[Mapping[type[Event], Callable[..., tuple[str, Outcome] | None]]] = {
+    AgentEnd: _replied,
+    AgentAbort: _aborted,
+    PromptRejected: _rejected,
+    PromptDropped: _dropped,
+    PromptWithdrawn: _withdrawn,
+}
+"""One function per event that may end a prompt's turn."""

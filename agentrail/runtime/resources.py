@@ -1,0 +1,305 @@
+"""What a session's actor is given: everything of it that is not its own state."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
+from typing import Protocol, TypeAlias
+
+import trio
+
+from agentrail.core.vocabulary.answers import Answer
+from agentrail.core.vocabulary.commands import ChangeToolsSent
+from agentrail.core.vocabulary.inputs import SessionReturned, SubagentReported
+from agentrail.core.vocabulary.state import State
+from agentrail.errors import SupervisorClosed
+from agentrail.hooks.live import Live, Validator
+from agentrail.ports.agents import Agents, Task
+from agentrail.ports.journal import Journal
+from agentrail.ports.model import Compactor, Model
+from agentrail.ports.sandbox import Sandbox
+from agentrail.ports.source import ToolSource
+from agentrail.ports.tool import Service, Tool
+from agentrail.ports.tool import Surroundings as ToolSurroundings
+from agentrail.ports.web import Web
+from agentrail.runtime.diagnosis.crash_reports import ChildView
+from agentrail.runtime.diagnosis.plugin_complaints import Complaints
+from agentrail.runtime.diagnosis.watchdog import Watchdog
+from agentrail.runtime.inbox.mailbox import Letter, Mailbox
+from agentrail.runtime.inbox.replies import HeldCall
+from agentrail.runtime.shared.admission import Gate
+from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.shared.journal_retry import SteadyJournal
+from agentrail.runtime.shared.provider_limits import ProviderLimits
+from agentrail.runtime.shared.threads import WorkerThreads
+from agentrail.runtime.shared.timers import Timers
+from agentrail.runtime.work.tool_call import Calls
+from agentrail.values.json import JsonObject
+from agentrail.values.limits import Limit
+from agentrail.values.tools import Ok
+from agentrail.values.usage import Usage
+
+
+async def _no_fork(origin: str, _at: int | None, _session_id: str) -> object:
+    """Stand in until there is somebody who starts sessions."""
+    await trio.lowlevel.checkpoint()
+    raise SupervisorClosed(origin)
+
+
+class SharedServices:
+    """What all sessions of a supervisor share; *forget* is how the journal forgets one, `None` if it keeps them."""
+
+    __slots__ = (
+        "calls",
+        "clock",
+        "compactor",
+        "complaints",
+        "forget",
+        "fork",
+        "gate",
+        "journal",
+        "limits",
+        "model",
+        "nursery",
+        "random",
+        "threads",
+        "timers",
+        "watchdog",
+    )
+
+    def __init__(
+        self,
+        *,
+        nursery: trio.Nursery,
+        journal: Journal,
+        model: Callable[[str], Model],
+        compactor: Compactor,
+        gate: Gate,
+        limits: Mapping[str, Limit],
+        random_: random.Random,
+        forget: Callable[[str], None] | None = None,
+    ) -> None:
+        self.nursery = nursery
+        self.clock = Clock()
+        self.journal: Journal = SteadyJournal(journal, self.clock)
+        self.forget = forget
+        self.model = model
+        self.compactor = compactor
+        self.complaints = Complaints(self.clock.now)
+        self.gate = gate
+        self.random = random_
+        self.fork: Callable[[str, int | None, str], Awaitable[object]] = _no_fork
+        self.calls = Calls()
+        self.threads = WorkerThreads()
+        self.timers = Timers(self.clock)
+        self.watchdog = Watchdog()
+        self.limits = ProviderLimits(limits, self.timers)
+
+
+class Prices(Protocol):
+    """Knows what models cost."""
+
+    def knows(self, model: str, options: JsonObject) -> bool:
+        """Whether the price of *model* with *options* is known."""
+        ...
+
+    def priced(self, model: str, options: JsonObject, usage: Usage) -> Usage:
+        """Return *usage* with its cost; that is `None` where no price is known."""
+        ...
+
+
+class SharedSurroundings(ToolSurroundings):
+    """Where a session's tools work; each part is made when it is first asked for."""
+
+    __slots__ = ("_make_sandbox", "_make_web", "_sandbox", "_web", "_working_dir")
+
+    def __init__(
+        self,
+        sandbox: Sandbox | None,
+        web: Web | None,
+        working_dir: str,
+        make_sandbox: Callable[[str], Sandbox],
+        make_web: Callable[[], Web],
+    ) -> None:
+        self._sandbox = sandbox
+        self._web = web
+        self._working_dir = working_dir
+        self._make_sandbox = make_sandbox
+        self._make_web = make_web
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """Where files are and commands run."""
+        if self._sandbox is None:
+            self._sandbox = self._make_sandbox(self._working_dir)
+        return self._sandbox
+
+    @property
+    def web(self) -> Web:
+        """How pages are fetched."""
+        if self._web is None:
+            self._web = self._make_web()
+        return self._web
+
+
+class Subagents(Agents, Protocol):
+    """The sub-agents of a session, as the session itself knows them."""
+
+    def held(self) -> tuple[HeldCall, ...]:
+        """Return what waits for a person in them, and in theirs."""
+        ...
+
+    def mailbox(self, ref: str) -> Mailbox | None:
+        """Return where a decision about *ref* goes, if it is one of them, or of theirs, that waits for it."""
+        ...
+
+    async def answered(self, ref: str, letter: Letter) -> Answer | None:
+        """Return the answer to a decision with a command id that one of them was sent, which is gone now."""
+        ...
+
+    def gathered(self, report: SubagentReported) -> SubagentReported:
+        """Return *report* with all that has gathered for it."""
+        ...
+
+    def spread(self, state: State) -> None:
+        """Tell those that share limits with the session, which is now in *state*, what the others have used."""
+        ...
+
+    def resume(self, children: tuple[str, ...], state: State) -> None:
+        """Begin to bring back those that the process before this one had; the session is in *state*."""
+        ...
+
+    def stop(self, children: tuple[str, ...]) -> None:
+        """Begin to stop some of them."""
+        ...
+
+    def close(self) -> None:
+        """Begin to stop all of them, and start no more."""
+        ...
+
+    def views(self) -> tuple[ChildView, ...]:
+        """Return what `tree()` shows of them."""
+        ...
+
+
+class Recipe(Protocol):
+    """Knows how a sub-agent is made: what it has of its own, and what it inherits."""
+
+    def found(self, task: Task, parent: State, outfit: SessionCode, now: int) -> FindCode:
+        """Return what finds the code of a stored sub-agent."""
+        ...
+
+    def asked(self, prompt: str) -> str:
+        """Return *prompt* with what is to be said of the answer."""
+        ...
+
+    def read(self, text: str) -> Ok | str:
+        """Return its answer, or why *text* is none."""
+        ...
+
+    def make(
+        self, task: Task, path: tuple[str, ...], parent: State, outfit: SessionCode, now: int
+    ) -> tuple[State, SessionCode]:
+        """Return the state that the session of *task* begins with, and its code."""
+        ...
+
+
+NO_AGENTS: Mapping[str, Recipe] = MappingProxyType({})
+
+
+class SessionCode:
+    """The code of one session: its plugins, tools and services, where these work, and how tools are checked."""
+
+    __slots__ = (
+        "agents",
+        "judge",
+        "models",
+        "prices",
+        "revision",
+        "services",
+        "sources",
+        "surroundings",
+        "tools",
+        "validator",
+    )
+
+    def __init__(  # noqa: PLR0913, PLR0917 - each part is one of its own
+        self,
+        judge: Live,
+        tools: dict[tuple[str, int], Tool],
+        models: dict[str, Model],
+        services: Mapping[str, Service],
+        surroundings: SharedSurroundings,
+        validator: Callable[[Tool], Validator],
+        prices: Prices,
+        sources: tuple[ToolSource, ...] = (),
+        agents: Mapping[str, Recipe] = NO_AGENTS,
+    ) -> None:
+        self.revision = 0
+        self.judge = judge
+        self.tools = tools
+        self.models = models
+        self.services = services
+        self.surroundings = surroundings
+        self.validator = validator
+        self.prices = prices
+        self.sources = sources
+        self.agents = agents
+
+    def next_revision(self) -> int:
+        """Return a number for a change of plugins or tools; no two changes have the same."""
+        self.revision += 1
+        return self.revision
+
+    def keep(self, state: State) -> None:
+        """Forget the code of plugins and tools that nothing names any more: each change would leave some behind."""
+        joining = (change.seat for change in state.changes if change.seat is not None)
+        plugins = {(seat.key, seat.revision) for seat in (*state.seats, *joining)}
+        tools = {(name, attached.revision) for name, attached in state.tools.items()}
+        if state.batch is not None:
+            tools |= {(call.name, call.revision) for call in state.batch.calls}
+        self.judge.keep(plugins, tools)
+        for code in self.tools.keys() - tools:
+            del self.tools[code]
+
+    def know(self, tool: Tool, revision: int) -> None:
+        """Take the code of a tool that the machine knows already, from a source that is back, or offers it anew."""
+        name = tool.spec.name
+        known = (name, revision) in self.tools
+        self.tools[name, revision] = tool
+        if not known:
+            self.judge.tool(name, revision, self.validator(tool))
+
+    def change(
+        self,
+        tools: tuple[Tool, ...],
+        detach: tuple[str, ...] = (),
+        *,
+        replace: bool = False,
+        source: str = "",
+        problems: tuple[str, ...] = (),
+        closed: tuple[str, ...] = (),
+    ) -> tuple[ChangeToolsSent, Callable[[], None]]:
+        """Return the input of a change of tools, and what makes their code known before the machine hears of it."""
+        revision = self.next_revision()
+        validators = tuple(self.validator(tool) for tool in tools)
+
+        def prepare() -> None:
+            for tool, validator in zip(tools, validators, strict=True):
+                self.tools[tool.spec.name, revision] = tool
+                self.judge.tool(tool.spec.name, revision, validator)
+
+        specs = tuple(tool.spec for tool in tools)
+        return ChangeToolsSent(specs, detach, replace, revision, source, problems, closed), prepare
+
+
+Found: TypeAlias = tuple[State, SessionCode, SessionReturned]
+"""A stored state with the states of its plugins in their classes, its code, and what it hears if it comes back."""
+
+FindCode: TypeAlias = Callable[[State, int], Found]
+"""Finds the code for a stored state, given also its number of records.
+
+It returns the state with the states of its plugins in their classes, the code, and what the session is to hear if it
+comes from another process; it raises `PluginMismatch` and what else does not fit.
+"""

@@ -1,0 +1,207 @@
+"""The journal as the shell calls it: what its errors mean, and how a call is tried again until the journal is back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar
+
+import trio
+
+from agentrail.errors import (
+    AgentrailError,
+    BadRecord,
+    BrokenJournal,
+    CommitUnknown,
+    Fenced,
+    JournalFailed,
+    JournalUnavailable,
+)
+from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.shared.sanitize import split
+from agentrail.values.outside import described, leaves
+
+log = logging.getLogger("agentrail.journal")
+
+T = TypeVar("T")
+
+FIRST_PAUSE: Final = 0.1
+"""Seconds before a call is tried again; twice as long before each attempt that follows."""
+
+LONGEST_PAUSE: Final = 5.0
+"""The most seconds between two attempts."""
+
+LOG_EVERY: Final = 60.0
+"""Seconds within which a supervisor logs no more than one failure of its journal."""
+
+FINAL: Final = (CommitUnknown, Fenced, BadRecord)
+"""Errors of a journal that keep their meaning, also in a group with others: the first one that is there counts."""
+
+FROM_OUTSIDE: Final = (OSError, EOFError, MemoryError)
+"""Python's own errors that tell of the machine; its others tell that the journal's code is wrong."""
+
+
+def meaning(error: BaseException, attempt: str) -> Exception:
+    """Return what *error* of a journal means, which was to do *attempt*: one of our errors, whatever it was.
+
+    A class that is not Python's own comes from a driver or a client, and is taken for an outage like `OSError`.
+    Python's own classes (`KeyError`, `TypeError`, …) and those derived from them tell of a mistake in the code.
+    """
+    parts = tuple(leaves(error))
+    for kind in FINAL:
+        for leaf in parts:
+            if isinstance(leaf, kind):
+                return leaf
+    ours = next((leaf for leaf in parts if isinstance(leaf, AgentrailError)), None)
+    if ours is not None and all(isinstance(leaf, JournalUnavailable) or _is_outage(leaf) for leaf in parts):
+        return ours
+    if isinstance(error, AgentrailError):
+        return error
+    if all(map(_is_outage, parts)):
+        return JournalFailed(attempt, described(error))
+    return BrokenJournal(attempt, described(error))
+
+
+def _is_outage(error: BaseException) -> bool:
+    """Whether *error*, which is none of ours, tells of the machine and not of the code."""
+    if isinstance(error, AgentrailError):
+        return False
+    pythons_own = next(kind for kind in type(error).__mro__ if kind.__module__ == "builtins")
+    return pythons_own is Exception or issubclass(pythons_own, FROM_OUTSIDE)
+
+
+async def patiently(
+    call: Callable[[], Awaitable[T]],
+    *,
+    waits: Callable[[JournalUnavailable], None] | None = None,
+    attempts: int | None = None,
+    failed: JournalUnavailable | None = None,
+) -> T:
+    """Return what *call* returns, as soon as the journal can do it; before each pause, *waits* hears why there is one.
+
+    With *attempts*, raise `JournalUnavailable` after so many. The first of them may have *failed* already.
+    """
+    pause = FIRST_PAUSE
+    made = 0
+    while True:
+        if failed is None:
+            try:
+                return await call()
+            except JournalUnavailable as error:
+                failed = error
+        made += 1
+        if made == attempts:
+            raise failed
+        if waits is not None:
+            waits(failed)
+        failed = None
+        await trio.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+
+
+class SteadyJournal:
+    """Passes calls on to a journal; whatever that raises is raised as one of our errors, and an outage is logged."""
+
+    __slots__ = ("_clock", "_journal", "_logged_at", "_unlogged")
+
+    def __init__(self, journal: Journal, clock: Clock) -> None:
+        self._clock = clock
+        self._journal = journal
+        self._logged_at: float | None = None
+        self._unlogged = 0
+
+    async def claim(self, session_id: str, owner: str) -> Claim:
+        """Become the only writer of a session."""
+        try:
+            return await self._journal.claim(session_id, owner)
+        except BaseException as error:
+            self._pass_on(error, "claim session `{}`", session_id)
+            raise
+
+    async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
+        """Write *records* behind record *expected* and return the new head."""
+        try:
+            return await self._journal.append(claim, expected, records)
+        except BaseException as error:
+            self._pass_on(error, "write a record of session `{}`", claim.session_id)
+            raise
+
+    async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
+        """Return up to *limit* records behind number *after*."""
+        try:
+            return await self._journal.read(session_id, after, limit)
+        except BaseException as error:
+            self._pass_on(error, "read records of session `{}`", session_id)
+            raise
+
+    async def place(self, session_id: str, seq: int) -> int:
+        """Return the number of the record behind which the events after durable event *seq* are to be read."""
+        try:
+            return await self._journal.place(session_id, seq)
+        except BaseException as error:
+            self._pass_on(error, "find an event of session `{}`", session_id)
+            raise
+
+    async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
+        """Return what was answered to a command id, if it is known."""
+        try:
+            return await self._journal.answer(session_id, command)
+        except BaseException as error:
+            self._pass_on(error, "look up a command id of session `{}`", session_id)
+            raise
+
+    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
+        """Return up to *limit* stored sessions behind the id *after*, in the order of their ids."""
+        try:
+            return await self._journal.sessions(after, limit)
+        except BaseException as error:
+            self._pass_on(error, "list its sessions")
+            raise
+
+    async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
+        """Keep a snapshot instead of the one before."""
+        try:
+            await self._journal.keep(claim, snapshot)
+        except BaseException as error:
+            self._pass_on(error, "keep a snapshot of session `{}`", claim.session_id)
+            raise
+
+    async def snapshot(self, session_id: str) -> Snapshot | None:
+        """Return the snapshot of a session, if there is one that can be used."""
+        try:
+            return await self._journal.snapshot(session_id)
+        except BaseException as error:
+            self._pass_on(error, "read the snapshot of session `{}`", session_id)
+            raise
+
+    async def close(self) -> None:
+        """Give back what the journal holds."""
+        try:
+            await self._journal.close()
+        except BaseException as error:
+            self._pass_on(error, "be closed")
+            raise
+
+    def _pass_on(self, error: BaseException, attempt: str, about: str = "") -> None:
+        """Raise what *error* of the journal means, which was to do *attempt*; return if it means itself."""
+        passing, crash = split(error)
+        if crash is None:
+            return
+        if passing is not None:
+            raise passing from None
+        meant = meaning(crash, attempt.format(about))
+        if isinstance(meant, JournalUnavailable):
+            self._failed(meant)
+        if meant is not error:
+            raise meant from error
+
+    def _failed(self, error: JournalUnavailable) -> None:
+        """Log an outage: its first failure, and then no more than one line a minute."""
+        now = self._clock.now()
+        if self._logged_at is not None and now < self._logged_at + LOG_EVERY:
+            self._unlogged += 1
+            return
+        more = f" ({self._unlogged} more failures since the line before)" if self._unlogged else ""
+        log.error("%s%s; sessions wait for the journal, and go on by themselves when it is back", error, more)
+        self._logged_at, self._unlogged = now, 0

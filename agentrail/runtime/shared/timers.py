@@ -1,0 +1,122 @@
+"""All timers of a supervisor in one task: a heap, and one sleep until the earliest."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+
+import trio
+
+from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.runtime.shared.clock import Clock
+
+Key = tuple[str, str]
+
+SLACK = 64
+"""Dead timers that may lie in the heap before it is looked through, beside as many as live."""
+
+
+class Timers:
+    """Calls plain functions at times of the supervisor's *clock*."""
+
+    __slots__ = ("_counter", "_heap", "_limit", "_live", "_parked", "_task", "_until", "clock")
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self._heap: list[tuple[float, int, Key]] = []
+        self._live: dict[str, dict[str, tuple[int, Callable[[], None]]]] = {}
+        self._limit = SLACK
+        self._counter = 0
+        self._until = math.inf
+        self._task: trio.lowlevel.Task | None = None
+        self._parked = False
+
+    @property
+    def size(self) -> int:
+        """How many timers are kept, dead ones included."""
+        return len(self._heap)
+
+    def set(self, key: Key, at: float, fire: Callable[[], None]) -> None:
+        """Call *fire* at a time; it replaces a timer with the same key."""
+        count = self._counter = self._counter + 1
+        owner, name = key
+        own = self._live.get(owner)
+        if own is None:
+            own = self._live[owner] = {}
+        own[name] = (count, fire)
+        heapq.heappush(self._heap, (at, count, key))
+        if len(self._heap) > self._limit:
+            self._sweep()
+        if at < self._until and self._parked and self._task is not None:
+            self._parked = False
+            trio.lowlevel.reschedule(self._task)
+        reach(Failpoint.TIMER_SET)
+
+    def clear(self, key: Key) -> None:
+        """Forget a timer, if it is set."""
+        self._take(key)
+        reach(Failpoint.TIMER_CLEARED)
+
+    def clear_all(self, owner: str) -> None:
+        """Forget all timers whose key begins with *owner*; those of others are not looked at."""
+        self._live.pop(owner, None)
+
+    def _take(self, key: Key) -> Callable[[], None] | None:
+        """Take out a timer, and return what it calls; `None` if it is not set."""
+        owner, name = key
+        own = self._live.get(owner)
+        taken = None if own is None else own.pop(name, None)
+        if taken is None:
+            return None
+        if not own:
+            del self._live[owner]
+        return taken[1]
+
+    async def run(self) -> None:
+        """Fire what is due, for ever."""
+        self._task = trio.lowlevel.current_task()
+        while True:
+            now = self.clock.now()
+            while self._heap and self._heap[0][0] <= now:
+                timer = heapq.heappop(self._heap)
+                fire = self._take(timer[2]) if self._is_live(timer) else None
+                if fire is not None:
+                    reach(Failpoint.TIMER_FIRED)
+                    fire()
+            self._drop_dead()
+            self._until = self._heap[0][0] if self._heap else math.inf
+            self._parked = True
+            await self._wait(self._until)
+
+    async def _wait(self, until: float) -> None:
+        """Wait until a time, or until an earlier timer is set."""
+        if until == math.inf:  # no scope: Trio cancels each that begins while a user's clock shows infinity
+            await trio.lowlevel.wait_task_rescheduled(self._leave)
+            return
+        with trio.CancelScope(deadline=self.clock.deadline(until)) as waiting:
+            await trio.lowlevel.wait_task_rescheduled(self._leave)
+        if waiting.cancelled_caught:
+            self.clock.reached(until)  # what Trio has waited for has come, whatever the clock shows now
+
+    def _drop_dead(self) -> None:
+        """Drop cleared timers from the front, so that nobody is woken for them."""
+        while self._heap and not self._is_live(self._heap[0]):
+            heapq.heappop(self._heap)
+        self._limit = min(self._limit, SLACK + 2 * len(self._heap))
+
+    def _sweep(self) -> None:
+        """Drop all dead timers; the next time is when there may be as many dead as live ones again."""
+        self._heap = [timer for timer in self._heap if self._is_live(timer)]
+        heapq.heapify(self._heap)
+        self._limit = SLACK + 2 * len(self._heap)
+
+    def _is_live(self, timer: tuple[float, int, Key]) -> bool:
+        owner, name = timer[2]
+        own = self._live.get(owner)
+        live = None if own is None else own.get(name)
+        return live is not None and live[0] == timer[1]
+
+    def _leave(self, _: object) -> trio.lowlevel.Abort:
+        self._parked = False
+        return trio.lowlevel.Abort.SUCCEEDED

@@ -1,0 +1,110 @@
+"""A session that a process before this one had: its state from the records, its code from whoever resumes it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentrail.core.machine.forking import branch
+from agentrail.core.vocabulary.inputs import SessionBranched, SessionReturned
+from agentrail.core.vocabulary.state import Phase, State
+from agentrail.errors import (
+    BadRecord,
+    Fenced,
+    SessionCrashed,
+    SessionForgotten,
+    SessionNotAlive,
+    UnknownRecord,
+    UnknownSession,
+)
+from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.ports.journal import Journal
+from agentrail.runtime.actor.loop import Session
+from agentrail.runtime.actor.rebuilding import PAGE, rebuilt
+from agentrail.runtime.resources import FindCode, SessionCode, SharedServices
+from agentrail.values.events.tools import ToolExecutionStart
+from agentrail.values.json import canonical
+from agentrail.values.tools import EffectClass
+
+MOST_SHOWN: Final = 200
+"""Characters of the arguments of a call that are shown."""
+
+
+async def brought_back(
+    house: SharedServices, session_id: str, owner: str, equip: FindCode
+) -> tuple[Session, SessionReturned]:
+    """Return a stored session, ready to be run, and what it is to hear first; nothing is written."""
+    await opening_of(house, session_id)  # a session that is not there, or not whole, is not claimed
+    reach(Failpoint.OPENING_READ)
+    claim = await house.journal.claim(session_id, owner)
+    reach(Failpoint.CLAIMED)
+    state, number = await rebuilt(house.journal, session_id)
+    reach(Failpoint.REBUILT)
+    if number != claim.head:
+        raise Fenced(session_id, claim.epoch)
+    if state.phase is Phase.ENDED:
+        raise SessionNotAlive(session_id, state.stopping or "stopped")
+    if state.crashed is not None:
+        raise SessionCrashed(session_id, state.crashed)
+    state, outfit, returned = equip(state, number)
+    reach(Failpoint.CODE_FOUND)
+    session = Session(state, claim, house, outfit, equip, returned=True)
+    if outfit.sources:
+        session.performer.late.expect()
+    return session, returned
+
+
+async def opening_of(house: SharedServices, session_id: str) -> State:
+    """Return what a stored session was spawned as."""
+    first = await house.journal.read(session_id, 0, 1)
+    if not first:
+        raise UnknownSession(session_id) if house.forget is None else SessionForgotten(session_id)
+    opening = first[0].opening
+    if opening is None:
+        raise BadRecord(session_id, first[0].number, "it does not say what the session was spawned as")
+    return opening
+
+
+async def forked(
+    house: SharedServices, origin: str, at: int | None, session_id: str, equip: FindCode
+) -> tuple[State, SessionCode, SessionBranched]:
+    """Return what a fork of *origin* behind record *at*, or the last one, is spawned as, its code, what it hears."""
+    if at is not None and at < 1:
+        raise UnknownRecord(origin, at)
+    await opening_of(house, origin)  # whether it is there at all
+    state, number = await rebuilt(house.journal, origin, at)
+    if at is not None and number != at:
+        raise UnknownRecord(origin, at)
+    left = await _left_behind(house.journal, origin, number, state)
+    state, outfit, now = equip(branch(state, session_id), number)
+    return (
+        state,
+        outfit,
+        SessionBranched(origin, number, left, now.seats, now.tools, now.gone, now.revision, now.options),
+    )
+
+
+async def _left_behind(journal: Journal, origin: str, after: int, state: State) -> tuple[str, ...]:
+    """Return the calls that *origin* has started since and that cannot be undone, in words, as far as can be read."""
+    calls: dict[str, str] = {}
+    most = PAGE
+    while True:
+        try:
+            records = await journal.read(origin, after, most)
+        except BadRecord as damage:
+            _, number, _ = damage.args
+            whole = number - after - 1
+            if not 0 < whole < most:
+                return (*calls.values(), f"whatever stood from record {after + 1} on: {damage}")
+            most = whole
+            continue
+        if not records:
+            return tuple(calls.values())
+        after = records[-1].number
+        for event in (envelope.event for record in records for envelope in record.events):
+            if isinstance(event, ToolExecutionStart) and not _only_reads(state, event.name):
+                calls[event.call_id] = f"{event.name} {canonical(event.args)[:MOST_SHOWN]}"
+
+
+def _only_reads(state: State, tool: str) -> bool:
+    attached = state.tools.get(tool)
+    return attached is not None and attached.spec.effect is EffectClass.PURE

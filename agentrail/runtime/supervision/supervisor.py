@@ -1,0 +1,378 @@
+"""One supervisor: it carries out what the rules decide, and is itself a child of the supervisor above it."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+import trio
+
+from agentrail.core.supervision_rules import Ending, Policy, RestartDecision, Ward, decide
+from agentrail.errors import (
+    ChildExists,
+    CommitUnknown,
+    Fenced,
+    StartTooSlow,
+    SupervisorClosed,
+    SupervisorFailed,
+)
+from agentrail.runtime.diagnosis.crash_reports import ChildView, CrashReport, reason_of
+from agentrail.runtime.shared.reply_slot import Slot
+from agentrail.runtime.shared.sanitize import traced
+from agentrail.runtime.supervision.children import Child, SessionBody, not_started
+from agentrail.runtime.supervision.tree import Tree
+from agentrail.values.outside import described, leaves
+
+log = logging.getLogger("agentrail.supervisor")
+
+ROOT: Final = "the root"
+
+
+class SupervisorNode:
+    """A supervisor."""
+
+    kind = "supervisor"
+
+    def __init__(self, tree: Tree, policy: Policy, path: tuple[str, ...] = ()) -> None:
+        self.tree = tree
+        self.path = path
+        self._policy = policy
+        self._children: dict[str, Child] = {}
+        self._wards: dict[str, Ward] = {}
+        self._restarts: tuple[float, ...] = ()
+        self._busy = False
+        self._stopping = False
+        self._later: deque[tuple[Child, BaseException | None]] = deque()
+        self._over: Slot[BaseException | None] = Slot()
+
+    @property
+    def children(self) -> Mapping[str, Child]:
+        """Its children, in the order of their start."""
+        return self._children
+
+    # As a child of the supervisor above it
+
+    async def run(self, ready: Callable[[], None]) -> None:
+        """Start the children that were there before, and live until it fails or is stopped."""
+        self._over = Slot()
+        self._restarts = ()
+        self._later = deque()
+        self._busy = self._stopping = False
+        for child in list(self._children.values()):
+            if child.ward.restart == "temporary":
+                self._forget(child, None)
+            elif child.state == "down" and not await self._again(child, "its supervisor was started again"):
+                await self.rest()
+                raise SupervisorFailed(self.path[-1], described(child.error or StartTooSlow(child.key, 0.0)))
+        ready()
+        error = await self._over.wait()
+        if error is not None:
+            raise SupervisorFailed(self.path[-1], described(error)) from error
+
+    def broke(self, cause: str) -> None:
+        """Its children tell of it."""
+
+    async def wind_down(self) -> None:
+        """Stop the children for good, the youngest first."""
+        self._stopping = True
+        for child in reversed(list(self._children.values())):
+            if self.tree.closing and self.tree.parks and isinstance(child.body, SessionBody):
+                await self.park(child)
+            else:
+                await self.stop(child)
+        self._over.settle(None)
+
+    async def rest(self) -> None:
+        """Stop the children, the youngest first, so that they can be started again."""
+        self._stopping = True
+        for child in reversed(list(self._children.values())):
+            await self._halt(child)
+
+    def gone(self, error: BaseException | None) -> None:
+        """Let go of the children: none of them will live again."""
+        for child in list(self._children.values()):
+            self._forget(child, error)
+
+    def view(self, shown: ChildView) -> ChildView:
+        """Show the children."""
+        return shown.but(children=tuple(child.view() for child in self._children.values()))
+
+    def tree_view(self) -> ChildView:
+        """Return the supervisor and everything under it."""
+        state = "stopping" if self._stopping or self.tree.closing else "running"
+        return self.view(ChildView(self.path[-1] if self.path else "", self.kind, state, "permanent"))
+
+    # Starting
+
+    def check(self, name: str) -> None:
+        """Raise why no child called *name* can be started here."""
+        self.check_open(name)
+        if name in self._children:
+            raise ChildExists(name)
+
+    def check_open(self, name: str) -> None:
+        """Raise `SupervisorClosed` if nothing can be started here any more."""
+        if self.tree.closing or self._stopping:
+            raise SupervisorClosed(name)
+
+    def adopt(self, child: Child) -> None:
+        """Let *child* live under this supervisor."""
+        self._children[child.key] = child
+        self._wards[child.key] = child.ward
+        self._begin(child, 0.0)
+
+    async def start(self, child: Child) -> None:
+        """Start *child*, and return when it is ready; if it does not get so far, nothing is left of it."""
+        self.check(child.key)
+        self.adopt(child)
+        try:
+            error = await child.ready.wait()
+        except trio.Cancelled:
+            with trio.CancelScope(shield=True):
+                await self.stop(child)
+            raise
+        if error is not None:
+            self._forget(child, error)
+            raise error
+
+    def _begin(self, child: Child, pause: float) -> None:
+        """Let *child* live once, after a *pause*, in a task that has its name."""
+        name = f"{child.body.kind} {'/'.join((*self.path, child.key))}"
+        self.tree.house.nursery.start_soon(self._live, child, pause, name=name)
+
+    async def _live(self, child: Child, pause: float) -> None:
+        """Live one life of *child*; nothing of it reaches the nursery but what ends the process."""
+        error: BaseException | None = None
+        try:
+            with child.scope:
+                if pause:
+                    child.state = "waiting"
+                    await trio.sleep(pause)
+                    child.state = "starting"
+                child.scope.deadline = self.tree.house.clock.deadline_in(child.start_timeout)
+                await child.body.run(child.is_ready)
+        except trio.Cancelled:
+            child.end()
+            child.body.gone(None)
+            raise
+        except BaseException as crash:
+            if _ends_the_process(crash):
+                child.end()
+                child.body.gone(crash)
+                raise
+            error = crash
+        if error is None and child.state == "starting" and child.scope.cancelled_caught and not child.expected:
+            error = StartTooSlow(child.key, child.start_timeout)
+        self._ended(child, error)
+
+    # When a child has ended
+
+    def _ended(self, child: Child, error: BaseException | None) -> None:
+        if error is None and not child.expected and isinstance(child.body, SessionBody) and child.body.sleeps:
+            child.end("asleep")
+            child.body.session.mailbox.alarm = _Alarm(self, child)
+            return
+        stuck = child.state == "stuck"
+        child.error = error
+        child.end()
+        if child.expected:
+            halted = stuck and self._children.get(child.key) is child  # one that was stopped for good is not there
+            if halted and not self._stopping and not self.tree.closing:
+                self._begin_again(child, "it has ended at last", 0.0)
+        elif not_started(child, error):
+            child.ready.settle(error)
+            if isinstance(child.body, SessionBody):
+                self._forget(child, error)
+        elif self._stopping or self.tree.closing:
+            self._forget(child, error)
+        elif self._busy:
+            child.ready.settle(error)
+            self._later.append((child, error))
+        else:
+            self._carry_out(child, error)
+
+    def _carry_out(self, child: Child, error: BaseException | None) -> None:
+        """Ask the rules about the end of *child*, and do what they say."""
+        body = child.body if isinstance(child.body, SessionBody) else None
+        ending = Ending(
+            error is not None,
+            "" if body is None else body.session.in_hand,
+            isinstance(error, Fenced),
+            isinstance(error, CommitUnknown),
+        )
+        at, chance = self.tree.house.clock.now(), self.tree.house.random.random()
+        decided = decide(self._policy, self._wards, self._restarts, child.key, ending, at=at, chance=chance)
+        self._restarts = decided.restarts
+        if error is not None:
+            self._report(child, error, decided, ending.input)
+        if decided.ward is not None:
+            child.ward = self._wards[child.key] = decided.ward
+        if decided.fails:
+            self._busy = True
+            self.tree.house.nursery.start_soon(self._give_up, error or StartTooSlow(child.key, 0.0))
+        elif decided.ward is None:
+            self._forget(child, error)
+        elif decided.set_aside and body is not None and error is not None:
+            del self._wards[child.key]
+            child.begin()
+            child.state = "stopping"
+            kind = ending.input.partition(" ")[0] if decided.same_input else ""
+            self.tree.house.nursery.start_soon(self._set_aside, child, body, kind, error)
+        elif decided.stop or decided.start != (child.key,):
+            self._busy = True
+            self.tree.house.nursery.start_soon(self._regroup, decided, error)
+        else:
+            self._begin_again(child, "it ended" if error is None else described(error), decided.pause)
+
+    def _begin_again(self, child: Child, cause: str, pause: float) -> None:
+        child.begin()
+        child.restarts += 1
+        child.body.broke(cause)
+        self._begin(child, pause)
+
+    def rouse(self, child: Child) -> None:
+        """Let a session live again that was asleep: there is something for it."""
+        if isinstance(child.body, SessionBody):
+            child.body.session.mailbox.alarm = None  # what comes from now on finds it up
+        child.begin()
+        self._begin(child, 0.0)
+
+    async def _again(self, child: Child, cause: str) -> bool:
+        """Start *child* again; return whether it got ready."""
+        self._begin_again(child, cause, 0.0)
+        return await child.ready.wait() is None
+
+    async def _regroup(self, decided: RestartDecision, error: BaseException | None) -> None:
+        """Stop some children, the youngest first, and start them again, the oldest first."""
+        cause = "it ended" if error is None else described(error)
+        for key in decided.stop:
+            if key in self._children:  # while another is stopped, one may have ended for good
+                await self._halt(self._children[key])
+        for key in decided.forget:
+            if key in self._children:
+                self._forget(self._children[key], None)
+        for key in decided.start:
+            child = self._children.get(key)
+            if child is not None and child.state == "down" and not await self._again(child, cause):
+                break
+        self._busy = False
+        while self._later and not self._busy:
+            child, error = self._later.popleft()
+            if child.state == "down" and self._children.get(child.key) is child:
+                self._carry_out(child, error)
+
+    async def _set_aside(self, child: Child, body: SessionBody, kind: str, error: BaseException) -> None:
+        """Keep a session to be read; if that cannot be written down, it is known here and in the log."""
+        try:
+            with child.scope:
+                child.scope.deadline = self.tree.house.clock.deadline_in(child.shutdown)
+                await body.session.set_aside(described(error), kind)
+        except Exception as problem:  # noqa: BLE001 - whatever broke the actor may break this too
+            log.error("that session %s is set aside could not be written: %s", child.key, traced(problem))  # noqa: TRY400
+        child.end("quarantined")
+        body.gone(error)
+        self.tree.set_aside(child.key, partial(self._forget, child, error))
+
+    async def _give_up(self, error: BaseException) -> None:
+        """Stop all children, and fail: the supervisor above decides, and above the root the `async with` ends."""
+        if isinstance(error, CommitUnknown):  # nobody here knows any more what has happened: all of it ends
+            self.tree.doom()
+            raise error
+        await self.rest()
+        if self.path:
+            self._over.settle(error)
+        else:
+            raise SupervisorFailed(ROOT, described(error)) from error
+
+    def _report(self, child: Child, error: BaseException, decided: RestartDecision, input_: str) -> None:
+        path = (*self.path, child.key)
+        view = child.view()
+        done = "failed" if decided.fails else "given_up" if decided.ward is None else "restarted"
+        done = "set_aside" if decided.set_aside else done
+        at = self.tree.house.clock.now_ms()
+        report = CrashReport(path, child.body.kind, reason_of(error), done, child.restarts, input_, view.mailbox, at)
+        self.tree.reports.append(report)
+        log.error(
+            "%s %s crashed and is %s: %s",
+            child.body.kind,
+            "/".join(path),
+            done,
+            traced(error),
+            extra={"report": report},
+        )
+
+    # Stopping
+
+    async def _halt(self, child: Child) -> None:
+        """Stop *child* so that it can be started again; name it if it does not end in time."""
+        if not child.lives():
+            return
+        child.expected = True
+        child.state = "stopping"
+        await child.body.rest()
+        child.scope.cancel()
+        await self._wait(child)
+
+    async def park(self, child: Child) -> None:
+        """Let a session go as it is: it can come back from its records, with what was under way."""
+        if isinstance(child.body, SessionBody):
+            child.body.session.parked = True
+        await self._halt(child)
+        self._forget(child, child.error)
+
+    async def stop(self, child: Child) -> None:
+        """Stop *child* for good: first gently, then by cancelling it; name it if it does not end in time."""
+        if child.state == "asleep":
+            self.rouse(child)
+            await child.ready.wait()
+        if child.lives():
+            child.expected = True
+            if child.state == "running":
+                child.state = "stopping"
+                with trio.move_on_after(child.shutdown):
+                    await child.body.wind_down()
+                    if isinstance(child.body, SessionBody | SupervisorNode):
+                        await child.wait_ended()
+                if child.lives() and child.body.kind == "session":
+                    log.warning("session %s did not stop in time and is cancelled", child.key)
+            child.scope.cancel()
+            await self._wait(child)
+        self._forget(child, child.error)
+
+    async def _wait(self, child: Child) -> None:
+        with trio.move_on_after(child.shutdown):
+            await child.wait_ended()
+        if child.lives():
+            child.state = "stuck"
+            name = "/".join((*self.path, child.key))
+            log.warning("%s %s ignores its cancellation and is left behind", child.body.kind, name)
+
+    def _forget(self, child: Child, error: BaseException | None) -> None:
+        """Let *child* go: it will not live again."""
+        if self._children.pop(child.key, None) is child:
+            self._wards.pop(child.key, None)
+            if isinstance(child.body, SessionBody):
+                self.tree.forget(child.key)
+            child.body.gone(error)
+            if isinstance(child.body, SessionBody):
+                child.body.forget()
+
+
+class _Alarm:
+    """Brings up a session that sleeps; there may be very many of them."""
+
+    __slots__ = ("_child", "_node")
+
+    def __init__(self, node: SupervisorNode, child: Child) -> None:
+        self._node = node
+        self._child = child
+
+    def __call__(self) -> None:
+        self._node.rouse(self._child)
+
+
+def _ends_the_process(error: BaseException) -> bool:
+    return any(isinstance(leaf, trio.Cancelled | KeyboardInterrupt) for leaf in leaves(error))

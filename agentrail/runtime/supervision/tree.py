@@ -1,0 +1,54 @@
+"""What all supervisors of a tree share: its sessions by id, the last crashes, and what was set aside."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from agentrail.runtime.diagnosis.crash_reports import CrashReport
+from agentrail.runtime.resources import SharedServices
+from agentrail.runtime.supervision.children import Child
+
+log = logging.getLogger("agentrail.supervisor")
+
+MAX_REPORTS: Final = 100
+"""Crash reports of a tree that are kept."""
+
+MAX_ASIDE: Final = 100
+"""Quarantined sessions of a tree that are kept to be read; for one more, the oldest is let go."""
+
+
+class Tree:
+    """What all supervisors of a tree share."""
+
+    __slots__ = ("_aside", "closing", "house", "parks", "reports", "sessions")
+
+    def __init__(self, house: SharedServices) -> None:
+        self.house = house
+        self.parks = house.forget is None
+        self.sessions: dict[str, Child] = {}
+        self.reports: deque[CrashReport] = deque(maxlen=MAX_REPORTS)
+        self.closing = False
+        self._aside: dict[str, Callable[[], None]] = {}
+
+    def set_aside(self, session_id: str, let_go: Callable[[], None]) -> None:
+        """Keep a quarantined session to be read; for one too many, call *let_go* of the oldest."""
+        self._aside[session_id] = let_go
+        if len(self._aside) > MAX_ASIDE:
+            oldest = next(iter(self._aside))
+            log.warning("session %s is let go: %d others were set aside after it", oldest, MAX_ASIDE)
+            self._aside[oldest]()
+
+    def forget(self, session_id: str) -> None:
+        """Let go of a session that will not live again."""
+        self.sessions.pop(session_id, None)
+        self._aside.pop(session_id, None)
+
+    def doom(self) -> None:
+        """End all sessions at once: none of them may write or do anything more."""
+        self.closing = True
+        for child in self.sessions.values():
+            child.expected = True
+            child.scope.cancel()

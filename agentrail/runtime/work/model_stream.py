@@ -1,0 +1,226 @@
+"""One request to a model: the task that makes it publishes the deltas itself."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+
+import trio
+
+from agentrail.core.inline_tags import TagFilter, Tagged
+from agentrail.core.vocabulary.effects import StartRequest
+from agentrail.core.vocabulary.inputs import AnyInput, StreamBegan, StreamCut, StreamEnded, StreamStalled
+from agentrail.errors import ModelError
+from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.ports.model import Model, times_beginning
+from agentrail.runtime.events.bus import Bus
+from agentrail.runtime.shared.clock import Clock
+from agentrail.runtime.shared.provider_limits import ProviderLimits
+from agentrail.runtime.shared.sanitize import Contained, fit_chunk, fit_failure, tell
+from agentrail.runtime.work.usage_meter import UsageMeter
+from agentrail.values.events.envelope import Event
+from agentrail.values.events.response import MessageDelta, MessageStart, StatusUpdate, ThinkingDelta, ThinkingStart
+from agentrail.values.fitting import MAX_TEXT
+from agentrail.values.outside import described, named
+from agentrail.values.stream import (
+    CallChunk,
+    Chunk,
+    Failure,
+    FailureKind,
+    ModelRequest,
+    Partial,
+    TextChunk,
+    ThinkingChunk,
+)
+from agentrail.values.usage import Usage
+
+Price = Callable[[ModelRequest, Usage], Usage]
+Post = Callable[[AnyInput], None]
+
+log = logging.getLogger("agentrail.model")
+
+CANCELLED = Failure(FailureKind.TRANSIENT, "Cancelled", "the request was cancelled")
+
+
+class Stream:
+    """A request that is out: what has come of it, and whether anybody may hear it yet."""
+
+    __slots__ = (
+        "_bus",
+        "_clock",
+        "_failure",
+        "_held_back",
+        "_meter",
+        "_open",
+        "_post",
+        "_price",
+        "_tags",
+        "_text",
+        "_thinking",
+        "_timed",
+        "closed",
+        "ended",
+        "last",
+        "reported",
+        "request",
+        "scope",
+        "stall_timeout",
+        "waiting",
+    )
+
+    def __init__(
+        self,
+        started: StartRequest,
+        clock: Clock,
+        bus: Bus,
+        post: Post,
+        price: Price,
+    ) -> None:
+        self._post = post
+        self._price = price
+        self._tags = TagFilter() if started.inline_tags else None
+        self._clock = clock
+        self._bus = bus
+        self.request = started.request
+        self.stall_timeout = started.stall_timeout
+        self.scope = trio.CancelScope()
+        self.closed = False
+        self.ended = False
+        self.waiting = False
+        self._timed = False
+        self.last = self.reported = clock.now()
+        self._open = False
+        self._held_back: list[Event] | None = None
+        self._text: list[str] = []
+        self._thinking: list[str] | None = None
+        self._meter = UsageMeter(started.request)
+        self._failure = CANCELLED
+
+    def cut(self) -> None:
+        """End it at once: nothing more is heard of it."""
+        self.closed = True
+        self.scope.cancel()
+        reach(Failpoint.REQUEST_CUT)
+
+    def heard(self) -> Partial:
+        """Return what subscribers have heard so far, as it is cut; what they have not was used all the same."""
+        partial = self.partial(cut=True)
+        return partial if self._open else Partial(usage=partial.usage)
+
+    def partial(self, *, cut: bool = False) -> Partial:
+        """Return what has come so far; what the provider has not counted is estimated."""
+        usage = self._price(self.request, self._meter.used(cut=cut))
+        return Partial("".join(self._text), "".join(self._thinking or ()), usage)
+
+    def emit(self, chunk: Chunk) -> None:
+        """Take a chunk: publish it if the stream is open, keep it until then; raise `BadResponse` if it is none."""
+        if self.closed or self.ended:
+            return
+        meter = self._meter
+        if (
+            (type(chunk) is not TextChunk and type(chunk) is not ThinkingChunk)
+            or type(text := chunk.text) is not str
+            or not text.isascii()
+            or (said := meter.said + len(text)) > MAX_TEXT
+        ):
+            chunk = fit_chunk(chunk, MAX_TEXT - meter.said)
+            if not isinstance(chunk, TextChunk | ThinkingChunk):
+                self._take(chunk)
+                return
+            text = chunk.text
+            said = meter.said + len(text)
+        meter.said = said
+        self.last = self._clock.now()
+        self.waiting = False
+        if type(chunk) is ThinkingChunk:
+            if self._thinking is None:
+                self._thinking = []
+                self._say(ThinkingStart())
+            self._thinking.append(text)
+            self._say(ThinkingDelta(text))
+        elif self._tags is None:
+            self._text.append(text)
+            self._say(MessageDelta(text))
+        else:
+            self._write(self._tags.feed(text))
+
+    def _take(self, chunk: Chunk) -> None:
+        """Count a chunk that nobody hears; a ping alone does not tell that the response has begun."""
+        self.last = self._clock.now()
+        if isinstance(chunk, CallChunk):
+            self.waiting = False
+        self._meter.take(chunk)
+
+    def _write(self, pieces: Iterable[str | Tagged]) -> None:
+        """Let pieces of the text be heard; a title is the machine's to report."""
+        for piece in pieces:
+            if isinstance(piece, str):
+                self._text.append(piece)
+                self._say(MessageDelta(piece))
+            elif piece.tag == "status":
+                self._say(StatusUpdate(piece.text))
+
+    def _say(self, event: Event) -> None:
+        if self._open:
+            self._bus.whisper(event, self._clock.ms(self.last))
+            return
+        if self._held_back is None:
+            self._held_back = [event]
+            reach(Failpoint.FIRST_CHUNK)
+            self._post(StreamBegan(self.request.request_id))
+        else:
+            self._held_back.append(event)
+
+    def open(self) -> None:
+        """Let the deltas out: those that came before, then each as it comes."""
+        if self._open or self.closed:
+            return
+        self._open = True
+        at = self._clock.now_ms()
+        self._bus.whisper(MessageStart(self.request.request_id), at)
+        held_back, self._held_back = self._held_back, None
+        for event in held_back or ():
+            self._bus.whisper(event, at)
+        reach(Failpoint.STREAM_OPENED)
+
+    def sent(self) -> None:
+        """Take note that the request goes out: what it waited for before is no stall."""
+        self.waiting = self._timed
+        self.last = self._clock.now()
+        reach(Failpoint.REQUEST_SENT)
+
+    async def run(self, model: Model, session_id: str, limits: ProviderLimits) -> None:
+        """Make the request; post that it began, and exactly one end."""
+        reach(Failpoint.REQUEST_SPAWNED)
+        request_id = self.request.request_id
+        closing: AnyInput | None = None
+        try:
+            with Contained(self._raised), self.scope:
+                self.waiting = True
+                self._timed = times_beginning(model)
+                response = await limits.stream(session_id, model, self.request, self.emit, self.sent)
+                if self._tags is not None and not self.closed:
+                    self._write(self._tags.end())
+                usage = self._price(self.request, response.usage)
+                closing = StreamEnded(request_id, response if usage is response.usage else response.but(usage=usage))
+        finally:
+            self.ended = True
+            reach(Failpoint.RESPONSE)
+            self._post(StreamCut(request_id, self.partial(), self._failure) if closing is None else closing)
+
+    def _raised(self, error: BaseException) -> None:
+        """Take note of what the model raised."""
+        if isinstance(error, ModelError):
+            self._failure = fit_failure(error)
+            return
+        tell(log, error, "model `%s` raised", self.request.model)
+        self._failure = Failure(FailureKind.PERMANENT, named(error), described(error))
+
+    @property
+    def stalls_at(self) -> float:
+        """When it stalls, or stalls again: `stall_timeout` after the last chunk, and after the last report."""
+        return max(self.last, self.reported) + self.stall_timeout
+
+    def stalled(self, now: float) -> StreamStalled:
+        """Return the input that says for how long no chunk has come, whether that was reported before or not."""
+        return StreamStalled(self.request.request_id, round(now - self.last, 3), self.partial(cut=True))

@@ -1,0 +1,128 @@
+"""Carrying out what plugins ask for: a model, a tool, a file, a service."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+import trio
+
+from agentrail.core.vocabulary.inputs import AnyInput, AskSettled
+from agentrail.errors import NotReadable
+from agentrail.hooks.asks import Answered, AskAnswer, AskRequest, CallModel, CallService, Failed, ReadFile, RunTool
+from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.ports.sandbox import KIB, Sandbox
+from agentrail.ports.tool import Service, Surroundings, Tool, ToolContext
+from agentrail.runtime.shared.sanitize import Contained, traced
+from agentrail.runtime.work.tool_call import execute
+from agentrail.runtime.work.usage_meter import UsageMeter
+from agentrail.values.content import Text, text_of
+from agentrail.values.fitting import fit_text
+from agentrail.values.json import JsonObject, freeze, thaw
+from agentrail.values.messages import UserMessage
+from agentrail.values.outside import described
+from agentrail.values.stream import ModelRequest, Response
+from agentrail.values.tools import Err, Ok, result_text
+from agentrail.values.usage import NOTHING_USED, Usage
+
+log = logging.getLogger("agentrail.ask")
+
+MAX_READ: Final = 1024 * KIB
+"""Bytes of the largest file that a plugin may ask for."""
+
+
+class AskWorld:
+    """What a session's plugins can reach through `Ask`."""
+
+    __slots__ = ("ask_model", "options", "price", "services", "surroundings", "tool")
+
+    def __init__(
+        self,
+        ask_model: Callable[[ModelRequest, UsageMeter], Awaitable[Response]],
+        price: Callable[[ModelRequest, Usage], Usage],
+        options: Callable[[str], JsonObject],
+        tool: Callable[[str], Tool],
+        surroundings: Surroundings,
+        services: Mapping[str, Service],
+    ) -> None:
+        self.ask_model = ask_model
+        self.price = price
+        self.options = options
+        self.tool = tool
+        self.surroundings = surroundings
+        self.services = services
+
+
+class RunningAsk:
+    """A plugin's question that is being answered."""
+
+    __slots__ = ("_used", "ask_id", "scope")
+
+    def __init__(self, ask_id: str) -> None:
+        self.ask_id = ask_id
+        self.scope = trio.CancelScope()
+        self._used: Callable[[], Usage] = _nothing
+
+    async def run(
+        self, request: AskRequest, model: str, world: AskWorld, ctx: ToolContext, post: Callable[[AnyInput], None]
+    ) -> None:
+        """Do it, and post the one answer, with what was used also if there is none."""
+        reach(Failpoint.ASK_SPAWNED)
+        answer: AskAnswer = Failed("cancelled")
+
+        def failed(error: BaseException) -> None:
+            nonlocal answer
+            log.warning("ask %s failed: %s", self.ask_id, traced(error))
+            answer = Failed(described(error))
+
+        try:
+            with Contained(failed), self.scope:
+                if isinstance(request, CallModel):
+                    answer = await self._judged(request, request.model or model, world)
+                else:
+                    answer = await _answer(request, world, ctx)
+        finally:
+            reach(Failpoint.ASK_SETTLED)
+            post(AskSettled(self.ask_id, answer, self._used()))
+
+    async def _judged(self, request: CallModel, model: str, world: AskWorld) -> AskAnswer:
+        """Return what a model says; what it uses is known from now on, whatever becomes of it."""
+        prompt = (UserMessage((Text(request.prompt),)),)
+        asked = ModelRequest(model, prompt, request.system, may_call=False, options=world.options(model))
+        meter = UsageMeter(asked)
+        self._used = lambda: world.price(asked, meter.used(cut=self.scope.cancel_called))
+        response = await world.ask_model(asked, meter)
+        self._used = lambda: world.price(asked, response.usage)
+        return Answered(text_of(response.parts))
+
+
+def _nothing() -> Usage:
+    """Only models are paid for."""
+    return NOTHING_USED
+
+
+async def _answer(request: RunTool | ReadFile | CallService, world: AskWorld, ctx: ToolContext) -> AskAnswer:
+    match request:
+        case RunTool():
+            result = await execute(world.tool(request.name), request.args, ctx)
+            if isinstance(result, Ok):
+                return Answered(result_text(result))
+            return Failed(
+                result_text(result) if isinstance(result, Err) else "a tool with an effect cannot be asked for"
+            )
+        case ReadFile():
+            return Answered(fit_text(await _text_of_file(world.surroundings.sandbox, request.path)))
+        case CallService():
+            service = world.services.get(request.name)
+            if service is None:
+                known = ", ".join(sorted(world.services)) or "none"
+                return Failed(f"there is no service `{request.name}` (there are: {known})")
+            return Answered(freeze(await service(freeze(thaw(request.payload)))))
+
+
+async def _text_of_file(sandbox: Sandbox, path: str) -> str:
+    content = await sandbox.read(path, 0, MAX_READ)
+    if content.size > MAX_READ:
+        raise NotReadable(path, f"it is larger than {MAX_READ} bytes")
+    return content.data.decode()

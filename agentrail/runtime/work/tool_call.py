@@ -1,0 +1,172 @@
+"""One call to a tool: its own task, its own cancel scope, exactly one closing input."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Container
+from typing import cast
+
+import trio
+
+from agentrail.core.vocabulary.effects import ProbeCall, StartCall
+from agentrail.core.vocabulary.inputs import AnyInput, CallProbed, ToolRaised, ToolReturned, ToolStopped
+from agentrail.errors import ToolError
+from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.ports.tool import Checkable, Tool, ToolContext
+from agentrail.runtime.shared.sanitize import Contained, traced
+from agentrail.runtime.shared.threads import CallThreads, WorkerThreads
+from agentrail.values.events.envelope import Event
+from agentrail.values.events.tools import ToolExecutionUpdate
+from agentrail.values.fitting import fit_result, fit_text
+from agentrail.values.json import JsonObject
+from agentrail.values.outside import described, words
+from agentrail.values.tools import Effect, NotStarted, Probed, ToolResult, Unknown, err
+
+log = logging.getLogger("agentrail.tool")
+
+
+async def execute(tool: Tool, args: JsonObject, ctx: ToolContext) -> ToolResult:
+    """Run *tool*; a `ToolError` is its own `Err`, anything that is no result is a crash of the call."""
+    try:
+        result = cast("object", await tool.execute(args, ctx))
+    except ToolError as error:
+        return err(words(error))
+    return fit_result(result)
+
+
+async def probe(tool: Tool, key: str) -> Probed:
+    """Ask *tool* what has become of the call that ran under *key*; an answer that is none is a crash of the probe."""
+    if not isinstance(tool, Checkable):
+        return Unknown()
+    found = cast("object", await tool.probe(key))
+    if isinstance(found, NotStarted | Unknown):
+        return found
+    result = fit_result(found)
+    if isinstance(result, Effect):
+        message = "a probe returned an `Effect` where Ok, Err, NotStarted or Unknown is wanted"
+        raise TypeError(message)
+    return result
+
+
+class RunningCall:
+    """A call that runs, or that was cancelled and has not ended yet."""
+
+    __slots__ = ("_closing", "_ended", "_started", "_tool", "_whisper", "scope", "threads")
+
+    def __init__(
+        self,
+        started: StartCall | ProbeCall,
+        tool: Tool,
+        threads: WorkerThreads,
+        whisper: Callable[[Event], None],
+        ended: Callable[[RunningCall, AnyInput], None],
+    ) -> None:
+        self._started = started
+        self._tool = tool
+        self._whisper = whisper
+        self._ended = ended
+        self._closing: AnyInput = ToolStopped(started.call_id, started.attempt)
+        self.scope = trio.CancelScope()
+        self.threads = CallThreads(threads, started.name)
+
+    @property
+    def call_id(self) -> str:
+        """Which call."""
+        return self._started.call_id
+
+    @property
+    def name(self) -> str:
+        """Which tool."""
+        return self._started.name
+
+    @property
+    def key(self) -> str:
+        """Session and call."""
+        return self._started.key
+
+    @property
+    def immune(self) -> bool:
+        """Whether a default abort leaves it alone."""
+        return self._tool.spec.immune
+
+    def report(self, update: str) -> None:
+        """Say how far the call is, as long as anybody is interested; a thread that nobody waits for ends here."""
+        if trio.lowlevel.in_trio_run():
+            self._say(update)
+        else:
+            trio.from_thread.check_cancelled()
+            trio.from_thread.run_sync(self._say, update)
+
+    def _say(self, update: str) -> None:
+        if not self.scope.cancel_called:
+            self._whisper(ToolExecutionUpdate(self.call_id, fit_text(update)))
+
+    async def run(self, ctx: ToolContext) -> None:
+        """Run the tool and post its one closing input, when nothing of it runs any more."""
+        started = self._started
+        reach(Failpoint.CALL_SPAWNED)
+        try:
+            with Contained(self._raised):
+                if not self.scope.cancel_called:  # a tool may do much before it first waits
+                    with self.scope:
+                        self._closing = await self._ended_well(started, ctx)
+            if self.scope.cancel_called:
+                await self.threads.wait_ended()
+        finally:
+            reach(Failpoint.CALL_ENDED)
+            self._ended(self, self._closing)
+            reach(Failpoint.CALL_POSTED)
+
+    async def _ended_well(self, started: StartCall | ProbeCall, ctx: ToolContext) -> AnyInput:
+        if isinstance(started, ProbeCall):
+            reach(Failpoint.PROBE)
+            found = await probe(self._tool, started.key)
+            reach(Failpoint.PROBED)
+            return CallProbed(started.call_id, started.attempt, found)
+        reach(Failpoint.TOOL)
+        result = await execute(self._tool, started.args, ctx)
+        reach(Failpoint.TOOL_DONE)
+        return ToolReturned(started.call_id, started.attempt, result)
+
+    def _raised(self, error: BaseException) -> None:
+        """Take note of what the tool raised; a `ToolError` that came out of its nursery is its own `Err` too."""
+        started = self._started
+        if isinstance(started, ProbeCall):
+            log.warning("the probe of tool `%s` raised for call %s: %s", self.name, self.call_id, traced(error))
+            self._closing = CallProbed(started.call_id, started.attempt, Unknown())
+            return
+        if isinstance(error, ToolError):
+            self._closing = ToolReturned(started.call_id, started.attempt, err(words(error)))
+            return
+        log.warning("tool `%s` raised in call %s: %s", self.name, self.call_id, traced(error))
+        self._closing = ToolRaised(started.call_id, started.attempt, described(error))
+
+
+class Calls:
+    """The calls of all sessions whose tasks have not ended, also of sessions that have."""
+
+    __slots__ = ("_empty", "_running")
+
+    def __init__(self) -> None:
+        self._running: set[RunningCall] = set()
+        self._empty: trio.Event | None = None
+
+    def add(self, call: RunningCall) -> None:
+        """Remember a call that starts."""
+        self._running.add(call)
+
+    def remove(self, call: RunningCall) -> None:
+        """Forget a call that has ended."""
+        self._running.discard(call)
+        if not self._running and self._empty is not None:
+            self._empty.set()
+
+    def names(self, known: Container[str]) -> tuple[str, ...]:
+        """Return the tools whose calls have not ended, each with its session and call; *known* ones are left out."""
+        return tuple(sorted(f"{call.name} ({call.key})" for call in self._running if call.name not in known))
+
+    async def wait_empty(self) -> None:
+        """Return when all have ended."""
+        if self._running:
+            self._empty = trio.Event()
+            await self._empty.wait()
