@@ -9,10 +9,7 @@ from agentrail.hooks.matrix import MATRIX
 from agentrail.hooks.plugin import Attachable
 from agentrail.hooks.records import HOOK_NAMES, HOOKS, Hook
 from agentrail.hooks.wellformed import why_malformed
-from agentrail.testing.choose import Choose
-from agentrail.testing.machine import SessionMachine
-from agentrail.testing.plugins import Guard, Holder, Recorder
-from agentrail.testing.scenes import Scene
+from agentrail.testing.probes import Guard, Holder, Recorder
 from agentrail.testing.strategies import (
     HOOK_FIELDS,
     actions,
@@ -24,7 +21,10 @@ from agentrail.testing.strategies import (
     sessions,
     tool_calls,
 )
-from agentrail.testing.world import World
+from agentrail.testing.world.choose import Choose
+from agentrail.testing.world.plausible import World
+from agentrail.testing.world.scenes import Scene
+from agentrail.testing.world.session_machine import SessionMachine
 from agentrail.values.content import ToolCall
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.messages import Message, why_unfit

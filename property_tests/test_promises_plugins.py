@@ -32,7 +32,7 @@ from agentrail.hooks.matrix import MATRIX
 from agentrail.hooks.plugin import AnyPlugin, Plugin
 from agentrail.hooks.records import HOOKS, AfterResponse, BeforePrompt, BeforeRequest, BeforeTool, Hook
 from agentrail.hooks.ruling import Ruling, Verdict
-from agentrail.testing.plugins import ANSWERS, LIES
+from agentrail.testing.probes import ANSWERS, LIES
 from agentrail.values.content import Text
 from agentrail.values.events import EVENTS, PluginError
 from agentrail.values.events.envelope import Envelope, Event

@@ -17,9 +17,9 @@ from agentrail.hooks.actions import Ask, Continue
 from agentrail.hooks.asks import Answered, CallService
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.records import Hook
-from agentrail.testing.choose import Choose
-from agentrail.testing.scenes import draw_scene
-from agentrail.testing.world import World
+from agentrail.testing.world.choose import Choose
+from agentrail.testing.world.plausible import World
+from agentrail.testing.world.scenes import draw_scene
 from agentrail.values.events import AgentAbort, AgentEnd, AgentStart, ToolExecutionEnd
 from agentrail.values.messages import ToolMessage, UserMessage
 from agentrail.values.tools import err, ok

@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentrail.core.vocabulary.state import Phase
-from agentrail.testing.choose import Choose
-from agentrail.testing.machine import SessionMachine
-from agentrail.testing.moves import Move
-from agentrail.testing.scenes import draw_scene
-from agentrail.testing.world import COMMANDS, World
+from agentrail.testing.world.choose import Choose
+from agentrail.testing.world.moves import Move
+from agentrail.testing.world.plausible import COMMANDS, World
+from agentrail.testing.world.scenes import draw_scene
+from agentrail.testing.world.session_machine import SessionMachine
 from agentrail.values.value import Value
 from property_tests.volume import STEPS, profile, run_one, volume
 

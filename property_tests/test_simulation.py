@@ -6,8 +6,8 @@ from functools import cache
 
 import pytest
 
-from agentrail.testing.simulator.faults import FAULTS
-from agentrail.testing.simulator.simulator import MODES, Report, Simulator
+from agentrail.testing.simulator.fault_kinds import FAULTS
+from agentrail.testing.simulator.run import MODES, Report, Simulator
 from property_tests.volume import profile
 
 SEEDS = {"ci": 150, "campaign": 5_000}

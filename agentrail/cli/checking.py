@@ -14,11 +14,11 @@ from typing import Final, TextIO, cast
 
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed
 from agentrail.hooks.seats import unkeyed
-from agentrail.testing.checking import check_plugin
-from agentrail.testing.conflicts import EXAMPLES, Conflict, Invariant, find_conflicts
-from agentrail.testing.invariants import INVARIANTS
-from agentrail.testing.laws import LAWS, LawBrokenError
-from agentrail.testing.orders import order_report
+from agentrail.testing.laws.checking import check_plugin
+from agentrail.testing.laws.laws import LAWS, LawBrokenError
+from agentrail.testing.scripts.conflicts import EXAMPLES, Conflict, Invariant, find_conflicts
+from agentrail.testing.scripts.invariants import INVARIANTS
+from agentrail.testing.scripts.orders import order_report
 from agentrail.values.value import Value, value
 
 CLEAN: Final = 0

@@ -56,15 +56,15 @@ if TYPE_CHECKING:
     from agentrail.plugins.approval import HumanApproval as HumanApproval
     from agentrail.plugins.budget import BudgetGuard as BudgetGuard
     from agentrail.plugins.logger import EventLogger as EventLogger
-    from agentrail.plugins.rules import ALL_RULES as ALL_RULES
     from agentrail.plugins.security import ALLOWED_PATHS as ALLOWED_PATHS
     from agentrail.plugins.security import BLOCKED_PATHS as BLOCKED_PATHS
     from agentrail.plugins.security import PROTECTED_PATHS as PROTECTED_PATHS
     from agentrail.plugins.security import SecurityGuard as SecurityGuard
+    from agentrail.plugins.shell.rules import ALL_RULES as ALL_RULES
 
 _HOMES = {
     "ALLOWED_PATHS": "agentrail.plugins.security",
-    "ALL_RULES": "agentrail.plugins.rules",
+    "ALL_RULES": "agentrail.plugins.shell.rules",
     "Abort": "agentrail.hooks.actions",
     "Action": "agentrail.hooks.actions",
     "AfterResponse": "agentrail.hooks.records",

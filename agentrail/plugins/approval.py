@@ -15,12 +15,12 @@ from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin, Priority
 from agentrail.hooks.records import BeforeTool
 from agentrail.plugins.arguments import COMMAND_ARGS, command_lines, shown
-from agentrail.plugins.commands import QUIET_WRAPPERS, Commands, writes_file
 from agentrail.plugins.options import NO_NAMES, are_texts, as_plain_set, as_tuple, is_patience, plain
-from agentrail.plugins.places import meets
-from agentrail.plugins.rules import unsure
-from agentrail.plugins.scenes import assigned
-from agentrail.plugins.words import SimpleCommand, Unlexable, names, trusted
+from agentrail.plugins.shell.command_line import QUIET_WRAPPERS, Commands, writes_file
+from agentrail.plugins.shell.lexer_words import SimpleCommand, Unlexable, names, trusted
+from agentrail.plugins.shell.paths import meets
+from agentrail.plugins.shell.rule_context import assigned
+from agentrail.plugins.shell.rules import unsure
 from agentrail.values.json import Json, thaw
 from agentrail.values.value import Value, value
 

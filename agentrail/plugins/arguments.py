@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from agentrail.plugins.commands import Commands, lex, lex_argv
 from agentrail.plugins.options import plain
-from agentrail.plugins.words import Unlexable, names
+from agentrail.plugins.shell.command_line import Commands, lex, lex_argv
+from agentrail.plugins.shell.lexer_words import Unlexable, names
 from agentrail.values.json import Json, JsonObject
 
 PATH_ARGS: Final = names(

@@ -23,13 +23,13 @@ from agentrail.plugins.arguments import (
     shown,
     texts,
 )
-from agentrail.plugins.commands import Commands
 from agentrail.plugins.options import NO_NAMES, are_texts, as_plain_set, as_set, as_tuple, is_flag, is_patience
-from agentrail.plugins.places import Fence, PathPlace, directory, fence, resolve
-from agentrail.plugins.programs import READ_BY_RULES
-from agentrail.plugins.rules import ALL_RULES, RULES, told
-from agentrail.plugins.scenes import MAYBE, NO, YES, Certainty, CommandScene, assigned
-from agentrail.plugins.words import SimpleCommand, Unlexable, Word
+from agentrail.plugins.shell.command_line import Commands
+from agentrail.plugins.shell.lexer_words import SimpleCommand, Unlexable, Word
+from agentrail.plugins.shell.paths import Fence, PathPlace, directory, fence, resolve
+from agentrail.plugins.shell.programs import READ_BY_RULES
+from agentrail.plugins.shell.rule_context import MAYBE, NO, YES, Certainty, CommandScene, assigned
+from agentrail.plugins.shell.rules import ALL_RULES, RULES, told
 from agentrail.values.events.context import SecurityAudit
 from agentrail.values.json import JsonObject
 from agentrail.values.value import Value, value

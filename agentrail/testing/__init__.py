@@ -7,45 +7,25 @@ from typing import TYPE_CHECKING
 from agentrail.lazy import lazily
 
 if TYPE_CHECKING:
-    from agentrail.testing.checking import check_plugin as check_plugin
-    from agentrail.testing.choose import Choose as Choose
-    from agentrail.testing.conflicts import Conflict as Conflict
-    from agentrail.testing.conflicts import find_conflict as find_conflict
-    from agentrail.testing.cues import abort as abort
-    from agentrail.testing.cues import approve as approve
-    from agentrail.testing.cues import compact as compact
-    from agentrail.testing.cues import prompt as prompt
-    from agentrail.testing.cues import raises as raises
-    from agentrail.testing.cues import reject as reject
-    from agentrail.testing.cues import respond as respond
-    from agentrail.testing.cues import returns as returns
-    from agentrail.testing.cues import steer as steer
-    from agentrail.testing.cues import stop as stop
-    from agentrail.testing.cues import switch_model as switch_model
-    from agentrail.testing.cues import tell as tell
-    from agentrail.testing.cues import wait as wait
+    from agentrail.testing.conformance.journal_tests import JournalConformance as JournalConformance
+    from agentrail.testing.conformance.journal_tests import StrictConformance as StrictConformance
+    from agentrail.testing.conformance.model_tests import ModelConformance as ModelConformance
+    from agentrail.testing.conformance.sandbox_tests import CommandConformance as CommandConformance
+    from agentrail.testing.conformance.sandbox_tests import SandboxConformance as SandboxConformance
+    from agentrail.testing.conformance.tool_tests import ToolConformance as ToolConformance
     from agentrail.testing.driver import TrioDriver as TrioDriver
-    from agentrail.testing.invariants import INVARIANTS as INVARIANTS
-    from agentrail.testing.journals import JournalConformance as JournalConformance
-    from agentrail.testing.journals import StrictConformance as StrictConformance
-    from agentrail.testing.laws import LAWS as LAWS
-    from agentrail.testing.laws import LawBrokenError as LawBrokenError
-    from agentrail.testing.laws import check_event as check_event
-    from agentrail.testing.laws import check_hook as check_hook
-    from agentrail.testing.laws import check_init as check_init
-    from agentrail.testing.laws import check_options as check_options
-    from agentrail.testing.machine import SessionMachine as SessionMachine
-    from agentrail.testing.models import ModelConformance as ModelConformance
-    from agentrail.testing.orders import OrderMatters as OrderMatters
-    from agentrail.testing.orders import order_report as order_report
-    from agentrail.testing.plugins import ArgsReplacer as ArgsReplacer
-    from agentrail.testing.plugins import Holder as Holder
-    from agentrail.testing.plugins import Recorder as Recorder
+    from agentrail.testing.laws.checking import check_plugin as check_plugin
+    from agentrail.testing.laws.laws import LAWS as LAWS
+    from agentrail.testing.laws.laws import LawBrokenError as LawBrokenError
+    from agentrail.testing.laws.laws import check_event as check_event
+    from agentrail.testing.laws.laws import check_hook as check_hook
+    from agentrail.testing.laws.laws import check_init as check_init
+    from agentrail.testing.laws.laws import check_options as check_options
+    from agentrail.testing.probes import ArgsReplacer as ArgsReplacer
+    from agentrail.testing.probes import Holder as Holder
+    from agentrail.testing.probes import Recorder as Recorder
     from agentrail.testing.recorded import LeftRecordingError as LeftRecordingError
     from agentrail.testing.recorded import RecordedModel as RecordedModel
-    from agentrail.testing.sandboxes import CommandConformance as CommandConformance
-    from agentrail.testing.sandboxes import SandboxConformance as SandboxConformance
-    from agentrail.testing.scenes import Scene as Scene
     from agentrail.testing.scripted import Cue as Cue
     from agentrail.testing.scripted import ScriptedModel as ScriptedModel
     from agentrail.testing.scripted import call as call
@@ -55,8 +35,29 @@ if TYPE_CHECKING:
     from agentrail.testing.scripted import say as say
     from agentrail.testing.scripted import stall as stall
     from agentrail.testing.scripted import transient as transient
-    from agentrail.testing.simulator.simulator import SimulationFailedError as SimulationFailedError
-    from agentrail.testing.simulator.simulator import Simulator as Simulator
+    from agentrail.testing.scripts.conflicts import Conflict as Conflict
+    from agentrail.testing.scripts.conflicts import find_conflict as find_conflict
+    from agentrail.testing.scripts.cues import abort as abort
+    from agentrail.testing.scripts.cues import approve as approve
+    from agentrail.testing.scripts.cues import compact as compact
+    from agentrail.testing.scripts.cues import prompt as prompt
+    from agentrail.testing.scripts.cues import raises as raises
+    from agentrail.testing.scripts.cues import reject as reject
+    from agentrail.testing.scripts.cues import respond as respond
+    from agentrail.testing.scripts.cues import returns as returns
+    from agentrail.testing.scripts.cues import steer as steer
+    from agentrail.testing.scripts.cues import stop as stop
+    from agentrail.testing.scripts.cues import switch_model as switch_model
+    from agentrail.testing.scripts.cues import tell as tell
+    from agentrail.testing.scripts.cues import wait as wait
+    from agentrail.testing.scripts.invariants import INVARIANTS as INVARIANTS
+    from agentrail.testing.scripts.orders import OrderMatters as OrderMatters
+    from agentrail.testing.scripts.orders import order_report as order_report
+    from agentrail.testing.scripts.trace import Trace as Trace
+    from agentrail.testing.scripts.trace import simulate as simulate
+    from agentrail.testing.scripts.watching import Decision as Decision
+    from agentrail.testing.simulator.run import SimulationFailedError as SimulationFailedError
+    from agentrail.testing.simulator.run import Simulator as Simulator
     from agentrail.testing.strategies import actions as actions
     from agentrail.testing.strategies import contexts as contexts
     from agentrail.testing.strategies import event_scripts as event_scripts
@@ -66,79 +67,78 @@ if TYPE_CHECKING:
     from agentrail.testing.strategies import scripts as scripts
     from agentrail.testing.strategies import sessions as sessions
     from agentrail.testing.strategies import tool_calls as tool_calls
-    from agentrail.testing.tools import ToolConformance as ToolConformance
-    from agentrail.testing.trace import Trace as Trace
-    from agentrail.testing.trace import simulate as simulate
-    from agentrail.testing.watching import Decision as Decision
-    from agentrail.testing.world import World as World
-    from agentrail.testing.world import play as play
+    from agentrail.testing.world.choose import Choose as Choose
+    from agentrail.testing.world.plausible import World as World
+    from agentrail.testing.world.plausible import play as play
+    from agentrail.testing.world.scenes import Scene as Scene
+    from agentrail.testing.world.session_machine import SessionMachine as SessionMachine
 
 _HOMES = {
-    "ArgsReplacer": "agentrail.testing.plugins",
-    "Choose": "agentrail.testing.choose",
-    "CommandConformance": "agentrail.testing.sandboxes",
-    "Conflict": "agentrail.testing.conflicts",
+    "ArgsReplacer": "agentrail.testing.probes",
+    "Choose": "agentrail.testing.world.choose",
+    "CommandConformance": "agentrail.testing.conformance.sandbox_tests",
+    "Conflict": "agentrail.testing.scripts.conflicts",
     "Cue": "agentrail.testing.scripted",
-    "Decision": "agentrail.testing.watching",
-    "Holder": "agentrail.testing.plugins",
-    "INVARIANTS": "agentrail.testing.invariants",
-    "JournalConformance": "agentrail.testing.journals",
-    "LAWS": "agentrail.testing.laws",
-    "LawBrokenError": "agentrail.testing.laws",
+    "Decision": "agentrail.testing.scripts.watching",
+    "Holder": "agentrail.testing.probes",
+    "INVARIANTS": "agentrail.testing.scripts.invariants",
+    "JournalConformance": "agentrail.testing.conformance.journal_tests",
+    "LAWS": "agentrail.testing.laws.laws",
+    "LawBrokenError": "agentrail.testing.laws.laws",
     "LeftRecordingError": "agentrail.testing.recorded",
-    "ModelConformance": "agentrail.testing.models",
-    "OrderMatters": "agentrail.testing.orders",
+    "ModelConformance": "agentrail.testing.conformance.model_tests",
+    "OrderMatters": "agentrail.testing.scripts.orders",
     "RecordedModel": "agentrail.testing.recorded",
-    "Recorder": "agentrail.testing.plugins",
-    "SandboxConformance": "agentrail.testing.sandboxes",
-    "Scene": "agentrail.testing.scenes",
+    "Recorder": "agentrail.testing.probes",
+    "SandboxConformance": "agentrail.testing.conformance.sandbox_tests",
+    "Scene": "agentrail.testing.world.scenes",
     "ScriptedModel": "agentrail.testing.scripted",
-    "SessionMachine": "agentrail.testing.machine",
-    "SimulationFailedError": "agentrail.testing.simulator.simulator",
-    "Simulator": "agentrail.testing.simulator.simulator",
-    "StrictConformance": "agentrail.testing.journals",
-    "ToolConformance": "agentrail.testing.tools",
-    "Trace": "agentrail.testing.trace",
+    "SessionMachine": "agentrail.testing.world.session_machine",
+    "SimulationFailedError": "agentrail.testing.simulator.run",
+    "Simulator": "agentrail.testing.simulator.run",
+    "StrictConformance": "agentrail.testing.conformance.journal_tests",
+    "ToolConformance": "agentrail.testing.conformance.tool_tests",
+    "Trace": "agentrail.testing.scripts.trace",
     "TrioDriver": "agentrail.testing.driver",
-    "World": "agentrail.testing.world",
-    "play": "agentrail.testing.world",
-    "abort": "agentrail.testing.cues",
+    "World": "agentrail.testing.world.plausible",
+    "play": "agentrail.testing.world.plausible",
+    "abort": "agentrail.testing.scripts.cues",
     "actions": "agentrail.testing.strategies",
-    "approve": "agentrail.testing.cues",
+    "approve": "agentrail.testing.scripts.cues",
     "call": "agentrail.testing.scripted",
-    "check_event": "agentrail.testing.laws",
-    "check_hook": "agentrail.testing.laws",
-    "check_init": "agentrail.testing.laws",
-    "check_options": "agentrail.testing.laws",
-    "check_plugin": "agentrail.testing.checking",
-    "compact": "agentrail.testing.cues",
+    "check_event": "agentrail.testing.laws.laws",
+    "check_hook": "agentrail.testing.laws.laws",
+    "check_init": "agentrail.testing.laws.laws",
+    "check_options": "agentrail.testing.laws.laws",
+    "check_plugin": "agentrail.testing.laws.checking",
+    "compact": "agentrail.testing.scripts.cues",
     "contexts": "agentrail.testing.strategies",
     "event_scripts": "agentrail.testing.strategies",
     "fail": "agentrail.testing.scripted",
-    "find_conflict": "agentrail.testing.conflicts",
+    "find_conflict": "agentrail.testing.scripts.conflicts",
     "hooks": "agentrail.testing.strategies",
     "messages": "agentrail.testing.strategies",
-    "order_report": "agentrail.testing.orders",
+    "order_report": "agentrail.testing.scripts.orders",
     "overflow": "agentrail.testing.scripted",
     "permanent": "agentrail.testing.scripted",
     "plugin_sets": "agentrail.testing.strategies",
-    "prompt": "agentrail.testing.cues",
-    "raises": "agentrail.testing.cues",
-    "reject": "agentrail.testing.cues",
-    "respond": "agentrail.testing.cues",
-    "returns": "agentrail.testing.cues",
+    "prompt": "agentrail.testing.scripts.cues",
+    "raises": "agentrail.testing.scripts.cues",
+    "reject": "agentrail.testing.scripts.cues",
+    "respond": "agentrail.testing.scripts.cues",
+    "returns": "agentrail.testing.scripts.cues",
     "say": "agentrail.testing.scripted",
     "scripts": "agentrail.testing.strategies",
     "sessions": "agentrail.testing.strategies",
-    "simulate": "agentrail.testing.trace",
+    "simulate": "agentrail.testing.scripts.trace",
     "stall": "agentrail.testing.scripted",
-    "steer": "agentrail.testing.cues",
-    "stop": "agentrail.testing.cues",
-    "switch_model": "agentrail.testing.cues",
-    "tell": "agentrail.testing.cues",
+    "steer": "agentrail.testing.scripts.cues",
+    "stop": "agentrail.testing.scripts.cues",
+    "switch_model": "agentrail.testing.scripts.cues",
+    "tell": "agentrail.testing.scripts.cues",
     "tool_calls": "agentrail.testing.strategies",
     "transient": "agentrail.testing.scripted",
-    "wait": "agentrail.testing.cues",
+    "wait": "agentrail.testing.scripts.cues",
 }
 
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]  # the list of homes is the list of names

@@ -8,10 +8,10 @@ from itertools import combinations
 from math import prod
 from typing import Final, TypeAlias, TypeVar
 
-from agentrail.testing.choose import Choose
-from agentrail.testing.reading import Key, Read
+from agentrail.testing.known_words import Vocabulary
+from agentrail.testing.plugin_code import Key, Read
 from agentrail.testing.scripted import call
-from agentrail.testing.vocabulary import Vocabulary
+from agentrail.testing.world.choose import Choose
 from agentrail.values.content import ToolCall
 from agentrail.values.json import Json, JsonObject, freeze_object
 

@@ -32,13 +32,13 @@ from agentrail.hooks.records import (
     SessionEnd,
     SessionStart,
 )
-from agentrail.testing.choose import Choose
-from agentrail.testing.generating import draw_cues
-from agentrail.testing.plugins import ANSWERS, REQUESTS
-from agentrail.testing.scenes import draw_scene
+from agentrail.testing.known_words import PLAIN_WORDS, vocabulary
+from agentrail.testing.probes import ANSWERS, REQUESTS
 from agentrail.testing.scripted import Cue
-from agentrail.testing.vocabulary import PLAIN_WORDS, vocabulary
-from agentrail.testing.world import World
+from agentrail.testing.scripts.generating import draw_cues
+from agentrail.testing.world.choose import Choose
+from agentrail.testing.world.plausible import World
+from agentrail.testing.world.scenes import draw_scene
 from agentrail.values.content import Data, Image, Part, Text, Thinking, ToolCall
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import Json, JsonObject, freeze, freeze_object

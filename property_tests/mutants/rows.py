@@ -11,7 +11,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from attrs import frozen
 
-import agentrail.testing.world as worlds
+import agentrail.testing.world.plausible as worlds
 import tests.cells.bench as benches
 from agentrail.core.machine import step as machine
 from agentrail.core.machine.step import Step, step
@@ -20,9 +20,9 @@ from agentrail.core.machine.table_rows import TableRule
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.hooks.judge import Judge
-from agentrail.testing.choose import Choose
-from agentrail.testing.tally import Tally
-from agentrail.testing.world import World
+from agentrail.testing.world.choose import Choose
+from agentrail.testing.world.plausible import World
+from agentrail.testing.world.tally import Tally
 from agentrail.values.value import Value
 from property_tests.mutants.suite import Test, fails, steps
 from property_tests.narrow import narrow_paths

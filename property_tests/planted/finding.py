@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from agentrail.errors import BrokenContractError
-from agentrail.testing.outstanding import InvariantBrokenError
-from agentrail.testing.simulator.simulator import MODES, Simulator
+from agentrail.testing.simulator.run import MODES, Simulator
+from agentrail.testing.world.outstanding import InvariantBrokenError
 from property_tests.planted import Bug, Planting, read_core, read_shell, read_turns
 from property_tests.planted.core import BED as CORE
 from property_tests.planted.parts import PARTS

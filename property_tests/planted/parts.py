@@ -31,9 +31,9 @@ from agentrail.runtime.shared.provider_limits import ProviderLimits
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.timers import Timers
 from agentrail.testing import Cue, Trace, call, prompt, say, simulate
-from agentrail.testing.choose import Choose
-from agentrail.testing.scenes import draw_scene
-from agentrail.testing.world import play
+from agentrail.testing.world.choose import Choose
+from agentrail.testing.world.plausible import play
+from agentrail.testing.world.scenes import draw_scene
 from agentrail.values.content import Text
 from agentrail.values.events.life import AgentAbort, PromptReceived
 from agentrail.values.events.tools import ToolBlocked, ToolCalls

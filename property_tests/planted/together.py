@@ -28,8 +28,8 @@ from agentrail.testing import (
     simulate,
     wait,
 )
-from agentrail.testing.choose import Choose
-from agentrail.testing.plugins import ArgsReplacer, Guard, Holder, Recorder
+from agentrail.testing.probes import ArgsReplacer, Guard, Holder, Recorder
+from agentrail.testing.world.choose import Choose
 from agentrail.values.usage import Usage
 
 PATHS: Final = ("a", "b", "secret")

@@ -28,7 +28,7 @@ from agentrail.core.vocabulary.tool_calls import Stray
 from agentrail.errors import IllegalInput
 from agentrail.hooks.asks import Answered
 from agentrail.hooks.judge import Recorded
-from agentrail.testing.outstanding import Outstanding
+from agentrail.testing.world.outstanding import Outstanding
 from agentrail.values.events import (
     AgentAbort,
     AgentEnd,

@@ -9,10 +9,10 @@ from agentrail.core.vocabulary.inputs import AnyInput, SessionBranched, SessionR
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.hooks.plugin import Attachable
-from agentrail.testing.plugins import Recorder
-from agentrail.testing.scenes import TOOLS, Scene
-from agentrail.testing.tally import Tally
-from agentrail.testing.world import World
+from agentrail.testing.probes import Recorder
+from agentrail.testing.world.plausible import World
+from agentrail.testing.world.scenes import TOOLS, Scene
+from agentrail.testing.world.tally import Tally
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import FrozenObject

@@ -2,7 +2,7 @@ from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.commands import StopSent
 from agentrail.core.vocabulary.effects import CloseSession, WriteLog
 from agentrail.core.vocabulary.inputs import HooksWereSlow, ToolStopped
-from agentrail.testing.plugins import CriticalListener, Listener
+from agentrail.testing.probes import CriticalListener, Listener
 from agentrail.values.events import PluginError, SessionEnded
 from tests.core.driving import answer, asked, call, ends, events, hello, session
 

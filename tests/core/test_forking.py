@@ -19,8 +19,8 @@ from agentrail.core.vocabulary.inputs import CrashedTooOften, SessionBranched, S
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.errors import PluginMismatch
-from agentrail.testing.plugins import Asker, Holder, Scripted
-from agentrail.testing.world import World
+from agentrail.testing.probes import Asker, Holder, Scripted
+from agentrail.testing.world.plausible import World
 from agentrail.values.events.life import AgentStart, SessionEnded, SessionForked
 from agentrail.values.events.people import ApprovalRequired, AskUser
 from agentrail.values.events.tools import ToolDetached, ToolsUpdated

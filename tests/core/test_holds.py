@@ -5,8 +5,8 @@ from agentrail.hooks.actions import HoldTool, ReplaceToolArgs
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.records import BeforeTool
-from agentrail.testing.plugins import Holder
-from agentrail.testing.scenes import TOOLS
+from agentrail.testing.probes import Holder
+from agentrail.testing.world.scenes import TOOLS
 from agentrail.values.content import ToolCall
 from agentrail.values.events import ApprovalRequired, PluginEvent
 from agentrail.values.json import FrozenObject, canonical

@@ -6,7 +6,7 @@ from agentrail.core.machine.rebuilding import redo
 from agentrail.core.vocabulary.effects import OpenStream
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import ReplayDiffers
-from agentrail.testing.world import World, WorldRecord
+from agentrail.testing.world.plausible import World, WorldRecord
 from tests.core.driving import back, begin, hello, session
 
 

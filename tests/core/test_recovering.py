@@ -35,8 +35,8 @@ from agentrail.errors import PluginMismatch
 from agentrail.hooks.asks import Failed, RunTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
-from agentrail.testing.plugins import Asker, Guard, Holder
-from agentrail.testing.world import World
+from agentrail.testing.probes import Asker, Guard, Holder
+from agentrail.testing.world.plausible import World
 from agentrail.values.content import ToolCall
 from agentrail.values.events.life import AgentAbort, AgentEnd, PromptQueued, SessionRecovered
 from agentrail.values.events.plugins import AskAnswered, PluginAttached, PluginUpgraded

@@ -17,8 +17,8 @@ from agentrail.core.vocabulary.inputs import (
     ToolStopped,
 )
 from agentrail.core.vocabulary.options import Options
-from agentrail.testing.plugins import Holder
-from agentrail.testing.world import World
+from agentrail.testing.probes import Holder
+from agentrail.testing.world.plausible import World
 from agentrail.values.events.life import SessionHibernated, SessionRestarted, SessionWoken
 from agentrail.values.tools import ok
 from tests.core.driving import answer, asked, back, begin, call, events, hello, session

@@ -27,8 +27,8 @@ from agentrail.core.vocabulary.inputs import (
 )
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase, Subagent
-from agentrail.testing.plugins import Holder, Scripted
-from agentrail.testing.world import World
+from agentrail.testing.probes import Holder, Scripted
+from agentrail.testing.world.plausible import World
 from agentrail.values.events.life import SessionRecovered
 from agentrail.values.events.people import ApprovalRequired, ApprovalResolved
 from agentrail.values.events.tools import SubagentEnd, SubAgentEvent, SubagentStart, ToolCalls, ToolUnknown

@@ -14,11 +14,11 @@ from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.app import spec
 from agentrail.core.vocabulary.options import Options
 from agentrail.plugins import arguments
-from agentrail.plugins.commands import Commands, lex
-from agentrail.plugins.places import LOST, PathPlace, directory, fence, meets, pieces
-from agentrail.plugins.scenes import NO
-from agentrail.plugins.scenes import CommandScene as Where
-from agentrail.plugins.words import SimpleCommand, Word
+from agentrail.plugins.shell.command_line import Commands, lex
+from agentrail.plugins.shell.lexer_words import SimpleCommand, Word
+from agentrail.plugins.shell.paths import LOST, PathPlace, directory, fence, meets, pieces
+from agentrail.plugins.shell.rule_context import NO
+from agentrail.plugins.shell.rule_context import CommandScene as Where
 from agentrail.ports.sandbox import Execution, Heard, Output
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.tools import expressions, regex, validation, validator_for
@@ -284,7 +284,7 @@ def expressions_that_are_kept(count: int) -> bool:
     return kept(regex.regex, lambda number: (f"x{number}",), count)
 
 
-@scene("plugins.places.fence(maxsize)", 32)
+@scene("plugins.shell.paths.fence(maxsize)", 32)
 def fences_that_are_kept(count: int) -> bool:
     return kept(fence, lambda number: ((f"p{number}",),), count)
 
@@ -306,33 +306,33 @@ def is_read(line: str) -> bool:
     return isinstance(lex(line), Commands)
 
 
-@scene("plugins.grammar.MAX_CHARACTERS")
+@scene("plugins.shell.parser.MAX_CHARACTERS")
 def characters_of_a_line(size: int) -> bool:
     return is_read("x" * size)
 
 
-@scene("plugins.grammar.MAX_COMMANDS")
+@scene("plugins.shell.parser.MAX_COMMANDS")
 def commands_of_a_line(count: int) -> bool:
     return is_read(";".join(["a"] * count))
 
 
-@scene("plugins.grammar.MAX_DEPTH")
+@scene("plugins.shell.parser.MAX_DEPTH")
 def groups_of_a_line(count: int) -> bool:
     return is_read("a $(" * count + "a" + ")" * count)
 
 
-@scene("plugins.commands._MAX_WRAPPERS")
+@scene("plugins.shell.command_line._MAX_WRAPPERS")
 def wrappers_of_a_command(count: int) -> bool:
     return is_read("nice " * count + "a")
 
 
-@scene("plugins.places._MAX_GLOB")
+@scene("plugins.shell.paths._MAX_GLOB")
 def characters_of_a_pattern(size: int) -> bool:
     """A longer one may meet anything."""
     return not meets("a" * size, "b")
 
 
-@scene("plugins.places._MAX_PIECES")
+@scene("plugins.shell.paths._MAX_PIECES")
 def pieces_of_a_word(count: int) -> bool:
     """What is behind the last one stays whole."""
     word = Word("=".join(f"/p{number}" for number in range(count + 1)))
@@ -357,7 +357,7 @@ def command(line: str) -> SimpleCommand:
     return found.commands[0]
 
 
-@scene("plugins.scenes._MAX_BASES")
+@scene("plugins.shell.rule_context._MAX_BASES")
 def directories_that_a_command_may_run_in(count: int) -> bool:
     where = here()
     for number in range(count - 1):
@@ -365,7 +365,7 @@ def directories_that_a_command_may_run_in(count: int) -> bool:
     return len(where.bases) == count and LOST not in where.bases
 
 
-@scene("plugins.scenes._MAX_GLOB_PARTS")
+@scene("plugins.shell.rule_context._MAX_GLOB_PARTS")
 def parts_of_a_pattern(count: int) -> bool:
     """A longer one may lead anywhere; the working directory is the first part."""
     word = command(f"cat {'a/' * (count - 2)}*").args[0]

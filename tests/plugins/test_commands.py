@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.plugins.commands import Commands, lex, lex_argv
-from agentrail.plugins.words import Assignment, Expansion, Redirection, SimpleCommand, Unlexable, Word
+from agentrail.plugins.shell.command_line import Commands, lex, lex_argv
+from agentrail.plugins.shell.lexer_words import Assignment, Expansion, Redirection, SimpleCommand, Unlexable, Word
 
 
 def argvs(text: str) -> list[list[str]]:

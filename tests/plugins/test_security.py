@@ -12,8 +12,8 @@ from agentrail.hooks.actions import BlockTool, Continue, HoldTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.records import BeforeTool
 from agentrail.plugins.arguments import PATH_ARGS
-from agentrail.plugins.rules import ALL_RULES
 from agentrail.plugins.security import SecurityGuard
+from agentrail.plugins.shell.rules import ALL_RULES
 from agentrail.values.events.context import SecurityAudit
 from agentrail.values.json import Json
 

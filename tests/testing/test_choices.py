@@ -4,10 +4,10 @@ import pytest
 
 from agentrail.hooks.records import HOOK_NAMES
 from agentrail.testing.calling import Caller
-from agentrail.testing.choose import Choose, InTurn
-from agentrail.testing.showing import draw_hook
-from agentrail.testing.simplest import TRIES, Replayed, Simplest
-from agentrail.testing.vocabulary import vocabulary
+from agentrail.testing.known_words import vocabulary
+from agentrail.testing.laws.showing import draw_hook
+from agentrail.testing.laws.simplest import TRIES, Replayed, Simplest
+from agentrail.testing.world.choose import Choose, InTurn
 from tests.testing.planted import Archivist
 
 

@@ -11,8 +11,8 @@ from agentrail.core.vocabulary.effects import StartCall, StartRequest
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.plugins import BudgetGuard
 from agentrail.testing import INVARIANTS, Cue, Trace, call, prompt, say, simulate
-from agentrail.testing.plugins import Guard, Holder
-from agentrail.testing.simulation import Happened
+from agentrail.testing.probes import Guard, Holder
+from agentrail.testing.scripts.simulation import Happened
 from agentrail.values.events import AgentEnd
 from agentrail.values.messages import ToolMessage
 from agentrail.values.usage import Usage

@@ -9,7 +9,7 @@ from agentrail import BlockTool, Continue, Plugin
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.records import BeforePrompt, BeforeTool
-from agentrail.testing.reading import reads
+from agentrail.testing.plugin_code import reads
 from agentrail.values.json import Json
 
 CLOSED = frozenset({"north", "south"})

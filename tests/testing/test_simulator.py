@@ -31,15 +31,15 @@ from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.timers import Timers
 from agentrail.runtime.supervision.supervisor import SupervisorNode
 from agentrail.testing import ScriptedModel, SimulationFailedError, Simulator, call, say, stall
-from agentrail.testing.plugins import Holder
-from agentrail.testing.simulator import life
+from agentrail.testing.probes import Holder
+from agentrail.testing.simulator import process_life
 from agentrail.testing.simulator.__main__ import main
-from agentrail.testing.simulator.ending import Intensity, begin_to_close, check_order, check_reports
-from agentrail.testing.simulator.faults import FAULTS, generator
-from agentrail.testing.simulator.journal import FaultyJournal
+from agentrail.testing.simulator.fault_kinds import FAULTS, generator
+from agentrail.testing.simulator.faulty_journal import FaultyJournal
+from agentrail.testing.simulator.last_look import Intensity, begin_to_close, check_order, check_reports
 from agentrail.testing.simulator.rules import RULES
+from agentrail.testing.simulator.run import MODES, Report
 from agentrail.testing.simulator.seams import breakable, watched
-from agentrail.testing.simulator.simulator import MODES, Report
 from agentrail.testing.simulator.stage import Stage, nobody
 from agentrail.testing.simulator.virtual import ClockWatch, NothingMovesError, run
 from agentrail.testing.simulator.watchman import Watchman
@@ -138,7 +138,7 @@ def test_nobody_meddles_when_the_players_have_left(monkeypatch: pytest.MonkeyPat
         left.append(stage.meddle)
         check_reports(stage, policy, supervisor)
 
-    monkeypatch.setattr(life, "check_reports", noting)
+    monkeypatch.setattr(process_life, "check_reports", noting)
     Simulator(faults=["meddling"]).check(0)
     assert left
     assert set(left) == {nobody}

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Final
 
-from agentrail.testing.simulator.faults import FAULTS
-from agentrail.testing.simulator.simulator import MODES, Report, Simulator, simulated
+from agentrail.testing.simulator.fault_kinds import FAULTS
+from agentrail.testing.simulator.run import MODES, Report, Simulator, simulated
 
 BAR: Final = 30
 MOST_SHOWN: Final = 5

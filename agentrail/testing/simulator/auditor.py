@@ -38,9 +38,9 @@ from agentrail.errors import AgentrailError
 from agentrail.hooks.judge import Recorded
 from agentrail.plugins.budget import BudgetGuard
 from agentrail.ports.journal import Record, Snapshot
-from agentrail.testing.ledger import Ledger
-from agentrail.testing.outstanding import InvariantBrokenError, Outstanding
 from agentrail.testing.simulator.rules import RunVerdict
+from agentrail.testing.world.ledger import Ledger
+from agentrail.testing.world.outstanding import InvariantBrokenError, Outstanding
 from agentrail.values.content import Text
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.life import (

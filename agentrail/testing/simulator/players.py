@@ -16,7 +16,7 @@ from agentrail.hooks.plugin import Plugin
 from agentrail.hooks.records import Hook
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext
-from agentrail.testing.plugins import LIES, Answering
+from agentrail.testing.probes import LIES, Answering
 from agentrail.testing.simulator.stage import Stage
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events.envelope import Envelope

@@ -11,11 +11,11 @@ from agentrail.app.spec import SessionSpec
 from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.plugin import Attachable, Keyed
 from agentrail.plugins.budget import BudgetGuard
-from agentrail.testing.choose import Choose
-from agentrail.testing.plugins import ArgsReplacer, Guard, Holder, Listener, Recorder
-from agentrail.testing.scenes import CAN_ASK, TOOLS, draw_options, draw_people
+from agentrail.testing.probes import ArgsReplacer, Guard, Holder, Listener, Recorder
 from agentrail.testing.simulator.players import HELPER, Dawdler, Prober, SimulatedProvider, SimulatedWorker, lookup
 from agentrail.testing.simulator.stage import Stage
+from agentrail.testing.world.choose import Choose
+from agentrail.testing.world.scenes import CAN_ASK, TOOLS, draw_options, draw_people
 from agentrail.values.json import freeze_object
 from agentrail.values.prices import Price
 from agentrail.values.tools import ToolSpec

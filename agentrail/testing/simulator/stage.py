@@ -10,12 +10,12 @@ import trio
 from agentrail.core.vocabulary.state import Phase
 from agentrail.plugins.budget import BudgetGuard
 from agentrail.runtime.actor.loop import Session
-from agentrail.testing.choose import Choose
 from agentrail.testing.simulator.auditor import Auditor
-from agentrail.testing.simulator.faults import RUNS, Chaos, choice
+from agentrail.testing.simulator.fault_kinds import RUNS, Chaos, choice
 from agentrail.testing.simulator.rules import RunVerdict
 from agentrail.testing.simulator.temper import Temper
 from agentrail.testing.simulator.virtual import ClockWatch
+from agentrail.testing.world.choose import Choose
 from agentrail.values.json import JsonObject, canonical
 from agentrail.values.messages import why_unfit
 from agentrail.values.stream import ModelRequest

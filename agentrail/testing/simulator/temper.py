@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from agentrail.testing.choose import Choose
+from agentrail.testing.world.choose import Choose
 from agentrail.values.value import Value, value
 
 SLEEPS: Final = ((None, None, 0.5, 3.0), (0.5,))

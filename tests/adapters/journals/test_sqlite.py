@@ -37,7 +37,7 @@ from agentrail.errors import (
     WrongType,
 )
 from agentrail.ports.journal import Snapshot
-from agentrail.testing.journals import opened, prompted, refused, run_of
+from agentrail.testing.conformance.journal_tests import opened, prompted, refused, run_of
 from agentrail.values.content import Text
 from tests.adapters.journals.sick import Connection, connecting, sqlite_error
 
@@ -295,7 +295,7 @@ async def test_whoever_takes_over_is_the_only_writer(journal: SqliteJournal, pat
 OTHER_PROCESS = """
 import sys, trio
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.testing.journals import opened
+from agentrail.testing.conformance.journal_tests import opened
 async def main():
     await opened(SqliteJournal(sys.argv[1]), "theirs")
     print("ready", flush=True)

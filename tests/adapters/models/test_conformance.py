@@ -11,7 +11,7 @@ from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.adapters.models.remote import RemoteModel
 from agentrail.ports.model import Model
 from agentrail.testing import ScriptedModel, call, overflow, permanent, say, stall, transient
-from agentrail.testing.models import ModelConformance, ModelScene, Stage, Staged
+from agentrail.testing.conformance.model_tests import ModelConformance, ModelScene, Stage, Staged
 from agentrail.testing.scripted import Element
 from agentrail.values.json import freeze_object
 from agentrail.values.stream import ModelRequest

@@ -1,0 +1,1 @@
+"""Shell command lines, as `SecurityGuard` reads them: parsed, never run."""

@@ -1,0 +1,144 @@
+"""What a shell command line would run: `lex` reads it, or says that it cannot.
+
+The line is read like a POSIX shell reads it, wrappers such as `sudo`, `env` and `sh -c` are looked through, and
+commands inside substitutions are listed like any other. It never guesses: what is not understood is `Unlexable`, and
+whoever rules on commands holds it for a person.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from agentrail.plugins.shell.lexer_words import SimpleCommand, StuckError, Unlexable, Word, names, stop, trusted
+from agentrail.plugins.shell.parser import MAX_COMMANDS, ShellReader
+from agentrail.plugins.shell.wrappers import SHELLS, inside, is_interpreter, reads_program
+from agentrail.values.value import Value, value
+
+MULTI_TOOLS: Final = names(
+    "apk apt apt-get aws az brew bun bundle cargo composer conda deno dnf docker dotnet flatpak gcloud gem gh git go"
+    " helm hg ip kubectl mamba nix npm pacman pdm pip pip3 pipx pnpm podman poetry rustup snap svn systemctl terraform"
+    " uv yarn yum zypper"
+)
+"""Programs of which the first argument says what they do."""
+
+_MODULE: Final = Word("-m")
+_TELLING: Final = frozenset({"doas", "sudo", "xargs"})
+QUIET_WRAPPERS: Final = names("bash builtin command dash env exec ionice nice nohup sh stdbuf time timeout")
+_PROGRAM: Final = re.compile(r"[!-~]+")
+_MAX_WRAPPERS: Final = 8
+_NOWHERE: Final = "/dev/null"
+
+
+@value
+class Commands(Value):
+    """The simple commands of a line, those in substitutions before the ones that use them."""
+
+    commands: tuple[SimpleCommand, ...]
+    """All of them, without the wrappers around them."""
+
+    def __iter__(self) -> Iterator[SimpleCommand]:
+        return iter(self.commands)
+
+    def __len__(self) -> int:
+        return len(self.commands)
+
+    def family(self) -> str | None:
+        """Return what "always" may stand for: the one family of all commands, or `None`."""
+        families = {family(command) for command in self.commands if command.argv or writes_file(command)}
+        if len(families) != 1 or any(command.assignments for command in self.commands):
+            return None
+        return families.pop()
+
+
+def lex(text: str) -> Commands | Unlexable:
+    """Return what *text* would run, or why that cannot be said."""
+    try:
+        return _counted(_read(text, (), 0))
+    except StuckError as stuck:
+        return Unlexable(stuck.reason, stuck.at)
+
+
+def lex_argv(argv: Sequence[str]) -> Commands | Unlexable:
+    """Return what a program started with *argv*, without a shell, would run."""
+    if any("\0" in text for text in argv):
+        return Unlexable("a NUL character", 0)
+    try:
+        return _counted(_look_through(SimpleCommand(tuple(map(Word, argv))), 0))
+    except StuckError as stuck:
+        return Unlexable(stuck.reason, stuck.at)
+
+
+def family(command: SimpleCommand) -> str | None:
+    """Return the program of *command* and, where only that says what it does, its sub-command, script or module.
+
+    `None`: what could be said would be too little.
+    """
+    if not command.argv or command.assignments or writes_file(command):
+        return None
+    if reads_program(command.program, command.args):
+        return None
+    wrappers = [trusted(name) for name in command.via]
+    if not set(wrappers) <= _TELLING | QUIET_WRAPPERS:
+        return None
+    said = [*(name for name in wrappers if name in _TELLING), command.name]
+    if command.name in MULTI_TOOLS or command.program in SHELLS or is_interpreter(command.program):
+        what = command.args[: 2 if command.args[:1] == (_MODULE,) else 1]
+        if not what or what[-1].expands or what[-1].text.startswith("-"):
+            return None
+        said += (word.text for word in what)
+    return " ".join(said)
+
+
+def writes_file(command: SimpleCommand) -> bool:
+    """Whether a redirection of *command* opens a file for writing."""
+    return any(found.writes and found.target.text != _NOWHERE for found in command.redirections)
+
+
+def _counted(found: Iterator[SimpleCommand]) -> Commands:
+    commands = tuple(islice(found, MAX_COMMANDS + 1))
+    if len(commands) > MAX_COMMANDS:
+        stop(f"more than {MAX_COMMANDS} commands")
+    return Commands(commands)
+
+
+def _read(text: str, via: tuple[str, ...], wrappers: int, around: tuple[Word, ...] = ()) -> Iterator[SimpleCommand]:
+    for command in ShellReader(text).read():
+        yield from _look_through(command.but(via=via, around=around), wrappers)
+
+
+def _look_through(command: SimpleCommand, wrappers: int) -> Iterator[SimpleCommand]:
+    """Yield *command*, or what it runs if it is a wrapper."""
+    if not command.argv:
+        yield command
+        return
+    if wrappers > _MAX_WRAPPERS:
+        stop(f"more than {_MAX_WRAPPERS} wrappers")
+    name = command.argv[0]
+    if name.expands:
+        stop("a program whose name the shell expands")
+    if not _PROGRAM.fullmatch(name.text):
+        stop("a program whose name is empty, or has blanks or letters beyond ASCII")
+    if command.program == "time" and command.redirections and command.args[:1] and command.args[0].text.startswith("-"):
+        stop("a redirection and options of `time`, whose order matters")
+    found = inside(command.program, command.argv)
+    if found is None:
+        yield command
+        return
+    via, around = (*command.via, name.text), (*command.around, *found.others)
+    if found.keeps:
+        yield command
+    elif found.scripts and (command.redirections or command.assignments):
+        yield command.but(argv=())
+    outer = () if found.keeps else command.redirections
+    for argv in found.argvs:
+        inner = SimpleCommand(argv, (*command.assignments, *found.assignments), outer, via, around)
+        yield from _look_through(inner, wrappers + 1)
+    for script in found.scripts:
+        try:
+            yield from _read(script, via, wrappers + 1, around)
+        except StuckError as stuck:
+            reason = f"in the script of `{command.program}`: {stuck.reason}"
+            raise StuckError(reason, stuck.at) from stuck

@@ -1,0 +1,114 @@
+"""Commands of git that print, or put into an archive, the files that it keeps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from agentrail.plugins.shell.lexer_words import SimpleCommand, Word
+from agentrail.plugins.shell.paths import PathPlace, meets
+from agentrail.plugins.shell.programs import git_verb
+from agentrail.plugins.shell.rule_context import MAYBE, NO, Certainty, CommandScene, given, worst
+from agentrail.plugins.shell.searches import prints_all
+from agentrail.plugins.shell.trees import holds, shows_archive
+from agentrail.values.value import Value, value
+
+
+@value
+class Dump(Value):
+    """When a sub-command of git prints what is in files."""
+
+    if_asked: bool = False
+    """Whether it does so only with an option that asks for patches."""
+    unless_asked: bool = False
+    """Whether an option that asks for names or counts alone keeps it from doing so."""
+    of_revisions: bool = False
+    """Whether it must be given a revision: without one it shows only changes that are not committed."""
+
+
+_PATCH: Final = Dump(if_asked=True)
+_ALWAYS: Final = Dump()
+_TABLE: Final[Mapping[str, Dump]] = MappingProxyType(
+    {
+        "archive fast-export format-patch grep": _ALWAYS,
+        "diff-files diff-index diff-tree log reflog stash whatchanged": _PATCH,
+        "diff": Dump(unless_asked=True, of_revisions=True),
+        "show": Dump(unless_asked=True),
+    }
+)
+_BY_VERB: Final[Mapping[str, Dump]] = MappingProxyType(
+    {verb: dump for listed, dump in _TABLE.items() for verb in listed.split()}
+)
+_ASKS: Final = re.compile(
+    r"-(?![GILMOSXln])[A-Za-z0-9]*[pucU][A-Za-z0-9]*|--(?:binary|cc|patch|remerge-diff|unified)(?:[-=].*)?"
+)
+_NAMES_ONLY: Final = re.compile(
+    r"-s|--(?:check|dirstat|name-only|name-status|no-patch|numstat|quiet|raw|shortstat|stat|summary)(?:=.*)?"
+)
+_STASHES: Final = frozenset({"list", "show"})
+_ARCHIVE_VALUES: Final = frozenset({"-o", "--output", "--format", "--prefix"})
+_FILE: Final = re.compile(r"(?:[\w@-][\w.@-]*/)*\w[\w-]*\.[A-Za-z]\w{0,4}")
+"""An operand that is taken for a file without `--` before it, and for no revision, since it has an ending."""
+_HERE: Final = Word(".")
+_END: Final = "--"
+
+
+def reads_commits(command: SimpleCommand, scene: CommandScene) -> Certainty:
+    """Return whether git prints, or archives, files that it keeps, among which may be what is blocked."""
+    at = git_verb([word.text for word in command.args]) if command.program == "git" else len(command.args)
+    verb = "".join(word.text for word in command.args[at : at + 1])
+    dump = _BY_VERB.get(verb)
+    if dump is None:
+        return NO
+    args = command.args[at + 1 :]
+    texts = [word.text for word in args]
+    end = texts.index(_END) if _END in texts else len(texts)
+    operands = given(args[:end]).operands
+    files = next((n for n, word in enumerate(operands) if _FILE.fullmatch(word.text)), len(operands))
+    revisions = operands[:files]
+    if not _prints(dump, verb, texts[:end], revisions):
+        return NO
+    paths = (*operands[files:], *args[end + 1 :])
+    if verb == "archive":
+        paths = () if shows_archive(command, scene) else _archived(args)
+    elif verb == "grep":
+        paths = args[end + 1 :]
+    if verb == "grep" and prints_all(args[:end]):
+        return MAYBE
+    return worst(_path(word, scene) for word in paths or (_HERE,))
+
+
+def _prints(dump: Dump, verb: str, options: Sequence[str], revisions: Sequence[Word]) -> bool:
+    if verb == "stash" and not any(word.text in _STASHES for word in revisions[:1]):
+        return False
+    asked = any(map(_ASKS.fullmatch, options))
+    if dump.if_asked or (dump.unless_asked and any(map(_NAMES_ONLY.fullmatch, options))):
+        return asked
+    if verb == "show" and revisions and all(":" in word.text for word in revisions):
+        return False  # one file of a commit, which the rules for paths look at
+    return bool(revisions) or not dump.of_revisions
+
+
+def _archived(args: Sequence[Word]) -> tuple[Word, ...]:
+    """Return the paths of `git archive`, which follow the tree; none if it writes to its output."""
+    if not given(args).has("o", "output"):
+        return ()
+    values = {n + 1 for n, word in enumerate(args) if word.text in _ARCHIVE_VALUES}
+    return given([word for n, word in enumerate(args) if n not in values]).operands[1:]
+
+
+def _path(word: Word, scene: CommandScene) -> Certainty:
+    """Return whether a path as git reads it may hold what is blocked: its `*` is any text, and `:` begins an order."""
+    if word.text.startswith(":"):
+        return MAYBE
+    aimed = scene.aim(word)
+    if any(_meets_blocked(place, scene) for place in aimed.places):
+        return MAYBE
+    return holds(aimed, scene)
+
+
+def _meets_blocked(place: PathPlace, scene: CommandScene) -> bool:
+    last = "".join(place.folded[-1:])
+    return not set(last).isdisjoint("*?[") and any(meets(last, name, hidden=True) for name in scene.blocked.lasts)

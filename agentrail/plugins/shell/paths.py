@@ -1,0 +1,280 @@
+"""Where a path leads, told from its text alone, and fences of patterns around places.
+
+Nothing here looks at a disk: symbolic links, mounts and other names of the same file are not seen.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from agentrail.plugins.shell.lexer_words import Expansion, Word, names
+from agentrail.values.value import Value, value
+
+HOME_PARENTS: Final = names("home users")
+_WILD: Final = re.compile(r"[*?\[]")
+_NOT_PATH: Final = re.compile(r"[\s'\"();<>|&`]+")
+_EXPANDED: Final = re.compile(r"\$\{[^{}$]*\}|\$\(\)|<\(\)")
+_SEPARATORS: Final = re.compile(r"[=:,@]")
+_MAX_PIECES: Final = 64
+_MAX_GLOB: Final = 255
+
+
+@value
+class PathPlace(Value):
+    """A place in the file system."""
+
+    absolute: bool
+    """Whether it is told from the root; else from a directory that nobody named."""
+    parts: tuple[str, ...] = ()
+    """The way there, without `.` and `..`."""
+    known: bool = True
+    """Whether the directory it is told from is known to be the session's."""
+
+    @property
+    def folded(self) -> tuple[str, ...]:
+        """The way, for comparing."""
+        return tuple(map(fold, self.parts))
+
+    def is_under(self, other: PathPlace) -> bool:
+        """Whether this is *other*, or beneath it."""
+        return self.absolute == other.absolute and self.parts[: len(other.parts)] == other.parts
+
+
+HERE: Final = PathPlace(absolute=False)
+LOST: Final = PathPlace(absolute=False, known=False)
+HOMES: Final = (PathPlace(True, ("home", "~")), PathPlace(True, ("root",)))
+"""What `~` may be: a home among others, or that of root."""
+
+
+def fold(part: str) -> str:
+    """Return *part* in the one form that file systems which ignore case or invisible letters would give it."""
+    if not part.isascii():
+        part = "".join(char for char in unicodedata.normalize("NFKC", part) if unicodedata.category(char) != "Cf")
+    return part.casefold().rstrip(" .") or part
+
+
+def join(base: PathPlace, text: str) -> PathPlace:
+    """Return where *text* leads from *base*; a way that climbs out of an unknown directory is told from the root."""
+    absolute = text.startswith("/")
+    parts = [] if absolute else list(base.parts)
+    above = absolute or base.absolute
+    for part in text.split("/"):
+        if part == "..":
+            above = above or not parts
+            del parts[-1:]
+        elif part not in {"", "."}:
+            parts.append(part)
+    return PathPlace(above, tuple(parts), known=absolute or base.known)
+
+
+def resolve(text: str, bases: Sequence[PathPlace], *, tilde: bool = True) -> tuple[PathPlace, ...]:
+    """Return where *text* may lead from *bases*; with *tilde*, a leading `~` is a home."""
+    if text[:5].lower() == "file:":
+        text = text[5:]
+        if text.startswith("//"):
+            text = "/" + text[2:].partition("/")[2]
+    if tilde and text.startswith("~"):
+        user, _, text = text[1:].partition("/")
+        text = text.lstrip("/")
+        if user == "":
+            bases = HOMES
+        elif user not in {"+", "-"}:
+            bases = (PathPlace(True, ("root",)) if user == "root" else PathPlace(True, ("home", user)),)
+    return tuple(dict.fromkeys(join(base, text) for base in bases))
+
+
+def directory(text: str) -> PathPlace:
+    """Return the place of a working directory."""
+    return resolve(text, (HERE,))[0]
+
+
+@value
+class Aim(Value):
+    """What a word of a command may mean as a path."""
+
+    places: tuple[PathPlace, ...]
+    """Where it may lead."""
+    globs: bool
+    """Whether the places are patterns."""
+    unknown: bool
+    """Whether a part of it is known only when it runs."""
+
+
+def aim(word: Word, bases: Sequence[PathPlace], assigned: frozenset[str]) -> Aim:
+    """Return where all of *word* may lead; `HOME` and `PWD` are known unless they are among *assigned*."""
+    text, tilde = _known(word, assigned)
+    places = resolve(text, bases, tilde=tilde)
+    return Aim(places, word.globs, is_unsure(word, assigned) or not all(place.known for place in places))
+
+
+def _known(word: Word, assigned: frozenset[str]) -> tuple[str, bool]:
+    """Return the text of *word* with `HOME` and `PWD` in place, and whether a leading `~` in it is a home."""
+    text, tilde = word.text, bool(word.expansions & Expansion.TILDE)
+    if word.is_unknown:
+        for name, known in (("HOME", "~"), ("PWD", ".")):
+            if name not in assigned and (found := re.match(rf"([\w.+-]*=)?\$\{{{name}\}}(?=[/:]|$)", text)):
+                text, tilde = (found[1] or "") + known + text[found.end() :], True
+    return text, tilde
+
+
+def is_unsure(word: Word, assigned: frozenset[str]) -> bool:
+    """Whether only the shell knows a part of the value of *word*; where a process is read stands in its own text."""
+    if word.expansions & Expansion.TILDE and "HOME" in assigned and re.match(r"~(?:/|$)", word.text):
+        return True
+    if not word.expansions & (Expansion.PARAMETER | Expansion.COMMAND):
+        return False
+    return _EXPANDED.search(_known(word, assigned)[0]) is not None
+
+
+def pieces(word: Word, bases: Sequence[PathPlace], assigned: frozenset[str]) -> Iterator[Aim]:
+    """Yield where *word*, or a part of it such as the value of an option, may lead."""
+    yield aim(word, bases, assigned)
+    whole, _ = _known(word, assigned)
+    texts = _SEPARATORS.split(whole, maxsplit=_MAX_PIECES)
+    if word.text.startswith("-"):
+        texts.append(word.text[2:])
+    for text in dict.fromkeys(texts):
+        if text and text != word.text:
+            yield Aim(resolve(text, bases), word.globs, unknown=False)
+    if word.is_unknown:
+        for text in _EXPANDED.split(word.text, maxsplit=_MAX_PIECES):
+            if text.startswith("/"):
+                yield Aim(resolve(text, bases), word.globs, unknown=True)
+
+
+def mentioned(word: Word, bases: Sequence[PathPlace]) -> Iterator[Aim]:
+    """Yield where the paths may lead that stand in *word* among other text, such as a script."""
+    texts = _NOT_PATH.split(word.text, maxsplit=_MAX_PIECES)
+    for text in dict.fromkeys(texts if len(texts) > 1 else ()):
+        if text:
+            yield Aim(resolve(text, bases), globs=True, unknown=False)
+
+
+def is_everything(part: str) -> bool:
+    """Whether *part* is a pattern that stands for all, or nearly all, of a directory."""
+    return "*" in part and set(part) <= set("*?.[]!^")
+
+
+def meets(pattern: str, name: str, *, hidden: bool = False) -> bool:
+    """Whether *name* fits *pattern*, where `*` is any text and `?` any character; with a class in brackets it may.
+
+    A wild card at the beginning fits a leading dot only if *hidden*.
+    """
+    if name.startswith(".") and pattern[:1] in {"*", "?", "["} and not hidden:
+        return False
+    if len(pattern) > _MAX_GLOB:
+        return True
+    before, bracket, _ = pattern.partition("[")
+    pattern = before + "*" if bracket else pattern
+    at = place = mark = 0
+    star = -1
+    while place < len(name):
+        if at < len(pattern) and pattern[at] == "*":
+            star, mark = at, place
+            at += 1
+        elif at < len(pattern) and pattern[at] in {"?", name[place]}:
+            at += 1
+            place += 1
+        elif star >= 0:
+            mark += 1
+            at, place = star + 1, mark
+        else:
+            return False
+    return not pattern[at:].strip("*")
+
+
+_Pattern: TypeAlias = tuple[tuple[str, ...], str]
+
+
+class Fence:
+    """Patterns of paths: `/from/the/root`, `~/from/a/home`, or `a/b` anywhere; each with all that is beneath it."""
+
+    __slots__ = ("_all", "_by_first", "anywhere", "lasts", "names")
+
+    def __init__(self, patterns: Collection[str]) -> None:
+        self._all: dict[str, list[_Pattern]] = {"/": [], "~": [], "": []}
+        self._by_first: dict[tuple[str, str], list[_Pattern]] = {}
+        self.lasts = _lasts(patterns)
+        self.names = frozenset(
+            fold(part) for pattern in patterns for part in pattern.split("/") if part not in {"", "~"}
+        )
+        self.anywhere = _lasts([pattern for pattern in patterns if pattern[:1] not in {"/", "~"}])
+        for pattern in patterns:
+            anchor = pattern[0] if pattern[:1] in {"/", "~"} else ""
+            parts = join(HERE, "/" + pattern.removeprefix("~")).folded
+            first = parts[0] if parts and not _WILD.search(parts[0]) else ""
+            self._all[anchor].append((parts, pattern))
+            self._by_first.setdefault((anchor, first), []).append((parts, pattern))
+
+    def find(self, place: PathPlace, *, globs: bool = False, within: PathPlace = HERE) -> str | None:
+        """Return the pattern that *place* is under, unless *within* is under that, too, and *place* under *within*."""
+        folded = place.folded
+        inside = within.folded if within.absolute and place.is_under(within) else ()
+        for anchor, start in _starts(place, folded):
+            for parts, pattern in self._candidates(anchor, folded[start : start + 1], globs=globs):
+                if anchor == "/" and inside and inside[: len(parts)] == parts:
+                    continue
+                some = folded[start : start + len(parts)]
+                if _begins(some, parts, globs=globs) and (anchor or not _is_any(some[0])):
+                    return pattern
+        return None
+
+    def is_beneath(self, place: PathPlace) -> bool:
+        """Whether something under a pattern is beneath *place*, as far as its parts say where it is."""
+        folded = place.folded
+        return any(
+            len(some := folded[start : start + len(parts)]) < len(parts)
+            and (some or anchor)
+            and _begins(some, parts[: len(some)], globs=True)
+            for anchor, start in _starts(place, folded)
+            for parts, _ in self._all[anchor]
+        )
+
+    def _candidates(self, anchor: str, first: tuple[str, ...], *, globs: bool) -> Iterator[_Pattern]:
+        if globs:
+            yield from self._all[anchor]
+            return
+        for part in ("", *first):
+            yield from self._by_first.get((anchor, part), ())
+
+
+def _lasts(patterns: Collection[str]) -> frozenset[str]:
+    """Return the last parts of *patterns*, for comparing."""
+    return frozenset(fold(pattern.rpartition("/")[2]) for pattern in patterns)
+
+
+@lru_cache(maxsize=32)
+def fence(patterns: tuple[str, ...]) -> Fence:
+    """Return the fence of *patterns*; the same patterns make the same fence."""
+    return Fence(patterns)
+
+
+def _starts(place: PathPlace, folded: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+    """Yield the anchors that patterns may have for this place, and where what they are compared with begins."""
+    if not place.absolute:
+        yield "~", 0
+    else:
+        yield "/", 0
+        if folded[:1] == ("root",):
+            yield "~", 1
+        elif folded[1:] and folded[0] in HOME_PARENTS:
+            yield "~", 2
+    yield from (("", start) for start in range(len(folded)))
+
+
+def _is_any(part: str) -> bool:
+    """Whether *part* stands for whatever is there: that it may be a key, too, says nothing."""
+    return is_everything(part) and not part.startswith(".")
+
+
+def _begins(some: tuple[str, ...], parts: tuple[str, ...], *, globs: bool) -> bool:
+    return len(some) == len(parts) and all(
+        part == wanted
+        or meets(wanted, part, hidden=True)
+        or (globs and _WILD.search(part) is not None and meets(part, wanted))
+        for part, wanted in zip(some, parts, strict=True)
+    )

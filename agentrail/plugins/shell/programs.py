@@ -1,0 +1,338 @@
+"""Arguments that are programs, or lists of names that a program reads: tables, and questions about one command."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Final
+
+from agentrail.plugins.shell.lexer_words import SimpleCommand, Word, names
+from agentrail.plugins.shell.wrappers import SHELLS, is_input, is_interpreter, reads_program
+
+Question = Callable[[Sequence[str]], bool]
+"""Says whether the arguments of one program hold a program, or say where names are read from."""
+
+_BROWSING: Final = names("--help --version -V")
+
+
+def _options(letters: str = "", *long: str) -> Question:
+    """Ask for one of the short options *letters*, alone or in a cluster, or of the *long* ones, perhaps shortened."""
+
+    def asks(texts: Sequence[str]) -> bool:
+        for text in texts:
+            if text.startswith("--"):
+                given = text[2:].partition("=")[0]
+                if given and any(name.startswith(given) for name in long):
+                    return True
+            elif text.startswith("-") and not set(letters).isdisjoint(text[1:]):
+                return True
+        return False
+
+    return asks
+
+
+def _words(listed: str) -> Question:
+    """Ask for one of the words *listed*, or for one with a value behind an equals sign."""
+    wanted = names(listed)
+    return lambda texts: any(text.partition("=")[0] in wanted for text in texts)
+
+
+def _pattern(pattern: str) -> Question:
+    """Ask for a word that fits *pattern*."""
+    fits = re.compile(pattern, re.IGNORECASE | re.DOTALL)
+    return lambda texts: any(fits.fullmatch(text) for text in texts)
+
+
+def _always(_: Sequence[str]) -> bool:
+    return True
+
+
+def _any(*questions: Question) -> Question:
+    return lambda texts: any(asks(texts) for asks in questions)
+
+
+# Languages of a few letters: what of them only reads its input and writes its output.
+
+_ADDRESS: Final = r"(?:[0-9]+(?:~[0-9]+)?|\$|\+[0-9]+|/(?:\\.|[^/\\\n])*/I?)"
+_SED_TEXT: Final = r"(?:\\[^\n]|[^\\\n])*"
+_SED_COMMAND: Final = re.compile(
+    rf"\s*(?:{_ADDRESS}(?:,{_ADDRESS})?\s*!?\s*)?"
+    rf"(?:s([^\w\s\\])(?:\\.|(?!\1)[^\\\n])*\1(?:\\.|(?!\1)[^\\\n])*\1[gpiI0-9]*"
+    rf"|y([^\w\s\\])(?:\\.|(?!\2)[^\\\n])*\2(?:\\.|(?!\2)[^\\\n])*\2"
+    rf"|[dDgGhHnNpPqQxz=]|[aic]\\?\s*{_SED_TEXT})?\s*(?:;|\n|$)"
+)
+_SED_OPTION: Final = re.compile(r"-[nErsuzi]+|-i.*|--(?:quiet|silent|regexp-extended|separate|in-place(?:=.*)?|posix)")
+_AWK_DOES_MORE: Final = re.compile(r"system|getline|[|@]|ARG[VC]|>(?!=?\s*[0-9])|<\s*\(|ENVIRON")
+_AWK_OPTION: Final = re.compile(r"-F.*|-v.*|--(?:field-separator|assign)=.*")
+
+
+def _sed(texts: Sequence[str]) -> bool:
+    """Whether a program for `sed` may run a command, read or write another file, or cannot be read."""
+    programs: list[str] = []
+    operands: list[str] = []
+    rest = list(texts)
+    while rest:
+        text = rest.pop(0)
+        if text in {"-e", "--expression", "-ne", "-Ee", "-re", "-nEe", "-ie"} and rest:
+            programs.append(rest.pop(0))
+        elif text.startswith("--expression="):
+            programs.append(text.partition("=")[2])
+        elif text in {"-f", "--file"} and rest:
+            if is_input(rest.pop(0)):
+                return True
+            programs.append("")
+        elif text.startswith("-") and text != "-" and text not in _BROWSING:
+            if not _SED_OPTION.fullmatch(text):
+                return True
+        else:
+            operands.append(text)
+    return not all(map(_sed_only_edits, programs or operands[:1]))
+
+
+def _sed_only_edits(program: str) -> bool:
+    at = 0
+    while at < len(program):
+        found = _SED_COMMAND.match(program, at)
+        if found is None or found.end() == at:
+            return False
+        at = found.end()
+    return True
+
+
+def _awk(texts: Sequence[str]) -> bool:
+    """Whether a program for `awk` may run a command, read or write a file that is no operand, or cannot be read."""
+    rest = list(texts)
+    from_file = False
+    while rest and rest[0].startswith("-") and rest[0] != "-":
+        text = rest.pop(0)
+        if text == "-f" and rest:
+            if is_input(rest.pop(0)):
+                return True
+            from_file = True
+        elif text in {"-F", "-v"} and rest:
+            rest.pop(0)
+        elif text == "--":
+            break
+        elif text not in _BROWSING and not _AWK_OPTION.fullmatch(text):
+            return True
+    return not from_file and any(_AWK_DOES_MORE.search(text) for text in rest[:1])
+
+
+_MAKE_RUNS: Final = names(".SHELLFLAGS GNUMAKEFLAGS MAKEFILES MAKEFLAGS SHELL")
+_MAKE_ASSIGNS: Final = re.compile(r"([\w.-]+)\s*(?:[:+?!]{0,3}=)(.*)", re.DOTALL)
+
+
+def _make(texts: Sequence[str]) -> bool:
+    """Whether `make` is given rules, or variables that are more than text."""
+    if _options("E", "eval")(texts):
+        return True
+    for text in texts:
+        attached = text.partition("=" if text.startswith("--") else "f")[2] if text.startswith("-") else ""
+        if is_input(text) or is_input(attached):
+            return True
+        found = _MAKE_ASSIGNS.fullmatch(text)
+        if found and not text.startswith("-") and (found[1] in _MAKE_RUNS or set(found[2]) & {"$", "`"}):
+            return True
+    return False
+
+
+_SQLITE_DOES_MORE: Final = re.compile(
+    r"readfile|writefile|load_extension|edit\s*\(|fts3_tokenizer|attach"
+    r"|^\s*\.(?!dump|header|headers|indexes|mode|schema|tables|width)",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def _sqlite(texts: Sequence[str]) -> bool:
+    operands = [text for text in texts if not text.startswith("-")]
+    return len(operands) < 2 or any(map(_SQLITE_DOES_MORE.search, texts))  # noqa: PLR2004 - a database and a question
+
+
+_GIT_READS_NAMES: Final = "batch batch-check batch-command pathspec-from-file stdin stdin-paths"
+_GIT_PROGRAMS: Final = (
+    "exec exec-path ext-diff extcmd open-files-in-pager receive-pack sendmail-cmd tool upload-pack textconv"
+    f" template {_GIT_READS_NAMES}"
+).split()
+_GIT_LETTERS: Final[Mapping[str, str]] = MappingProxyType(
+    {"clone": "uc", "difftool": "x", "grep": "O", "mergetool": "t", "rebase": "x"}
+)
+_GIT_QUIET: Final = re.compile(
+    r"(?:user|color|advice|log|init|column|commit|push|pull|rebase|merge|fetch|i18n|safe|gc)\.[\w-]+"
+    r"|core\.(?:quotepath|autocrlf|eol|pager=(?:|cat|less)|editor=(?:true|:)|longpaths|filemode|abbrev|ignorecase)"
+    r"|sequence\.editor=(?:true|:)|http\.(?:version|postbuffer)|diff\.(?:algorithm|renames|renamelimit|context)",
+    re.IGNORECASE,
+)
+
+
+def git_verb(texts: Sequence[str]) -> int:
+    """Return where the sub-command stands among the arguments of `git`; their number if there is none."""
+    place = 0
+    while place < len(texts) and texts[place].startswith("-"):
+        place += 2 if texts[place] in {"-c", "-C", "--git-dir", "--work-tree", "--namespace"} else 1
+    return min(place, len(texts))
+
+
+def _git(texts: Sequence[str]) -> bool:
+    """Whether `git` is told to run something: by an option of it, by a setting, or by a sub-command that does."""
+    place = git_verb(texts)
+    for text, value in pairwise((*texts[:place], "")):
+        if text == "-c":
+            key, equals, given = value.partition("=")
+            quiet = _GIT_QUIET.fullmatch(key) or _GIT_QUIET.fullmatch(key + equals + given)
+            if not quiet:
+                return True
+        if text.startswith(("--config-env", "--exec-path=")):
+            return True
+    rest = texts[place + 1 :]
+    verb = texts[place] if place < len(texts) else ""
+    if verb in {"bisect", "submodule"} and rest[:1] in (["run"], ["foreach"]):
+        return True
+    if verb in {"filter-branch", "send-email", "instaweb"} or any(text.startswith("ext::") for text in rest):
+        return True
+    if verb == "difftool" and not rest:
+        return False
+    return _options(_GIT_LETTERS.get(verb, ""), *_GIT_PROGRAMS)(
+        [text for text in rest if text not in {"--exclude", "--template=", "--stat", "--text", "--tags"}]
+    )
+
+
+def _ssh(texts: Sequence[str]) -> bool:
+    """Whether `ssh` runs a command, here or there."""
+    told = _pattern(r"(?:-o)?\s*(?:proxycommand|localcommand|knownhostscommand|include|match)\b.*")(texts)
+    operands = [text for before, text in zip(("", *texts), texts, strict=False) if not _is_option(before, text)]
+    return told or _options("F")(texts) or len(operands) > 1
+
+
+def _is_option(before: str, text: str) -> bool:
+    return text.startswith("-") or before in {"-i", "-J", "-l", "-L", "-o", "-p", "-R", "-D", "-W"}
+
+
+_TAR: Final = _any(
+    _options(
+        "FIT",
+        "checkpoint-action",
+        "files-from",
+        "info-script",
+        "new-volume-script",
+        "rmt-command",
+        "rsh-command",
+        "to-command",
+        "use-compress-program",
+    ),
+    lambda texts: not {"F", "I", "T"}.isdisjoint("".join(texts[:1]) if not "".join(texts[:1]).startswith("-") else ""),
+)
+_COMPILER: Final = _any(_words("-wrapper -fplugin -B -specs -"), _pattern("@.*"))
+
+_TABLE: Final[Mapping[str, Question]] = MappingProxyType(
+    {
+        "awk gawk mawk nawk original-awk": _awk,
+        "c++ cc clang clang++ cpp g++ gcc": _COMPILER,
+        "ack ag": _options("", "pager"),
+        "ar ld": _pattern("@.*"),
+        "cpio": _options("opF", "create", "pass-through", "rsh-command"),
+        "curl": _options("K", "config"),
+        "ed ex red": _always,
+        "emacs gvim nvim rvim vi view vim vimdiff": _pattern(r"[-+].*"),
+        "find": _words("-exec -execdir -ok -okdir -files0-from"),
+        "gdb lldb": _pattern("-.*"),
+        "git": _git,
+        "gmake make": _make,
+        "less man more": _any(_pattern(r"\+.*"), _options("PH", "pager", "html")),
+        "npm npx pnpm yarn": _any(_words("-c"), _options("", "call")),
+        "psql": _pattern(r".*(?:\\!|\\i|\\o|\bprogram\b|pg_read_|lo_import).*"),
+        "mariadb mysql": _pattern(r".*(?:\\!|\bsystem\b|load_file|load\s+data|\bsource\b).*"),
+        "rg": _options("", "hostname-bin", "pre"),
+        "rsync": _options("e", "files-from", "rsh", "rsync-path"),
+        "scp sftp": _any(
+            _options("SFD"), _pattern(r"(?:-o)?\s*(?:proxycommand|localcommand|knownhostscommand|include)\b.*")
+        ),
+        "gsed sed": _sed,
+        "du sort wc": _options("", "compress-program", "files0-from"),
+        "split": _options("", "filter"),
+        "sqlite3": _sqlite,
+        "ssh": _ssh,
+        "bsdtar gtar tar": _TAR,
+        "wget": _options("ie", "execute", "input-file", "use-askpass"),
+        "zip": _any(_words("-TT -@"), _options("", "unzip-command", "names-stdin")),
+    }
+)
+_BY_PROGRAM: Final[Mapping[str, Question]] = MappingProxyType(
+    {name: asks for listed, asks in _TABLE.items() for name in listed.split()}
+)
+
+_CODE: Final = (
+    (re.compile(r"(?:python|pypy)[0-9.]*"), re.compile(r"-[bBdEiIOPqsSuvxh]*c.*", re.DOTALL)),
+    (re.compile(r"perl[0-9.]*"), re.compile(r"-[wWtTcvV]*[^-wWtTcvV].*", re.DOTALL)),
+    (re.compile(r"ruby[0-9.]*"), re.compile(r"-[wWv0-9a]*[enpriIxdCS].*", re.DOTALL)),
+    (
+        re.compile(r"(?:node|nodejs|bun|deno)[0-9.]*"),
+        re.compile(
+            r"-(?:e|p|pe|r|i).*|--(?:eval|print|require|import|loader|experimental-loader).*|eval|repl", re.DOTALL
+        ),
+    ),
+    (re.compile(r"php[0-9.]*"), re.compile(r"-[rRBEFad].*|--(?:run|process-).*", re.DOTALL)),
+    (re.compile(r"lua[0-9.]*"), re.compile(r"-[eli].*", re.DOTALL)),
+    (re.compile(r"osascript"), re.compile(r"-e.*", re.DOTALL)),
+)
+"""Options by which an interpreter is given its program, or code that it loads first."""
+_MODULES: Final = names("cProfile code http.server pdb profile runpy tarfile timeit trace zipapp zipfile")
+"""Modules of Python that run an argument, or read all of a folder."""
+
+
+READ_BY_RULES: Final = names("ack ag awk egrep fgrep gawk grep gsed jq mawk nawk rg rgrep sed tr zgrep")
+"""Programs whose arguments are patterns or programs that are read here, so that what they mention is no path."""
+
+
+def holds_program(command: SimpleCommand) -> bool:
+    """Whether an argument of *command* is a program, or says where programs or names of files are read from."""
+    texts = [word.text for word in command.args]
+    asks = _BY_PROGRAM.get(command.program)
+    if asks is not None and asks(texts):
+        return True
+    if reads_program(command.program, command.args):
+        return True
+    return _is_code(command.program, texts) or _nested(command.args)
+
+
+def _nested(args: Sequence[Word]) -> bool:
+    """Whether a shell or an interpreter among *args* is given a program."""
+    for place, word in enumerate(args):
+        name = word.text.rpartition("/")[2].lower()
+        texts = [word.text for word in args[place + 1 :]]
+        if name in SHELLS and any(re.fullmatch(r"-[a-z]*c[a-z]*", text) for text in texts):
+            return True
+        if is_interpreter(name) and _is_code(name, texts):
+            return True
+    return False
+
+
+def _is_code(name: str, texts: Sequence[str]) -> bool:
+    pattern = next((code for interpreter, code in _CODE if interpreter.fullmatch(name)), None)
+    if pattern is None:
+        return False
+    before = ""
+    for text in texts:
+        if before == "-m":
+            return text in _MODULES
+        if pattern.fullmatch(text):
+            return True
+        if not text.startswith("-") and before not in {"-W", "-X"}:
+            return False
+        before = text
+    return False
+
+
+def scripts(command: SimpleCommand) -> Iterable[Word]:
+    """Return the words of *command* that name a file which it runs as a program."""
+    args = command.args
+    if command.program in {*SHELLS, ".", "source"} or is_interpreter(command.program):
+        return tuple(word for word in args if not word.text.startswith("-"))
+    if command.program in {"awk", "gawk", "gmake", "make", "mawk", "sed"}:
+        return tuple(word for before, word in pairwise(args) if before.text in {"-f", "--file"})
+    return command.argv[:1] if "/" in "".join(word.text for word in command.argv[:1]) else ()
+
+
+MAKEFILES: Final = names("gnumakefile makefile")
+"""Files that `make` obeys unasked, in small letters."""

@@ -1,0 +1,243 @@
+"""What the rules of `SecurityGuard` ask about a command: its options, what it writes, and what would be lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import IntEnum
+from typing import Final
+
+from agentrail.plugins.shell.command_line import Commands
+from agentrail.plugins.shell.lexer_words import SimpleCommand, Word, names
+from agentrail.plugins.shell.paths import (
+    HOME_PARENTS,
+    HOMES,
+    LOST,
+    Aim,
+    Fence,
+    PathPlace,
+    aim,
+    is_everything,
+    meets,
+    mentioned,
+    pieces,
+)
+from agentrail.values.value import Value, value
+
+
+class Certainty(IntEnum):
+    """Whether a rule is broken."""
+
+    NO = 0
+    """It is not, as far as the text tells."""
+    MAYBE = 1
+    """Only the shell knows: a person has to look."""
+    YES = 2
+    """It is."""
+
+
+NO, MAYBE, YES = Certainty.NO, Certainty.MAYBE, Certainty.YES
+
+_TOP: Final = names(
+    "applications bin boot dev etc home lib lib32 lib64 library mnt opt private proc root run sbin srv sys system users"
+    " usr var volumes"
+)
+_WRITES_ALL: Final = names(
+    "chattr chgrp chmod chown mkdir mkfifo mknod mv patch rm rmdir setfacl shred srm tee touch truncate unlink"
+)
+_WRITES_LAST: Final = names("cp gcp install ln rsync scp")
+_OUTPUTS: Final = ("--output", "--output-document", "--log-file")
+_ASSIGNERS: Final = names("declare export local read readonly typeset unset")
+_TAKES_DIRECTORY: Final = names("bsdtar git gmake gtar make ninja tar")
+CHANGES_DIRECTORY: Final = names("cd chdir pushd")
+_WRITES_NO_PROGRAM: Final = names(
+    "c++ cc chattr chgrp chmod chown clang clang++ g++ gcc go ld mkdir mkfifo mknod rm rmdir rustc setfacl shred srm"
+    " touch unlink"
+)
+_MAX_BASES: Final = 16
+_MAX_GLOB_PARTS: Final = 64
+_A_HOME: Final = 2
+
+
+@value
+class GivenCommand(Value):
+    """The arguments of a command, told apart."""
+
+    letters: frozenset[str]
+    """The short options."""
+    long: frozenset[str]
+    """The long options, without their values."""
+    operands: tuple[Word, ...]
+    """All the others."""
+
+    def has(self, letters: str, *long: str) -> bool:
+        """Whether one of the short options, or of the long ones, perhaps shortened, is given."""
+        shortened = any(whole.startswith(name) for whole in long for name in self.long if name)
+        return shortened or not self.letters.isdisjoint(letters)
+
+
+@value
+class CommandScene(Value):
+    """What a rule may know beside the command."""
+
+    commands: Commands
+    """The whole line."""
+    bases: tuple[PathPlace, ...]
+    """The directories in which the command may run."""
+    working: PathPlace
+    """The directory of the session."""
+    blocked: Fence
+    """Where nothing may be read or written."""
+    protected: Fence
+    """Where nothing may be written."""
+    allowed: Fence
+    """Exceptions from that."""
+    assigned: frozenset[str]
+    """The names that the line assigns."""
+    written: frozenset[PathPlace] = frozenset()
+    """What earlier commands of the line have written."""
+
+    def aim(self, word: Word) -> Aim:
+        """Return where *word* may lead."""
+        return aim(word, self.bases, self.assigned)
+
+    def pieces(self, word: Word) -> Iterator[Aim]:
+        """Yield where *word*, or a part of it, may lead."""
+        return pieces(word, self.bases, self.assigned)
+
+    def fenced(self, word: Word, fence: Fence) -> tuple[Certainty, str]:
+        """Return whether *word* leads behind *fence*, and behind which of its patterns."""
+        return self._worst(self.pieces(word), fence)
+
+    def mentions(self, word: Word, fence: Fence) -> tuple[Certainty, str]:
+        """Return whether *word* may be a text that names something behind *fence*, and by which of its patterns."""
+        return self._worst(mentioned(word, self.bases), fence)
+
+    def _worst(self, aims: Iterable[Aim], fence: Fence) -> tuple[Certainty, str]:
+        worst_found, which = NO, ""
+        for aimed in aims:
+            for place in aimed.places:
+                if aimed.globs and len(place.parts) > _MAX_GLOB_PARTS:
+                    return MAYBE, "*"
+                pattern = fence.find(place, globs=aimed.globs, within=self.working)
+                if pattern is None or self.allowed.find(place) is not None:
+                    continue
+                doubtful = aimed.globs or (aimed.unknown and pattern.startswith(("/", "~")))
+                if not doubtful:
+                    return YES, pattern
+                worst_found, which = MAYBE, pattern
+        return worst_found, which
+
+    def within(self, command: SimpleCommand) -> CommandScene:
+        """Return the scene of *command* itself, which an option such as `-C` may send to another directory."""
+        if command.program not in _TAKES_DIRECTORY:
+            return self
+        places: list[PathPlace] = []
+        for before, word in zip(command.argv, command.args, strict=False):
+            name, equals, text = word.text.partition("=")
+            if before.text in {"-C", "--directory"}:
+                places += self.aim(word).places
+            elif equals and name == "--directory":
+                places += self.aim(word.but(text=text)).places
+            elif word.text.startswith("-C") and word.text != "-C":
+                places += self.aim(word.but(text=word.text[2:])).places
+        return self.but(bases=tuple(dict.fromkeys((*self.bases, *places)))[: _MAX_BASES * 2]) if places else self
+
+    def after(self, command: SimpleCommand) -> CommandScene:
+        """Return the scene of what follows *command*: a change of the directory may or may not have happened."""
+        if command.program in _WRITES_NO_PROGRAM:
+            return self
+        made = {place for word in written(command) for place in self.aim(word).places}
+        after = self.but(written=self.written | made) if made else self
+        if command.program not in CHANGES_DIRECTORY:
+            return after
+        operands = [word for word in given(command.args).operands if word.text != "-"]
+        home = (LOST,) if "HOME" in self.assigned else HOMES
+        places: tuple[PathPlace, ...] = () if command.args else home
+        for aimed in map(self.aim, operands[:1]):
+            places = (LOST,) if aimed.unknown or aimed.globs else aimed.places
+        bases = tuple(dict.fromkeys((*self.bases, *places)))
+        return after.but(bases=bases if len(bases) <= _MAX_BASES else (*self.bases[: _MAX_BASES - 1], LOST))
+
+
+def given(args: Sequence[Word]) -> GivenCommand:
+    """Tell options and operands apart as GNU programs do."""
+    letters: set[str] = set()
+    long: set[str] = set()
+    operands: list[Word] = []
+    ended = False
+    for word in args:
+        if ended or not word.text.startswith("-") or word.text == "-":
+            operands.append(word)
+        elif word.text == "--":
+            ended = True
+        elif word.text.startswith("--"):
+            long.add(word.text[2:].partition("=")[0])
+        else:
+            letters.update(word.text[1:])
+    return GivenCommand(frozenset(letters), frozenset(long), tuple(operands))
+
+
+def assigned(commands: Iterable[SimpleCommand]) -> frozenset[str]:
+    """Return the names that *commands* assign."""
+    found: set[str] = set()
+    for command in commands:
+        found.update(assignment.name for assignment in command.assignments)
+        if command.program in _ASSIGNERS:
+            found.update(word.text.partition("=")[0].removesuffix("+") for word in command.args)
+        if command.program == "printf" and command.args[:1] and command.args[0].text.startswith("-v"):
+            found.update(word.text.removeprefix("-v") for word in command.args[:2])
+    return frozenset(found)
+
+
+def written(command: SimpleCommand) -> Iterator[Word]:
+    """Yield the words that name what *command* writes, as far as its program is known."""
+    yield from (found.target for found in command.redirections if found.writes)
+    options = given(command.args)
+    program = command.program
+    last = program in _WRITES_LAST
+    edits = program == "sed" and options.has("i", "in-place")
+    if program in _WRITES_ALL or edits or (last and options.has("t", "target-directory")):
+        yield from command.args
+    elif last:
+        yield from options.operands[-1:]
+    elif program == "dd":
+        yield from (word for word in command.args if word.text.startswith("of="))
+    for before, word in zip(command.argv, command.args, strict=False):
+        if before.text in {"-o", "-O", *_OUTPUTS}:
+            yield word
+        if word.text.startswith(tuple(f"{output}=" for output in _OUTPUTS)):
+            yield word
+
+
+def vital(aimed: Aim, scene: CommandScene, own: Certainty = NO) -> Certainty:
+    """Return whether to change all that is there would break the machine or a home; *own*: what the session's is."""
+    found = MAYBE if aimed.unknown else NO
+    for place in aimed.places:
+        at = place
+        if aimed.globs and place.parts and is_everything(place.parts[-1]):
+            at = place.but(parts=place.parts[:-1])
+        if at.absolute and _is_system(at.folded, globs=aimed.globs):
+            return YES
+        if scene.working.is_under(at):
+            if at.parts != scene.working.parts:
+                return YES
+            found = max(found, own)
+    return found
+
+
+def _is_system(folded: tuple[str, ...], *, globs: bool) -> bool:
+    if not folded:
+        return True
+    if len(folded) == 1:
+        return folded[0] in _TOP or (globs and any(meets(folded[0], name) for name in _TOP))
+    return len(folded) == _A_HOME and folded[0] in HOME_PARENTS
+
+
+def worst(found: Iterable[Certainty]) -> Certainty:
+    """Return the worst of what was found."""
+    return max(found, default=NO)
+
+
+def yes(broken: object) -> Certainty:
+    """Return whether a rule is broken where nothing is doubtful."""
+    return YES if broken else NO

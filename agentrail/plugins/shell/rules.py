@@ -1,0 +1,354 @@
+"""The rules of `SecurityGuard` for commands: a table of names, reasons and questions about one command of a line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+from agentrail.plugins.shell.commits import reads_commits
+from agentrail.plugins.shell.finds import fed_by_find, finds_others
+from agentrail.plugins.shell.lexer_words import SimpleCommand, Word, names
+from agentrail.plugins.shell.paths import LOST, PathPlace, fold, is_unsure, meets
+from agentrail.plugins.shell.programs import MAKEFILES, holds_program, scripts
+from agentrail.plugins.shell.rule_context import (
+    CHANGES_DIRECTORY,
+    MAYBE,
+    NO,
+    YES,
+    Certainty,
+    CommandScene,
+    assigned,
+    given,
+    vital,
+    worst,
+    written,
+    yes,
+)
+from agentrail.plugins.shell.trees import reads_tree
+from agentrail.plugins.shell.wrappers import OTHER_SHELLS, SHELLS, reads_program
+from agentrail.values.value import Value, value
+
+Question: TypeAlias = Callable[[SimpleCommand, CommandScene], Certainty]
+
+
+@value
+class CommandRule(Value):
+    """One rule."""
+
+    name: str
+    """What it is called."""
+    reason: str
+    """What the command would do."""
+    asks: Question
+    """Whether it would."""
+
+
+_FETCHERS: Final = names("aria2c curl fetch ftp http https lynx nc ncat netcat scp sftp ssh tftp wget xh")
+_DECODERS: Final = names("base32 base64 openssl uudecode xxd")
+_REMOVERS: Final = names("rm shred srm unlink")
+_FILTERS: Final = names(
+    "-atime -cmin -ctime -empty -iname -inum -ipath -iregex -mmin -mtime -name -newer -path -regex -size -user"
+)
+_DISKS: Final = names("disk* dm-* hd[a-z]* kmem loop* mapper md* mem mmcblk* nvme* port rdisk* sd[a-z]* vd[a-z]* xvd*")
+_HISTORIES: Final = names(".ash_history .bash_history .histfile .sh_history .zsh_history fish_history")
+_HISTORY_NAMES: Final = names("HISTCONTROL HISTFILE HISTFILESIZE HISTIGNORE HISTSIZE SAVEHIST")
+_STOPS: Final = names("emergency halt hibernate isolate kexec poweroff reboot rescue soft-reboot suspend")
+_RUN_BY_OTHERS: Final = names(
+    "BASH_ENV DYLD_INSERT_LIBRARIES ENV GIT_EXTERNAL_DIFF GIT_PROXY_COMMAND GIT_SSH GIT_SSH_COMMAND IFS LD_AUDIT"
+    " BASHOPTS BROWSER CDPATH EDITOR EXINIT GIT_ASKPASS GIT_EDITOR GIT_EXEC_PATH GIT_PAGER GIT_SEQUENCE_EDITOR"
+    " GIT_TEMPLATE_DIR GLOBIGNORE GNUMAKEFLAGS JAVA_TOOL_OPTIONS LD_LIBRARY_PATH LESSCLOSE LESSOPEN MAKEFILES MAKEFLAGS"
+    " MANPAGER NODE_OPTIONS PAGER PATH PERL5DB PERL5LIB PYTHONINSPECT RSYNC_RSH RUBYLIB SSH_ASKPASS TAR_OPTIONS VIMINIT"
+    " VISUAL LD_PRELOAD PERL5OPT PROMPT_COMMAND PS4 PYTHONSTARTUP RUBYOPT SHELLOPTS"
+)
+_SHOWS: Final = re.compile(r"(?:GIT_|MAN|GIT_SEQUENCE_)?(?:EDITOR|PAGER)|VISUAL")
+"""Variables whose value may be a program that does nothing."""
+_GIT_RUNS: Final = re.compile(
+    r"(?:alias|difftool|filter|mergetool|pager|uploadpack)\..*|core\.(?:askpass|editor|fsmonitor|gitproxy|hookspath|pager"
+    r"|sshcommand)|credential\.(?:.*\.)?helper|diff\.(?:external|.*\.(?:command|textconv))|gpg\.(?:.*\.)?program"
+    r"|include(?:if\..*)?\.path|merge\..*\.driver|remote\..*\.(?:receivepack|uploadpack)|sequence\.editor",
+    re.IGNORECASE,
+)
+_HARMLESS: Final = names("cat false less true")
+_OPEN_MODE: Final = re.compile(r"[0-7]*[0-7][0-7][2367]|(?:[ugoa]*[oa][ugoa]*|)[+=][rwxXst]*w[rwxXst]*")
+_LONGEST_MODE: Final = 16
+_SETUID: Final = re.compile(r"0*[2-7][0-7]{3}|[ugoa]*\+[rwxXt]*s[rwxXst]*")
+
+
+def _removes(command: SimpleCommand, scene: CommandScene) -> Certainty:
+    if command.program == "find":
+        return _find_removes(command, scene)
+    if command.program == "rsync":
+        options = given(command.args)
+        deletes = any(name.startswith("del") for name in options.long)
+        return worst(vital(scene.aim(word), scene, MAYBE) for word in options.operands[-1:] if deletes)
+    if command.program not in {"rm", "srm"}:
+        return NO
+    options = given(command.args)
+    if any(name.startswith("no-p") for name in options.long):
+        return YES
+    if not options.has("rR", "recursive"):
+        return MAYBE if any(word.splits for word in command.args) else NO
+    return worst(vital(scene.aim(word), scene, MAYBE) for word in options.operands)
+
+
+def _find_removes(command: SimpleCommand, scene: CommandScene) -> Certainty:
+    args = command.args
+    while args and args[0].text in {"-H", "-L", "-P"}:
+        args = args[1:]
+    texts = [word.text for word in args]
+    start = next((n for n, text in enumerate(texts) if text[:1] in {"-", "(", "!"}), len(texts))
+    execs = any(inner.program in _REMOVERS and inner.via[-1:] == (command.argv[0].text,) for inner in scene.commands)
+    if not execs and "-delete" not in texts:
+        return NO
+    aims = [scene.aim(word) for word in args[:start] or (Word("."),)]
+    found = worst(vital(aimed, scene, MAYBE) for aimed in aims)
+    if _FILTERS.isdisjoint(texts):
+        return found
+    return MAYBE if found is YES or any(aimed.unknown for aimed in aims) else NO
+
+
+def _changes_all(*programs: str) -> Question:
+    def asks(command: SimpleCommand, scene: CommandScene) -> Certainty:
+        options = given(command.args)
+        if command.program not in programs or not options.has("R", "recursive"):
+            return NO
+        return worst(vital(scene.aim(word), scene) for word in options.operands)
+
+    return asks
+
+
+def _opens_system(command: SimpleCommand, scene: CommandScene) -> Certainty:
+    words = [word for word in command.args if not _OPEN_MODE.fullmatch(word.text[:_LONGEST_MODE])]
+    if command.program != "chmod" or len(words) == len(command.args):
+        return NO
+    found = worst(vital(scene.aim(word), scene) for word in given(words).operands)
+    return yes(found is YES)
+
+
+def _moves(command: SimpleCommand, scene: CommandScene) -> Certainty:
+    if command.program != "mv":
+        return NO
+    found = worst(vital(scene.aim(word), scene) for word in given(command.args).operands[:-1])
+    return yes(found is YES)
+
+
+def _runs(listed: str) -> Question:
+    """Ask whether the program is one of *listed*."""
+    programs = names(listed)
+    return lambda command, _: yes(command.program in programs)
+
+
+def _has(program: str, *words: str) -> Question:
+    """Ask whether *program* runs with one of *words*."""
+    return lambda command, _: yes(command.program == program and any(word.text in words for word in command.args))
+
+
+def _any(*questions: Question) -> Question:
+    return lambda command, scene: worst(asks(command, scene) for asks in questions)
+
+
+def _erases_disk(command: SimpleCommand, _: CommandScene) -> Certainty:
+    if command.program.startswith(("mkfs.", "newfs_")):
+        return YES
+    verbs = ("erase", "partition", "zero", "secureerase", "reformat")
+    return yes(command.program == "diskutil" and any(word.text.lower().startswith(verbs) for word in command.args))
+
+
+def _writes_disk(command: SimpleCommand, scene: CommandScene) -> Certainty:
+    places = (place for word in written(command) for aimed in scene.pieces(word) for place in aimed.places)
+    return yes(any(map(_is_disk, places)))
+
+
+def _is_disk(place: PathPlace) -> bool:
+    if not place.absolute or place.folded[:1] != ("dev",):
+        return False
+    return any(meets(pattern, part) or meets(part, pattern) for part in place.folded[1:2] for pattern in _DISKS)
+
+
+def _writes_system(command: SimpleCommand, scene: CommandScene) -> Certainty:
+    return worst(scene.fenced(word, scene.protected)[0] for word in written(command))
+
+
+def _pipes_to_shell(command: SimpleCommand, scene: CommandScene) -> Certainty:
+    if not command.argv or not reads_program(command.program, command.args):
+        return NO
+    programs = {other.program for other in scene.commands}
+    if programs & _FETCHERS:
+        return YES
+    is_shell = command.program in SHELLS | OTHER_SHELLS | {".", "source"}
+    return MAYBE if is_shell or programs & _DECODERS else NO
+
+
+def _forgets(command: SimpleCommand, _: CommandScene) -> Certainty:
+    if assigned((command,)) & _HISTORY_NAMES:
+        return YES
+    if command.program == "history":
+        return yes(given(command.args).has("cdw"))
+    if command.program == "set":
+        return yes([word.text for word in command.args] == ["+o", "history"])
+    return yes(any(fold(word.text.rpartition("/")[2]) in _HISTORIES for word in written(command)))
+
+
+def _firewall(command: SimpleCommand, _: CommandScene) -> Certainty:
+    texts = {word.text for word in command.args}
+    if command.program in {"iptables", "ip6tables", "iptables-legacy", "iptables-nft", "ebtables", "arptables"}:
+        return yes(texts & names("-F --flush -X --delete-chain -P --policy -Z"))
+    if command.program == "nft":
+        return yes(texts & {"flush", "delete"})
+    return yes(command.program == "ufw" and texts & {"disable", "reset"})
+
+
+def _kills_all(command: SimpleCommand, _: CommandScene) -> Certainty:
+    texts = [word.text for word in command.args]
+    if command.program == "kill":
+        return yes("1" in texts or "-1" in texts[1:])
+    return yes(command.program == "killall5")
+
+
+def _setuid(command: SimpleCommand, _: CommandScene) -> Certainty:
+    modes = given(command.args).operands[:1]
+    return yes(command.program == "chmod" and any(_SETUID.fullmatch(word.text) for word in modes))
+
+
+def _reverse_shell(command: SimpleCommand, _: CommandScene) -> Certainty:
+    if command.program in {"nc", "ncat", "netcat"}:
+        return yes(given(command.args).has("ec", "exec", "sh-exec"))
+    return yes(
+        command.program == "socat" and any(word.text.lower().startswith(("exec", "system")) for word in command.args)
+    )
+
+
+def _telinit(command: SimpleCommand, _: CommandScene) -> Certainty:
+    levels = {"0", "1", "6", "s", "S"}
+    return yes(command.program in {"init", "telinit"} and any(word.text in levels for word in command.args))
+
+
+def _run_by_others(command: SimpleCommand, _: CommandScene) -> Certainty:
+    quiet = {
+        found.name for found in command.assignments if found.assigned.text in _HARMLESS and _SHOWS.fullmatch(found.name)
+    }
+    found = assigned((command,)) - quiet
+    return MAYBE if found & _RUN_BY_OTHERS or any(name.startswith("GIT_CONFIG") for name in found) else NO
+
+
+def _fed(command: SimpleCommand, scene: CommandScene) -> Certainty:
+    if fed_by_find(command, scene):
+        return NO
+    inside = any(name.rpartition("/")[2].lower() == "xargs" for name in command.via)
+    return MAYBE if inside or command.program == "xargs" else NO
+
+
+def _program(command: SimpleCommand, scene: CommandScene) -> Certainty:
+    """Whether an argument is a program, or a file that the line itself has written is run."""
+    if holds_program(command) and not finds_others(command, scene):
+        return MAYBE
+    if command.program in {"gmake", "make"} and any(place.folded[-1:] in _MADE for place in scene.written):
+        return MAYBE
+    runs = (place for word in scripts(command) for place in scene.aim(word).places)
+    return MAYBE if not scene.written.isdisjoint(runs) else NO
+
+
+_MADE: Final = frozenset((name,) for name in MAKEFILES)
+TALKERS: Final = names(": [ basename dirname echo exit export expr false printf return seq sleep test true wait")
+"""Programs that say, compare or keep what they are given, and open none of it."""
+_TELLS: Final = frozenset({"-m", "--message", "-t", "--title", "-b", "--body"})
+
+
+def unsure(command: SimpleCommand, names_assigned: frozenset[str]) -> bool:
+    """Whether *command* gets a word of which only the shell knows the value, and does more with it than say it."""
+    if any(is_unsure(found.target, names_assigned) for found in command.redirections if found.names_file):
+        return True
+    if not command.argv or (command.program in TALKERS and "-v" not in [word.text for word in command.args[:1]]):
+        return False
+    if any(is_unsure(found.assigned, names_assigned) for found in command.assignments):
+        return True
+    return any(is_unsure(word, names_assigned) for word in (*told(command), *command.around))
+
+
+def told(command: SimpleCommand) -> tuple[Word, ...]:
+    """Return the arguments of *command* but for those that are messages for people."""
+    if command.program not in {"gh", "git", "glab", "hub"}:
+        return command.args
+    pairs = zip(command.argv, command.args, strict=False)
+    return tuple(word for before, word in pairs if before.text not in _TELLS)
+
+
+def _unknown(command: SimpleCommand, scene: CommandScene) -> Certainty:
+    lost = command.program in CHANGES_DIRECTORY and LOST in scene.after(command).bases
+    said = command.but(argv=command.argv[:-1]) if fed_by_find(command, scene) else command
+    return MAYBE if lost or unsure(said, scene.assigned) else NO
+
+
+def _git_runs(command: SimpleCommand, _: CommandScene) -> Certainty:
+    texts = [word.text for word in command.args] if command.program == "git" else []
+    for before, text in pairwise(texts):
+        key, _equals, given_value = text.partition("=")
+        if before in {"-c", "--config-env"} and _GIT_RUNS.fullmatch(key) and given_value not in _HARMLESS:
+            return MAYBE
+    if "config" in texts and not set(texts) & names("--get --get-all --get-regexp --list --unset -l get list unset"):
+        keys = [n for n, text in enumerate(texts) if _GIT_RUNS.fullmatch(text)]
+        return MAYBE if any(set(texts[n + 1 :]) - _HARMLESS for n in keys) else NO
+    return NO
+
+
+RULES: Final = (
+    CommandRule(
+        "remove-root", "it removes the root, a system directory, a home, or the session's own directory", _removes
+    ),
+    CommandRule("move-root", "it moves the root, a system directory or a home away", _moves),
+    CommandRule(
+        "chmod-root", "it changes the permissions of all of a system directory or a home", _changes_all("chmod")
+    ),
+    CommandRule("open-root", "it lets everybody write to a system directory or a home", _opens_system),
+    CommandRule(
+        "chown-root", "it changes the owner of all of a system directory or a home", _changes_all("chown", "chgrp")
+    ),
+    CommandRule(
+        "format-disk",
+        "it formats or partitions a disk",
+        _any(
+            _runs("blkdiscard cfdisk fdisk gdisk mke2fs mkfs mkswap newfs parted sfdisk sgdisk wipefs"),
+            _erases_disk,
+        ),
+    ),
+    CommandRule("write-disk", "it writes to a disk or to the memory of the machine", _writes_disk),
+    CommandRule(
+        "write-system", "it writes to files of the system, or to what a shell runs at its start", _writes_system
+    ),
+    CommandRule(
+        "power-off",
+        "it stops or restarts the machine",
+        _any(_runs("halt kexec poweroff reboot shutdown"), _has("systemctl", *_STOPS), _telinit),
+    ),
+    CommandRule("pipe-to-shell", "it runs a program that is fetched, decoded or computed on the way", _pipes_to_shell),
+    CommandRule("erase-history", "it erases or switches off the history of commands", _forgets),
+    CommandRule(
+        "drop-firewall", "it drops rules of the firewall", _any(_firewall, _has("setenforce", "0", "Permissive"))
+    ),
+    CommandRule("kill-all", "it ends every process, or the first", _kills_all),
+    CommandRule(
+        "load-kernel-module",
+        "it changes the running kernel",
+        _any(_runs("insmod kextload modprobe rmmod"), _has("sysctl", "-w", "--write")),
+    ),
+    CommandRule(
+        "change-accounts",
+        "it changes who may log in or become root",
+        _runs("adduser chpasswd deluser groupmod passwd useradd userdel usermod visudo vipw"),
+    ),
+    CommandRule("set-user-id", "it lets whoever runs a program become its owner", _setuid),
+    CommandRule("reverse-shell", "it connects a shell to the network", _reverse_shell),
+    CommandRule("run-by-others", "it assigns a variable that makes other programs run something", _run_by_others),
+    CommandRule("unknown-word", "it gets a word of which only the shell knows the value", _unknown),
+    CommandRule(
+        "argument-program", "an argument of it is a program, or says where a program or names are read from", _program
+    ),
+    CommandRule("fed-by-xargs", "it gets its arguments from what `xargs` reads", _fed),
+    CommandRule("reads-tree", "it reads a folder that may hold what is blocked", reads_tree),
+    CommandRule("reads-commits", "it shows what git keeps of files, among which may be what is blocked", reads_commits),
+    CommandRule("git-runs", "it sets an option of git that makes git run something", _git_runs),
+)
+
+ALL_RULES: Final = frozenset(rule.name for rule in RULES)

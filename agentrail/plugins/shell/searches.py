@@ -1,0 +1,91 @@
+"""Searches such as `grep -r`: their folders and patterns, and which files they leave out or ask for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from agentrail.plugins.shell.lexer_words import Word
+from agentrail.plugins.shell.paths import Fence, meets
+from agentrail.plugins.shell.rule_context import given
+
+_GIVES_PATTERN: Final = re.compile(r"-[A-Za-z0-9]*[ef].*|--(?:regexp|file)(?:=.*)?")
+_TAKES_VALUE: Final = re.compile(
+    r"-[A-Za-z0-9]*[efABCmdDgtT]|--(?:regexp|file|i?glob|include|exclude|exclude-dir|max-count|type)"
+)
+_PATTERN: Final = re.compile(r"-[A-Za-z0-9]*e|--regexp")
+_ATTACHED: Final = re.compile(r"(?:-[A-Za-z0-9]*?e|--regexp=)(.+)", re.DOTALL)
+_GLOB: Final = re.compile(r"-[A-Za-z0-9]*g|--(?:i?glob|include)")
+_GLOB_ATTACHED: Final = re.compile(r"(?:-g|--(?:i?glob|include)=)(.+)", re.DOTALL)
+_ANY_LETTER: Final = re.compile(r"\\[wWsSbBdD<>]|\[\^?\]?[^\]]*\]|\{[0-9,]*\}")
+_ANY_LINE: Final = re.compile(r"[.*^$|?+()\\]*")
+_NAMES_ONLY: Final = ("lqc", "count", "files-with-matches", "quiet")
+
+
+def searched(args: Sequence[Word]) -> tuple[Word, ...]:
+    """Return the operands of a search but for its pattern."""
+    operands = _operands(args)
+    return operands if any(_GIVES_PATTERN.fullmatch(word.text) for word in args) else operands[1:]
+
+
+def prints_all(args: Sequence[Word]) -> bool:
+    """Whether a search prints nearly all lines: its pattern names no letter that must be there, or `-v` inverts it."""
+    options = given(args)
+    if options.has(*_NAMES_ONLY):
+        return False
+    patterns = list(_values(args, _PATTERN, _ATTACHED))
+    if not patterns and not any(_GIVES_PATTERN.fullmatch(word.text) for word in args):
+        patterns = [word.text for word in _operands(args)[:1]]
+    return options.has("v", "invert-match") or any(
+        _ANY_LINE.fullmatch(_ANY_LETTER.sub("", pattern)) for pattern in patterns
+    )
+
+
+def asks_for(args: Sequence[Word], fence: Fence) -> bool:
+    """Whether a glob of the search, other than one that fits every name, fits a name that is blocked in any folder."""
+    return any(set(glob) - {"*"} and fits(glob, fence.anywhere) for glob in _globs(args))
+
+
+def asks_for_hidden(args: Sequence[Word]) -> bool:
+    """Whether `rg` is told to read hidden files: by name, by the second `-u`, or by a glob, which outdoes the rest."""
+    texts = [word.text for word in args]
+    loose = sum(text.count("u") for text in texts if re.fullmatch(r"-[A-Za-z.]+", text))
+    return (
+        given(args).has(".", "hidden")
+        or loose + texts.count("--unrestricted") > 1
+        or any(meets(glob.rpartition("/")[2], ".env", hidden=True) for glob in _globs(args))
+    )
+
+
+def only_others(args: Sequence[Word], fence: Fence) -> bool:
+    """Whether `--include` leaves only files whose names fit no last part of a pattern of *fence*."""
+    globs = [word.text.partition("=")[2] for word in args if word.text.startswith("--include=")]
+    return bool(globs) and not any(fits(glob, fence.lasts) for glob in globs)
+
+
+def fits(glob: str, lasts: frozenset[str]) -> bool:
+    """Whether a name may fit *glob* and one of *lasts*."""
+    wanted = glob.rpartition("/")[2].casefold()
+    return any(meets(wanted, last, hidden=True) or meets(last, wanted, hidden=True) for last in lasts)
+
+
+def _globs(args: Sequence[Word]) -> Iterator[str]:
+    """Yield the globs of files to search, without those that leave files out."""
+    return (glob for glob in _values(args, _GLOB, _GLOB_ATTACHED) if not glob.startswith("!"))
+
+
+def _values(args: Sequence[Word], option: re.Pattern[str], attached: re.Pattern[str]) -> Iterator[str]:
+    """Yield the values of an option, which stand in the next word or in the same one."""
+    before = ""
+    for word in args:
+        if option.fullmatch(before):
+            yield word.text
+        elif (found := attached.fullmatch(word.text)) is not None:
+            yield found[1]
+        before = word.text
+
+
+def _operands(args: Sequence[Word]) -> tuple[Word, ...]:
+    values = {n + 1 for n, word in enumerate(args) if _TAKES_VALUE.fullmatch(word.text)}
+    return given([word for n, word in enumerate(args) if n not in values]).operands

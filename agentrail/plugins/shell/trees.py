@@ -1,0 +1,188 @@
+"""Commands that read, copy or change all that is below a folder, and whether that may be what is blocked.
+
+A name such as `.env` may be in any folder, and the text of a line does not say what is there. The session's own folder,
+and those above or beside it, are taken to hold one. A folder below it is taken for work, since most lines of a day read
+one; it is taken to hold one when the line asks for more than work needs: for hidden files, for a blocked name by a
+glob, for all lines, for an archive on its output or read back by the line, or for a copy on another machine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from agentrail.plugins.shell.lexer_words import SimpleCommand, Word
+from agentrail.plugins.shell.paths import Aim, PathPlace, is_everything, meets
+from agentrail.plugins.shell.rule_context import MAYBE, NO, Certainty, CommandScene, given, worst
+from agentrail.plugins.shell.searches import asks_for, asks_for_hidden, only_others, prints_all, searched
+from agentrail.values.value import Value, value
+
+
+@value
+class BlockedTree(Value):
+    """How a program is told to go down a tree, and which of its operands are trees."""
+
+    letters: str = ""
+    """Short options that make it."""
+    long: tuple[str, ...] = ()
+    """Long options that make it."""
+    words: tuple[str, ...] = ()
+    """Whole words that make it."""
+    always: bool = False
+    """Whether it always does."""
+    skips: int = 0
+    """How many operands come before the trees."""
+    last: bool = True
+    """Whether the last operand is a tree, too, and not where the copy goes."""
+    links: bool = False
+    """Whether it renames, removes or changes files and shows none: only what a path itself says matters."""
+    here: bool = False
+    """Whether it searches, and reads the directory that it runs in if it has no operand."""
+    hidden: bool = False
+    """Whether it passes over hidden files unless it is told otherwise."""
+    archives: bool = False
+    """Whether it puts what it reads into one file, in which the names no longer tell what is blocked."""
+
+
+_GREP: Final = BlockedTree(
+    "rR",
+    ("dereference-recursive", "recursive"),
+    ("--directories=recurse", "-drecurse", "recurse"),
+    skips=1,
+    here=True,
+)
+_COPY: Final = BlockedTree("aRr", ("archive", "recursive"), last=False)
+_TABLE: Final[Mapping[str, BlockedTree]] = MappingProxyType(
+    {
+        "bzgrep egrep fgrep ggrep grep xzgrep zgrep zstdgrep": _GREP,
+        "ack rgrep": BlockedTree(always=True, skips=1, here=True),
+        "ag": BlockedTree("aUtu", ("all-text", "all-types", "hidden", "unrestricted"), skips=1, here=True, hidden=True),
+        "rg": BlockedTree(skips=1, here=True, hidden=True),
+        "colordiff diff": BlockedTree("r", ("recursive",)),
+        "cp gcp scp": _COPY,
+        "rsync": _COPY,
+        "ditto": BlockedTree(always=True, last=False),
+        "ln mv": BlockedTree(always=True, last=False, links=True),
+        "chgrp chmod chown rm srm": BlockedTree("rR", ("recursive",), links=True),
+        "7z 7za 7zr": BlockedTree(words=("a", "u"), skips=2, archives=True),
+        "zip": BlockedTree("rR", ("recurse-paths",), skips=1, archives=True),
+        "bsdtar gtar tar": BlockedTree("cru", ("append", "create", "update"), archives=True),
+        "pax": BlockedTree("w"),
+    }
+)
+_BY_PROGRAM: Final[Mapping[str, BlockedTree]] = MappingProxyType(
+    {name: tree for listed, tree in _TABLE.items() for name in listed.split()}
+)
+_CONTAINERS: Final = frozenset({"docker", "nerdctl", "podman"})
+_VOLUMES: Final = frozenset({"-v", "--volume"})
+_SOURCE: Final = re.compile(r"(?:source|src)=([^,]*)")
+_DELETES: Final = "-delete"
+_COPIES_FAR: Final = frozenset({"rsync", "scp"})
+_TARS: Final = frozenset({"bsdtar", "gtar", "tar"})
+_ARCHIVE: Final = re.compile(r".+\.(?:7z|jar|t?[bgxlz]z[2o4]?|tar(?:\.\w+)?|tbz2?|zip|zst)", re.IGNORECASE)
+_HERE: Final = Word(".")
+_ELSEWHERE: Final = re.compile(r"[^/]+:.*")
+_OUTPUT: Final = re.compile(r"-|-[A-Za-z]*f-|--file=-|(?:.*=)?/dev/(?!null$).*|/proc/.*")
+
+
+def reads_tree(command: SimpleCommand, scene: CommandScene) -> Certainty:
+    """Return whether *command* reads, copies, renames or removes a tree that may hold what is blocked."""
+    if command.program in _CONTAINERS:
+        return worst(holds(scene.aim(word), scene, links=True) for word in _mounted(command))
+    if command.program == "find" and _DELETES in [word.text for word in command.args]:
+        return worst(holds(scene.aim(word), scene, links=True) for word in given(command.args).operands)
+    tree = _BY_PROGRAM.get(command.program)
+    if tree is None or not _goes_down(command, tree):
+        return NO
+    options = given(command.args)
+    trees = options.operands[tree.skips :]
+    if tree.here:
+        trees = searched(command.args) or (_HERE,)
+    if not tree.last and not options.has("t", "target-directory") and len(trees) > 1:
+        trees = trees[:-1]
+    if tree.here and only_others(command.args, scene.blocked) and _are_own(trees, scene):
+        return NO
+    if trees and _asks_for_more(command, tree, scene):
+        return MAYBE
+    return worst(holds(scene.aim(word), scene, links=tree.links) for word in trees)
+
+
+def _asks_for_more(command: SimpleCommand, tree: BlockedTree, scene: CommandScene) -> bool:
+    """Whether the line wants more of a folder than work needs, whichever folder it is."""
+    args = command.args
+    if tree.here:
+        return tree.hidden or prints_all(args) or asks_for(args, scene.blocked)
+    if command.program in _COPIES_FAR:
+        return any(_ELSEWHERE.fullmatch(word.text) for word in given(args).operands[-1:])
+    return tree.archives and shows_archive(command, scene)
+
+
+def shows_archive(command: SimpleCommand, scene: CommandScene) -> bool:
+    """Whether an archive is written to the output, or another command of the line is given it."""
+    texts = [word.text for word in command.args]
+    is_tar = command.program in _TARS
+    if any(map(_OUTPUT.fullmatch, texts)):
+        return True
+    if is_tar and "f" not in "".join(texts[:1]) and not given(command.args).has("f", "file"):
+        return True
+    names_it = (word.text.partition("=")[2] or word.text for word in command.args)
+    archive = next((text for text in names_it if _ARCHIVE.fullmatch(text)), "")
+    others = (word for other in scene.commands if other is not command for word in _all_words(other))
+    return not archive or any(archive in word.text or (word.globs and meets(word.text, archive)) for word in others)
+
+
+def _all_words(command: SimpleCommand) -> Iterator[Word]:
+    yield from command.args
+    yield from (found.target for found in command.redirections)
+
+
+def _are_own(trees: Sequence[Word], scene: CommandScene) -> bool:
+    """Whether all of *trees* are the session's folder, or below it."""
+    return all(place.is_under(scene.working) for word in trees for place in scene.aim(word).places)
+
+
+def _mounted(command: SimpleCommand) -> Iterator[Word]:
+    """Yield the folders of this machine that a container is given."""
+    for before, word in zip(command.argv, command.args, strict=False):
+        option, equals, text = word.text.partition("=")
+        if before.text in _VOLUMES:
+            yield word.but(text=word.text.partition(":")[0])
+        elif equals and option in _VOLUMES:
+            yield word.but(text=text.partition(":")[0])
+        elif word.text.startswith("-v") and word.text != "-v":
+            yield word.but(text=word.text[2:].partition(":")[0])
+        elif (before.text == "--mount" or option == "--mount") and (found := _SOURCE.search(word.text)):
+            yield word.but(text=found[1])
+
+
+def _goes_down(command: SimpleCommand, tree: BlockedTree) -> bool:
+    texts = [word.text for word in command.args]
+    if command.program == "rg":
+        return asks_for_hidden(command.args)
+    if tree.always or given(command.args).has(tree.letters, *tree.long):
+        return True
+    if command.program in _TARS and texts and not texts[0].startswith("-"):
+        return not set(tree.letters).isdisjoint(texts[0])
+    return not set(tree.words).isdisjoint(texts)
+
+
+def holds(aimed: Aim, scene: CommandScene, *, links: bool = False) -> Certainty:
+    """Return whether something blocked may be at, or beneath, where a word leads."""
+    return MAYBE if any(_may_hold(aimed, place, scene, links=links) for place in aimed.places) else NO
+
+
+def _may_hold(aimed: Aim, place: PathPlace, scene: CommandScene, *, links: bool) -> bool:
+    """Whether something blocked may be beneath *place*: certain names may be in any folder that is not just one's own.
+
+    A folder below the session's is taken for its work; of what is in it the text tells nothing.
+    """
+    if aimed.globs and place.parts and is_everything(place.parts[-1]):
+        place = place.but(parts=place.parts[:-1])
+    if scene.blocked.is_beneath(place) and scene.allowed.find(place) is None:
+        return True
+    if links:
+        return False
+    own = place.is_under(scene.working) and place.parts != scene.working.parts
+    return not own

@@ -1,0 +1,1 @@
+"""Tests to inherit: what every journal, model, sandbox and tool must do."""

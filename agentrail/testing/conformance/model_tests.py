@@ -1,0 +1,224 @@
+"""What every model must do, as tests to inherit: give the class a `stage` fixture that sets up what a test needs.
+
+    class TestMine(ModelConformance):
+        @pytest.fixture
+        def stage(self) -> Stage:
+            async def stage(scene: ModelScene) -> Staged | None:
+                return Staged(MyModel(), request) if scene is ModelScene.TEXT else None
+            return stage
+
+A model that cannot be brought into a scene returns `None` for it, except for `TEXT`. The tests are async functions for
+pytest-trio.
+"""
+
+# ruff: noqa: S101 - these are tests
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from enum import Enum
+from typing import Final, TypeAlias
+
+import trio
+
+from agentrail.errors import ContextTooLong, PermanentModelError, TransientModelError
+from agentrail.ports.model import Model
+from agentrail.testing.conformance.sandbox_tests import raised
+from agentrail.values.content import Text, Thinking
+from agentrail.values.json import freeze
+from agentrail.values.messages import StopReason
+from agentrail.values.stream import Chunk, ModelRequest, Response, TextChunk, ThinkingChunk, UsageChunk
+from agentrail.values.value import Value, value
+
+CANCELLED_WITHIN: Final = 2.0
+"""Seconds that a cancelled request may take to end."""
+
+
+class ModelScene(Enum):
+    """What a test needs a model to do; on a stage it does so for every request."""
+
+    TEXT = "text"
+    """It answers with text, in several chunks."""
+    THINKING = "thinking"
+    """It thinks, and then answers with text."""
+    CALLS = "calls"
+    """It calls two tools of the request."""
+    LAST_ROUND = "last_round"
+    """It is shown tools, and must not call them."""
+    SILENT = "silent"
+    """It never answers."""
+    TRANSIENT = "transient"
+    """It fails in a way that may work the next time."""
+    PERMANENT = "permanent"
+    """It fails in a way that will not work the next time either."""
+    OVERFLOW = "overflow"
+    """The conversation is longer than it can read."""
+
+
+@value
+class Staged(Value):
+    """A model, and a request that makes it do what the scene says."""
+
+    model: Model
+    """The model."""
+    request: ModelRequest
+    """The request."""
+
+
+Stage: TypeAlias = Callable[[ModelScene], Awaitable[Staged | None]]
+"""Sets up a scene."""
+
+_FAILURES: Final = (
+    (ModelScene.TRANSIENT, TransientModelError),
+    (ModelScene.PERMANENT, PermanentModelError),
+    (ModelScene.OVERFLOW, ContextTooLong),
+)
+
+
+async def heard(staged: Staged) -> tuple[Response, list[Chunk]]:
+    """Make the request, and return the response and the chunks."""
+    chunks: list[Chunk] = []
+    return await staged.model.stream(staged.request, chunks.append), chunks
+
+
+async def text_staged(stage: Stage) -> Staged:
+    """Return the scene that every model can be brought into."""
+    staged = await stage(ModelScene.TEXT)
+    assert staged is not None, "every model can answer with text"
+    return staged
+
+
+class ModelConformance:
+    """One attempt: streamed, whole, cancellable, and failing by class."""
+
+    async def test_the_chunks_add_up_to_the_response(self, stage: Stage) -> None:
+        """What was streamed is what was answered: no piece is lost, none is heard twice."""
+        for scene in (ModelScene.TEXT, ModelScene.THINKING):
+            staged = await stage(scene)
+            if staged is None:
+                continue
+            response, chunks = await heard(staged)
+            text = "".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk))
+            thought = "".join(chunk.text for chunk in chunks if isinstance(chunk, ThinkingChunk))
+            assert text == "".join(part.text for part in response.parts if isinstance(part, Text))
+            assert thought == "".join(part.text for part in response.parts if isinstance(part, Thinking))
+            assert text
+            assert response.stop is StopReason.END
+
+    async def test_thoughts_come_before_the_text(self, stage: Stage) -> None:
+        """A model thinks before it speaks, in the chunks as in the response."""
+        staged = await stage(ModelScene.THINKING)
+        if staged is None:
+            return
+        response, chunks = await heard(staged)
+        kinds = [type(chunk) for chunk in chunks if isinstance(chunk, TextChunk | ThinkingChunk)]
+        assert kinds == sorted(kinds, key=lambda kind: kind is TextChunk)
+        assert isinstance(response.parts[0], Thinking)
+
+    async def test_calls_name_tools_of_the_request(self, stage: Stage) -> None:
+        """Calls have the provider's ids, no two the same, names of tools that were offered, and JSON for arguments."""
+        staged = await stage(ModelScene.CALLS)
+        if staged is None:
+            return
+        response, _ = await heard(staged)
+        names = {tool.name for tool in staged.request.tools}
+        ids = [call.provider_id for call in response.calls if call.provider_id]
+        assert response.stop is StopReason.TOOL_CALLS
+        assert response.calls
+        assert {call.name for call in response.calls} <= names
+        assert len(ids) == len(set(ids))
+        assert all(freeze(call.args) == call.args for call in response.calls)
+
+    async def test_a_model_that_must_not_call_speaks(self, stage: Stage) -> None:
+        """In the last round of a turn tools are shown and not called."""
+        staged = await stage(ModelScene.LAST_ROUND)
+        if staged is None:
+            return
+        response, _ = await heard(staged)
+        assert not staged.request.may_call
+        assert response.calls == ()
+
+    async def test_usage_never_falls(self, stage: Stage) -> None:
+        """Each count is the sum so far, and the response has the last one."""
+        for scene in (ModelScene.TEXT, ModelScene.CALLS):
+            staged = await stage(scene)
+            if staged is None:
+                continue
+            response, chunks = await heard(staged)
+            counts = [chunk.usage for chunk in chunks if isinstance(chunk, UsageChunk)]
+            counts.append(response.usage)
+            assert [usage.input_tokens for usage in counts] == sorted(usage.input_tokens for usage in counts)
+            assert [usage.output_tokens for usage in counts] == sorted(usage.output_tokens for usage in counts)
+            assert response.usage.cached_tokens <= response.usage.input_tokens
+            assert response.usage.reasoning_tokens <= response.usage.output_tokens
+
+    async def test_the_name_is_text_and_stays(self, stage: Stage) -> None:
+        """A model has one name."""
+        staged = await text_staged(stage)
+        name = staged.model.name
+        await heard(staged)
+        assert isinstance(name, str)
+        assert name
+        assert staged.model.name == name
+
+    async def test_a_request_that_is_cancelled_before_it_begins_does_not_begin(self, stage: Stage) -> None:
+        """A request has a checkpoint, even if all of the answer is there at once."""
+        staged = await text_staged(stage)
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await heard(staged)
+        assert scope.cancelled_caught
+
+    async def test_a_request_can_be_cancelled_at_each_chunk_and_the_next_is_answered(self, stage: Stage) -> None:
+        """Nothing of a request that was cancelled is heard in the next one."""
+        staged = await text_staged(stage)
+        whole, chunks = await heard(staged)
+        for wanted in range(1, len(chunks)):
+            await _cut_at(staged, wanted)
+            assert (await heard(staged))[0].but(calls=()) == whole.but(calls=())
+
+    async def test_a_silent_request_can_be_cancelled(self, stage: Stage) -> None:
+        """Waiting for an answer ends at once when it is cancelled."""
+        staged = await stage(ModelScene.SILENT)
+        if staged is None:
+            return
+        with trio.fail_after(CANCELLED_WITHIN):
+            with trio.move_on_after(0.05) as scope:
+                await heard(staged)
+            assert scope.cancelled_caught
+
+    async def test_requests_side_by_side_do_not_mix(self, stage: Stage) -> None:
+        """Each request hears its own answer."""
+        staged = await text_staged(stage)
+        whole, _ = await heard(staged)
+        answers: list[Response] = []
+
+        async def one() -> None:
+            answers.append((await heard(staged))[0])
+
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - a test
+            for _ in range(4):
+                nursery.start_soon(one)
+        assert answers == [whole] * 4
+
+    async def test_failures_are_told_by_class(self, stage: Stage) -> None:
+        """What can be done about an error is its class, never its words."""
+        for scene, wanted in _FAILURES:
+            staged = await stage(scene)
+            if staged is None:
+                continue
+            assert str(await raised(wanted, heard(staged)))
+
+
+async def _cut_at(staged: Staged, wanted: int) -> None:
+    """Make the request, and cancel it when so many chunks have come."""
+    count = 0
+    with trio.CancelScope() as scope:
+
+        def emit(_: Chunk) -> None:
+            nonlocal count
+            count += 1
+            if count == wanted:
+                scope.cancel()
+
+        await staged.model.stream(staged.request, emit)

@@ -1,0 +1,132 @@
+"""What every tool must do, as tests to inherit: give the class a `tool` fixture that returns what a session is given.
+
+    class TestMine(ToolConformance):
+        @pytest.fixture
+        def tool(self) -> object:
+            return weather
+
+        def examples(self) -> Sequence[Mapping[str, Json]]:
+            return ({"city": "Oslo"},)
+
+The tool is called with the examples, and with arguments made of its schema unless *makes_arguments* is false. It works
+in `surroundings()`: files in memory, unless you say otherwise. The tests are async functions for pytest-trio.
+"""
+
+# ruff: noqa: S101 - these are tests
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import trio
+
+from agentrail.adapters.sandboxes.memory import MemorySandbox
+from agentrail.ports.tool import Tool, ToolContext
+from agentrail.runtime.work.tool_call import execute
+from agentrail.testing.conformance.sample_arguments import arguments_for
+from agentrail.tools import as_tool, validator_for
+from agentrail.values.json import Json, JsonObject, canonical, freeze_object
+from agentrail.values.tools import Effect, EffectClass, Err, Ok, ToolResult
+
+TICKS = (0, 1, 2, 3, 5, 8, 20, 50)
+"""How often a call may run before it is cancelled."""
+
+
+class ToolConformance:
+    """A tool: described, answering whatever fits its schema, ending when it is told, and true to its effect class."""
+
+    makes_arguments: ClassVar[bool] = True
+    """Whether it is called with arguments made of its schema."""
+    cancelled_within: ClassVar[float] = 0.25
+    """Seconds that a cancelled call may take to end; a session reports one that takes longer."""
+
+    def examples(self) -> Sequence[Mapping[str, Json]]:
+        """Return arguments that it should be called with."""
+        return ()
+
+    def surroundings(self) -> ToolContext:
+        """Return what it works in; each call gets new ones."""
+        return ToolContext(sandbox=MemorySandbox({"a.txt": b"tea\nx\r\ny", "docs/b": b"\xff\xfe"}))
+
+    def rows(self, tool: Tool) -> tuple[JsonObject, ...]:
+        """Return the arguments of all calls."""
+        given = tuple(freeze_object(args) for args in self.examples())
+        found = (*given, *(arguments_for(tool.spec) if self.makes_arguments else ()))
+        assert found, "no arguments are known that fit the schema; give `examples`"
+        return found
+
+    async def test_a_session_takes_it(self, tool: object) -> None:
+        """Its schema and what it declares will do, and it says the same of itself each time it is asked."""
+        await trio.lowlevel.checkpoint()
+        taken = as_tool(tool)
+        assert taken.spec == taken.spec
+        assert canonical(taken.spec.parameters) == canonical(as_tool(tool).spec.parameters)
+
+    async def test_the_examples_fit(self, tool: object) -> None:
+        """What should be called can be called."""
+        await trio.lowlevel.checkpoint()
+        fits = validator_for(as_tool(tool).spec)
+        for args in self.examples():
+            assert fits(freeze_object(args)) is None, args
+
+    async def test_whatever_fits_is_answered(self, tool: object) -> None:
+        """No arguments that fit make it raise, and each answer is one that a session can keep."""
+        taken = as_tool(tool)
+        for args in self.rows(taken):
+            await self._answer(taken, args, self.surroundings())
+
+    async def test_an_example_is_not_an_error(self, tool: object) -> None:
+        """What the examples ask for is done."""
+        taken = as_tool(tool)
+        for args in self.examples():
+            answer = await self._answer(taken, freeze_object(args), self.surroundings())
+            assert not isinstance(answer, Err), (args, answer)
+
+    async def test_calls_side_by_side_are_all_answered(self, tool: object) -> None:
+        """No call disturbs another, unless it says that it runs alone."""
+        taken = as_tool(tool)
+        if not taken.spec.parallel:
+            return
+        ctx = self.surroundings()
+        args = self.rows(taken)[0]
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - the calls end with the test
+            for number in range(3):
+                nursery.start_soon(self._answer, taken, args, ctx.but(call_id=f"call-{number}"))
+
+    async def test_a_cancelled_call_ends(self, tool: object) -> None:
+        """Whenever it is cancelled, it does not go on."""
+        taken = as_tool(tool)
+        args = self.rows(taken)[0]
+        for ticks in TICKS:
+            async with trio.open_nursery() as nursery:  # noqa: TID251 - the call ends with the test
+                nursery.start_soon(self._answer, taken, args, self.surroundings())
+                for _ in range(ticks):
+                    await trio.lowlevel.checkpoint()
+                began = trio.current_time()
+                nursery.cancel_scope.cancel()
+            taken_to_end = trio.current_time() - began
+            assert taken_to_end <= self.cancelled_within, f"it went on for {taken_to_end:.2f} s"
+
+    async def test_it_is_true_to_its_effect_class(self, tool: object) -> None:
+        """A pure tool changes no file in memory, and an idempotent one changes nothing the second time."""
+        taken = as_tool(tool)
+        for args in self.rows(taken):
+            ctx = self.surroundings()
+            sandbox = ctx.sandbox
+            if not isinstance(sandbox, MemorySandbox):
+                return
+            before = sandbox.files
+            await self._answer(taken, args, ctx)
+            once = sandbox.files
+            if taken.spec.effect is EffectClass.PURE:
+                assert once == before, f"it is declared `pure` and has changed files with {args}"
+            if taken.spec.effect is EffectClass.IDEMPOTENT:
+                await self._answer(taken, args, ctx)
+                assert sandbox.files == once, f"it is declared `idempotent` and has changed more with {args}"
+
+    async def _answer(self, tool: Tool, args: JsonObject, ctx: ToolContext) -> ToolResult:
+        """Call it as a session does."""
+        answer = await execute(tool, args, ctx)
+        assert isinstance(answer, Ok | Err | Effect)
+        return answer

@@ -1,0 +1,129 @@
+"""The words that plugins know: tools, arguments, figures and texts that stand in their code and in their options.
+
+Chance seldom says "delete_account" or 501. Whoever looks for what plugins do wrong has to speak their language, and it
+is written in them: in the constants of their methods, in the constants of their module that these name, and in their
+options.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from types import CodeType, FunctionType
+from typing import Final, cast
+
+import attrs
+
+from agentrail.hooks.plugin import AnyPlugin, Attachable, Plugin
+from agentrail.hooks.seats import unkeyed
+from agentrail.testing.plugin_code import Read, reads
+from agentrail.values.value import Value, value
+
+MOST: Final = 60
+"""Words of one plugin, at most; a long list of commands says no more than its beginning."""
+
+OWN: Final = 3
+"""How much more often a word of the plugin is said than a common one."""
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,30}")
+_LONG: Final = 60
+_BIG: Final = 10**9
+
+
+@value
+class Vocabulary(Value):
+    """Words to make calls and texts of."""
+
+    names: tuple[str, ...]
+    """What may be the name of a tool or of an argument."""
+    texts: tuple[str, ...]
+    """What may be said."""
+    numbers: tuple[int | float, ...]
+    """Figures, with their neighbours."""
+    read: Read | None = None
+    """What of a call matters to the plugin together, if its code says so."""
+
+    def shares_with(self, other: Vocabulary) -> bool:
+        """Return whether both plugins read the same tool, or the same argument, of a call."""
+        if self.read is None or other.read is None:
+            return False
+        here, there = ({*read.tools, *(key.name for key in read.keys)} for read in (self.read, other.read))
+        return not here.isdisjoint(there)
+
+
+def vocabulary(plugin: Attachable) -> Vocabulary:
+    """Return the words of *plugin*, and a few that are common."""
+    inner = unkeyed(plugin)[1]
+    words = _first(_words(inner))
+    read = reads(inner)
+    texts = tuple(word for word in words if isinstance(word, str))
+    read_of = (*read.tools, *(key.name for key in read.keys)) if read is not None else ()
+    names = tuple(dict.fromkeys((*read_of, *(text for text in texts if _NAME.fullmatch(text)))))
+    figures = [word for word in words if not isinstance(word, str)]
+    numbers = tuple(dict.fromkeys(near for figure in figures for near in (figure, figure + 1, figure - 1)))
+    return Vocabulary(
+        (*names * OWN, *PLAIN_WORDS.names),
+        (*texts * OWN, *PLAIN_WORDS.texts),
+        (*numbers * OWN, *PLAIN_WORDS.numbers),
+        read,
+    )
+
+
+PLAIN_WORDS: Final = Vocabulary(("read", "write", "run", "path", "command"), ("a", "ls", "rm -rf /"), (0, 1, -1))
+"""The words of no plugin."""
+
+
+def _first(words: Iterator[str | int | float]) -> list[str | int | float]:
+    """Return the first words, each once: numbers and texts are told apart by their type."""
+    found: dict[tuple[type, object], str | int | float] = {}
+    for word in words:
+        found.setdefault((type(word), word), word)
+        if len(found) >= MOST:
+            break
+    return list(found.values())
+
+
+def _words(plugin: AnyPlugin) -> Iterator[str | int | float]:
+    for cls in type(plugin).__mro__:
+        if cls in (Plugin, AnyPlugin, object):
+            continue
+        for name, found in vars(cls).items():
+            if isinstance(found, FunctionType) and not name.startswith("__"):
+                yield from _of_code(found.__code__, found.__globals__, found.__doc__)
+    if attrs.has(type(plugin)):
+        for field in cast("tuple[attrs.Attribute[object], ...]", attrs.fields(cast("type", type(plugin)))):
+            yield from _plain(getattr(plugin, field.name))
+
+
+def _of_code(code: CodeType, known: Mapping[str, object], doc: str | None) -> Iterator[str | int | float]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _of_code(constant, known, None)
+        elif constant is not doc and constant != doc:
+            yield from _plain(constant)
+    for name in code.co_names:
+        found = known.get(name)
+        if isinstance(found, str | int | float | tuple | frozenset | set | list | dict):
+            yield from _plain(cast("object", found))
+
+
+def _plain(found: object) -> Iterator[str | int | float]:
+    """Yield the words in *found*: texts of one line, and figures."""
+    match found:
+        case Mapping():
+            for key, item in cast("Mapping[object, object]", found).items():
+                yield from _plain(key)
+                yield from _plain(item)
+        case tuple() | list():
+            for item in cast("tuple[object, ...]", found):
+                yield from _plain(item)
+        case set() | frozenset():
+            words = (word for item in cast("frozenset[object]", found) for word in _plain(item))
+            yield from sorted(words, key=repr)
+        case str() if type(found) is str and found == found.strip(" `=") and 0 < len(found) <= _LONG:
+            if found.isprintable():
+                yield found
+        case int() | float() if type(found) in (int, float) and abs(found) < _BIG:
+            yield found
+        case _:
+            return

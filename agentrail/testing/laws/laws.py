@@ -1,0 +1,280 @@
+"""The laws that every plugin should obey, for one hook at a time: what `check_plugin` tries with many.
+
+`check_hook` needs neither Hypothesis nor pytest: what `check_plugin` finds, it prints as a call of this.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping
+from typing import Final, TypeVar, cast
+
+import attrs
+
+from agentrail.codec.states import encode_state, storable
+from agentrail.codec.values import decode_state, readable
+from agentrail.errors import AgentrailError, NotJson, PluginRefused
+from agentrail.hooks.actions import UNCHANGED, Action, Ask
+from agentrail.hooks.asks import AskAnswer
+from agentrail.hooks.context import Context
+from agentrail.hooks.matrix import MATRIX
+from agentrail.hooks.pipeline import MAX_ASKS
+from agentrail.hooks.plugin import ON_EVENT, UNKNOWN, AnyPlugin, Log, Plugin, state_type
+from agentrail.hooks.records import Hook
+from agentrail.hooks.seats import options_of
+from agentrail.hooks.wellformed import why_malformed
+from agentrail.testing.as_code import CodeSource
+from agentrail.values.events.envelope import Envelope
+from agentrail.values.spelling import checked
+
+T = TypeVar("T")
+
+LAWS: Final[Mapping[str, str]] = types.MappingProxyType(
+    {
+        "no exception": "no hook raises, whatever it is shown; `init` and `on_options` may raise `PluginRefused`",
+        "the same answer": "the same hook, state and context give the same answer each time",
+        "nothing is changed": "the hook, the state, the context and the plugin itself stay as they are",
+        "an accepted action": "a hook answers with an action that it accepts, with fields that are what they should be",
+        "a state that can be kept": "a state is frozen, of at most 64 KiB, and comes back from JSON as it was",
+        "an end of questions": "a plugin asks at most eight times in one run of a hook",
+        "options that stay keep the state": "`on_options` with the options of now returns a state that it then keeps",
+        "a description": "`describe` returns text or a JSON object",
+    }
+)
+"""Each law, and what it says."""
+
+
+class LawBrokenError(AssertionError):
+    """A plugin broke a law: which one, how, and a test that shows it."""
+
+    def __init__(self, law: str, plugin: AnyPlugin, where: str, problem: str, example: str) -> None:
+        super().__init__(law, plugin, where, problem, example)
+        self.law = law
+        self.plugin = plugin
+        self.where = where
+        self.problem = problem
+        self.example = example
+
+    def __str__(self) -> str:
+        return (
+            f"{type(self.plugin).__name__} breaks a law at `{self.where}`: {self.problem}\n\n"
+            f"  The law: {self.law} ({LAWS[self.law]}).\n\nThe smallest example, as a test:\n\n{self.example}"
+        )
+
+
+@checked
+def check_hook(
+    plugin: AnyPlugin, hook: Hook, state: object = None, ctx: Context | None = None, answer: AskAnswer | None = None
+) -> Action[object]:
+    """Show *plugin* one *hook*, and raise `LawBrokenError` if it breaks a law; return its action, with its state.
+
+    If it asks for something and *answer* is given, it is told so, as often as it asks; the last action is returned.
+    """
+    shown = ctx if ctx is not None else Context()
+    trial = _Trial(plugin, hook.moment, (hook, state, shown, answer))
+    action = trial.acts(hook, state, shown)
+    for _ in range(MAX_ASKS):
+        if answer is None or not isinstance(action, Ask):
+            return action
+        asked = hook.but(asked=action.request, answer=answer)
+        action = trial.acts(asked, action.state, shown)
+    trial.demands(not isinstance(action, Ask), "an end of questions", f"it asked more than {MAX_ASKS} times")
+    return action
+
+
+@checked
+def check_init(plugin: AnyPlugin, ctx: Context | None = None) -> object:
+    """Have *plugin* begin, and raise `LawBrokenError` if it breaks a law; return its state, or the `PluginRefused`."""
+    shown = ctx if ctx is not None else Context()
+    trial = _Trial(plugin, "init", (shown,))
+    trial.description()
+    return trial.begins(lambda: cast("Plugin[object]", plugin).init(shown), (shown,))
+
+
+@checked
+def check_options(plugin: AnyPlugin, state: object) -> object:
+    """Update *plugin* to the options that it has, and raise `LawBrokenError` if it breaks a law; return its state."""
+    stateful = cast("Plugin[object]", plugin)
+    new = options_of(plugin)
+    trial = _Trial(plugin, "on_options", (state,))
+    once = trial.begins(lambda: stateful.on_options(new, state), (state,))
+    if isinstance(once, PluginRefused):
+        return once
+    again = trial.begins(lambda: stateful.on_options(new, once), (once,))
+    kept = repr(again) == repr(once)
+    trial.demands(kept, "options that stay keep the state", f"it went on to {once!r:.200}, and then to {again!r:.200}")
+    return once
+
+
+@checked
+def check_event(plugin: AnyPlugin, event: Envelope, state: object = None, ctx: Context | None = None) -> object:
+    """Show *plugin* one *event*, and raise `LawBrokenError` if it breaks a law; return its new state."""
+    shown = ctx if ctx is not None else Context()
+    listener = cast("Plugin[object]", plugin)
+    trial = _Trial(plugin, ON_EVENT, (event, state, shown))
+    heard = trial.twice(lambda: listener.on_event(event, state, shown), (event, state, shown))
+    if isinstance(heard, Log):
+        heard = cast("Log[object]", heard).state
+    wrong = isinstance(heard, Action)
+    trial.demands(not wrong, "an accepted action", "it returned an action where its state is wanted")
+    if heard is not state:
+        trial.keeps(heard)
+    return heard
+
+
+class _Trial:
+    """One plugin, before one hook, with what it is shown."""
+
+    def __init__(self, plugin: AnyPlugin, where: str, shown: tuple[object, ...]) -> None:
+        self.plugin = plugin
+        self.where = where
+        self.shown = shown
+
+    def demands(self, holds: bool, law: str, problem: str) -> None:
+        """Raise unless the *law* *holds*."""
+        if not holds:
+            raise LawBrokenError(law, self.plugin, self.where, problem, example(self.plugin, self.where, self.shown))
+
+    def acts(self, hook: Hook, state: object, ctx: Context) -> Action[object]:
+        """Ask for an action."""
+        method = cast("Callable[[Hook, object, Context], object]", getattr(self.plugin, hook.moment))
+        answer = self.twice(lambda: method(hook, state, ctx), (hook, state, ctx))
+        accepted = MATRIX[hook.moment]
+        kinds = ", ".join(sorted(f"`{action.kind}`" for action in accepted))
+        fits = type(answer) in accepted
+        found = f"`{cast('Action[object]', answer).kind}`" if isinstance(answer, Action) else f"{answer!r:.80}"
+        self.demands(fits, "an accepted action", f"it answered {found}; this hook accepts {kinds}")
+        action = cast("Action[object]", answer)
+        try:
+            malformed = why_malformed(action)
+        except (NotJson, TypeError, ValueError) as error:
+            malformed = str(error)
+        self.demands(malformed is None, "an accepted action", str(malformed))
+        new: object = getattr(action, "state", UNCHANGED)
+        if new is UNCHANGED:
+            return action.but(state=state)
+        if new is not state:
+            self.keeps(new)
+        return action
+
+    def twice(self, ask: Callable[[], object], shown: tuple[object, ...]) -> object:
+        """Ask twice, and look at what was shown in between."""
+        before = snapshot((self.plugin, *shown))
+        first = self.called(ask)
+        if before != snapshot((self.plugin, *shown)):
+            self.demands(False, "nothing is changed", f"it changed {self._what_changed(before, shown)}")
+        told = snapshot(first)
+        second = snapshot(self.called(ask))
+        self.demands(told == second, "the same answer", f"it answered {told}, and then {second}")
+        return first
+
+    def begins(self, ask: Callable[[], object], shown: tuple[object, ...]) -> object:
+        """Ask for a state; a refusal is one answer."""
+        try:
+            state = self.twice(ask, shown)
+        except PluginRefused as refusal:
+            return refusal
+        self.keeps(state)
+        return state
+
+    def called(self, ask: Callable[[], object]) -> object:
+        """Ask."""
+        try:
+            return ask()
+        except PluginRefused as refusal:
+            self.demands(self.where in ("init", "on_options"), "no exception", f"it refused: {refusal}")
+            raise
+        except Exception as error:
+            problem = f"it raised {type(error).__name__}: {error}"
+            try:
+                self.demands(False, "no exception", problem)
+            except LawBrokenError as broken:
+                raise broken from error
+            raise
+
+    def keeps(self, state: object) -> None:
+        """Demand that *state* can be kept."""
+        law = "a state that can be kept"
+        problem = storable(state)
+        self.demands(problem is None, law, f"its state {state!r:.200} cannot be kept: {problem}")
+        wanted = state_type(self.plugin)
+        if wanted is UNKNOWN:
+            return
+        problem = readable(wanted)
+        self.demands(problem is None, law, f"a state of type {wanted} cannot be read back: {problem}")
+        try:
+            back = decode_state(wanted, encode_state(state))
+        except AgentrailError as error:
+            self.demands(False, law, f"its state {state!r:.200} does not come back: {error}")
+        else:
+            self.demands(back == state, law, f"its state {state!r:.200} comes back as {back!r:.200}")
+
+    def description(self) -> None:
+        """Demand that the plugin describes itself."""
+        said = self.called(self.plugin.describe)
+        fits = isinstance(said, str | Mapping)
+        self.demands(fits, "a description", f"it described itself as {said!r:.80}")
+
+    def _what_changed(self, before: str, shown: tuple[object, ...]) -> str:
+        names = (
+            "itself, the plugin",
+            "the hook" if self.where != ON_EVENT else "the event",
+            "the state",
+            "the context",
+        )
+        for name, thing in zip(names, (self.plugin, *shown), strict=False):
+            if snapshot(thing) not in before:
+                return f"{name}, which now is {snapshot(thing):.200}"
+        return "what it was shown"
+
+
+def snapshot(found: object, depth: int = 0) -> str:
+    """Return all that can be seen of *found*, so that a change can be seen too."""
+    if depth > 20:  # noqa: PLR2004 - deeper than anything that is shown to a plugin
+        return "…"
+    inner = depth + 1
+    if type(found) in (tuple, frozenset) and all(type(item) is str for item in cast("tuple[object, ...]", found)):
+        words = cast("tuple[str, ...]", found)
+        return repr(words) if type(found) is tuple else repr(sorted(words))
+    match found:
+        case Mapping():
+            pairs = cast("Mapping[object, object]", found).items()
+            return "{" + ", ".join(f"{snapshot(key, inner)}: {snapshot(item, inner)}" for key, item in pairs) + "}"
+        case set() | frozenset():
+            return "{" + ", ".join(sorted(snapshot(item, inner) for item in cast("frozenset[object]", found))) + "}"
+        case list() | tuple():
+            items = ", ".join(snapshot(item, inner) for item in cast("list[object]", found))
+            return f"[{items}]" if isinstance(found, list) else f"({items})"
+        case str() | int() | float() | None:
+            return repr(found)
+        case _ if attrs.has(type(found)):
+            fields = cast("tuple[attrs.Attribute[object], ...]", attrs.fields(cast("type", type(found))))
+            said = ", ".join(f"{field.name}={snapshot(getattr(found, field.name), inner)}" for field in fields)
+            return f"{type(found).__name__}({said})"
+        case _ if type(found).__repr__ is object.__repr__:
+            return f"{type(found).__name__}({snapshot(getattr(found, '__dict__', {}), inner)})"
+        case _:
+            return repr(found)
+
+
+_CHECKS: Final[Mapping[str, str]] = types.MappingProxyType(
+    {"init": "check_init", "on_options": "check_options", ON_EVENT: "check_event"}
+)
+
+
+def example(plugin: AnyPlugin, where: str, shown: tuple[object, ...]) -> str:
+    """Return a test that shows *plugin* the same again."""
+    source = CodeSource()
+    check = source.wants("agentrail.testing", _CHECKS.get(where, "check_hook"))
+    given = list(shown)
+    while len(given) > 1 and given[-1] in (None, Context()):
+        given.pop()
+    lines = [f"        {source.code(thing)}," for thing in (plugin, *given)]
+    body = "\n".join(
+        [f"def test_{_snake(type(plugin).__name__)}_at_{where}() -> None:", f"    {check}(", *lines, "    )"]
+    )
+    return "\n".join(source.lines()) + "\n\n\n" + body + "\n"
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).strip("_")

@@ -1,0 +1,83 @@
+"""Runs that chance made, made simpler: their choices are left out or made smaller, and the run is played again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, Generic, TypeVar
+
+from agentrail.testing.world.choose import Choose
+
+T = TypeVar("T")
+
+TRIES: Final = 2_000
+"""Simpler runs that are played, at most."""
+
+SIZES: Final = (16, 12, 10, 8, 7, 6, 5, 4, 3, 2, 1)
+"""How many choices next to each other are left out at once."""
+
+SMALLER: Final[tuple[Callable[[int], int], ...]] = (lambda _: 0, lambda chosen: chosen // 2, lambda chosen: chosen - 1)
+"""What a choice is replaced by, each as long as the run still fails."""
+
+
+class Replayed(Choose):
+    """Choices that were made before; after the last one, each is the simplest. Those made are in `drawn`."""
+
+    __slots__ = ("_choices", "drawn")
+
+    def __init__(self, choices: Sequence[int]) -> None:
+        super().__init__(self._below)
+        self._choices = choices
+        self.drawn: list[int] = []
+
+    def _below(self, below: int) -> int:
+        place = len(self.drawn)
+        drawn = min(self._choices[place], below - 1) if place < len(self._choices) else 0
+        self.drawn.append(drawn)
+        return drawn
+
+
+class Simplest(Generic[T]):
+    """Looks for the simplest choices with which a run still fails; fewer choices are simpler, then smaller ones."""
+
+    def __init__(self, choices: Sequence[int], failure: T, run: Callable[[Choose], T | None]) -> None:
+        self.choices = [*choices]
+        self.failure = failure
+        self._run = run
+        self._left = TRIES
+
+    def find(self) -> T:
+        """Simplify until nothing gets simpler, or `TRIES` are used up; return the failure of the simplest run."""
+        before: list[int] = []
+        while before != self.choices and self._left > 0:
+            before = self.choices
+            self._fewer()
+            self._smaller()
+        return self.failure
+
+    def _fewer(self) -> None:
+        """Leave out choices that are next to each other, the last ones first."""
+        for size in SIZES:
+            for start in range(len(self.choices) - size, -1, -1):
+                self._fails(start, size)
+
+    def _smaller(self) -> None:
+        """Make each choice a smaller number."""
+        for place in range(len(self.choices)):
+            for smaller in SMALLER:
+                while self._at(place) and self._fails(place, 1, smaller(self._at(place))):
+                    pass
+
+    def _at(self, place: int) -> int:
+        return self.choices[place] if place < len(self.choices) else 0
+
+    def _fails(self, start: int, size: int, *instead: int) -> bool:
+        """Replace so many choices from *start* on by those given; keep that if the run fails still, and is simpler."""
+        if self._left <= 0:
+            return False
+        self._left -= 1
+        choose = Replayed([*self.choices[:start], *instead, *self.choices[start + size :]])
+        failure = self._run(choose)
+        if failure is None or (len(choose.drawn), choose.drawn) >= (len(self.choices), self.choices):
+            return False
+        self.choices, self.failure = choose.drawn, failure
+        return True

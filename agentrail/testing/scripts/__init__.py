@@ -1,0 +1,1 @@
+"""Whole turns from scripts, without Trio: what is played, what came of it, and what must hold."""

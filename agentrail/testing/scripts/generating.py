@@ -1,0 +1,126 @@
+"""Scripts that chance writes, in the words of the plugins that they are for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from agentrail.hooks.asks import Answered, AskAnswer, Failed, TimedOut
+from agentrail.testing.calling import Caller, Calls
+from agentrail.testing.known_words import Vocabulary
+from agentrail.testing.scripted import Cue, Saying, call, overflow, permanent, say, stall, transient
+from agentrail.testing.scripts.cues import (
+    Prompted,
+    abort,
+    approve,
+    prompt,
+    raises,
+    reject,
+    respond,
+    returns,
+    steer,
+    stop,
+    tell,
+    wait,
+)
+from agentrail.testing.world.choose import Choose
+from agentrail.values.json import Json, JsonObject, freeze_object
+from agentrail.values.tools import AskPerson, Effect, err
+from agentrail.values.usage import NOTHING_USED, Usage
+
+GO: Final = prompt("go")
+USAGES: Final = (NOTHING_USED, Usage(10, 1), Usage(100, 20))
+ANSWERS: Final[tuple[AskAnswer, ...]] = (
+    Answered("yes"),
+    Answered(None),
+    Answered("no"),
+    Failed("nobody is there"),
+    TimedOut(10.0),
+)
+RESULTS: Final = (returns("fine"), returns(err("no")), returns("x" * 200), returns(Effect(AskPerson("which?"))))
+
+
+def draw_cues(choose: Choose, words: Sequence[Vocabulary], calls: Calls = (), most: int = 6) -> tuple[Cue, ...]:
+    """Draw a script of at most *most* steps, the first of which is a prompt.
+
+    Each step is made of the words of plugins; some of the calls are made of *calls*, if there are any.
+    """
+    caller = Caller(choose, words, calls)
+    first = prompt(choose.pick(choose.pick(words).texts)) if choose.percent(30) else GO
+    return (first, *(draw_cue(choose, choose.pick(words), caller) for _ in range(choose.below(most))))
+
+
+def draw_cue(choose: Choose, words: Vocabulary, caller: Caller) -> Cue:
+    """Draw one step."""
+    draw: Callable[[], Cue] = choose.weighted(
+        (
+            (14, lambda: draw_saying(choose, words, caller)),
+            (3, lambda: choose.pick(RESULTS)),
+            (2, lambda: prompt(choose.pick(words.texts), at_once=choose.percent(30))),
+            (2, lambda: approve(choose.pick((None, None, caller.args())), always=choose.percent(20))),
+            (1, lambda: reject(auto_resume=choose.percent(50))),
+            (1, lambda: abort(kill_tools=choose.pick(("killable", "all", "none")))),
+            (1, lambda: steer(choose.pick(words.texts), choose.pick(("gap", "now")))),
+            (1, lambda: raises("it broke")),
+            (1, lambda: tell(choose.pick(ANSWERS))),
+            (1, lambda: choose.pick((transient(), transient(after=2), permanent(), overflow(), stall(after=1)))),
+            (1, lambda: choose.pick((wait(1.0), wait(200.0), respond("that one"), stop()))),
+        )
+    )
+    return draw()
+
+
+def draw_saying(choose: Choose, words: Vocabulary, caller: Caller) -> Saying:
+    """Draw a response: mostly calls."""
+    usage = choose.pick(USAGES)
+    if choose.percent(20):
+        return say(choose.pick(words.texts), usage=usage)
+    count = choose.weighted(((4, 1), (2, 2), (2, 3)))
+    return say(calls=[caller.draw() for _ in range(count)], usage=usage)
+
+
+def simpler_scripts(script: tuple[Cue, ...]) -> Iterator[tuple[Cue, ...]]:
+    """Yield *script* with something left out or made simpler."""
+    yield from (script[:place] + script[place + 1 :] for place in reversed(range(len(script))))
+    for place, cue in enumerate(script):
+        for simple in simpler(cue):
+            yield (*script[:place], simple, *script[place + 1 :])
+
+
+def simpler(cue: Cue) -> Iterator[Cue]:
+    """Yield simpler forms of *cue*, the simplest first."""
+    match cue:
+        case Prompted():
+            if cue != GO:
+                yield GO
+        case Saying(response=response):
+            calls = response.calls
+            for place in range(len(calls) if len(calls) > 1 else 0):
+                yield say(calls=(*calls[:place], *calls[place + 1 :]))
+            plain = say("fine") if not calls else say(calls=calls)
+            if plain.response != response:
+                yield plain
+            for place, one in enumerate(calls):
+                for args in _simpler_args(one.args):
+                    yield say(calls=(*calls[:place], call(one.name, args), *calls[place + 1 :]), usage=response.usage)
+        case _:
+            return
+
+
+def _simpler_args(args: JsonObject) -> Iterator[JsonObject]:
+    for name in args:
+        yield freeze_object({other: found for other, found in args.items() if other != name})
+    for name, found in args.items():
+        for value in _simpler_value(found):
+            yield freeze_object({**args, name: value})
+
+
+def _simpler_value(found: Json) -> Iterator[Json]:
+    if type(found) is float and found == int(found):
+        yield int(found)
+    elif type(found) is int and found:
+        yield from (
+            small for small in (0, 1, found // 2, found - 1 if found > 0 else found + 1) if abs(small) < abs(found)
+        )
+    elif isinstance(found, str) and found not in ("a", ""):
+        yield "a"

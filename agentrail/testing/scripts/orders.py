@@ -1,0 +1,156 @@
+"""`order_report`: for which two plugins, at which hook, it matters who is asked first."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import TypeAlias
+
+from agentrail.hooks.plugin import Attachable
+from agentrail.hooks.ruling import Ruling, Verdict
+from agentrail.hooks.seats import unkeyed
+from agentrail.testing.as_code import CodeSource
+from agentrail.testing.known_words import vocabulary
+from agentrail.testing.scripted import Cue
+from agentrail.testing.scripts.generating import draw_cues, simpler_scripts
+from agentrail.testing.scripts.lore import Lore
+from agentrail.testing.scripts.script_code import cue_code
+from agentrail.testing.scripts.trace import Trace, simulate
+from agentrail.testing.world.choose import Choose
+from agentrail.values.content import ToolCall
+from agentrail.values.spelling import checked
+from agentrail.values.value import Value, value
+
+Script: TypeAlias = tuple[Cue, ...]
+
+
+@value
+class OrderMatters(Value):
+    """Two plugins whose order makes a difference at a hook, and a script that shows it."""
+
+    first: Attachable
+    """The one that is asked first in a session that has both."""
+    second: Attachable
+    """The other one."""
+    hook: str
+    """At which hook the first difference is."""
+    script: tuple[Cue, ...]
+    """What has to happen."""
+    settled: bool
+    """Whether their priorities settle the order; otherwise it is the order of registration."""
+
+    def traces(self) -> tuple[Trace, Trace]:
+        """Return what happens in either order."""
+        return _play((self.first, self.second), self.script), _play((self.second, self.first), self.script)
+
+    def __str__(self) -> str:
+        one, other = unkeyed(self.first)[0], unkeyed(self.second)[0]
+        how = "their priorities settle it" if self.settled else "the order of registration settles it"
+        here, there = self.traces()
+        source = CodeSource()
+        script = ", ".join(cue_code(cue, source) for cue in self.script)
+        return (
+            f"`{one}` and `{other}`: the order matters at `{self.hook}`; {how}\n"
+            f"  script: {script}\n\n"
+            f"  {one} first:\n{_indented(str(here))}\n\n  {other} first:\n{_indented(str(there))}"
+        )
+
+
+@checked
+def order_report(
+    plugins: Sequence[Attachable],
+    *,
+    calls: Sequence[ToolCall] = (),
+    examples: int = 600,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[OrderMatters, ...]:
+    """Say for which pairs of *plugins* the order matters, and at which hook, with the shortest script of each found.
+
+    Each pair plays the same scripts in both orders, whatever the priorities. Where both plugins only add texts or
+    events, the order in which these stand is no difference. A pair that is not in the report differed in no example.
+
+    Args:
+        plugins: The plugins; each pair is tried.
+        calls: Calls that the model may make, beside those that are drawn.
+        examples: How many scripts each pair plays.
+        seed: Another one gives other scripts.
+        progress: Told how many of how many pairs are done.
+    """
+    found: list[OrderMatters] = []
+    pairs = list(combinations(plugins, 2))
+    for number, pair in enumerate(pairs):
+        if progress is not None:
+            progress(number, len(pairs))
+        one, other = sorted(pair, key=lambda given: unkeyed(given)[1].priority)
+        choose = Choose(random.Random(seed).randrange)  # noqa: S311 - no secret
+        found.extend(_of_pair(one, other, choose, Lore(calls), examples))
+    return tuple(found)
+
+
+def _of_pair(first: Attachable, second: Attachable, choose: Choose, lore: Lore, examples: int) -> list[OrderMatters]:
+    words = [vocabulary(first), vocabulary(second)]
+    settled = unkeyed(first)[1].priority != unkeyed(second)[1].priority
+    hooks: dict[str, OrderMatters] = {}
+    for _ in range(examples):
+        script = draw_cues(choose, words, lore.calls((first, second)))
+        here, there = _play((first, second), script), _play((second, first), script)
+        lore.learn(here)
+        lore.learn(there)
+        hook = difference(here, there)
+        if hook is not None and hook not in hooks:
+            short = _shortest(first, second, hook, script)
+            hooks[hook] = OrderMatters(first, second, hook, short, settled)
+    return list(hooks.values())
+
+
+def difference(here: Trace, there: Trace) -> str | None:
+    """Return the hook at which two traces of one script first differ, if they do."""
+    for one, other in zip(here.steps, there.steps, strict=False):
+        if one.arrival.input != other.arrival.input:
+            return None
+        for ruled, ruled_too in zip(one.step.rulings, other.step.rulings, strict=False):
+            if ruled.hook != ruled_too.hook or _outcome(ruled, here) != _outcome(ruled_too, there):
+                return ruled.hook
+    return None
+
+
+def _outcome(ruling: Ruling, trace: Trace) -> tuple[object, ...]:
+    """Return what a ruling comes to: not who ruled, nor in which order texts and events were added."""
+    gathered = ruling.gathered
+    keys = [seat.key for seat in trace.state.seats]
+    states = {keys[place]: state for place, state in ruling.states if place < len(keys)}
+    return (
+        ruling.verdict,
+        ruling.reason if ruling.verdict is not Verdict.PASS else "",
+        sorted(gathered.texts),
+        gathered.args,
+        gathered.messages,
+        gathered.result,
+        gathered.switch,
+        dict(gathered.sections),
+        sorted(map(repr, gathered.emits)),
+        states if ruling.hook not in ("init", "on_options", "on_event") else {},
+        sorted(map(repr, ruling.errors)),
+    )
+
+
+def _shortest(first: Attachable, second: Attachable, hook: str, script: Script) -> Script:
+    """Leave out of *script* what is not needed for the difference."""
+    going = True
+    while going:
+        going = False
+        for shorter in simpler_scripts(script):
+            if difference(_play((first, second), shorter), _play((second, first), shorter)) == hook:
+                script, going = shorter, True
+                break
+    return script
+
+
+def _play(plugins: tuple[Attachable, Attachable], script: Script) -> Trace:
+    return simulate(plugins, script, as_given=True)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())

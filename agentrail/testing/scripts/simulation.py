@@ -1,0 +1,357 @@
+"""Whole turns without Trio: a script plays against the pure machine and a row of plugins, thousands of turns a second.
+
+What a script does not say is answered plainly: the model says "done", tools return "done", nobody answers plugins,
+and time passes only where nothing else can happen. Tools are never run, so none need exist: whatever a script calls is
+there, unless `tools` says which there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from agentrail.codec.states import storable
+from agentrail.core.machine.step import Step, step
+from agentrail.core.vocabulary.commands import (
+    AbortSent,
+    ApproveSent,
+    CompactSent,
+    PromptSent,
+    RejectSent,
+    RespondSent,
+    SteerSent,
+    StopSent,
+    SwitchModelSent,
+)
+from agentrail.core.vocabulary.inputs import (
+    AnyInput,
+    Arrival,
+    AskSettled,
+    CompactionEnded,
+    SessionOpened,
+    StreamBegan,
+    StreamCut,
+    StreamEnded,
+    StreamStalled,
+    TimerFired,
+    ToolRaised,
+    ToolReturned,
+    ToolStopped,
+)
+from agentrail.core.vocabulary.state import Attached, Phase, Setup, State
+from agentrail.errors import ModelError
+from agentrail.hooks.asks import Failed
+from agentrail.hooks.live import Live
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.hooks.seats import AttachedPlugin, in_order, refuse_twins, seat_for, unkeyed
+from agentrail.runtime.shared.sanitize import fit_failure
+from agentrail.testing.scripted import Cue, Failing, Saying, Stalling, say
+from agentrail.testing.scripts.cues import (
+    Aborted,
+    Approved,
+    Compacted,
+    Prompted,
+    Raised,
+    Rejected,
+    Responded,
+    Returned,
+    Script,
+    Steered,
+    Stopped,
+    Switched,
+    Told,
+    Waited,
+)
+from agentrail.testing.scripts.watching import Watch
+from agentrail.testing.world.outstanding import Outstanding
+from agentrail.testing.world.scenes import Scene
+from agentrail.values.content import Text
+from agentrail.values.json import JsonObject
+from agentrail.values.messages import Message, UserMessage
+from agentrail.values.meter import Meter
+from agentrail.values.stream import NOTHING_YET, Chunk, Failure, FailureKind, Partial, TextChunk
+from agentrail.values.tools import ToolSpec, ok
+
+START: Final = 1_000_000
+"""The time at which a simulation begins, in milliseconds."""
+
+MOST: Final = 2_000
+"""Steps that may follow from one cue; a session that goes on for longer never ends."""
+
+DONE: Final = say("done").response
+RETURNED: Final = ok("done")
+NOBODY: Final = Failed("the script does not say what comes of it")
+
+
+class EndlessError(AssertionError):
+    """A session goes on and on."""
+
+    def __init__(self, cue: object) -> None:
+        super().__init__(
+            f"{MOST:,} steps after {cue} the session has not come to rest: something starts it again and again"
+        )
+
+
+class UnknownCueError(TypeError):
+    """Something in a script is no step of a script."""
+
+    def __init__(self, found: object) -> None:
+        super().__init__(
+            f"a script for `simulate` is made of steps such as `prompt(…)` and `say(…)`; this is {found!r:.80}"
+        )
+
+
+class Happened(NamedTuple):
+    """One step of a simulated session."""
+
+    cue: int
+    """Which cue of the script it belongs to, from 0; -1: to the beginning."""
+    plain: bool
+    """Whether the script did not ask for it: it is the plain answer to what was outstanding."""
+    before: State
+    """The session before it."""
+    arrival: Arrival
+    """What came."""
+    step: Step
+    """What came of it."""
+
+
+class Simulation:
+    """One session, a script that plays against it, and what has happened."""
+
+    def __init__(self, scene: Scene, script: Script, *, as_given: bool = False, watch: Watch | None = None) -> None:
+        self.out: Outstanding = Outstanding()
+        self.judge = Live(storable)
+        self.now: int = START
+        self.happened: list[Happened] = []
+        self.cue = -1
+        self.void: list[int] = []
+        given = [unkeyed(plugin) for plugin in scene.plugins]
+        refuse_twins([key for key, _ in given])
+        for key, plugin in given:
+            self.judge.seat(key, 0, plugin if watch is None else watch.over(key, plugin))
+        seats = tuple(_seat(key, plugin) for key, plugin in given)
+        if not as_given:
+            seats = tuple(seats[place] for place in in_order(seats))
+        tools: dict[str, Attached] = {}
+        for spec in scene.tools:
+            self.judge.tool(spec.name, 0, _anything)
+            tools[spec.name] = Attached(spec, 0)
+        setup = Setup(options=scene.options, user_data=scene.user_data)
+        self.state: State = State("s", setup, scene.model, tools=tools, seats=seats)
+        self.script = script
+        self.watch = watch
+
+    def play(self) -> None:
+        """Open the session, play the script, and let everything come to rest."""
+        self.send(SessionOpened())
+        self._settle(lambda: False)
+        for number, cue in enumerate(self.script):
+            self.cue = number
+            if self.state.phase is Phase.ENDED or not self._play(cue):
+                self.void.append(number)
+        self._settle(lambda: False)
+
+    def send(self, given: AnyInput, *, plain: bool = False) -> None:
+        """Let *given* happen."""
+        if self.watch is not None:
+            self.watch.step = len(self.happened)
+        self.out.answered(given)
+        before = self.state
+        arrival = Arrival(given, self.now)
+        done = step(before, arrival, self.judge)
+        for effect in done.effects:
+            self.out.perform(effect, self.now)
+        self.state = done.state
+        self.happened.append(Happened(self.cue, plain, before, arrival, done))
+
+    # The cues
+
+    def _play(self, cue: Cue) -> bool:
+        """Play *cue*, and return whether there was anything for it to do."""
+        match cue:
+            case Saying() | Failing() | Stalling():
+                return self._answers(cue)
+            case Returned() | Raised():
+                return self._tool_ends(cue)
+            case Approved() | Rejected() | Responded():
+                return self._decides(cue)
+            case Told(answer=answer):
+                if not self._comes_to(lambda: bool(self.out.live_asks)):
+                    return False
+                self.send(AskSettled(self.out.live_asks[0], answer))
+            case Waited(seconds=seconds):
+                self._wait(self.now + round(1000 * seconds))
+            case Prompted(text=text, at_once=at_once):
+                if not at_once:
+                    self._settle(lambda: False)
+                self.send(PromptSent((Text(text),)))
+            case _:
+                self.send(self._command(cue))
+        return True
+
+    def _command(self, cue: Cue) -> AnyInput:
+        match cue:
+            case Steered(text=text, when=when):
+                return SteerSent(text, when, self._partial() if when == "now" else NOTHING_YET)
+            case Aborted(reason=reason, kill_tools=kill_tools, clear_queue=clear_queue):
+                return AbortSent(reason, kill_tools, clear_queue, (), self._partial())
+            case Switched(model=model):
+                return SwitchModelSent(model)
+            case Compacted():
+                return CompactSent()
+            case Stopped(reason=reason):
+                return StopSent(reason, self._partial())
+            case _:
+                raise UnknownCueError(cue)
+
+    def _answers(self, cue: Saying | Failing | Stalling) -> bool:
+        if not self._comes_to(lambda: bool(self.out.live_requests)):
+            return False
+        request_id = self.out.live_requests[0]
+        if isinstance(cue, Saying):
+            self.send(StreamEnded(request_id, cue.response))
+            return True
+        if cue.chunks and not self.out.requests[request_id].began:
+            self.send(StreamBegan(request_id))
+        if isinstance(cue, Failing):
+            self.send(StreamCut(request_id, said(cue.chunks), told(cue.error)))
+        else:
+            self.send(StreamStalled(request_id, 30.0, said(cue.chunks)))
+        return True
+
+    def _tool_ends(self, cue: Returned | Raised) -> bool:
+        if not self._comes_to(lambda: bool(self.out.live_calls)):
+            return False
+        start = self.out.calls[self.out.live_calls[0]].start
+        if isinstance(cue, Returned):
+            self.send(ToolReturned(start.call_id, start.attempt, cue.result))
+        else:
+            self.send(ToolRaised(start.call_id, start.attempt, cue.error))
+        return True
+
+    def _decides(self, cue: Approved | Rejected | Responded) -> bool:
+        def waiting() -> list[str]:
+            calls = self.state.waiting_calls
+            if isinstance(cue, Responded):
+                return [call.question.ref for call in calls if call.question is not None]
+            return [call.hold.approval_id for call in calls if call.hold is not None]
+
+        if not self._comes_to(lambda: bool(waiting())):
+            return False
+        ref = waiting()[0]
+        match cue:
+            case Approved(args=args, always=always):
+                self.send(ApproveSent(ref, args, always))
+            case Rejected(reason=reason, auto_resume=auto_resume):
+                self.send(RejectSent(ref, reason, auto_resume))
+            case Responded(text=text):
+                self.send(RespondSent(ref, text))
+        return True
+
+    def _partial(self) -> Partial:
+        live = self.out.live_requests
+        return Partial("so far ") if live and self.out.requests[live[0]].began else NOTHING_YET
+
+    # What nobody wrote
+
+    def _comes_to(self, wanted: Callable[[], bool]) -> bool:
+        """Give plain answers until *wanted*; if it does not come to that, nothing has happened."""
+        if wanted():
+            return True
+        before = self.state, self.out.copy(), self.now, len(self.happened)
+        if self._settle(wanted):
+            return True
+        self.state, self.out, self.now, length = before
+        del self.happened[length:]
+        if self.watch is not None:
+            self.watch.forget(length)
+        return False
+
+    def _settle(self, wanted: Callable[[], bool]) -> bool:
+        """Give plain answers until *wanted*, or until nothing runs; return whether it came to what was wanted."""
+        for _ in range(MOST):
+            if wanted():
+                return True
+            plain = self._plain()
+            if plain is None:
+                return False
+            self.send(plain, plain=True)
+        raise EndlessError("the start" if self.cue < 0 else self.script[self.cue])
+
+    def _plain(self) -> AnyInput | None:
+        """Return the plain answer to the first thing that is outstanding."""
+        out = self.out
+        for call_id, call in out.calls.items():
+            if call.cancelled:
+                return ToolStopped(call_id, call.start.attempt)
+            return ToolReturned(call_id, call.start.attempt, RETURNED)
+        for request_id, request in out.requests.items():
+            if not request.cancelled:
+                return StreamEnded(request_id, DONE)
+        for ask_id, ask in out.asks.items():
+            if not ask.cancelled:
+                return AskSettled(ask_id, NOBODY)
+        for name, compaction in out.compactions.items():
+            if not compaction.cancelled:
+                return _compacted(name, compaction.start.messages)
+        if self.state.phase in (Phase.IDLE, Phase.ENDED) or not out.timers:
+            return None
+        return self._fire()
+
+    def _fire(self) -> TimerFired:
+        timer = min(self.out.timers, key=lambda name: self.out.timers[name])
+        self.now = max(self.now, self.out.timers.pop(timer))
+        return TimerFired(timer)
+
+    def _wait(self, until: int) -> None:
+        for _ in range(MOST):
+            if min(self.out.timers.values(), default=until + 1) > until:
+                self.now = until
+                return
+            self.send(self._fire())
+        raise EndlessError(self.script[self.cue])
+
+
+_SEATS: Final[dict[tuple[str, int], tuple[AnyPlugin, AttachedPlugin]]] = {}
+
+
+def _seat(key: str, plugin: AnyPlugin) -> AttachedPlugin:
+    """Return the seat of *plugin*, made once: reading its options takes as long as a turn."""
+    known = _SEATS.get((key, id(plugin)))
+    if known is not None and known[0] is plugin:
+        return known[1]
+    if len(_SEATS) >= MOST:
+        _SEATS.clear()
+    seat = seat_for(key, plugin)
+    _SEATS[key, id(plugin)] = plugin, seat
+    return seat
+
+
+def called(script: Script) -> list[ToolSpec]:
+    """Return a plain tool for each name that *script* calls."""
+    calls = (call for cue in script if isinstance(cue, Saying) for call in cue.response.calls)
+    return [ToolSpec(name, name) for name in dict.fromkeys(call.name for call in calls)]
+
+
+def told(error: Exception) -> Failure:
+    """Return *error* of a model as the machine is told of it."""
+    if not isinstance(error, ModelError):
+        return Failure(FailureKind.PERMANENT, type(error).__name__, str(error))
+    return fit_failure(error)
+
+
+def said(chunks: Iterable[Chunk]) -> Partial:
+    """Return what had come of a stream of *chunks*."""
+    return Partial("".join(chunk.text for chunk in chunks if isinstance(chunk, TextChunk)))
+
+
+def _compacted(name: str, messages: Sequence[Message]) -> CompactionEnded:
+    """Return a compaction that keeps everything from the last message of a user on."""
+    starts = [place for place, message in enumerate(messages) if isinstance(message, UserMessage)]
+    left = tuple(messages[starts[-1] :]) if starts else tuple(messages)
+    return CompactionEnded(name, left, len(messages) - len(left), "shorter")
+
+
+def _anything(_: JsonObject, _meter: Meter) -> None:
+    """Let a tool take any arguments: it is never run."""

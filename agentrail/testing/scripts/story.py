@@ -1,0 +1,174 @@
+"""A trace as text that people can read: each step of the script, what each plugin decided, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Final, cast
+
+import attrs
+
+from agentrail.core.vocabulary.effects import StartCall
+from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, StreamEnded, TimerFired, ToolReturned
+from agentrail.hooks.actions import UNCHANGED, Continue, Emit
+from agentrail.hooks.records import AfterTool, BeforePrompt, BeforeSteering, BeforeTool, Hook, OnToolError
+from agentrail.testing.as_code import CodeSource
+from agentrail.testing.scripted import Cue
+from agentrail.testing.scripts.script_code import cue_code
+from agentrail.testing.scripts.simulation import Happened
+from agentrail.testing.scripts.watching import Decision
+from agentrail.values.content import text_of
+from agentrail.values.events.envelope import Envelope, Event
+from agentrail.values.events.life import AgentAbort, AgentEnd, PromptRejected, SessionEnded
+from agentrail.values.events.people import ApprovalRequired
+from agentrail.values.events.plugins import PluginError, PluginEvent
+from agentrail.values.events.tools import ToolBlocked
+from agentrail.values.json import canonical, freeze
+from agentrail.values.tools import Err, Ok, result_text
+
+_SHORT: Final = 160
+
+
+def story(script: Sequence[Cue], steps: Sequence[Happened], decisions: Sequence[Decision], void: Sequence[int]) -> str:
+    """Return what happened, step by step; hooks at which everybody only went on are left out."""
+    by_step: dict[int, list[Decision]] = {}
+    for decision in decisions:
+        by_step.setdefault(decision.step, []).append(decision)
+    source = CodeSource()
+    notes = ("   (there was nothing to do for it)" if place in void else "" for place in range(len(script)))
+    told_of = enumerate(zip(script, notes, strict=True), 1)
+    cues = [f"{number:>3}  {cue_code(cue, source)}{note}" for number, (cue, note) in told_of]
+    lines: list[str] = []
+    told = 0
+    for number, happened in enumerate(steps):
+        lines.extend(cues[told : happened.cue + 1])
+        told = max(told, happened.cue + 1)
+        happens = [*_decisions(by_step.get(number, [])), *_effects(happened.step.effects, happened.step.events)]
+        if happens and happened.plain:
+            lines.append(f"     then {_input(happened.arrival.input)}")
+        lines.extend(f"       {line}" for line in happens)
+    return "\n".join([*lines, *cues[told:]])
+
+
+def _decisions(decisions: list[Decision]) -> Iterator[str]:
+    for _, group in groupby(decisions, key=_occasion):
+        asked = list(group)
+        if any(_matters(decision) for decision in asked):
+            yield _shown(asked[0].hook)
+            for decision in asked:
+                yield f"  {decision.plugin}: {decided(decision)}"
+
+
+def _occasion(decision: Decision) -> tuple[object, ...]:
+    """Return what tells one run of a hook from the next."""
+    hook = decision.hook
+    return hook.moment, getattr(hook, "call_id", None), getattr(hook, "final", None)
+
+
+def _matters(decision: Decision) -> bool:
+    action = decision.action
+    if not isinstance(action, Continue):
+        return True
+    new: object = action.state
+    return bool(action.emits) or (new is not UNCHANGED and new != decision.before)
+
+
+def decided(decision: Decision) -> str:
+    """Return what a plugin decided, in words: the action, what belongs to it, and its new state."""
+    action = decision.action
+    if action is None:
+        answer = decision.answer
+        return f"raised {type(answer).__name__}: {answer}" if isinstance(answer, Exception) else f"answered {answer!r}"
+    parts = [action.kind]
+    for name in action.__fields__:
+        found: object = getattr(action, name)
+        if name in ("state", "emits", "deadline", "timeout") or found in (None, ()):
+            continue
+        parts.append(_value(found))
+    new: object = getattr(action, "state", UNCHANGED)
+    if new is not UNCHANGED and new != decision.before:
+        parts.append(f"state {_change(decision.before, new)}")
+    if action.emits and not isinstance(action, Emit):
+        parts.append(f"emits {', '.join(_value(emitted) for emitted in action.emits)}")
+    return ", ".join(parts)
+
+
+def _change(before: object, after: object) -> str:
+    """Return how a state changed: of a class with fields, only those that did."""
+    if type(before) is not type(after) or not attrs.has(type(after)):
+        return f"{_value(before)} → {_value(after)}"
+    names = (
+        field.name for field in cast("tuple[attrs.Attribute[object], ...]", attrs.fields(cast("type", type(after))))
+    )
+    pairs = ((name, getattr(before, name), getattr(after, name)) for name in names)
+    return ", ".join(f"{name} {_value(old)} → {_value(new)}" for name, old, new in pairs if old != new)
+
+
+def _shown(hook: Hook) -> str:
+    match hook:
+        case BeforeTool(name=name, args=args):
+            final = ", once more" if hook.final else ""
+            return f"{hook.moment} {name} {_value(args)}{final}"
+        case AfterTool(name=name) | OnToolError(name=name):
+            return f"{hook.moment} {name}"
+        case BeforePrompt(text=text) | BeforeSteering(text=text):
+            return f"{hook.moment} {text!r:.60}"
+        case _:
+            return hook.moment
+
+
+def _effects(effects: tuple[object, ...], events: tuple[Envelope, ...]) -> Iterator[str]:
+    for envelope in events:
+        line = _event(envelope.event)
+        if line is not None:
+            yield line
+    for effect in effects:
+        if isinstance(effect, StartCall):
+            yield f"=> {effect.name} runs with {_value(effect.args)}"
+
+
+def _event(event: Event) -> str | None:
+    match event:
+        case ToolBlocked(name=name, reason=reason):
+            return f"=> {name} is blocked: {reason}"
+        case ApprovalRequired(tool=tool, args=args):
+            return f"=> {tool} is held, with {_value(args)}"
+        case AgentAbort(kind=kind, reason=reason):
+            return f"=> the turn is aborted: {reason or kind}"
+        case AgentEnd(stop_reason=stop):
+            return f"=> the turn ends: {stop}"
+        case PromptRejected(reason=reason):
+            return f"=> the prompt is rejected: {reason}"
+        case PluginError(plugin=plugin, error=error):
+            return f"=> {plugin} broke: {error}"
+        case PluginEvent(plugin=plugin, name=name):
+            return f"=> {plugin} emits {name}"
+        case SessionEnded(reason=reason):
+            return f"=> the session ends: {reason}"
+        case _:
+            return None
+
+
+def _input(given: AnyInput) -> str:
+    match given:
+        case StreamEnded(response=response):
+            return f"the model says {text_of(response.parts)!r:.60}"
+        case ToolReturned(call_id=call_id):
+            return f"call {call_id} returns"
+        case AskSettled():
+            return "a plugin's question fails"
+        case TimerFired(timer=timer):
+            return f"the timer `{timer}` fires"
+        case _:
+            return type(given).__name__
+
+
+def _value(found: object) -> str:
+    """Return *found*, short."""
+    if isinstance(found, dict):
+        text = canonical(freeze(cast("object", found)))
+    elif isinstance(found, Ok | Err):
+        text = repr(result_text(found))
+    else:
+        text = repr(found)
+    return text if len(text) <= _SHORT else f"{text[: _SHORT - 1]}…"

@@ -1,0 +1,168 @@
+"""What happened in a simulated session, to look at, to compare and to read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Final
+
+from agentrail.core.vocabulary.effects import ReportStart, StartCall, StartRequest
+from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.state import Phase, State
+from agentrail.hooks.plugin import Attachable
+from agentrail.testing.scripted import Cue
+from agentrail.testing.scripts.cues import Script
+from agentrail.testing.scripts.simulation import Happened, Simulation, called
+from agentrail.testing.scripts.story import story
+from agentrail.testing.scripts.watching import Decision, Watch
+from agentrail.testing.world.scenes import Scene
+from agentrail.values.events.envelope import Envelope, Event
+from agentrail.values.events.life import AgentAbort, AgentEnd
+from agentrail.values.events.people import ApprovalRequired
+from agentrail.values.events.tools import ToolBlocked
+from agentrail.values.json import EMPTY, JsonObject, freeze_object
+from agentrail.values.messages import Message
+from agentrail.values.spelling import checked
+from agentrail.values.stream import ModelRequest
+from agentrail.values.tools import ToolSpec
+from agentrail.values.usage import Usage
+
+DEFAULTS: Final = Options()
+
+
+class Trace:
+    """A simulated session from its start to where its script has led."""
+
+    def __init__(
+        self, scene: Scene, script: tuple[Cue, ...], simulation: Simulation, *, as_given: bool = False
+    ) -> None:
+        self.scene = scene
+        self.script = script
+        self.steps: Sequence[Happened] = simulation.happened
+        self.state: State = simulation.state
+        self.void: tuple[int, ...] = tuple(simulation.void)
+        self._as_given = as_given
+
+    def __repr__(self) -> str:
+        turns = ", ".join(self.outcomes) or "no turn"
+        return f"<Trace of {len(self.plugins)} plugins and {len(self.script)} steps: {turns}>"
+
+    @property
+    def plugins(self) -> tuple[Attachable, ...]:
+        """The plugins, in the order of their registration."""
+        return self.scene.plugins
+
+    @cached_property
+    def envelopes(self) -> tuple[Envelope, ...]:
+        """The durable events, with their numbers."""
+        return tuple(envelope for happened in self.steps for envelope in happened.step.events)
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """What was reported, in order."""
+        return tuple(envelope.event for envelope in self.envelopes)
+
+    @cached_property
+    def started(self) -> tuple[StartCall, ...]:
+        """The calls that ran, each attempt of each: with the arguments that they ran with."""
+        return tuple(effect for effect in self._effects if isinstance(effect, StartCall))
+
+    @cached_property
+    def requests(self) -> tuple[ModelRequest, ...]:
+        """What the model was asked, in order."""
+        return tuple(effect.request for effect in self._effects if isinstance(effect, StartRequest))
+
+    @cached_property
+    def blocked(self) -> tuple[ToolBlocked, ...]:
+        """The calls that plugins blocked, and why."""
+        return tuple(event for event in self.events if isinstance(event, ToolBlocked))
+
+    @cached_property
+    def held(self) -> tuple[ApprovalRequired, ...]:
+        """The calls that were held for a person."""
+        return tuple(event for event in self.events if isinstance(event, ApprovalRequired))
+
+    @cached_property
+    def outcomes(self) -> tuple[str, ...]:
+        """How each turn ended: `finished` or `aborted`; one that is still open has no outcome yet."""
+        turns = (event for event in self.events if isinstance(event, AgentEnd | AgentAbort) and event.ref is not None)
+        return tuple("finished" if isinstance(event, AgentEnd) else "aborted" for event in turns)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation."""
+        return tuple(self.state.history)
+
+    @property
+    def usage(self) -> Usage:
+        """What the session has used."""
+        return self.state.usage
+
+    @property
+    def ended(self) -> bool:
+        """Whether the session has ended."""
+        return self.state.phase is Phase.ENDED
+
+    @property
+    def refused(self) -> str | None:
+        """Why the session did not start, if it did not."""
+        reports = (effect for effect in self._effects if isinstance(effect, ReportStart))
+        return next((str(report.error) for report in reports if report.error is not None), None)
+
+    @cached_property
+    def decisions(self) -> tuple[Decision, ...]:
+        """What each plugin decided at each hook; for this the script plays once more, and somebody watches."""
+        watch = Watch()
+        Simulation(self.scene, self.script, as_given=self._as_given, watch=watch).play()
+        return tuple(watch.decisions)
+
+    def plugin_state(self, key: str) -> object:
+        """Return what the plugin *key* remembers at the end."""
+        keys = [seat.key for seat in self.state.seats]
+        return self.state.plugin_states[keys.index(key)]
+
+    def digest(self) -> str:
+        """Return one text for all that happened: the same inputs give the same, in any process."""
+        told = hashlib.sha256()
+        for happened in self.steps:
+            told.update(repr((happened.arrival, happened.step.events, happened.step.effects)).encode())
+        return told.hexdigest()
+
+    def __str__(self) -> str:
+        return story(self.script, self.steps, self.decisions, self.void)
+
+    @cached_property
+    def _effects(self) -> tuple[object, ...]:
+        return tuple(effect for happened in self.steps for effect in happened.step.effects)
+
+
+@checked
+def simulate(
+    plugins: Iterable[Attachable],
+    script: Script,
+    *,
+    options: Options = DEFAULTS,
+    tools: Iterable[ToolSpec] | None = None,
+    user_data: JsonObject = EMPTY,
+    as_given: bool = False,
+) -> Trace:
+    """Play *script* against a session with *plugins*, without Trio, and return what happened.
+
+    Steps are made by `prompt`, `say`, `returns`, `approve` and others. One that finds nothing to do is void, and
+    `Trace.void` tells. What is outstanding at the end gets a plain answer, until the session rests.
+
+    Args:
+        plugins: The plugins, in the order of their registration.
+        script: What happens from outside.
+        options: The figures of the session.
+        tools: Which tools there are; without it, all that the script calls. None is run.
+        user_data: What whoever spawns the session gives it.
+        as_given: Ask the plugins in the order they are given in, and not by their priorities.
+    """
+    played = tuple(script)
+    specs = called(played) if tools is None else tools
+    scene = Scene(options, tuple(specs), tuple(plugins), user_data=freeze_object(user_data))
+    simulation = Simulation(scene, played, as_given=as_given)
+    simulation.play()
+    return Trace(scene, played, simulation, as_given=as_given)

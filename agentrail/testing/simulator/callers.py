@@ -1,0 +1,310 @@
+"""Whoever talks to the sessions of a simulation: callers with a table of doings, and subscribers who check what comes.
+
+Each doing looks, when its call has returned, whether the journal has what the caller was told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final
+
+import trio
+
+from agentrail.core.vocabulary.answers import Accepted
+from agentrail.core.vocabulary.commands import Kill, PromptSent, When
+from agentrail.core.vocabulary.state import Phase
+from agentrail.errors import AgentrailError, CommandConflict, LeftItsRow, PromptWasDropped, QueueFull, ReplayDiffers
+from agentrail.hooks.plugin import Keyed
+from agentrail.runtime.handle import SessionHandle
+from agentrail.testing.probes import ArgsReplacer, Listener
+from agentrail.testing.simulator.auditor import Book
+from agentrail.testing.simulator.players import SimulatedWorker
+from agentrail.testing.simulator.specs import NAMES, fitted
+from agentrail.testing.simulator.stage import Stage
+from agentrail.testing.world.choose import Choose
+from agentrail.values.tools import EffectClass, ToolSpec
+from agentrail.values.value import Value, value
+
+EXTRA: Final = fitted(ToolSpec("extra", "comes and goes", effect=EffectClass.PURE, timeout=2.0))
+FLOOD: Final = 100
+MISUSED: Final = "an answer that no caller gets"
+
+
+class SimulatedCaller:
+    """Somebody who talks to a session."""
+
+    def __init__(self, stage: Stage, name: str) -> None:
+        self.stage = stage
+        self.name = name
+        self.choose = stage.choice("caller", name)
+        self.said = 0
+        self.sent: list[tuple[str, str]] = []
+
+    def text(self) -> str:
+        """Return words that nobody has said before."""
+        self.said += 1
+        return f"{self.name} says {self.said}"
+
+    def command(self) -> str | None:
+        """Return an id for a command, or none."""
+        return f"{self.name}-{self.said}" if self.choose.percent(40) else None
+
+    def book(self, handle: SessionHandle) -> Book:
+        """Return what the journal tells of a session."""
+        return self.stage.auditor.book(handle.id)
+
+    def told(self, holds: bool, handle: SessionHandle, what: str) -> None:
+        """Demand that the journal has what this caller was told."""
+        self.stage.demand(holds, "acknowledged", f"{self.name} was told of {what} of `{handle.id}`; it is not written")
+
+    async def do(self, doing: Doing, handle: SessionHandle) -> None:
+        """Do something; what is refused is refused, anything else that is raised breaks a rule."""
+        stage = self.stage
+        stage.doings[doing.name] += 1
+        seconds = self.choose.below(300) / 1000 if stage.fires("caller_leaves") else float("inf")
+        outcome = "done"
+        try:
+            with trio.move_on_after(seconds) as scope:
+                await doing.call(self, handle)
+            outcome = "left" if scope.cancelled_caught else outcome
+        except AgentrailError as error:
+            outcome = type(error).__name__
+            stage.demand(not isinstance(error, LeftItsRow | ReplayDiffers), "crashes", f"{doing.name}: {error}")
+        stage.verdict.note(self.name, doing.name, handle.id, outcome)
+
+    # What every text comes to
+
+    async def sends(
+        self,
+        handle: SessionHandle,
+        send: Callable[[str, str | None], Awaitable[Accepted]],
+    ) -> None:
+        """Say something, maybe under an id, and maybe once more under the same id."""
+        text, command = self.text(), self.command()
+        accepted = await send(text, command)
+        self.told(accepted.ref in self.book(handle).accepted, handle, f"{accepted}")
+        if command is None:
+            return
+        self.told(command in self.book(handle).commands, handle, f"the command {command}")
+        if self.stage.fires("command_twice"):
+            again = await send(text, command)
+            self.stage.demand(again == accepted, "commands", f"{command} is answered {accepted}, then {again}")
+            await self.repeats(handle)
+        if self.stage.fires("command_reused"):
+            try:
+                other = await send(f"{text}, or not", command)
+            except CommandConflict:
+                return
+            self.stage.demand(False, "commands", f"{command} was used for something else, and is answered {other}")
+
+    async def repeats(self, handle: SessionHandle) -> None:
+        """Send once more what was sent some time ago, maybe to a process that is gone."""
+        known = self.book(handle).commands.items()
+        old = [(command, given, answer) for command, (given, answer) in known if isinstance(given, PromptSent)]
+        command, given, answer = self.choose.pick(old) if old else (None, None, None)
+        if given is not None and isinstance(answer, Accepted):
+            again = await handle.prompt(given.parts, command=command)
+            self.stage.demand(again == answer, "commands", f"{command} was answered {answer}, and now {again}")
+
+    async def insists(self, handle: SessionHandle, text: str, command: str) -> None:
+        """Say something under an id, and demand the answer that the id has had, if it has had one."""
+        try:
+            told = f"{await handle.prompt(text, command=command)}"
+        except (PromptWasDropped, QueueFull) as refused:
+            told = f"{refused}"
+        except AgentrailError:  # about the journal or the session, and not what the id is answered
+            return
+        (_, before) = self.stage.answers.setdefault((handle.id, command), (text, told))
+        self.stage.demand(told == before, "answers", f"{command} was answered {before!r}, and now {told!r}")
+
+
+@value
+class Doing(Value):
+    """Something that callers do."""
+
+    name: str
+    """What."""
+    weight: int
+    """How often, beside the others."""
+    call: Callable[[SimulatedCaller, SessionHandle], Awaitable[None]]
+    """Does it."""
+
+
+async def _prompts(caller: SimulatedCaller, handle: SessionHandle) -> None:
+    await caller.sends(handle, lambda text, command: handle.prompt(text, command=command))
+
+
+async def _prompts_at_once(caller: SimulatedCaller, handle: SessionHandle) -> None:
+    await caller.sends(handle, lambda text, command: handle.prompt_nowait(text, command=command))
+
+
+async def _asks(caller: SimulatedCaller, handle: SessionHandle) -> None:
+    reply = await handle.ask(caller.text(), command=caller.command())
+    book = caller.book(handle)
+    caller.told(reply.ref in book.accepted, handle, f"the reply to {reply.ref}")
+    caller.told(reply.stop_reason == "held" or reply.ref in book.ended, handle, f"the end of {reply.ref}")
+
+
+async def _floods(caller: SimulatedCaller, handle: SessionHandle) -> None:
+    if not caller.stage.fires("mailbox_flood"):
+        return
+    async with trio.open_nursery() as nursery:  # noqa: TID251 - the callers are gone when all are answered
+        for number in range(FLOOD):
+            nursery.start_soon(_one_of_many, handle, f"flood {number}")
+
+
+async def _one_of_many(handle: SessionHandle, text: str) -> None:
+    try:
+        await handle.prompt(text)
+    except AgentrailError:
+        return
+
+
+async def _steers(caller: SimulatedCaller, handle: SessionHandle) -> None:
+    when: When = caller.choose.pick(("gap", "now"))
+    await caller.sends(handle, lambda text, command: handle.steer(text, when=when, command=command))
+
+
+async def _clears(caller: SimulatedCaller, handle: SessionHandle) -> None:
+    """Have an abort clear new prompts, and one that was answered before; then send all of them again."""
+    known = [(text, command) for (owner, command), (text, _) in caller.stage.answers.items() if owner == handle.id]
+    said = [(caller.text(), f"{caller.name}-clear-{caller.said}") for _ in range(3)]
+    sent = [*said, *([caller.stage.choice("again", caller.name, caller.said).pick(known)] if known else ())]
+    async with trio.open_nursery() as nursery:  # noqa: TID251 - the callers are gone when all are answered
+        for text, command in sent:
+            nursery.start_soon(caller.insists, handle, text, command)
+        await trio.lowlevel.checkpoint()
+        with suppress(AgentrailError):
+            await handle.abort("clear", clear_queue=True)
+    for text, command in sent:
+        await caller.insists(handle, text, command)
+
+
+async def _aborts(caller: SimulatedCaller, handle: SessionHandle) -> None:
+    if caller.stage.fires("queue_cleared"):
+        await _clears(caller, handle)
+    choose = caller.choose
+    reason = caller.text() if choose.percent(70) else None
+    kill: Kill = choose.pick(("killable", "all", "none"))
+    book = caller.book(handle)
+    relieved = caller.stage.relieved
+    before = book.aborts, relieved[handle.id]  # one that waits serves for all: for whose reason is not said
+    clears, command = choose.percent(30), caller.command()
+    known = command in book.commands  # the last one of this caller, which is answered as it was
+    await handle.abort(reason, kill_tools=kill, clear_queue=clears, command=command)
+    written, answered_early = book.aborts > before[0], relieved[handle.id] > before[1]
+    caller.told(written or answered_early or known, handle, f"the abort {reason!r}")
+
+
+async def _decides(caller: SimulatedCaller, handle: SessionHandle) -> None:
+    await decide(caller, handle, caller.choose)
+
+
+async def decide(caller: SimulatedCaller, handle: SessionHandle, choose: Choose) -> None:
+    """Approve, reject or answer something that waits for a person; or what does not."""
+    held = handle.status().held
+    if not held:
+        if choose.percent(5):
+            await handle.approve("nothing")
+            caller.told(False, handle, MISUSED)
+        return
+    one = choose.pick(held)
+    if one.kind == "question":
+        await handle.respond(one.id, caller.text())
+    elif choose.percent(60):
+        args = {"path": "edited"} if choose.percent(30) else None
+        always = args is None and one.family is not None and choose.percent(20)
+        await handle.approve(one.id, args, always=always, auto_resume=choose.percent(80), command=caller.command())
+    else:
+        await handle.reject(one.id, "no", auto_resume=choose.percent(50))
+    decided = any(one.id in book.decided for book in caller.stage.auditor.books.values())  # a sub-agent's, maybe
+    caller.told(decided, handle, f"the decision about {one.id}")
+
+
+async def _withdraws(caller: SimulatedCaller, handle: SessionHandle) -> None:
+    queued = handle.queued()
+    if queued:
+        await handle.withdraw(caller.choose.pick(queued).ref)
+
+
+async def _compacts(caller: SimulatedCaller, handle: SessionHandle) -> None:
+    await handle.compact(caller.choose.pick((None, "it is long")))
+
+
+async def _switches(caller: SimulatedCaller, handle: SessionHandle) -> None:
+    await handle.switch_model(caller.choose.pick(NAMES))
+
+
+async def _changes_tools(caller: SimulatedCaller, handle: SessionHandle) -> None:
+    worker = SimulatedWorker(caller.stage, handle.id, EXTRA)
+    match caller.choose.below(3):
+        case 0:
+            await handle.attach_tools(worker)
+        case 1:
+            await handle.detach_tools("extra")
+        case _:
+            await handle.replace_tools(worker)
+
+
+async def _changes_plugins(caller: SimulatedCaller, handle: SessionHandle) -> None:
+    match caller.choose.below(3):
+        case 0:
+            await handle.attach_plugin(Keyed("late", Listener(0, 5)))
+        case 1:
+            await handle.detach_plugin("late")
+        case _:
+            await handle.update_plugin(ArgsReplacer, args={"path": caller.choose.pick(("a", "c"))})
+
+
+async def _suspends(caller: SimulatedCaller, handle: SessionHandle) -> None:
+    await handle.suspend()
+    await trio.sleep(caller.choose.below(2000) / 1000)
+    await handle.resume()
+
+
+async def _resumes(_: SimulatedCaller, handle: SessionHandle) -> None:
+    await handle.resume()
+
+
+async def _looks(caller: SimulatedCaller, handle: SessionHandle) -> None:
+    await trio.lowlevel.checkpoint()
+    state, book = handle.inspect(), caller.book(handle)
+    if state.phase is Phase.NEW:
+        return
+    caller.stage.demand(state.seq <= book.seq, "visible", f"`{handle.id}` shows event {state.seq} of {book.seq}")
+    handle.status()
+    handle.messages()
+
+
+async def _stops(caller: SimulatedCaller, handle: SessionHandle) -> None:
+    if caller.choose.percent(80):
+        return
+    await handle.stop(command=caller.command())
+    caller.told(caller.book(handle).stopping, handle, "its end")
+
+
+DOINGS: Final = (
+    Doing("prompt", 20, _prompts),
+    Doing("prompt_nowait", 5, _prompts_at_once),
+    Doing("ask", 15, _asks),
+    Doing("flood", 2, _floods),
+    Doing("steer", 12, _steers),
+    Doing("abort", 8, _aborts),
+    Doing("decide", 25, _decides),
+    Doing("withdraw", 2, _withdraws),
+    Doing("compact", 2, _compacts),
+    Doing("switch_model", 2, _switches),
+    Doing("change_tools", 3, _changes_tools),
+    Doing("change_plugins", 3, _changes_plugins),
+    Doing("suspend", 1, _suspends),
+    Doing("resume", 1, _resumes),
+    Doing("look", 5, _looks),
+    Doing("stop", 1, _stops),
+)
+"""What callers do; each row is one call to a handle, and what is looked at behind it."""
+
+MEDDLING: Final = tuple(
+    doing for doing in DOINGS if doing.name in ("steer", "abort", "decide", "stop", "prompt_nowait")
+)
+"""What is done in the middle of a step."""

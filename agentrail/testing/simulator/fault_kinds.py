@@ -1,0 +1,136 @@
+"""What can go wrong in a simulated supervisor, as data: one row for each kind of fault.
+
+A fault is drawn in two steps: a run has it or not, and where it has it, it fires now and then. So each run has a few
+kinds of trouble, often enough to meet one another, and the next run has other ones. Each kind draws from a generator
+of its own: one that is left out changes nothing for the rest.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from random import Random
+from typing import Final
+
+from agentrail.testing.world.choose import Choose
+from agentrail.values.value import Value, value
+
+RUNS: Final = 15
+"""In how many runs out of a hundred there is a kind of fault."""
+
+
+@value
+class Fault(Value):
+    """One kind of fault."""
+
+    name: str
+    """What it is called."""
+    says: str
+    """What goes wrong."""
+    fires: int
+    """In how many chances out of a thousand it does, in a run that has it."""
+
+
+FAULTS: Final = (
+    # the model
+    Fault("model_transient", "a request fails in a way that may work the next time", 250),
+    Fault("model_permanent", "a request fails for good", 150),
+    Fault("model_overflow", "the provider says that the context is too long", 200),
+    Fault("model_stalls", "a response begins and does not go on", 150),
+    Fault("model_cut", "a response ends in the middle", 250),
+    Fault("model_raises", "the adapter breaks", 150),
+    Fault("model_garbage", "the response is no response, or asks for what is not there", 300),
+    Fault("model_deaf", "the adapter does not end at once when it is cancelled", 300),
+    Fault("model_uncounted", "the provider does not say what was used", 400),
+    # tools
+    Fault("tool_raises", "a tool breaks", 300),
+    Fault("tool_exits", "a tool raises `SystemExit`", 150),
+    Fault("tool_hangs", "a tool never ends by itself", 200),
+    Fault("tool_deaf", "a tool ignores its cancellation", 300),
+    Fault("tool_late", "a tool answers when it has been cancelled", 400),
+    Fault("tool_nonsense", "a tool returns what is no result", 250),
+    Fault("tool_chatters", "a tool reports progress without end", 200),
+    # plugins and services
+    Fault("plugin_raises", "a hook raises", 60),
+    Fault("plugin_lies", "a hook answers what is no answer", 60),
+    Fault("plugin_slow", "a hook takes its time", 80),
+    Fault("service_raises", "a service that a plugin calls breaks", 300),
+    Fault("service_hangs", "a service that a plugin calls never answers", 300),
+    # the journal
+    Fault("journal_slow", "a record takes its time", 300),
+    Fault("journal_full", "there is no space for a record", 60),
+    Fault(
+        "journal_breaks", "a mistake in the journal's code breaks the writing of a record, and nothing was written", 12
+    ),
+    Fault("journal_breaks_behind", "such a mistake comes up when the record was written", 12),
+    Fault("journal_away", "the journal cannot be used for up to three seconds", 8),
+    Fault("writing_fails", "a record cannot be written", 20),
+    Fault("writing_fails_behind", "a record cannot be written, says the journal, and it was", 20),
+    Fault("claiming_fails", "a session cannot be claimed", 150),
+    Fault("journal_unreadable", "records cannot be read", 40),
+    Fault("answer_unreadable", "a command id cannot be looked up", 150),
+    Fault("snapshot_fails", "a snapshot cannot be kept or read", 150),
+    Fault("listing_fails", "the journal cannot list its sessions", 400),
+    Fault("commit_unknown", "nobody knows whether a record was written, and it was not", 4),
+    Fault("commit_unknown_kept", "nobody knows whether a record was written, and it was", 4),
+    Fault("fenced", "another owner claims a session", 6),
+    # actors and the process
+    Fault("actor_breaks", "the actor raises before a step", 12),
+    Fault("actor_breaks_behind", "the actor raises behind a step, before its record is written", 12),
+    Fault("message_poisoned", "a message breaks the actor each time that it is handled", 4),
+    Fault("effect_breaks", "the actor raises before it carries out an effect", 12),
+    Fault("process_dies", "the process is gone, and another one opens the journal", 12),
+    # time
+    Fault("clock_jumps", "seconds pass at once", 60),
+    Fault("clock_turned_back", "the next process finds an earlier time of day", 1000),
+    # whoever listens
+    Fault("subscriber_slow", "a subscriber takes its time over each event", 400),
+    Fault("subscriber_leaves", "a subscriber leaves in the middle, and comes back to where it was", 60),
+    # whoever calls
+    Fault("command_twice", "a command is sent again under its id", 400),
+    Fault("queue_cleared", "an abort clears the queue while prompts are in the mailbox, and they are sent again", 400),
+    Fault("command_reused", "another command is sent under an id", 150),
+    Fault("caller_leaves", "a caller is cancelled while it waits", 250),
+    Fault("mailbox_flood", "a hundred prompts come at once", 40),
+    Fault("meddling", "somebody aborts, steers, decides or stops in the middle of a step", 40),
+)
+"""Every kind; `Simulator(faults=[…])` picks some of them by name, and then every run has them."""
+
+BY_NAME: Final = {fault.name: fault for fault in FAULTS}
+
+
+def generator(seed: int, *names: object) -> Random:
+    """Return chance for one purpose, the same for the same seed and names."""
+    return Random("/".join(map(str, (seed, *names))))  # noqa: S311 - chance, no secrets
+
+
+def choice(seed: int, *names: object) -> Choose:
+    """Return choices for one purpose."""
+    return Choose(generator(seed, *names).randrange)
+
+
+class Chaos:
+    """Which faults a run has, and how often each has fired."""
+
+    def __init__(self, seed: int, names: Iterable[str], runs: int = RUNS) -> None:
+        self.seed = seed
+        self.counts: Counter[str] = Counter()
+        self.calm = False
+        self._chances: dict[str, Choose] = {}
+        for name in names:
+            chance = choice(seed, "fault", name)
+            if chance.percent(runs):
+                self._chances[name] = chance
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The kinds that this run has."""
+        return tuple(self._chances)
+
+    def fires(self, name: str) -> bool:
+        """Whether a fault of this kind happens here and now; if so, it is counted."""
+        chance = self._chances.get(name)
+        if chance is None or self.calm or chance.below(1000) >= BY_NAME[name].fires:
+            return False
+        self.counts[name] += 1
+        return True

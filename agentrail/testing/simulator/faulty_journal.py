@@ -1,0 +1,125 @@
+"""The journal of a simulation: in memory, slow, full, broken, taken away; what it has written outlives the process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import trio
+
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.errors import CommitUnknown, JournalFull
+from agentrail.ports.journal import Claim, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.testing.simulator.auditor import Auditor
+from agentrail.testing.simulator.fault_kinds import Chaos, choice
+
+THIEF: Final = "thief"
+GONE: Final = "the process is gone"
+ON_PURPOSE: Final = "on purpose"
+
+
+LONGEST_AWAY: Final = 3000
+"""Milliseconds for which the journal may be away."""
+
+
+class DiskError(OSError):
+    """The disk under the journal fails on purpose."""
+
+
+class MistakeError(LookupError):
+    """The code of the journal breaks on purpose."""
+
+
+class FaultyJournal:
+    """Puts faults before and behind what a `MemoryJournal` does, and shows the auditor what was written."""
+
+    def __init__(self, disk: MemoryJournal, chaos: Chaos, auditor: Auditor, life: int) -> None:
+        self._disk = disk
+        self._chaos = chaos
+        self._auditor = auditor
+        self._chance = choice(chaos.seed, "journal", life)
+        self.dead = False
+        self._back_at = 0.0
+
+    def _alive(self, fault: str | None = None) -> None:
+        """Raise if the process is gone: nothing of it reaches the disk any more; or if the journal is away now."""
+        if self.dead:
+            raise CommitUnknown(GONE)
+        if self._chaos.fires("journal_away"):
+            self._back_at = trio.current_time() + self._chance.number(1, LONGEST_AWAY) / 1000
+        if trio.current_time() < self._back_at or (fault is not None and self._chaos.fires(fault)):
+            raise DiskError(ON_PURPOSE)
+
+    async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
+        """Write *records*, or not."""
+        fires = self._chaos.fires
+        await self._wait()
+        self._alive("writing_fails")
+        if fires("journal_full"):
+            raise JournalFull(ON_PURPOSE)
+        if fires("journal_breaks"):
+            raise MistakeError(records[0].number)
+        if fires("commit_unknown"):
+            self.dead = True
+            raise CommitUnknown(ON_PURPOSE)
+        if fires("fenced"):
+            await self._disk.claim(claim.session_id, THIEF)
+        head = await self._disk.append(claim, expected, records)
+        self._auditor.committed(records)
+        if fires("commit_unknown_kept"):
+            self.dead = True
+            raise CommitUnknown(ON_PURPOSE)
+        if fires("journal_breaks_behind"):
+            raise MistakeError(records[0].number)
+        if fires("writing_fails_behind"):
+            raise DiskError(ON_PURPOSE)
+        with trio.CancelScope(shield=True):  # what is written is answered
+            await self._wait()
+        if self.dead:
+            raise CommitUnknown(GONE)
+        return head
+
+    async def _wait(self) -> None:
+        if self._chaos.fires("journal_slow"):
+            await trio.sleep(self._chance.number(1, 1500) / 1000)
+
+    async def claim(self, session_id: str, owner: str) -> Claim:
+        """Become the only writer of a session."""
+        self._alive("claiming_fails")
+        await self._wait()
+        return await self._disk.claim(session_id, owner)
+
+    async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
+        """Return records."""
+        self._alive("journal_unreadable")
+        return await self._disk.read(session_id, after, limit)
+
+    async def place(self, session_id: str, seq: int) -> int:
+        """Return where the events behind *seq* are."""
+        self._alive("journal_unreadable")
+        return await self._disk.place(session_id, seq)
+
+    async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
+        """Return what was answered to a command."""
+        self._alive("answer_unreadable")
+        return await self._disk.answer(session_id, command)
+
+    async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
+        """Return what is stored."""
+        self._alive("listing_fails")
+        return await self._disk.sessions(after, limit)
+
+    async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
+        """Keep a snapshot."""
+        self._alive("snapshot_fails")
+        self._auditor.kept(snapshot)
+        await self._wait()
+        await self._disk.keep(claim, snapshot)
+
+    async def snapshot(self, session_id: str) -> Snapshot | None:
+        """Return the snapshot of a session."""
+        self._alive("snapshot_fails")
+        return await self._disk.snapshot(session_id)
+
+    async def close(self) -> None:
+        """Give nothing back: the disk outlives the process."""

@@ -1,0 +1,180 @@
+"""What is looked at when a life ends: crashes and restarts, sessions at rest, the order in which they are stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol
+
+import trio
+
+from agentrail.app.supervisor import Supervisor
+from agentrail.core.supervision_rules import SAME_INPUT, Strategy
+from agentrail.errors import SessionAsleep
+from agentrail.runtime.diagnosis.crash_reports import ChildView, CrashReport
+from agentrail.runtime.handle import SessionHandle
+from agentrail.testing.simulator.callers import DOINGS, SimulatedCaller
+from agentrail.testing.simulator.outage_rules import check_outages
+from agentrail.testing.simulator.stage import Stage
+
+REST: Final = 60.0
+"""Seconds within which every session comes to rest when the faults have stopped and the clock was not set back."""
+
+QUIET: Final = 5.0
+"""Seconds for which those who are at rest are watched: longer than it takes any of them to go to sleep."""
+
+OVERDUE: Final = 5000
+"""Milliseconds that a timer may be late in a session at rest."""
+
+ON_PURPOSE: Final[Mapping[str, tuple[str, ...]]] = {
+    "BrokenOnPurposeError": ("actor_breaks", "actor_breaks_behind", "effect_breaks", "message_poisoned"),
+    "BrokenJournal": ("journal_breaks", "journal_breaks_behind"),
+    "CommitUnknown": ("commit_unknown", "commit_unknown_kept", "process_dies"),
+    "Fenced": ("fenced",),
+}
+"""What an actor may crash of, if one of these faults has fired."""
+
+NEAR: Final = 5
+"""Milliseconds by which a crash may stand before or behind the edge of a period."""
+
+
+class Intensity(Protocol):
+    """How often a supervisor starts its sessions again."""
+
+    strategy: Strategy
+    max_restarts: int
+    period: float
+
+
+def check_reports(stage: Stage, policy: Intensity, supervisor: Supervisor) -> None:
+    """Look at every crash: whose fault it was, and whether the session was started again as it should be."""
+    crashes: dict[str, list[CrashReport]] = {}
+    check_outages(stage, supervisor)
+    for report in supervisor.crashes():
+        name = report.path[-1]
+        kind = report.reason.kind
+        stage.auditor.book(name).crashed = True
+        wanted = any(stage.chaos.counts[fault] for fault in ON_PURPOSE.get(kind, ()))
+        stage.demand(wanted, "crashes", f"`{name}` crashed: {report.reason.text}, {report.reason.where}")
+        mine = kind != "Fenced" or report.done == "given_up"
+        stage.demand(mine, "restarts", f"`{name}`, which is somebody else's now, is {report.done}")
+        if report.kind == "session" and report.done in ("restarted", "set_aside"):
+            crashes.setdefault(name, []).append(report)
+    if policy.strategy == "one_for_one" and len(supervisor.crashes()) < 100:  # noqa: PLR2004 - so many are kept
+        for name, reports in crashes.items():
+            for place in range(len(reports)):
+                _check_restart(stage, policy, name, reports[: place + 1])
+
+
+def _check_restart(stage: Stage, policy: Intensity, name: str, reports: Sequence[CrashReport]) -> None:
+    """Hold what was done about the last crash of a session against those before it."""
+    last = reports[-1]
+    ago = [last.at - report.at for report in reports]
+    edge = policy.period * 1000
+    if any(abs(age - edge) < NEAR for age in ago):
+        return
+    often = sum(1 for age in ago if age <= edge) > policy.max_restarts
+    inputs = [report.input for report in reports[-SAME_INPUT:]]
+    same = len(inputs) == SAME_INPUT and bool(last.input) and set(inputs) == {last.input}
+    wanted = "set_aside" if often or same else "restarted"
+    text = f"`{name}` is {last.done} after its crashes {ago} ms ago, on {inputs}"
+    stage.demand(last.done == wanted, "restarts", text)
+
+
+def begin_to_close(stage: Stage, supervisor: Supervisor) -> None:
+    """Take note of who is there when the supervisor begins to close."""
+    stage.closing = [child.name for child in supervisor.tree().children]
+    stage.ending.clear()
+    stage.down.clear()
+
+
+def check_order(stage: Stage) -> None:
+    """Demand that those whom the supervisor has ended have gone from the youngest to the oldest.
+
+    Who breaks or ends while the supervisor still waits for a younger one has gone by itself.
+    """
+    gone = [name for name in stage.down if name in stage.closing]
+    wanted = [name for name in reversed(stage.closing) if name in gone]
+    stage.demand(gone == wanted, "order", f"{stage.closing} have gone in the order {gone}")
+    stage.closing = []
+
+
+async def comes_to_rest(stage: Stage, supervisor: Supervisor, quiet: Callable[[], bool]) -> None:
+    """Decide whatever is held, and demand that everybody comes to rest in time."""
+    janitor = SimulatedCaller(stage, "janitor")
+    began = trio.current_time()
+    longest = REST + stage.watch.behind
+    with trio.move_on_after(longest) as scope:
+        while not (await _all_rest(supervisor, janitor) and quiet()):  # noqa: ASYNC110 - nobody tells of a session's rest
+            await trio.sleep(0.1 if trio.current_time() < began + REST else REST)
+    if scope.cancelled_caught:
+        stuck = [f"{handle.id}: {handle.status()}" for handle in _living(supervisor) if _busy(handle)]
+        stage.demand(False, "rest", f"after {longest:g} s: callers wait: {not quiet()}; {stuck}")
+        return
+    await trio.sleep(1)
+    for handle in _living(supervisor):
+        _check_idle(stage, supervisor, handle)
+    await _stays_quiet(stage, supervisor)
+
+
+async def _stays_quiet(stage: Stage, supervisor: Supervisor) -> None:
+    """Demand that those who are at rest write nothing more, but for one that goes to sleep: that is one record."""
+    written = {handle.id: stage.auditor.book(handle.id).records for handle in _living(supervisor, "asleep")}
+    await trio.sleep(QUIET)
+    for name, before in written.items():
+        more = stage.auditor.book(name).records - before
+        stage.demand(more <= 1, "quiet", f"`{name}` has written {more} records in {QUIET:g} s, and nobody spoke to it")
+
+
+def _living(supervisor: Supervisor, *also: str) -> list[SessionHandle]:
+    states = {child.name: child.state for child in supervisor.tree().children}
+    return [handle for handle in supervisor.sessions() if states.get(handle.id) in ("running", *also)]
+
+
+def _busy(handle: SessionHandle) -> bool:
+    status = handle.status()
+    at_work = status.phase not in ("idle", "ended") or status.turn_open
+    return at_work or bool(status.queued or status.lingering or status.quarantined)
+
+
+async def _all_rest(supervisor: Supervisor, janitor: SimulatedCaller) -> bool:
+    return all(
+        [await _rests(handle, janitor, _view(supervisor, handle.id)) for handle in _living(supervisor, "asleep")]
+    )
+
+
+async def _rests(handle: SessionHandle, janitor: SimulatedCaller, view: ChildView | None) -> bool:
+    """Whether a session is at rest; what waits for a person is decided, what is held up goes on."""
+    if view is None:
+        return True
+    try:
+        paused = view.state == "running" and bool(handle.inspect().paused)
+    except SessionAsleep:  # it is about to wake, and waits for the journal
+        return False
+    if view.suspended or paused:
+        await janitor.do(RESUME, handle)
+    if handle.status().held:
+        await janitor.do(DECIDE, handle)
+    return not _busy(handle) and not view.suspended
+
+
+def _check_idle(stage: Stage, supervisor: Supervisor, handle: SessionHandle) -> None:
+    book, state = stage.auditor.book(handle.id), handle.inspect()
+    if state.turn is not None or _busy(handle):
+        return
+    view = _view(supervisor, handle.id)
+    stage.demand(view is None or not any(view.mailbox), "idle", f"`{handle.id}` is at rest, and letters wait")
+    stage.demand(state == book.state, "visible", f"`{handle.id}` is not what its records tell")
+    now = stage.watch.time() * 1000
+    late = [timer for timer, due in state.timers if due < now - OVERDUE]
+    stage.demand(not late, "idle", f"`{handle.id}` waits for timers that never fire: {late}")
+    leaving = {stray.call_id for stray in (*state.lingering, *state.quarantined)}
+    alive = {key.partition("/")[2] for key, count in stage.running.items() if count and key.startswith(f"{handle.id}/")}
+    stage.demand(alive <= leaving, "idle", f"`{handle.id}` is at rest, and tools run: {alive - leaving}")
+
+
+def _view(supervisor: Supervisor, name: str) -> ChildView | None:
+    return next((child for child in supervisor.tree().children if child.name == name), None)
+
+
+DECIDE: Final = next(doing for doing in DOINGS if doing.name == "decide")
+RESUME: Final = next(doing for doing in DOINGS if doing.name == "resume")

@@ -1,0 +1,243 @@
+"""One life of a simulated process: a supervisor on the journal that the lives before have written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, Literal
+
+import trio
+from trio.testing import MockClock
+
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.app.spec import SessionSpec
+from agentrail.app.supervisor import Supervisor, open_supervisor
+from agentrail.core.supervision_rules import Strategy
+from agentrail.errors import (
+    AgentrailError,
+    CommitUnknown,
+    JournalUnavailable,
+    LeftItsRow,
+    ReplayDiffers,
+    SupervisorFailed,
+)
+from agentrail.hooks.plugin import Attachable
+from agentrail.runtime.actor.rebuilding import rebuilt
+from agentrail.runtime.handle import SessionHandle
+from agentrail.testing.simulator.callers import DOINGS, MEDDLING, SimulatedCaller
+from agentrail.testing.simulator.fault_kinds import generator
+from agentrail.testing.simulator.faulty_journal import FaultyJournal
+from agentrail.testing.simulator.last_look import begin_to_close, check_order, check_reports, comes_to_rest
+from agentrail.testing.simulator.listeners import CheckingListener
+from agentrail.testing.simulator.specs import draw_spec
+from agentrail.testing.simulator.stage import Stage, nobody
+from agentrail.testing.simulator.watchman import Watchman
+from agentrail.testing.world.choose import Choose
+from agentrail.values.outside import leaves
+
+CALLERS: Final = 4
+STRATEGIES: Final[tuple[Strategy, ...]] = ("one_for_one", "one_for_one", "one_for_one", "one_for_all", "rest_for_one")
+
+
+class ProcessGoneError(Exception):
+    """The process is gone, on purpose."""
+
+
+class Life:
+    """One life."""
+
+    def __init__(self, stage: Stage, disk: MemoryJournal, number: int, plugins: Sequence[Attachable]) -> None:
+        self._stage = stage
+        self._disk = disk
+        self._number = number
+        self._plugins = plugins
+        self._choose = stage.choice("life", number)
+        self._journal = FaultyJournal(disk, stage.chaos, stage.auditor, number)
+        self._handles: list[SessionHandle] = []
+        self._busy = 0
+        self._gone = False
+        self.strategy: Strategy = self._choose.pick(STRATEGIES)
+        self.max_restarts = self._choose.below(4)
+        self.period = self._choose.pick((5.0, 2.0))
+        self._by_name = stage.choice("by name", number).percent(50)
+
+    async def run(self, clock: MockClock, *, seconds: float, last: bool, calm: bool) -> None:
+        """Live for some *seconds*; in the *last* life the process does not die, and a *calm* one comes to rest."""
+        stage = self._stage
+        stage.verdict.note("life", self._number, self.strategy, self.max_restarts)
+        stage.begin()
+        broken = stage.verdict.broken = trio.Event()
+        stage.doom = None if last else trio.Event()
+        doom = trio.Event() if stage.doom is None else stage.doom
+        try:
+            async with open_supervisor(
+                journal=self._journal,
+                seed=generator(stage.seed, "shell", self._number).randrange(2**32),
+                strategy=self.strategy,
+                max_restarts=self.max_restarts,
+                period=self.period,
+                specs=self._specs() if self._by_name else None,
+                stop_within=None,  # tools that are slow to end are looked at until they have
+            ) as supervisor:
+                try:
+                    await self._until(broken, doom, supervisor, clock, seconds, calm=calm)
+                finally:
+                    check_reports(stage, self, supervisor)
+                self._dies(doom)
+                begin_to_close(stage, supervisor)
+            check_order(stage)
+        except Exception as error:  # noqa: BLE001 - each kind is looked at
+            self._ended_by(error)
+        finally:
+            stage.verdict.broken = stage.doom = None
+
+    def _specs(self) -> Mapping[str, Callable[[], SessionSpec]]:
+        """Return what builds the sessions of the lives before, by name: then the supervisor brings them back itself."""
+        return {name: partial(self._built, name) for name in self._stage.stored()}
+
+    def _built(self, session_id: str) -> SessionSpec:
+        return draw_spec(self._stage, session_id, self._plugins)[0]
+
+    def _dies(self, doom: trio.Event) -> None:
+        """Let the process be gone, if it is to be: nothing reaches the disk any more."""
+        if doom.is_set():
+            self._journal.dead = self._gone = True
+            raise ProcessGoneError
+
+    def _ended_by(self, error: BaseException) -> None:
+        for leaf in leaves(error):
+            name = type(leaf).__name__
+            self._stage.verdict.note("ends", name)
+            fine = isinstance(leaf, ProcessGoneError | CommitUnknown) or (
+                isinstance(leaf, SupervisorFailed) and self.strategy != "one_for_one"
+            )
+            rule = "outages" if isinstance(leaf, JournalUnavailable) else "crashes"
+            self._stage.demand(fine, rule, f"the supervisor ended with {name}: {leaf}")
+
+    async def _until(
+        self,
+        broken: trio.Event,
+        doom: trio.Event,
+        supervisor: Supervisor,
+        clock: MockClock,
+        seconds: float,
+        *,
+        calm: bool,
+    ) -> None:
+        """Play until the time is over, a rule is broken, or the process is gone."""
+        async with trio.open_nursery() as nursery:  # noqa: TID251 - whoever plays is gone with it
+            for over in (broken, doom):
+                nursery.start_soon(_ends, over, nursery.cancel_scope)
+            nursery.start_soon(Watchman(self._stage, supervisor).run)
+            try:
+                await self._play(nursery, supervisor, clock, seconds)
+                if calm:
+                    self._stage.chaos.calm = True
+                    await comes_to_rest(self._stage, supervisor, lambda: self._busy == 0)
+            finally:
+                self._stage.meddle = nobody  # before the nursery closes: sessions go on a little longer
+            nursery.cancel_scope.cancel()
+
+    # Who plays
+
+    async def _play(self, nursery: trio.Nursery, supervisor: Supervisor, clock: MockClock, seconds: float) -> None:
+        await self._check_kept()
+        meddler = SimulatedCaller(self._stage, f"meddler {self._number}")
+
+        def meddle(session_id: str) -> None:
+            handle = next((handle for handle in self._handles if handle.id == session_id), None)
+            if handle is not None:
+                nursery.start_soon(self._once, meddler, handle)
+
+        self._stage.meddle = meddle
+        until = trio.current_time() + seconds
+        for session_id in self._stage.stored():
+            nursery.start_soon(self._comes_back, nursery, supervisor, session_id)
+        for number in range(self._choose.number(1, 3)):
+            nursery.start_soon(self._opens, nursery, supervisor, f"s{self._number}.{number}")
+        for number in range(CALLERS):
+            nursery.start_soon(self._talks, SimulatedCaller(self._stage, f"caller {self._number}.{number}"), until)
+        nursery.start_soon(self._jumps, clock, until)
+        await trio.sleep_until(until)
+
+    async def _opens(self, nursery: trio.Nursery, supervisor: Supervisor, session_id: str) -> None:
+        """Spawn a session, and listen to it."""
+        stage = self._stage
+        choose = stage.choice("spawn", session_id)
+        await trio.sleep(choose.below(2000) / 1000)
+        spec, budget = draw_spec(stage, session_id, self._plugins)
+        stage.expect(session_id, budget)
+        try:
+            handle = await supervisor.spawn(
+                spec, session_id, restart=choose.pick(("transient", "transient", "temporary"))
+            )
+        except AgentrailError as refused:
+            stage.verdict.note("spawn", session_id, type(refused).__name__)
+            return
+        stage.demand(
+            stage.auditor.book(session_id).seq > 0, "acknowledged", f"`{session_id}` is there, and not written"
+        )
+        self._is_there(nursery, handle, choose)
+
+    async def _comes_back(self, nursery: trio.Nursery, supervisor: Supervisor, session_id: str) -> None:
+        """Bring a session back that a life before has left, and listen to it."""
+        stage = self._stage
+        choose = stage.choice("return", session_id, self._number)
+        await trio.sleep(choose.below(500) / 1000)
+        spec, _ = draw_spec(stage, session_id, self._plugins)
+        stage.doings["return"] += 1
+        recovery: Literal["continue", "pause"] = choose.pick(("continue", "continue", "pause"))
+        try:
+            handle = await supervisor.resume(session_id, spec, recovery=recovery)
+        except AgentrailError as refused:
+            stage.demand(not isinstance(refused, LeftItsRow | ReplayDiffers), "kept", f"`{session_id}`: {refused}")
+            stage.verdict.note("return", session_id, type(refused).__name__)
+            return
+        stage.verdict.note("return", session_id, recovery)
+        self._is_there(nursery, handle, choose)
+
+    def _is_there(self, nursery: trio.Nursery, handle: SessionHandle, choose: Choose) -> None:
+        self._handles.append(handle)
+        for number in range(choose.number(1, 2)):
+            nursery.start_soon(CheckingListener(self._stage, handle, f"listener {number}").run)
+
+    async def _talks(self, caller: SimulatedCaller, until: float) -> None:
+        self._busy += 1
+        temper = self._stage.temper
+        doings = tuple((doing.weight, doing) for doing in DOINGS if doing.name not in temper.left_out)
+        while True:
+            pause = caller.choose.pick((0, 20, 100, 400)) * (1 + caller.choose.below(100) / 100) / 1000
+            await trio.sleep(temper.pace * pause)
+            if trio.current_time() >= until:
+                break
+            if self._handles:
+                handle = caller.choose.pick(self._handles)
+                await caller.do(caller.choose.weighted(doings), handle)
+        self._busy -= 1
+
+    async def _once(self, meddler: SimulatedCaller, handle: SessionHandle) -> None:
+        self._busy += 1
+        await meddler.do(meddler.choose.pick(MEDDLING), handle)
+        self._busy -= 1
+
+    async def _jumps(self, clock: MockClock, until: float) -> None:
+        while trio.current_time() < until:
+            await trio.sleep(0.37)
+            if self._stage.fires("clock_jumps"):
+                clock.jump(self._choose.number(1, 9000) / 1000)
+
+    # What was before
+
+    async def _check_kept(self) -> None:
+        """Demand that the sessions of the lives before are on the disk, whole."""
+        for session_id in self._stage.stored():
+            book = self._stage.auditor.book(session_id)
+            known, records, seq = book.state, book.records, book.seq  # it may be back already, and go on meanwhile
+            state, head = await rebuilt(self._disk, session_id, records)
+            whole = head == records and state.seq == seq and known is not None and state.history == known.history
+            self._stage.demand(whole, "kept", f"`{session_id}` has {head} records of {records}")
+
+
+async def _ends(over: trio.Event, scope: trio.CancelScope) -> None:
+    await over.wait()
+    scope.cancel()

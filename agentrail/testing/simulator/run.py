@@ -1,0 +1,145 @@
+"""A whole supervisor in virtual time, from one seed: sessions, callers, subscribers, a journal, and what goes wrong.
+
+    report = Simulator(plugins=[MyPlugin()]).check(seed=7)
+
+In the mode `safety` the faults never stop, and what is checked is that no rule of `RULES` is ever broken. In the mode
+`liveness` they stop at a point, and then every session must come to rest. The same seed is the same run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import partial
+from typing import Final
+
+from agentrail.adapters.journals.memory import MemoryJournal
+from agentrail.errors import BadChoice
+from agentrail.hooks.plugin import Attachable
+from agentrail.testing.simulator.callers import DOINGS
+from agentrail.testing.simulator.fault_kinds import BY_NAME, RUNS
+from agentrail.testing.simulator.outage_rules import outages_watched
+from agentrail.testing.simulator.process_life import Life
+from agentrail.testing.simulator.rules import Problem
+from agentrail.testing.simulator.seams import breakable, watched
+from agentrail.testing.simulator.stage import Stage
+from agentrail.testing.simulator.temper import draw_temper
+from agentrail.testing.simulator.virtual import NothingMovesError, run
+from agentrail.values.spelling import checked
+from agentrail.values.value import Value, value
+
+MODES: Final = ("safety", "liveness")
+SECONDS: Final = 12.0
+"""Virtual seconds of one life."""
+
+
+@value
+class Report(Value):
+    """What came of one run."""
+
+    seed: int
+    """Which run."""
+    mode: str
+    """In which mode."""
+    digest: str
+    """The fingerprint of everything that happened: the same seed has the same one."""
+    problem: Problem | None
+    """The rule that was broken, if one was."""
+    faults: Counter[str]
+    """How often each fault has fired."""
+    doings: Counter[str]
+    """How often callers have done what."""
+    records: int
+    """How many records were written."""
+    lives: int
+    """How many lives the process had."""
+    lines: tuple[str, ...] = ()
+    """What happened, line by line, if it was asked for."""
+
+    @property
+    def command(self) -> str:
+        """What repeats the run."""
+        return f"python -m agentrail.testing.simulator --seed {self.seed} --mode {self.mode} --trace"
+
+
+class SimulationFailedError(AssertionError):
+    """A rule was broken in a simulation."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(f"seed {report.seed}, {report.mode}: {report.problem}\nrepeat it: {report.command}")
+        self.report = report
+
+
+class Simulator:
+    """Runs simulations: whole supervisors, each from one seed."""
+
+    @checked
+    def __init__(
+        self,
+        mode: str = "safety",
+        *,
+        plugins: Iterable[Attachable] = (),
+        faults: Iterable[str] | None = None,
+        seconds: float = SECONDS,
+    ) -> None:
+        if mode not in MODES:
+            raise BadChoice.among("mode", mode, MODES)
+        self.mode = mode
+        self._plugins = tuple(plugins)
+        self._faults = tuple(BY_NAME) if faults is None else tuple(faults)
+        self._runs = RUNS if faults is None else 100
+        for name in self._faults:
+            if name not in BY_NAME:
+                raise BadChoice.among("faults", name, BY_NAME)
+        self._seconds = seconds
+
+    def check(self, seed: int) -> Report:
+        """Run one simulation; raise `SimulationFailedError` if a rule was broken."""
+        report = self.run(seed)
+        if report.problem is not None:
+            raise SimulationFailedError(report)
+        return report
+
+    def run(self, seed: int, *, trace: bool = False) -> Report:
+        """Run one simulation, and say what came of it; with *trace*, line by line."""
+        stage = Stage(seed, self._faults, self._runs)
+        if trace:
+            stage.verdict.lines = []
+        stage.temper = draw_temper(stage.choice("temper"), (doing.name for doing in DOINGS if doing.name != "prompt"))
+        choose = stage.choice("run")
+        disk = MemoryJournal(encode=choose.percent(10))
+        lives = choose.pick((1, 1, 2, 3))
+        lived = 0
+        with breakable(stage), watched(stage), outages_watched(stage):
+            while lived < lives and stage.verdict.problem is None:
+                lived += 1
+                last = lived == lives
+                life = Life(stage, disk, lived, self._plugins)
+                calm = last and self.mode == "liveness"
+                main = partial(life.run, seconds=self._seconds, last=last, calm=calm)
+                try:
+                    run(choose.below(2**32), stage.watch, main)
+                except NothingMovesError:
+                    stage.demand(holds=False, rule="rest", text="the supervisor never ends: nothing moves any more")
+                stage.watch.day += choose.below(60)
+                if stage.fires("clock_turned_back"):
+                    stage.watch.turn_back(choose.below(7200))
+        verdict = stage.verdict
+        written = sum(book.records for book in stage.auditor.books.values())
+        return Report(
+            seed,
+            self.mode,
+            verdict.digest,
+            verdict.problem,
+            stage.chaos.counts,
+            stage.doings,
+            written,
+            lived,
+            tuple(verdict.lines or ()),
+        )
+
+
+def simulated(wanted: tuple[str, int]) -> Report:
+    """Run one simulation: in which mode, from which seed."""
+    mode, seed = wanted
+    return Simulator(mode).run(seed)

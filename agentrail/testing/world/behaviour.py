@@ -1,0 +1,100 @@
+"""How models, tools, compactors and services behave in a plausible world: well, oddly, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from agentrail.hooks.asks import Answered, AskAnswer, Failed
+from agentrail.testing.world.choose import Choose
+from agentrail.values.content import Said, Text, Thinking, ToolCall
+from agentrail.values.json import FrozenObject, JsonObject
+from agentrail.values.messages import Message, StopReason, UserMessage
+from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial, Response
+from agentrail.values.tools import AskPerson, CompactNow, Effect, SetTodos, Todo, ToolResult, err, ok
+from agentrail.values.usage import NOTHING_USED, Usage
+
+ARGS: Final[tuple[JsonObject, ...]] = tuple(
+    FrozenObject(args) for args in ({"path": "a"}, {"path": "b"}, {"path": "secret"}, {"path": 3}, {})
+)
+FAILURES: Final = (
+    Failure(FailureKind.TRANSIENT, "Busy", "try later"),
+    Failure(FailureKind.TRANSIENT, "Limited", "try later", retry_after=3.0),
+    Failure(FailureKind.PERMANENT, "Refused", "no such model"),
+    Failure(FailureKind.OVERFLOW, "TooLong", "too many tokens"),
+    Failure(FailureKind.PERMANENT, "Gone", "no such model", here_alone=True),
+)
+RESULTS: Final[tuple[tuple[int, ToolResult], ...]] = (
+    (6, ok("done")),
+    (2, err("not possible")),
+    (1, ok("long " * 10)),
+    (1, Effect(SetTodos((Todo("think"),)))),
+    (1, Effect(CompactNow())),
+)
+TAGGED: Final = ("<title>well</title>well", "<status>well</status>", "well <status>")
+"""Texts with tags, which are cut out or are not."""
+SETTLED: Final[tuple[AskAnswer, ...]] = (Answered("yes"), Answered(None), Failed("no such service"))
+
+
+def draw_usage(choose: Choose) -> Usage:
+    """Draw what something used."""
+    used = choose.below(3)
+    return Usage(10 * used, used) if used else NOTHING_USED
+
+
+def draw_call(choose: Choose, names: Sequence[str]) -> ToolCall:
+    """Draw a call, as a provider would give it: its ids may be empty, or twice the same."""
+    args = choose.weighted(((6, ARGS[0]), (4, ARGS[1]), (1, ARGS[2]), (1, ARGS[3]), (1, ARGS[4])))
+    name = choose.pick(names) if names and not choose.percent(5) else choose.pick(("nowhere", "read"))
+    return ToolCall("", name, args, choose.pick(("", "x", "y")))
+
+
+def draw_response(choose: Choose, names: Sequence[str]) -> Response:
+    """Draw a whole response, odd ones included; *names* are the tools that it may call."""
+    how = choose.weighted(
+        ((5, "text"), (8, "calls"), (2, "both"), (1, "nothing"), (1, "refused"), (1, "length"), (1, "thought"))
+    )
+    wordless = how in ("calls", "nothing", "thought") or (how == "refused" and choose.percent(30))
+    text = () if wordless else (Text("well " * choose.number(1, 12)),)
+    if text and choose.percent(10):
+        text = (Text(choose.pick(TAGGED)),)
+    thoughts: tuple[Said, ...] = (Thinking("hmm"),) if how == "thought" or choose.percent(20) else ()
+    if how == "nothing":
+        thoughts = ()
+    calls: tuple[ToolCall, ...] = ()
+    if how in ("calls", "both") or (how in ("refused", "length") and choose.percent(50)):
+        calls = tuple(draw_call(choose, names) for _ in range(choose.number(1, 4)))
+    stop = StopReason.TOOL_CALLS if calls or choose.percent(10) else StopReason.END
+    if how in ("refused", "length"):
+        stop = StopReason.REFUSED if how == "refused" else StopReason.LENGTH
+    return Response((*thoughts, *text), calls, stop, draw_usage(choose))
+
+
+def draw_partial(choose: Choose, began: bool) -> Partial:
+    """Draw what had come of a stream."""
+    if not began:
+        return NOTHING_YET
+    return Partial(choose.pick(("", "so far so ")), choose.pick(("", "hm")), draw_usage(choose))
+
+
+def draw_failure(choose: Choose) -> Failure:
+    """Draw why a request failed."""
+    return choose.weighted(((4, FAILURES[0]), (1, FAILURES[1]), (1, FAILURES[2]), (2, FAILURES[3]), (1, FAILURES[4])))
+
+
+def draw_result(choose: Choose, name: str) -> ToolResult:
+    """Draw what a tool answers."""
+    if name == "talk" and choose.percent(80):
+        return Effect(AskPerson("which?", choose.pick(((), ("this", "that")))))
+    return choose.weighted(RESULTS)
+
+
+def draw_answer(choose: Choose) -> AskAnswer:
+    """Draw what becomes of what a plugin asked for."""
+    return choose.pick(SETTLED)
+
+
+def shortened(messages: Sequence[Message], choose: Choose) -> tuple[Message, ...]:
+    """Return *messages* from one of their user messages on, which never splits a call from its result."""
+    starts = [place for place, message in enumerate(messages) if isinstance(message, UserMessage)]
+    return tuple(messages[choose.pick(starts) :]) if starts else tuple(messages)

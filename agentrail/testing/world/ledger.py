@@ -1,0 +1,356 @@
+"""The invariants of a session, checked after every step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from agentrail.core.machine.endings import TURN_TIMER
+from agentrail.core.machine.step import Step
+from agentrail.core.machine.tool_runs import CAN_RUN_AGAIN
+from agentrail.core.vocabulary.answers import Accepted, Done
+from agentrail.core.vocabulary.commands import ApproveSent, PromptSent, SteerSent
+from agentrail.core.vocabulary.effects import StartCall, StartRequest
+from agentrail.core.vocabulary.inputs import Arrival, CallProbed, CompactionEnded
+from agentrail.core.vocabulary.state import Phase, State
+from agentrail.core.vocabulary.tool_calls import WAITS_FOR_PERSON, CallStatus, touches_files
+from agentrail.testing.world.courses import Course
+from agentrail.testing.world.outstanding import Outstanding, demand
+from agentrail.testing.world.promises import check_promises
+from agentrail.testing.world.seen import Seen
+from agentrail.values.events.context import CompactEnd, CompactStart
+from agentrail.values.events.envelope import Envelope, Event
+from agentrail.values.events.life import (
+    AgentAbort,
+    AgentEnd,
+    AgentStart,
+    PromptDropped,
+    PromptReceived,
+    PromptRejected,
+    PromptWithdrawn,
+    SessionEnded,
+    SteeringApplied,
+    SteeringReceived,
+)
+from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, AskUser, UserResponded
+from agentrail.values.events.plugins import AskAnswered, AskStarted
+from agentrail.values.events.tools import ToolBlocked
+from agentrail.values.json import canonical
+from agentrail.values.messages import AssistantMessage, Message, why_unfit
+from agentrail.values.tools import EffectClass, NotStarted
+from agentrail.values.usage import Usage
+
+RECORDER = "Recorder"
+"""The plugin that counts `after_turn`, which every session under test has."""
+
+
+class Ledger:
+    """What a session has promised so far, and what it has kept."""
+
+    def __init__(self) -> None:
+        self.open_turn: str | None = None
+        self.outcomes: list[str] = []
+        self.call_ids: set[str] = set()
+        self.blocked: set[str] = set()
+        self.held: dict[str, str] = {}
+        self.ever_held: set[str] = set()
+        self.consents: dict[str, str] = {}
+        self.attempts: Counter[str] = Counter()
+        self.effects: dict[str, EffectClass] = {}
+        self.asks: set[str] = set()
+        self.waiting: set[str] = set()
+        self.compacting = 0
+        self.ended = False
+        self.course = Course()
+
+    def check(self, before: State, arrival: Arrival, step: Step, out: Outstanding) -> None:
+        """Raise `InvariantBrokenError` if *step* broke an invariant; *out* has performed its effects."""
+        after = step.state
+        self._answered(before, arrival, step)
+        given = arrival.input
+        if isinstance(given, CallProbed) and isinstance(given.found, NotStarted):
+            self.attempts[given.call_id] -= 1
+        for effect in step.effects:
+            if isinstance(effect, StartCall):
+                self._starts(effect, after)
+            elif isinstance(effect, StartRequest):
+                _fit(effect.request.messages)
+        _numbers(before, step)
+        _usage(before.usage, after.usage)
+        _history(before, after)
+        _idle(after)
+        _outstanding(after, out)
+        _starts_all(after)
+        _subagents(after, out)
+        _clock(after)
+        self._new_calls(before, arrival, after)
+        self._calls(after)
+        self._turns(after)
+        self._prompts(after)
+        if before.phase is Phase.ENDED:
+            demand(not step.events and not step.effects and after == before, "something came behind the end")
+            return
+        seen = Seen(before, arrival, step)
+        check_promises(seen)
+        self.course.check(seen)
+
+    # What is said
+
+    def _answered(self, before: State, arrival: Arrival, step: Step) -> None:
+        given, answer = arrival.input, step.answer
+        if isinstance(given, PromptSent | SteerSent) and isinstance(answer, Accepted):
+            self.waiting.add(answer.ref)
+        if isinstance(given, ApproveSent) and isinstance(answer, Done) and before.batch is not None:
+            for call in before.batch.calls:
+                if call.hold is not None and call.hold.approval_id == given.approval_id:
+                    agreed = call.hold.args if given.args is None else given.args
+                    self.consents[call.call_id] = canonical(agreed)
+        for envelope in step.events:
+            demand(not self.ended, f"{envelope.event} comes behind the end")
+            if not _of_a_subagent(envelope):
+                self._hears(envelope.event)
+
+    def _hears(self, event: Event) -> None:  # noqa: C901, PLR0912 - one case per kind of event
+        match event:
+            case AgentStart(ref=ref):
+                demand(self.open_turn is None, f"{event} starts inside another turn")
+                self.open_turn = ref
+            case AgentEnd() | AgentAbort():
+                self._closes(event)
+            case PromptReceived(ref=ref) | PromptRejected(ref=ref) | PromptDropped(ref=ref) | PromptWithdrawn(ref=ref):
+                self.waiting.discard(ref)
+            case SteeringApplied(refs=refs):
+                self.waiting.difference_update(refs)
+            case SteeringReceived(ref=ref, status=status):
+                if status != "queued":
+                    self.waiting.discard(ref)
+            case ToolBlocked(call_id=call_id):
+                self.blocked.add(call_id)
+            case AskStarted(ask_id=ask_id):
+                self.asks.add(ask_id)
+            case AskAnswered(ask_id=ask_id):
+                demand(ask_id in self.asks, f"{event} answers nothing")
+                self.asks.discard(ask_id)
+            case CompactStart():
+                self.compacting += 1
+            case CompactEnd():
+                self.compacting -= 1
+            case SessionEnded():
+                self.ended = True
+            case _:
+                self._hears_of_people(event)
+
+    def _hears_of_people(self, event: Event) -> None:
+        match event:
+            case ApprovalRequired(call_id=call_id, approval_id=approval_id):
+                demand(call_id not in self.held, f"{call_id} is held twice")
+                self.held[call_id] = approval_id
+                self.ever_held.add(call_id)
+                self.consents.pop(call_id, None)
+            case ApprovalResolved(call_id=call_id, approval_id=approval_id):
+                demand(self.held.pop(call_id, None) == approval_id, f"{event} resolves what is not held")
+            case AskUser(ref=ref, call_id=call_id):
+                demand(call_id not in self.held, f"{call_id} waits for a person twice")
+                self.held[call_id] = ref
+            case UserResponded(ref=ref):
+                demand(ref in self.held.values(), f"{event} answers what was not asked")
+                self.held = {call_id: other for call_id, other in self.held.items() if other != ref}
+            case _:
+                pass
+
+    def _closes(self, event: AgentEnd | AgentAbort) -> None:
+        if event.ref is None:
+            demand(self.open_turn is None, f"{event} does not name the open turn")
+            return
+        demand(event.ref == self.open_turn, f"{event} closes a turn that is not open")
+        self.open_turn = None
+        self.outcomes.append("finished" if isinstance(event, AgentEnd) else "aborted")
+
+    # What must follow
+
+    def _turns(self, after: State) -> None:
+        going = after.turn is not None and after.turn.ended is None
+        demand(going == (self.open_turn is not None), "the open turn and its events differ")
+        for seat, remembered in zip(after.seats, after.plugin_states, strict=False):
+            if seat.key == RECORDER:
+                demand(
+                    remembered == tuple(self.outcomes), f"after_turn ran for {remembered}, turns ended {self.outcomes}"
+                )
+
+    def _prompts(self, after: State) -> None:
+        there = {prompt.ref for prompt in after.queue} | {text.ref for text in after.steering}
+        if after.taking is not None:
+            there.add(after.taking.ref)
+        demand(self.waiting == there, f"accepted and not settled: {self.waiting}; waiting: {there}")
+        demand(self.asks == {waiting.ask_id for waiting in after.suspended}, "asks and events differ")
+        running = after.compaction is not None and after.compaction.running
+        demand(self.compacting == int(running), "compactions and events differ")
+
+    def _calls(self, after: State) -> None:
+        if after.batch is None:
+            demand(not self.held, "something is held, and no batch is open")
+            return
+        for call in after.batch.calls:
+            if call.spec is not None:
+                self.effects[call.call_id] = call.spec.effect
+            demand((call.status is CallStatus.DONE) == (call.result is not None), f"{call} is done and has no result")
+            demand(call.status is not CallStatus.SETTLING or bool(after.paused), f"{call} is not settled")
+            demand((call.call_id in self.held) == (call.status in WAITS_FOR_PERSON), f"{call} and its events differ")
+
+    def _starts(self, start: StartCall, after: State) -> None:
+        call_id = start.call_id
+        demand(call_id not in self.blocked, f"the blocked call {call_id} runs")
+        if call_id in self.ever_held:
+            demand(self.consents.get(call_id) == canonical(start.args), f"{start} runs without consent to just this")
+        self.attempts[call_id] += 1
+        demand(self.attempts[call_id] == start.attempt, f"{start} is attempt {self.attempts[call_id]}")
+        if start.attempt > 1:
+            waits = any(agent.call_id == call_id for agent in after.subagents)  # again, for one that has come back
+            demand(waits or self.effects.get(call_id) in CAN_RUN_AGAIN, f"{start} runs again, which is not safe")
+        demand(start.name in after.tools, f"{start} runs a tool that is not there")
+        demand(after.tools[start.name].revision == start.revision, f"{start} runs a form of its tool that is gone")
+        guarded = any(seat.plugin.endswith(":Guard") for seat in after.seats)
+        demand(not guarded or start.args.get("path") != "secret", f"{start} runs past a guard")
+
+    def _new_calls(self, before: State, arrival: Arrival, after: State) -> None:
+        if after.history is before.history or isinstance(arrival.input, CompactionEnded):
+            return
+        for message in after.history[len(before.history) :]:
+            for call in message.calls if isinstance(message, AssistantMessage) else ():
+                demand(call.call_id not in self.call_ids, f"the id {call.call_id} is used twice")
+                self.call_ids.add(call.call_id)
+
+
+def _of_a_subagent(envelope: Envelope) -> bool:
+    """Whether an event tells what waits for a person in a sub-agent, or no longer does."""
+    match envelope.event:
+        case ApprovalRequired(approval_id=ref) | ApprovalResolved(approval_id=ref):
+            return not ref.startswith(f"{envelope.session_id}:")
+        case AskUser(ref=ref) | UserResponded(ref=ref):
+            return not ref.startswith(f"{envelope.session_id}:")
+        case _:
+            return False
+
+
+def _subagents(after: State, out: Outstanding) -> None:
+    """Sub-agents are known as they were reported, each is counted once, and none outlives the session."""
+    if after.phase is Phase.ENDED:
+        demand(not after.subagents, f"the session has ended before {after.subagents}")
+        return
+    here = [one for one in after.subagents if not one.rests]
+    demand(bool(after.paused) or len(here) == len(after.subagents), "a sub-agent rests, and its turn does not")
+    known = {one.child: (one.call_id, one.background, one.heard, one.used, one.waits) for one in here}
+    there = {child: (one.call_id, one.background, one.heard, one.used, one.waits) for child, one in out.agents.items()}
+    demand(known == there, f"sub-agents {known}, outstanding {there}")
+    demand(
+        after.stopping is None or all(one.cancelled for one in out.agents.values()), "it stops, and a sub-agent goes on"
+    )
+
+
+def _clock(after: State) -> None:
+    """The time of a turn runs while anything goes on without a person, and stands still while nothing does."""
+    turn = after.turn
+    if turn is None or turn.ended is not None or after.setup.options.max_turn_seconds is None:
+        return
+    ticks = any(name == TURN_TIMER for name, _ in after.timers)
+    demand(ticks != after.waits, f"the time of the turn {'runs' if ticks else 'stands still'}, waits: {after.waits}")
+
+
+def _starts_all(after: State) -> None:
+    batch = after.batch
+    if batch is None or after.paused or any(call.status is CallStatus.NEW for call in batch.calls):
+        return
+    running = [call.spec for call in batch.calls if call.status is CallStatus.RUNNING and call.spec is not None]
+    busy = len(running) + len(after.lingering)
+    full = busy >= after.setup.options.max_parallel_tools or any(not spec.parallel for spec in running)
+    writers = any(stray.writes and not stray.reported for stray in after.quarantined)
+    for call in batch.calls:
+        if call.status is CallStatus.READY and call.spec is not None and not (writers and touches_files(call.spec)):
+            demand(full or (not call.spec.parallel and busy > 0), f"{call} could run and does not")
+            return
+
+
+def _fit(messages: Sequence[Message]) -> None:
+    problem = why_unfit(messages)
+    demand(problem is None, f"a request is not valid: {problem}")
+    demand(bool(messages) and not isinstance(messages[-1], AssistantMessage), "a request asks for nothing")
+
+
+def _numbers(before: State, step: Step) -> None:
+    numbers = [envelope.seq for envelope in step.events]
+    demand(
+        numbers == list(range(before.seq + 1, before.seq + 1 + len(numbers))), f"numbers {numbers} after {before.seq}"
+    )
+    demand(step.state.seq == before.seq + len(numbers), "the state does not know its last number")
+
+
+def _usage(before: Usage, after: Usage) -> None:
+    falls = after.input_tokens < before.input_tokens or after.output_tokens < before.output_tokens
+    demand(not falls, f"usage fell from {before} to {after}")
+
+
+def _history(before: State, after: State) -> None:
+    if after.history is before.history and after.batch is before.batch:
+        return
+    problem = why_unfit(after.history, open_end=after.batch is not None)
+    demand(problem is None, f"the history is not valid: {problem}")
+    if after.batch is not None:
+        last = after.history[-1]
+        demand(isinstance(last, AssistantMessage), "the open batch belongs to no response")
+        if isinstance(last, AssistantMessage):
+            ids = tuple(call.call_id for call in last.calls)
+            demand(ids == tuple(call.call_id for call in after.batch.calls), "the batch and its response differ")
+
+
+def _idle(after: State) -> None:
+    if after.phase not in (Phase.IDLE, Phase.ENDED):
+        return
+    demand(after.request is None and after.taking is None, f"{after.phase} with a request or a prompt in hand")
+    if after.paused:
+        demand(not after.due and after.turn is not None, "what rests since it came back is no turn")
+        return
+    demand(not after.due and not after.suspended, f"{after.phase} with something due: {after.due} {after.suspended}")
+    demand(after.compaction is None, f"{after.phase} with something running")
+    if after.turn is None:
+        waits = after.queue or after.steering or after.changes
+        demand(not waits and after.batch is None, f"{after.phase} and not settled")
+    else:
+        demand(after.phase is Phase.IDLE and after.batch is not None, "a turn rests for nothing")
+        waiting = [call for call in after.batch.calls if not call.done] if after.batch is not None else []
+        demand(bool(waiting) and all(call.status in WAITS_FOR_PERSON for call in waiting), "it rests and could go on")
+
+
+def _outstanding(after: State, out: Outstanding) -> None:
+    demand(dict(after.timers) == out.timers, f"timers {after.timers}, outstanding {out.timers}")
+    requests = [after.request.request_id] if after.request is not None else []
+    demand(requests == out.live_requests, f"request {requests}, outstanding {out.live_requests}")
+    asks = {waiting.ask_id for waiting in after.suspended if waiting.asked}
+    demand(asks == set(out.live_asks), "asks and outstanding ones differ")
+    running = after.compaction is not None and after.compaction.running
+    demand(running == bool(out.live_compactions), "compaction and outstanding ones differ")
+    calls = [] if after.batch is None else [c.call_id for c in after.batch.calls if c.status is CallStatus.RUNNING]
+    calls += [stray.call_id for stray in after.lingering]
+    demand(set(calls) == set(out.live_calls), f"calls {calls}, outstanding {out.live_calls}")
+    demand(len(calls) <= after.setup.options.max_parallel_tools, f"{len(calls)} calls run at once")
+    if after.phase is not Phase.ENDED:
+        strays = {stray.call_id for stray in after.quarantined}
+        ending = set(out.calls) - set(out.live_calls)
+        demand(strays == ending, f"quarantined {strays}, outstanding {ending}")
+    else:
+        demand(not out.live_calls and not out.timers and out.closed, "the session has ended and something runs")
+        demand(len(out.reports) == 1, "nobody was told whether the session started")
+    if after.phase is not Phase.NEW:
+        demand(after.opening == (not out.reports), "the start and its report differ")
+    if after.phase is Phase.STREAMING and after.request is not None:
+        demand(out.requests[after.request.request_id].opened, "it streams and the deltas are locked in")
+    moving = after.phase in (Phase.RUNNING, Phase.STREAMING, Phase.EXECUTING_TOOLS)
+    alive = (
+        requests
+        or after.subagents
+        or after.suspended
+        or running
+        or calls
+        or any(name == "retry" for name, _ in after.timers)
+    )
+    waits = "grace" in out.timers and after.phase is Phase.EXECUTING_TOOLS
+    demand(not moving or bool(alive) or waits, f"{after.phase} and nothing can move it")

@@ -1,0 +1,107 @@
+"""What single steps promise, told once more: each rule looks at a step from outside, and knows nothing of how it came.
+
+The ledger asks whether a session is whole; these ask whether it did what it was told, in the words of the guide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from agentrail.core.machine.endings import RETRY_TIMER, TURN_TIMER
+from agentrail.core.machine.tool_results import call_timer, hold_timer
+from agentrail.core.vocabulary.inputs import (
+    SubagentReported,
+    TimerFired,
+)
+from agentrail.core.vocabulary.state import Phase
+from agentrail.core.vocabulary.tool_calls import CallStatus
+from agentrail.hooks.pipeline import MAX_ASKS
+from agentrail.hooks.records import HOOK_NAMES
+from agentrail.hooks.ruling import NOTHING_GATHERED, Verdict
+from agentrail.testing.world.outstanding import demand
+from agentrail.testing.world.promises_people import PEOPLE
+from agentrail.testing.world.promises_work import WORK
+from agentrail.testing.world.seen import Seen
+from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, AskUser, UserResponded
+from agentrail.values.events.plugins import PluginOptsUpdated
+
+# Plugins
+
+
+def _rules(seen: Seen) -> None:
+    """An abort and a block drop what was gathered; what plugins remember stands; they are asked in their order."""
+    before, after = seen.before, seen.after
+    for ruling in seen.step.rulings:
+        if ruling.verdict in (Verdict.ABORT, Verdict.BLOCK):
+            left = ruling.gathered.but(emits=())
+            demand(left == NOTHING_GATHERED, f"{ruling.hook} ends with {ruling.verdict}, and keeps {left}")
+    if before.seats is after.seats and all(r.hook in HOOK_NAMES | {"on_event", "check"} for r in seen.step.rulings):
+        states = list(before.plugin_states)
+        for ruling in seen.step.rulings:
+            for seat, state in ruling.states:
+                states[seat] = state
+        demand(tuple(states) == after.plugin_states, "what a plugin remembers is not what it has said")
+    row, old = ([seat.priority for seat in seats] for seats in (after.seats, before.seats))
+    other = any(isinstance(event, PluginOptsUpdated) for event in seen.events)  # in a test it may be another plugin
+    demand(other or old != sorted(old) or row == sorted(row), f"plugins stand in the order {row}")
+    updates = [change.key for change in after.changes if change.kind == "update"]
+    demand(len(updates) == len(set(updates)), f"of {updates} more than the last one waits")
+    asks = [count for waiting in after.suspended for _, count in waiting.gathered.asks]
+    demand(max(asks, default=0) <= MAX_ASKS, "a plugin asks too often")
+
+
+# Time, sleep and sub-agents
+
+
+def _keeps_time(seen: Seen) -> None:
+    """Each timer stands for something that waits, and what has a limit has its timer."""
+    before, after, given = seen.before, seen.after, seen.given
+    if isinstance(given, TimerFired):
+        due = dict(before.timers).get(given.timer)
+        demand((due is not None and due <= seen.at) or after == before, f"{given} counts, and is due {due}")
+    parts = ("timers", "batch", "subagents", "request", "turn", "phase")
+    if after.phase is Phase.ENDED or all(getattr(after, part) is getattr(before, part) for part in parts):
+        return
+    calls = () if after.batch is None else after.batch.calls
+    waits = {agent.call_id for agent in after.subagents if agent.waits and not agent.background}
+    run = {c.call_id for c in calls if c.status is CallStatus.RUNNING} - waits
+    held = {c.hold.approval_id: c.hold.expires_at for c in calls if c.hold is not None}
+    timers = {name for name, _ in after.timers}
+    missing = {call_timer(call_id) for call_id in run} - timers
+    demand(not missing, f"{missing} are not set, and the calls run")
+    wanted = {hold_timer(ref) for ref, until in held.items() if until is not None}
+    there = {name for name in timers if name.startswith(hold_timer(""))}
+    demand(there == wanted, f"of holds the timers {there} are set, and {wanted} are wanted")
+    late = {name for name in timers if name in map(call_timer, waits)}
+    demand(not late, f"{late} go on, and the sub-agents wait for a person")
+    demand(RETRY_TIMER not in timers or after.request is None, "a retry waits beside a request")
+    demand(TURN_TIMER not in timers or after.turn is not None, "the time of no turn is kept")
+
+
+def _sleeps(seen: Seen) -> None:
+    """A session falls asleep only if nothing of it lives."""
+    before, after = seen.before, seen.after
+    if after.asleep and not before.asleep:
+        lives = (before.quarantined, before.lingering, before.subagents, before.queue, before.suspended)
+        demand(not any(lives), f"it falls asleep beside {[one for one in lives if one]}")
+
+
+def _tells_of_people(seen: Seen) -> None:
+    """What waits for a person in a sub-agent is told as if it waited here."""
+    given = seen.given
+    if isinstance(given, SubagentReported) and any(agent.child == given.child for agent in seen.before.subagents):
+        for event in given.events:
+            if isinstance(event, ApprovalRequired | ApprovalResolved | AskUser | UserResponded):
+                found = next(agent for agent in seen.before.subagents if agent.child == given.child)
+                demand(given.heard < found.heard or event in seen.events, f"{event} of a sub-agent is not told")
+
+
+PROMISES: Final[tuple[Callable[[Seen], None], ...]] = (*PEOPLE, *WORK, _rules, _keeps_time, _sleeps, _tells_of_people)
+"""The rules; each raises `InvariantBrokenError`."""
+
+
+def check_promises(seen: Seen) -> None:
+    """Raise `InvariantBrokenError` if a step did not do what a step like it promises."""
+    for promise in PROMISES:
+        promise(seen)

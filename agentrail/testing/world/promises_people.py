@@ -1,0 +1,140 @@
+"""What single steps promise to whoever talks to a session, told once more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from agentrail.core.machine.tool_results import hold_timer
+from agentrail.core.vocabulary.answers import Accepted, Done
+from agentrail.core.vocabulary.commands import (
+    AbortSent,
+    ApproveSent,
+    PromptSent,
+    RejectSent,
+    RespondSent,
+    SteerSent,
+)
+from agentrail.core.vocabulary.inputs import (
+    TimerFired,
+)
+from agentrail.hooks.ruling import Verdict
+from agentrail.testing.world.outstanding import demand
+from agentrail.testing.world.seen import Seen
+from agentrail.values.events.life import (
+    AgentEnd,
+    PromptDropped,
+    PromptReceived,
+    PromptRejected,
+    SteeringApplied,
+    SteeringReceived,
+)
+from agentrail.values.events.tools import ToolSkippedForSteering
+from agentrail.values.json import is_same
+from agentrail.values.messages import AssistantMessage, Origin, UserMessage
+
+
+def _aborts(seen: Seen) -> None:
+    """An abort leaves the queue alone, drops steering, keeps what had come, and lets immune calls go on."""
+    given, before, after = seen.given, seen.before, seen.after
+    if not isinstance(given, AbortSent) or before.opening:
+        return
+    if not given.clear_queue and before.stopping is None:
+        queued = {prompt.ref for prompt in before.queue}
+        dropped = {event.ref for event in seen.events if isinstance(event, PromptDropped)}
+        demand(not queued & dropped, f"{queued & dropped} are dropped by an abort that is to leave the queue")
+    told = {event.ref for event in seen.events if isinstance(event, SteeringReceived) and event.status == "dropped"}
+    kept = {text.ref for text in before.steering} - told
+    demand(not kept, f"steering {kept} outlives an abort")
+    if not seen.in_turn:
+        return
+    lingers = {stray.call_id for stray in after.lingering}
+    for call in seen.running:
+        immune = call.spec is not None and call.spec.immune
+        wanted = given.kill_tools == "none" or (given.kill_tools == "killable" and immune)
+        demand(wanted == (call.call_id in lingers), f"{call} goes on: {not wanted}, behind {given}")
+    if before.request is not None and given.partial.text:
+        texts = [message.text for message in after.history if isinstance(message, AssistantMessage)]
+        demand(given.partial.text in texts, f"{given.partial.text!r} had come and is not kept")
+
+
+def _steers(seen: Seen) -> None:
+    """No more texts wait than may; immune calls go on; what waits is said in order, and before prompts that wait."""
+    before, after = seen.before, seen.after
+    demand(len(after.steering) <= after.setup.options.max_steering_queue, f"{len(after.steering)} steering texts wait")
+    if isinstance(seen.given, SteerSent):
+        skipped = {event.call_id for event in seen.events if isinstance(event, ToolSkippedForSteering)}
+        for call in seen.running:
+            immune = call.spec is not None and call.spec.immune
+            demand(not (immune and call.call_id in skipped), f"{call} is immune and skipped for steering")
+    if not before.steering:
+        return
+    refs = tuple(text.ref for text in before.steering)
+    text = "\n\n".join(text.text for text in before.steering)
+    for event in seen.events:
+        if isinstance(event, SteeringApplied) and set(event.refs) == set(refs):
+            said = [m.text for m in after.history if isinstance(m, UserMessage) and m.origin is Origin.STEERING]
+            demand(event.refs == refs and text in said, f"{refs} were applied as {event.refs}: {said[-1:]}")
+    taken = [event.ref for event in seen.events if isinstance(event, PromptReceived | PromptRejected)]
+    taken += [after.taking.ref] if after.taking is not None else []
+    order = [*taken, *(prompt.ref for prompt in after.queue)]
+    behind = {prompt.ref for prompt in before.queue}
+    first = next((place for place, ref in enumerate(order) if ref in behind), len(order))
+    demand(not set(order[first:]) & set(refs), f"steering {refs} comes behind the prompts that wait: {order}")
+
+
+def _says_first(seen: Seen) -> None:
+    """Whether an answer is final is not asked while the user has said something that no request has carried."""
+    before = seen.before
+    asked = any(ruling.hook == "before_finish" for ruling in seen.step.rulings)
+    waited = any(waiting.hook.moment == "before_finish" for waiting in before.suspended)
+    if asked and not waited and before.steering and seen.in_turn:
+        last = before.round >= before.setup.options.max_turns
+        demand(last, f"before_finish runs, and {before.steering} waits")
+
+
+def _supersedes(seen: Seen) -> None:
+    """A prompt ends the rest of a turn that waits for a person."""
+    given, before = seen.given, seen.before
+    if not isinstance(given, PromptSent) or not isinstance(seen.step.answer, Accepted) or not before.resting:
+        return
+    if before.setup.options.on_prompt_while_held == "supersede":
+        ends = any(isinstance(event, AgentEnd) and event.stop_reason == "superseded" for event in seen.events)
+        demand(ends, "a prompt does not supersede what waits for a person")
+
+
+# What people decide
+
+
+def _approves(seen: Seen) -> None:
+    """What is approved fits its tool, which is there; "always" means what was asked about, and nothing else."""
+    given, before, after = seen.given, seen.before, seen.after
+    if not isinstance(given, ApproveSent) or not isinstance(seen.step.answer, Done):
+        return
+    for call in seen.calls:
+        if call.hold is None or call.hold.approval_id != given.approval_id:
+            continue
+        tool = before.tools.get(call.name)
+        demand(tool is not None and tool.revision == call.revision, f"{call} is approved, and its tool has changed")
+        edited = given.args is not None and not is_same(given.args, call.hold.args)
+        first = seen.step.rulings[0] if seen.step.rulings else None
+        checked = first is not None and first.hook == "check" and first.verdict is Verdict.PASS
+        demand(not edited or checked, f"{given} is carried out, and does not fit the tool")
+        more = after.approved_always - before.approved_always
+        demand(not more or (given.always and not edited), f"{more} is approved for ever by {given}")
+
+
+def _leaves(seen: Seen) -> None:
+    """A turn is left only if nobody who has decided wants the model to go on."""
+    if not any(isinstance(event, AgentEnd) and event.stop_reason == "left" for event in seen.events):
+        return
+    given = seen.given
+    wanted = seen.before.batch is not None and any(goes_on for _, goes_on in seen.before.batch.decisions)
+    wanted = wanted or isinstance(given, RespondSent)
+    wanted = wanted or (isinstance(given, ApproveSent | RejectSent) and given.auto_resume)
+    wanted = wanted or (isinstance(given, TimerFired) and given.timer.startswith(hold_timer("")))
+    demand(not wanted, "the turn is left, and a decision wants it to go on")
+
+
+PEOPLE: Final[tuple[Callable[[Seen], None], ...]] = (_aborts, _steers, _says_first, _supersedes, _approves, _leaves)
+"""The rules; each raises `InvariantBrokenError`."""

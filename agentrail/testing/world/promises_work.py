@@ -1,0 +1,187 @@
+"""What single steps promise of calls, requests and what is used, told once more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from agentrail.core.machine.tool_runs import CAN_RUN_AGAIN
+from agentrail.core.vocabulary.answers import Done
+from agentrail.core.vocabulary.commands import (
+    AbortSent,
+    SteerSent,
+    StopSent,
+    SwitchModelSent,
+)
+from agentrail.core.vocabulary.effects import StartCall
+from agentrail.core.vocabulary.inputs import (
+    AskSettled,
+    CompactionEnded,
+    SessionReturned,
+    StreamCut,
+    StreamEnded,
+    StreamStalled,
+    SubagentReported,
+    TimerFired,
+    ToolRaised,
+)
+from agentrail.core.vocabulary.state import Phase
+from agentrail.core.vocabulary.tool_calls import Call, CallStatus
+from agentrail.hooks.ruling import Verdict
+from agentrail.testing.world.outstanding import demand
+from agentrail.testing.world.seen import Seen
+from agentrail.values.events.response import ModelSwitched, Retry, StreamError
+from agentrail.values.events.tools import ToolExecutionEnd, ToolKilled, ToolSkippedForSteering, ToolUnknown
+from agentrail.values.json import is_same
+from agentrail.values.messages import ToolMessage
+from agentrail.values.stream import Failure, FailureKind
+from agentrail.values.tools import EffectClass
+from agentrail.values.usage import NOTHING_USED, Usage
+
+
+def _batches(seen: Seen) -> None:
+    """A call that runs alone runs alone; nothing starts before all are ruled; results stand in the order of calls."""
+    before, after = seen.before, seen.after
+    starts = [effect for effect in seen.step.effects if isinstance(effect, StartCall)]
+    if isinstance(seen.given, StreamEnded) and any(
+        ruling.hook == "before_tool" and ruling.verdict is Verdict.ABORT for ruling in seen.step.rulings
+    ):
+        demand(not starts, f"{starts} run though a plugin has aborted the turn at a call")
+    if after.batch is not None:
+        busy = [call for call in after.batch.calls if call.status in (CallStatus.RUNNING, CallStatus.SETTLING)]
+        alone = any(call.spec is not None and not call.spec.parallel for call in busy)
+        demand(not alone or len(busy) == 1, f"{busy} run beside one that runs alone")
+        new = any(call.status is CallStatus.NEW for call in after.batch.calls)
+        demand(not (new and starts), f"{starts} run before all calls are ruled on")
+    if before.batch is not None and after.batch is not before.batch and not isinstance(seen.given, CompactionEnded):
+        wanted = [call.call_id for call in before.batch.calls]
+        put = [m.call_id for m in after.history[len(before.history) :] if isinstance(m, ToolMessage)]
+        demand(put in ([], wanted), f"the results of {wanted} stand as {put}")
+
+
+def _tries_again(seen: Seen) -> None:
+    """A call that broke is tried again as often as it may be, and no more often."""
+    given = seen.given
+    if not isinstance(given, ToolRaised):
+        return
+    for call in seen.running:
+        if (call.call_id, call.attempt) == (given.call_id, given.attempt) and call.spec is not None:
+            may = call.attempt <= seen.before.setup.options.tool_max_retries and call.spec.effect in CAN_RUN_AGAIN
+            left = [] if seen.after.batch is None else [one for one in seen.after.batch.calls if not one.done]
+            waits = any(one.call_id == call.call_id and one.status is CallStatus.FAILED for one in left)
+            asked = waits or any(ruling.hook == "on_tool_error" for ruling in seen.step.rulings)
+            demand(asked == may, f"{call} broke, and is tried again: {asked}")
+
+
+def _doubts(seen: Seen) -> None:
+    """A call that was stopped and may have taken effect is remembered until it runs again."""
+    after = seen.after
+    if after.setup.options.on_repeat_unknown != "hold" or after.phase is Phase.ENDED:
+        return
+    stopped = {e.call_id for e in seen.events if isinstance(e, ToolSkippedForSteering | ToolKilled | ToolUnknown)}
+    wanted = [(c.name, c.args) for c in seen.running if c.call_id in stopped and _unsafe(c)]
+    again = [(e.name, e.args) for e in seen.step.effects if isinstance(e, StartCall)]
+    wanted += [(doubt.name, doubt.args) for doubt in seen.before.in_doubt if doubt.args is not None]
+    for name, args in wanted:
+        known = any(doubt.covers(name, args) for doubt in after.in_doubt)
+        runs = any(other == name and is_same(args, given) for other, given in again)
+        demand(known or runs, f"{name} {args} may have taken effect, and nobody remembers")
+
+
+def _unsafe(call: Call) -> bool:
+    return call.spec is None or call.spec.effect is EffectClass.UNSAFE
+
+
+def _lingers(seen: Seen) -> None:
+    """Calls in the background that the process has not survived are told of."""
+    if isinstance(seen.given, SessionReturned) and isinstance(seen.step.answer, Done):
+        told = {event.call_id for event in seen.events if isinstance(event, ToolExecutionEnd) and event.late}
+        lost = {stray.call_id for stray in seen.before.lingering} - told
+        demand(not lost, f"{lost} went on in the background, and nobody is told of their end")
+
+
+# Requests and usage
+
+
+def _fails(seen: Seen) -> None:
+    """A request that failed is tried again as often as it may be, behind the pause that it is due."""
+    given, turn, request = seen.given, seen.before.turn, seen.before.request
+    if seen.after.request is not None:
+        demand(seen.after.request.stalls < seen.after.setup.options.stall_limit, "a request stalls once too often")
+    if not isinstance(given, StreamCut) or turn is None or request is None or given.request_id != request.request_id:
+        return
+    if any(isinstance(event, ModelSwitched) for event in seen.events):
+        now = seen.after.turn if seen.same_turn else None
+        demand(now is None or len(now.spares) < len(turn.spares), "a model of the chain is not used up")
+    elif given.failure.kind is FailureKind.TRANSIENT:
+        _pauses(seen, given.failure, turn.attempt - turn.failed_over)
+
+
+def _pauses(seen: Seen, failure: Failure, tried: int) -> None:
+    options, wait = seen.before.setup.options, failure.retry_after or 0.0
+    gave_up = any(isinstance(event, StreamError) for event in seen.events)
+    demand(gave_up == (tried > options.max_retries), f"attempt {tried} failed, and is the last: {gave_up}")
+    for event in seen.events:
+        if isinstance(event, Retry):
+            demand(event.delay_ms >= int(wait * 1000), f"{event}, where the provider wants {wait} s")
+            demand(event.delay_ms <= max(wait, options.retry_cap) * 1000, f"{event} is longer than any pause may be")
+
+
+def _counts(seen: Seen) -> None:
+    """What is used is counted, once."""
+    more = _used(seen)
+    used = seen.before.usage if more is NOTHING_USED else seen.before.usage.plus(more)
+    demand(seen.after.usage == used, f"{seen.given} leads from {seen.before.usage} to {seen.after.usage}")
+
+
+def _used(seen: Seen) -> Usage:
+    given, before, request = seen.given, seen.before, seen.before.request
+    now = seen.after.request
+    cut = request is not None and (now is None or now.request_id != request.request_id)
+    match given:
+        case StreamEnded(request_id=ref, response=response):
+            return response.usage if request is not None and request.request_id == ref else NOTHING_USED
+        case StreamCut(request_id=ref, partial=partial):
+            return partial.usage if request is not None and request.request_id == ref else NOTHING_USED
+        case StreamStalled(partial=partial) | AbortSent(partial=partial) | StopSent(partial=partial):
+            return partial.usage if cut else NOTHING_USED
+        case SteerSent(partial=partial, when="now") | TimerFired(partial=partial):
+            return partial.usage if cut else NOTHING_USED
+        case AskSettled(usage=usage):
+            return usage
+        case SubagentReported(child=child, used=used, heard=heard):
+            found = next((agent for agent in before.subagents if agent.child == child), None)
+            return NOTHING_USED if found is None or heard < found.heard else used.minus(found.used)
+        case _:
+            return NOTHING_USED
+
+
+def _compacts(seen: Seen) -> None:
+    """A compaction that nobody waits for changes nothing; a turn knows where it began."""
+    given, before, after = seen.given, seen.before, seen.after
+    if isinstance(given, CompactionEnded):
+        mine = before.compaction is not None and before.compaction.compaction_id == given.compaction_id
+        demand(mine or after.history is before.history, "a compaction that was given up replaces the history")
+    if after.turn is not None and after.turn.ended is None:
+        demand(after.turn.mark <= len(after.history), "the turn began behind its own end")
+        demand(after.round <= after.setup.options.max_turns, f"round {after.round} is one too many")
+
+
+def _switches(seen: Seen) -> None:
+    """A model that a caller chooses is not used in the turn that is open."""
+    old, new = seen.before.turn, seen.after.turn
+    if isinstance(seen.given, SwitchModelSent) and old is not None and new is not None:
+        demand(old.model == new.model or old.ref != new.ref, "a caller's model is used in the turn that is open")
+
+
+WORK: Final[tuple[Callable[[Seen], None], ...]] = (
+    _batches,
+    _tries_again,
+    _doubts,
+    _lingers,
+    _fails,
+    _counts,
+    _compacts,
+    _switches,
+)
+"""The rules; each raises `InvariantBrokenError`."""

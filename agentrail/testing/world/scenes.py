@@ -1,0 +1,199 @@
+"""What a generated session is made of: its tools, its plugins and its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from attrs import frozen
+
+from agentrail.core.vocabulary.options import Options
+from agentrail.core.vocabulary.state import Spare
+from agentrail.hooks.matrix import MATRIX
+from agentrail.hooks.plugin import Attachable, Keyed
+from agentrail.hooks.records import HOOK_NAMES
+from agentrail.testing.probes import (
+    LIES,
+    REQUESTS,
+    ArgsReplacer,
+    Asker,
+    CriticalLiar,
+    CriticalListener,
+    CriticalRaiser,
+    CriticalScripted,
+    Guard,
+    Holder,
+    Liar,
+    Listener,
+    Raiser,
+    Recorder,
+    Refuser,
+    Scripted,
+)
+from agentrail.testing.world.choose import Choose
+from agentrail.values.json import EMPTY, JsonObject
+from agentrail.values.tools import EffectClass, ToolSpec
+
+HOOKS_IN_ORDER: Final = tuple(sorted(HOOK_NAMES))
+CAN_ASK: Final = tuple(name for name in HOOKS_IN_ORDER if any(action.kind == "ask" for action in MATRIX[name]))
+
+TOOLS: Final = (
+    ToolSpec("read", "reads", effect=EffectClass.PURE, subject="path", timeout=5.0),
+    ToolSpec("write", "writes", subject="path", requires=frozenset({"files"}), max_result_chars=20),
+    ToolSpec("fix", "fixes", effect=EffectClass.IDEMPOTENT, timeout=0.2),
+    ToolSpec("keep", "goes on", immune=True, requires=frozenset({"shell"}), timeout=3.0),
+    ToolSpec("solo", "runs alone", parallel=False, effect=EffectClass.CHECKABLE),
+    ToolSpec("talk", "asks the person", immune=True, effect=EffectClass.PURE),
+)
+"""One tool of each temper; all of them want a `path`."""
+
+CHAINS: Final = ((), (), (Spare("spare1"),), (Spare("spare1"), Spare("spare2")))
+"""What a session may fall back to."""
+
+ALL_NAMES: Final = tuple(spec.name for spec in TOOLS)
+
+
+def fits(args: JsonObject, _: object = None) -> str | None:
+    """Say why *args* fit none of `TOOLS`, if they do not."""
+    return None if type(args.get("path")) is str else "$.path: is not text"
+
+
+DEFAULTS: Final = Options()
+
+
+@frozen
+class Scene:
+    """Everything that a session is spawned with."""
+
+    options: Options = DEFAULTS
+    tools: tuple[ToolSpec, ...] = TOOLS
+    plugins: tuple[Attachable, ...] = ()
+    model: str = "model0"
+    user_data: JsonObject = EMPTY
+    spares: tuple[Spare, ...] = ()
+
+
+def draw_options(choose: Choose) -> Options:
+    """Draw small figures, so that every limit is met."""
+    return Options(
+        max_turns=choose.pick((8, 8, 3, 2, 1)),
+        max_turn_seconds=choose.pick((None, None, 20.0, 0.5)),
+        max_prompt_queue=choose.pick((3, 1)),
+        max_steering_queue=choose.pick((2, 1)),
+        max_interventions=choose.pick((1, 2)),
+        on_prompt_while_held=choose.pick(("supersede", "queue")),
+        on_repeat_unknown=choose.pick(("hold", "allow")),
+        stall_limit=choose.pick((2, 1)),
+        max_retries=choose.pick((2, 1, 0)),
+        retry_cap=choose.pick((60.0, 0.1)),
+        tool_max_retries=choose.pick((1, 2, 0)),
+        max_parallel_tools=choose.pick((3, 2, 1)),
+        repeat_pattern=2,
+        file_loop_warn=choose.pick((3, 2)),
+        file_loop_abort=choose.pick((9, 9, 4)),
+        context_window=choose.pick((None, None, 100)),
+        compact_to=choose.pick((0.5, 0.1)),
+        fallback_after=choose.pick((2, 1)),
+        inline_tags=choose.pick((False, False, True)),
+    )
+
+
+def draw_script(choose: Choose) -> dict[str, tuple[str, ...]]:
+    """Draw answers for some hooks; most of them let things go on."""
+    lines: dict[str, tuple[str, ...]] = {}
+    for hook in choose.some(HOOKS_IN_ORDER, 30):
+        kinds = sorted(action.kind for action in MATRIX[hook])
+        lines[hook] = tuple(
+            "continue" if choose.percent(40) else choose.pick(kinds) for _ in range(choose.number(1, 3))
+        )
+    return lines
+
+
+def draw_plugin(choose: Choose, key: str) -> Keyed:
+    """Draw one plugin of any kind."""
+    hook = choose.pick(HOOKS_IN_ORDER)
+    kind = choose.weighted(
+        (
+            (6, "scripted"),
+            (2, "critical"),
+            (2, "asker"),
+            (5, "holder"),
+            (1, "args"),
+            (1, "guard"),
+            (2, "breaks"),
+            (2, "hears"),
+        )
+    )
+    match kind:
+        case "scripted":
+            return Keyed(key, Scripted(draw_script(choose)))
+        case "critical":
+            return Keyed(key, CriticalScripted(draw_script(choose)))
+        case "asker":
+            deadline, again = choose.pick((10.0, 0.1)), choose.percent(50)
+            return Keyed(key, Asker(choose.pick(CAN_ASK), choose.pick(REQUESTS), deadline, again))
+        case "holder":
+            tools = choose.pick((None, frozenset({"read", "talk"}), frozenset({"write", "keep"})))
+            return Keyed(key, Holder(tools, choose.pick((None, 120.0, 1.0)), choose.pick((None, "family"))))
+        case "args":
+            return Keyed(key, ArgsReplacer(choose.pick(({"path": "secret"}, {"path": "open"}, {"path": 7}))))
+        case "guard":
+            return Keyed(key, Guard())
+        case "breaks":
+            lie = choose.below(len(LIES))
+            return Keyed(
+                key, choose.pick((Raiser(hook), CriticalRaiser(hook), Liar(hook, lie), CriticalLiar(hook, lie)))
+            )
+        case _:
+            raises, logs = choose.pick((0, 7, 3)), choose.pick((0, 5))
+            return Keyed(key, choose.pick((Listener(raises, logs), CriticalListener(9 * raises, logs))))
+
+
+PEOPLE_LINES: Final = (
+    ("emit", "continue"),
+    ("continue", "abort"),
+    ("abort", "continue"),
+    ("continue", "ask"),
+    ("ask", "abort"),
+    ("ask", "ask", "abort"),
+)
+
+
+def draw_people(choose: Choose) -> tuple[Attachable, ...]:
+    """Draw plugins that hold some calls and let others run, and have their say behind whoever decided."""
+    held = choose.pick(({"read", "write"}, {"talk", "solo"}, {"keep", "fix"}, ()))
+    hooks = choose.some(("before_tool", "after_tool", "on_tool_error", "after_response"), 50)
+    lines = {hook: choose.pick(PEOPLE_LINES) for hook in hooks}
+    if choose.percent(10):
+        lines["before_tool"] = ("block_tool", "replace_tool_args")
+    return Keyed("A", Holder(frozenset(held), choose.pick((None, 120.0, 1.0)), "family")), Keyed("B", Scripted(lines))
+
+
+def draw_plugins(choose: Choose, most: int = 3) -> tuple[Attachable, ...]:
+    """Draw a row of plugins; the recorder is always there."""
+    if choose.percent(30):
+        return (Recorder(), *draw_people(choose))
+    keys = ("A", "B", "C", "D")[: choose.number(0, most)]
+    return (Recorder(), *(draw_plugin(choose, key) for key in keys))
+
+
+def draw_tools(choose: Choose) -> tuple[ToolSpec, ...]:
+    """Draw a set of tools: all, some, or those that go on, that ask, or that can be tried again."""
+    names = choose.weighted(
+        (
+            (6, ALL_NAMES),
+            (2, ("keep", "write")),
+            (3, ("talk", "keep")),
+            (3, ("talk", "write")),
+            (1, ("fix", "read")),
+            (1, choose.some(ALL_NAMES, 50)),
+        )
+    )
+    return tuple(spec for spec in TOOLS if spec.name in names)
+
+
+def draw_scene(choose: Choose, also: Sequence[Attachable] = ()) -> Scene:
+    """Draw a whole session; *also* are plugins under test, which it has beside the drawn ones."""
+    refuser: tuple[Attachable, ...] = (Refuser(),) if choose.below(60) == 1 else ()
+    options, tools, plugins = draw_options(choose), draw_tools(choose), (*draw_plugins(choose), *also, *refuser)
+    return Scene(options, tools, plugins, spares=choose.pick(CHAINS))

@@ -1,0 +1,146 @@
+"""A Hypothesis state machine over a whole session: Hypothesis picks what happens, and shrinks what breaks.
+
+Subclass `SessionMachine`, give it plugins, and add rules and invariants of your own:
+
+    class Spending(SessionMachine):
+        plugins = (BudgetGuard(max_tokens=100),)
+
+        @invariant()
+        def never_spends_more(self) -> None:
+            assert self.world.state.usage.total_tokens <= 100 + ONE_RESPONSE
+
+    TestSpending = Spending.TestCase
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from agentrail.core.vocabulary.commands import (
+    AbortSent,
+    ApproveSent,
+    PromptSent,
+    RejectSent,
+    RespondSent,
+    SteerSent,
+    StopSent,
+)
+from agentrail.core.vocabulary.state import Phase, State
+from agentrail.hooks.plugin import Attachable
+from agentrail.testing.world.choose import Choose
+from agentrail.testing.world.moves import Move, results
+from agentrail.testing.world.plausible import World
+from agentrail.testing.world.scenes import Scene, draw_scene
+from agentrail.values.content import Text
+from agentrail.values.value import Value
+
+PEOPLE = (PromptSent, SteerSent, AbortSent, ApproveSent, RejectSent, RespondSent, StopSent)
+"""Calls that have a rule of their own; all others share one."""
+
+
+def _alive(machine: SessionMachine) -> bool:
+    return machine.world.state.phase is not Phase.ENDED
+
+
+def _waits(machine: SessionMachine) -> bool:
+    return _alive(machine) and bool(machine.world.state.waiting_calls)
+
+
+def _owed(machine: SessionMachine) -> bool:
+    return any(True for _ in results(machine.world.out))
+
+
+class SessionMachine(RuleBasedStateMachine):
+    """One session in a plausible world; the world checks its invariants after every step."""
+
+    plugins: ClassVar[tuple[Attachable, ...]] = ()
+    """Plugins that every session has, beside those that are drawn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world: World
+
+    def scene(self, choose: Choose) -> Scene:
+        """Draw what the session is made of; override it to fix tools, options or all plugins."""
+        return draw_scene(choose, self.plugins)
+
+    @property
+    def state(self) -> State:
+        """The session as it is now."""
+        return self.world.state
+
+    def make(self, data: st.DataObject, wanted: Callable[[type[Value]], bool]) -> None:
+        """Let one of the *wanted* moves happen, if there is one."""
+        choose = _choose(data)
+        moves: list[tuple[int, Move]] = [(move.weight, move) for move in self.world.moves() if wanted(move.kind)]
+        if moves:
+            self.world.apply(choose.weighted(moves).make(choose), choose)
+
+    @initialize(data=st.data())
+    def open(self, data: st.DataObject) -> None:
+        """Spawn the session."""
+        self.world = World(self.scene(_choose(data)))
+        self.world.open()
+
+    @precondition(_owed)
+    @rule(data=st.data())
+    def something_answers(self, data: st.DataObject) -> None:
+        """Let an outstanding effect produce something."""
+        choose = _choose(data)
+        owed = [(move.weight, move) for move in results(self.world.out)]
+        self.world.apply(choose.weighted(owed).make(choose), choose)
+
+    @precondition(_alive)
+    @rule(data=st.data())
+    def the_user_prompts(self, data: st.DataObject) -> None:
+        """Call `prompt`."""
+        self.make(data, lambda kind: kind is PromptSent)
+
+    @precondition(_alive)
+    @rule(data=st.data())
+    def the_user_steers(self, data: st.DataObject) -> None:
+        """Call `steer`."""
+        self.make(data, lambda kind: kind is SteerSent)
+
+    @precondition(_alive)
+    @rule(data=st.data())
+    def the_user_aborts(self, data: st.DataObject) -> None:
+        """Call `abort`."""
+        self.make(data, lambda kind: kind is AbortSent)
+
+    @precondition(_waits)
+    @rule(data=st.data())
+    def the_user_decides(self, data: st.DataObject) -> None:
+        """Call `approve`, `reject` or `respond`."""
+        self.make(data, lambda kind: kind in (ApproveSent, RejectSent, RespondSent))
+
+    @precondition(_alive)
+    @rule(data=st.data())
+    def somebody_calls(self, data: st.DataObject) -> None:
+        """Change the model, tools or plugins, compact, withdraw, or answer something that nobody asked."""
+        self.make(data, lambda kind: kind not in PEOPLE)
+
+    @precondition(_alive)
+    @rule(data=st.data())
+    def the_user_stops(self, data: st.DataObject) -> None:
+        """Call `stop`."""
+        self.make(data, lambda kind: kind is StopSent)
+
+    @precondition(lambda machine: not _alive(machine))
+    @rule(text=st.text(max_size=5))
+    def somebody_talks_to_an_ended_session(self, text: str) -> None:
+        """Call `prompt` when nobody is there."""
+        self.world.refuses(PromptSent((Text(text),)))
+
+    def teardown(self) -> None:
+        """Rebuild the session from its records: it must be the same."""
+        if hasattr(self, "world"):
+            self.world.check_replay()
+
+
+def _choose(data: st.DataObject) -> Choose:
+    return Choose(lambda below: data.draw(st.integers(0, below - 1)))
