@@ -40,8 +40,8 @@ from agentrail.hooks.actions import (
 )
 from agentrail.hooks.asks import CallModel, CallService, ReadFile, RunTool
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import HOOK_NAMES
 from agentrail.hooks.plugin import Log, Plugin
-from agentrail.hooks.records import HOOK_NAMES
 from agentrail.ports.journal import Claim, Record, Snapshot, StoredAnswer, StoredSession
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext

@@ -10,8 +10,8 @@ from typing import Final
 
 import trio
 
-from agentrail.app.growing import policy, time_of, width_of
 from agentrail.app.pricing import PriceList, as_cost
+from agentrail.app.services import policy, time_of, width_of
 from agentrail.app.spec import SessionSpec
 from agentrail.core.vocabulary.options import Options
 from agentrail.errors import AgentrailError, BadRecord, TransientModelError
@@ -35,9 +35,9 @@ from agentrail.tools.declaring import make_spec
 from agentrail.tools.results import as_result
 from agentrail.values.content import Data, Image, Text, Thinking, ToolCall
 from agentrail.values.fitting import MAX_TEXT, fit_message, fit_result, fit_text, fit_usage
+from agentrail.values.foreign import TEN_YEARS, crash, described, shown, words
 from agentrail.values.json import FrozenObject, freeze
 from agentrail.values.messages import AssistantMessage, ToolMessage, UserMessage
-from agentrail.values.outside import TEN_YEARS, crash, described, shown, words
 from agentrail.values.prices import Price
 from agentrail.values.stream import Response, TextChunk, UsageChunk
 from agentrail.values.tools import AskPerson, Effect, Ok, SetTodos, Todo

@@ -17,8 +17,8 @@ from agentrail.errors import RateLimited, SessionAsleep, TransientModelError
 from agentrail.hooks.actions import Ask, Continue, HoldTool
 from agentrail.hooks.asks import CallService
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforeTool
 from agentrail.hooks.plugin import Plugin
-from agentrail.hooks.records import BeforeTool
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext

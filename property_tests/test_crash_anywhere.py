@@ -23,8 +23,8 @@ from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError, TransientModelError
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import AfterTool
 from agentrail.hooks.plugin import Plugin
-from agentrail.hooks.records import AfterTool
 from agentrail.plugins import HumanApproval
 from agentrail.ports.failpoints import Failpoint, watching
 from agentrail.ports.journal import Claim, Record, Snapshot

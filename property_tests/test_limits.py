@@ -324,13 +324,13 @@ AT_IMPORT: Final = frozenset(
         "adapters.models.http.CONNECTIONS",
         "adapters.models.http.KEPT",
         "adapters.models.sse.MAX_EVENT",
-        "adapters.models.unpacking.MOST",
+        "adapters.models.decompression.MOST",
         "codec.states.STATE_LIMIT",
         "codec.text.DOCUMENT_DEPTH",
         "runtime.shared.admission.WIDTH",
-        "tools.regex._EXPRESSIONS",
+        "tools.json_schema.regex._EXPRESSIONS",
         "values.fitting.MAX_TEXT",
-        "tools.validation.MAX_SCHEMAS",
+        "tools.json_schema.validation.MAX_SCHEMAS",
     }
 )
 """Limits that something was made with when it was imported: to move them now moves nothing."""
@@ -340,7 +340,7 @@ OTHERWISE: Final = frozenset(
         "adapters.journals.sqlite.writing.ROWS_KEPT",  # the scene has a figure of its own
         "adapters.sandboxes.composite.MAX_FOUND",  # as above
         "adapters.sandboxes.searching.MAX_SEEN",  # as above
-        "adapters.sandboxes.beneath.MAX_LINKS",  # the kernel has the same
+        "adapters.sandboxes.confined_open.MAX_LINKS",  # the kernel has the same
         "codec.text._LONGEST_INT",  # whatever is longer does not fit 64 bits either
         "core.machine.prompts.STATE_LIMIT",  # named in an error; `codec.states` has the limit
         "runtime.events.tracing.CAPACITY",  # of readers who do not say; a handle says it

@@ -15,8 +15,8 @@ from agentrail.core.vocabulary.inputs import AskSettled
 from agentrail.core.vocabulary.state import Phase
 from agentrail.hooks.actions import Ask, Continue
 from agentrail.hooks.asks import Answered, CallService
+from agentrail.hooks.moments import Hook
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.hooks.records import Hook
 from agentrail.testing.world.choose import Choose
 from agentrail.testing.world.plausible import World
 from agentrail.testing.world.scenes import draw_scene

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import pytest
 
-from agentrail.values.outside import mended
+from agentrail.values.foreign import mended
 from tests.profiles import load_profile
 
 Sent: TypeAlias = "str | int | float | list[Sent] | tuple[Sent, ...] | dict[str, Sent] | None"

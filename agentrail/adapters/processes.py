@@ -21,7 +21,7 @@ from typing import Final
 import attrs
 import trio
 
-from agentrail.adapters.capturing import Capture
+from agentrail.adapters.output_capture import Capture
 from agentrail.errors import CommandFailed, CommandRefused
 from agentrail.ports.sandbox import Command, Execution, Heard, OnOutput
 from agentrail.values.value import Value, value

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import trio
 
-from agentrail.adapters.addresses import Address, is_open, networks
+from agentrail.adapters.public_addresses import Address, is_open, networks
 from agentrail.errors import WebFailed, WebRefused
 from agentrail.ports.web import MAX_PAGE, Page
 from agentrail.values.value import Value, value
@@ -245,7 +245,7 @@ async def _page(url: str, answer: Answer, *, raw: bool) -> Page:
         raise WebFailed(url, f"it is no text but {media_type or 'something unknown'}, {len(answer.body)} bytes or more")
     text = _decoded(answer)
     if media_type in _HTML and not raw:
-        from agentrail.adapters.markdown import to_markdown  # noqa: PLC0415 - its parser is needed here alone
+        from agentrail.adapters.html_to_markdown import to_markdown  # noqa: PLC0415 - its parser is needed here alone
 
         text = await trio.to_thread.run_sync(to_markdown, text, url, abandon_on_cancel=True)
     return Page(url, answer.status, media_type, text, answer.cut)

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-from agentrail.adapters.prices import published_cost
+from agentrail.adapters.published_prices import published_cost
 from agentrail.runtime.shared.sanitize import traced
+from agentrail.values.foreign import money, pass_interrupt, shown
 from agentrail.values.json import JsonObject
-from agentrail.values.outside import money, pass_interrupt, shown
 from agentrail.values.prices import Price
 from agentrail.values.usage import Usage
 

@@ -16,10 +16,10 @@ from typing import Final, TypeAlias, TypeVar
 
 import trio
 
-from agentrail.app.ending import ending
+from agentrail.app.shutdown_time import ending
 from agentrail.errors import SupervisorStuck, WrongType
 from agentrail.runtime.shared.sanitize import tell
-from agentrail.values.outside import leaves, seconds, shown
+from agentrail.values.foreign import leaves, seconds, shown
 from agentrail.values.spelling import checked
 
 T = TypeVar("T")

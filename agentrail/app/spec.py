@@ -9,7 +9,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, Self, cast
 
-from agentrail.app.chain import chain_of, is_model
+from agentrail.app.model_chain import chain_of, is_model
 from agentrail.core.vocabulary.options import Options
 from agentrail.errors import BadChoice, BadSpec
 from agentrail.hooks.plugin import Attachable
@@ -17,8 +17,8 @@ from agentrail.ports.model import ModelChain
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.tool import Service
 from agentrail.ports.web import Web
+from agentrail.values.foreign import TEN_YEARS, mended, money, named, number, shown
 from agentrail.values.json import EMPTY, MAX_ITEMS, Json
-from agentrail.values.outside import TEN_YEARS, mended, money, named, number, shown
 from agentrail.values.prices import Price
 from agentrail.values.spelling import refuse_unknown
 from agentrail.values.value import named_value

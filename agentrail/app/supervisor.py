@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import trio
 
-from agentrail.app.ending import check_time, ending
+from agentrail.app.shutdown_time import check_time, ending
 from agentrail.app.spec import SessionSpec
 from agentrail.errors import (
     BadChoice,
@@ -27,8 +27,10 @@ from agentrail.runtime.shared.lazy import LazyModule
 from agentrail.values.spelling import checked
 
 if TYPE_CHECKING:
-    from agentrail.app import bringing, growing, returning, wiring
-    from agentrail.app.models import Factory
+    from agentrail.app import preload as bringing
+    from agentrail.app import resuming, wiring
+    from agentrail.app import services as growing
+    from agentrail.app.model_registry import Factory
     from agentrail.core.vocabulary.state import State
     from agentrail.ports.journal import Journal, StoredSession
     from agentrail.runtime.diagnosis.crash_reports import ChildView, CrashReport
@@ -41,9 +43,9 @@ if TYPE_CHECKING:
     from agentrail.values.limits import Limit
 else:  # importing this module costs little; opening a supervisor brings the rest
     wiring = LazyModule("agentrail.app.wiring")
-    bringing = LazyModule("agentrail.app.bringing")
-    growing = LazyModule("agentrail.app.growing")
-    returning = LazyModule("agentrail.app.returning")
+    bringing = LazyModule("agentrail.app.preload")
+    growing = LazyModule("agentrail.app.services")
+    resuming = LazyModule("agentrail.app.resuming")
     root_nursery = LazyModule("agentrail.runtime.supervision.root_nursery")
 
 
@@ -227,7 +229,7 @@ class _Code:
     def __call__(self, stored: State, records: int) -> Found:
         spec = self._built(stored) if self._spec is None else self._spec
         known = self._sessions.house.model
-        return returning.reunited(stored, records, spec, known, wiring.Builder(known), pause=self._pause)
+        return resuming.reunited(stored, records, spec, known, wiring.Builder(known), pause=self._pause)
 
     def _built(self, stored: State) -> SessionSpec:
         """Return the specification of a stored session, by its name."""

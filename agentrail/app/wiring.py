@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 import trio
 
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.app.agents import recipes
-from agentrail.app.bringing import bring
-from agentrail.app.equipping import (
+from agentrail.app.model_registry import Factory, Models
+from agentrail.app.preload import bring
+from agentrail.app.pricing import PriceList
+from agentrail.app.services import width_of
+from agentrail.app.session_code import (
     LateValidator,
     attachments,
     chosen,
@@ -20,15 +22,13 @@ from agentrail.app.equipping import (
     surroundings,
     tools_of,
 )
-from agentrail.app.growing import width_of
-from agentrail.app.models import Factory, Models
-from agentrail.app.pricing import PriceList
 from agentrail.app.spec import SessionSpec
+from agentrail.app.subagent_code import recipes
 from agentrail.core.compaction import drop_oldest_rounds
 from agentrail.core.supervision_rules import Policy
 from agentrail.core.vocabulary.commands import SwitchModelSent
 from agentrail.core.vocabulary.state import Attached, Setup, State
-from agentrail.hooks.seats import in_order, seat_for
+from agentrail.hooks.attachments import in_order, seat_for
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import Compacted, Model, ModelChain
@@ -96,7 +96,7 @@ class Builder:
 
     def found(self, spec: SessionSpec) -> FindCode:
         """Return what finds the code of a stored session."""
-        from agentrail.app.returning import reunited  # noqa: PLC0415 - it brings the codec, and not all come back
+        from agentrail.app.resuming import reunited  # noqa: PLC0415 - it brings the codec, and not all come back
 
         def found(stored: State, records: int) -> Found:
             return reunited(stored, records, spec, self._known, self, pause=False)

@@ -19,12 +19,12 @@ from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import open_supervisor
 from agentrail.cli.choosing import DEMO, usual_model
 from agentrail.cli.console import Console
+from agentrail.cli.console_tools import ASK_FIRST, terminal_tools
+from agentrail.cli.help_text import greeting
 from agentrail.cli.once import once
-from agentrail.cli.pieces import line
 from agentrail.cli.samples import fill
+from agentrail.cli.screen import line
 from agentrail.cli.terminal import Terminal
-from agentrail.cli.tools import ASK_FIRST, terminal_tools
-from agentrail.cli.words import greeting
 from agentrail.errors import AgentrailError, SupervisorStuck, UsageError
 from agentrail.plugins.approval import HumanApproval
 from agentrail.values.value import Value, value

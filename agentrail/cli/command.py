@@ -28,7 +28,7 @@ class Subcommand(NamedTuple):
 
 SUBCOMMANDS: Final = (
     Subcommand("chat", "agentrail.cli.chat", "talk to an agent in the terminal"),
-    Subcommand("check", "agentrail.cli.checking", "check the plugins of a file", "testing", "hypothesis"),
+    Subcommand("check", "agentrail.cli.check", "check the plugins of a file", "testing", "hypothesis"),
 )
 """What `agentrail` can do; without a name it does the first."""
 

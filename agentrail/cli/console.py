@@ -9,11 +9,11 @@ from typing import Final
 
 import trio
 
-from agentrail.cli.answering import PendingDecisions
-from agentrail.cli.pieces import Tone, line
+from agentrail.cli.decisions import PendingDecisions
+from agentrail.cli.help_text import HELP
 from agentrail.cli.rendering import described, piece_of
+from agentrail.cli.screen import Tone, line
 from agentrail.cli.terminal import Terminal
-from agentrail.cli.words import HELP
 from agentrail.core.vocabulary.commands import When
 from agentrail.errors import AgentrailError, SteeringQueueFull
 from agentrail.runtime.events.bus import Subscription

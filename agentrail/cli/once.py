@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agentrail.cli.pieces import Tone, line
 from agentrail.cli.rendering import piece_of, shown_args
+from agentrail.cli.screen import Tone, line
 from agentrail.cli.terminal import Terminal
 from agentrail.runtime.handle import SessionHandle
 from agentrail.values.events import AgentAbort, AgentEnd, ApprovalRequired, AskUser, PromptRejected

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from agentrail.cli.pieces import Flow, Piece, Tone, clipped, line, one_line
+from agentrail.cli.screen import Flow, Piece, Tone, clipped, line, one_line
 from agentrail.runtime.inbox.replies import HeldCall
 from agentrail.runtime.status import Status
 from agentrail.values import events as e

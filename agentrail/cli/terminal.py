@@ -17,8 +17,8 @@ from typing import Final, TextIO
 
 import trio
 
-from agentrail.cli.editing import END_OF_INPUT, ENTER, Line, is_text, keys_in
-from agentrail.cli.pieces import ERASE, Flow, Look, Piece, Screen, Tone, columns, painted, put_all
+from agentrail.cli.line_editor import END_OF_INPUT, ENTER, Line, is_text, keys_in
+from agentrail.cli.screen import ERASE, Flow, Look, Piece, Screen, Tone, columns, painted, put_all
 
 CHUNK: Final = 4096
 PROMPT: Final = "> "
@@ -74,9 +74,9 @@ class Terminal:
         if not self.keys:
             yield
             return
-        from agentrail.cli import modes  # noqa: PLC0415 - not there on every system
+        from agentrail.cli import terminal_modes  # noqa: PLC0415 - not there on every system
 
-        with modes.kept(self._given):
+        with terminal_modes.kept(self._given):
             self.resume()
             try:
                 yield
@@ -86,9 +86,9 @@ class Terminal:
     def resume(self) -> None:
         """Take the terminal, at first and after a stop by job control."""
         if self.keys:
-            from agentrail.cli import modes  # noqa: PLC0415 - not there on every system
+            from agentrail.cli import terminal_modes  # noqa: PLC0415 - not there on every system
 
-            modes.hand_over_keys(self._given)
+            terminal_modes.hand_over_keys(self._given)
             self._drawn = False
             self._draw()
 

@@ -17,7 +17,7 @@ import attrs
 from agentrail.codec.misfit import MisfitError
 from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.state import State
-from agentrail.hooks.records import BeforeCompaction, BeforeRequest
+from agentrail.hooks.moments import BeforeCompaction, BeforeRequest
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.messages import History

@@ -13,7 +13,7 @@ from agentrail.codec.misfit import MisfitError, one
 from agentrail.codec.states import SCALARS
 from agentrail.core.vocabulary.tool_calls import Call, CallList
 from agentrail.errors import AgentrailError
-from agentrail.hooks.records import HOOKS, Hook
+from agentrail.hooks.moments import HOOKS, Hook
 from agentrail.values.events import EVENTS
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import Json, JsonObject

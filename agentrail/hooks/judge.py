@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from agentrail.errors import ReplayDiffers
+from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.context import Context
-from agentrail.hooks.records import Hook
+from agentrail.hooks.moments import Hook
 from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Place, Ruling
-from agentrail.hooks.seats import AttachedPlugin
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import JsonObject
 from agentrail.values.meter import Meter

@@ -7,8 +7,10 @@ from typing import Final, cast
 
 from agentrail.errors import BrokenPlugin, PluginRefused
 from agentrail.hooks.actions import Action
+from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.context import Context
 from agentrail.hooks.judge import NO_CONSENT, Consent, PluginRow
+from agentrail.hooks.moments import Hook
 from agentrail.hooks.pipeline import (
     Complain,
     Method,
@@ -20,7 +22,6 @@ from agentrail.hooks.pipeline import (
     nobody_listens,
 )
 from agentrail.hooks.plugin import ON_EVENT, AnyPlugin, Log, Plugin
-from agentrail.hooks.records import Hook
 from agentrail.hooks.ruling import (
     FITS,
     NOTHING_GATHERED,
@@ -32,13 +33,12 @@ from agentrail.hooks.ruling import (
     Verdict,
     check_failed,
 )
-from agentrail.hooks.seats import AttachedPlugin
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.plugins import PluginError, PluginSlow
 from agentrail.values.fitting import fit_text
+from agentrail.values.foreign import MOST_WORDS, crash, mended, shown
 from agentrail.values.json import MAX_DEPTH, MAX_ITEMS, Json, JsonObject, excess, freeze_object
 from agentrail.values.meter import Meter
-from agentrail.values.outside import MOST_WORDS, crash, mended, shown
 
 Validator = Callable[[JsonObject, Meter], str | None]
 

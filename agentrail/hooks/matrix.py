@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Final, get_args, get_origin, get_type_hints
 
 from agentrail.hooks.actions import Action
+from agentrail.hooks.moments import HOOKS
 from agentrail.hooks.plugin import Plugin
-from agentrail.hooks.records import HOOKS
 
 
 @cache

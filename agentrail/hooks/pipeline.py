@@ -25,18 +25,18 @@ from agentrail.hooks.actions import (
     Skip,
     SwitchModel,
 )
+from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.context import Context
 from agentrail.hooks.judge import Consent
 from agentrail.hooks.matrix import MATRIX
-from agentrail.hooks.records import AfterTool, BeforeCompaction, BeforeRequest, BeforeTool, Hook
+from agentrail.hooks.moments import AfterTool, BeforeCompaction, BeforeRequest, BeforeTool, Hook
 from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Switch, Verdict
-from agentrail.hooks.seats import AttachedPlugin
 from agentrail.hooks.wellformed import frozen_request, is_reportable, why_malformed
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.plugins import PluginError, PluginEvent
 from agentrail.values.fitting import fit_message, fit_result
+from agentrail.values.foreign import crash, named, seconds, shown, words
 from agentrail.values.json import FrozenObject, Json, JsonObject, freeze, freeze_object, is_same
-from agentrail.values.outside import crash, named, seconds, shown, words
 from agentrail.values.value import Value, value
 
 MAX_ASKS: Final = 8

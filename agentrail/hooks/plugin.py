@@ -30,8 +30,7 @@ from agentrail.hooks.actions import (
 from agentrail.hooks.context import Context
 from agentrail.hooks.contract import SignatureOfInit, check_class, check_frozen, check_members, refuse_unknown_options
 from agentrail.hooks.frozen import FROZEN
-from agentrail.hooks.money import MoneyLimit
-from agentrail.hooks.records import (
+from agentrail.hooks.moments import (
     HOOK_NAMES,
     AfterResponse,
     AfterTool,
@@ -48,6 +47,7 @@ from agentrail.hooks.records import (
     SessionEnd,
     SessionStart,
 )
+from agentrail.hooks.money import MoneyLimit
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.value import Authored, value

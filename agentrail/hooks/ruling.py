@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Final
 
 from agentrail.hooks.asks import AskAnswer, AskRequest
-from agentrail.hooks.records import HOOK_NAMES
+from agentrail.hooks.moments import HOOK_NAMES
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import Message

@@ -30,9 +30,9 @@ from agentrail.values.events.context import (
 )
 from agentrail.values.events.plugins import PluginEvent
 from agentrail.values.events.tools import LargeResultOffloaded
+from agentrail.values.foreign import seconds, shown
 from agentrail.values.json import freeze, freeze_object
 from agentrail.values.messages import AssistantMessage, History, ToolMessage, UserMessage
-from agentrail.values.outside import seconds, shown
 from agentrail.values.tools import Err, Ok
 from agentrail.values.value import Value
 

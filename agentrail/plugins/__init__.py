@@ -31,27 +31,27 @@ if TYPE_CHECKING:
     from agentrail.hooks.asks import TimedOut as TimedOut
     from agentrail.hooks.context import Context as Context
     from agentrail.hooks.matrix import MATRIX as MATRIX
+    from agentrail.hooks.moments import AfterResponse as AfterResponse
+    from agentrail.hooks.moments import AfterTool as AfterTool
+    from agentrail.hooks.moments import AfterToolBatch as AfterToolBatch
+    from agentrail.hooks.moments import AfterTurn as AfterTurn
+    from agentrail.hooks.moments import BeforeCompaction as BeforeCompaction
+    from agentrail.hooks.moments import BeforeFinish as BeforeFinish
+    from agentrail.hooks.moments import BeforePluginOptsUpdate as BeforePluginOptsUpdate
+    from agentrail.hooks.moments import BeforePrompt as BeforePrompt
+    from agentrail.hooks.moments import BeforeRequest as BeforeRequest
+    from agentrail.hooks.moments import BeforeSteering as BeforeSteering
+    from agentrail.hooks.moments import BeforeTool as BeforeTool
+    from agentrail.hooks.moments import Hook as Hook
+    from agentrail.hooks.moments import OnToolError as OnToolError
+    from agentrail.hooks.moments import SessionEnd as SessionEnd
+    from agentrail.hooks.moments import SessionStart as SessionStart
     from agentrail.hooks.plugin import AnyPlugin as AnyPlugin
     from agentrail.hooks.plugin import Attachable as Attachable
     from agentrail.hooks.plugin import Keyed as Keyed
     from agentrail.hooks.plugin import Log as Log
     from agentrail.hooks.plugin import Plugin as Plugin
     from agentrail.hooks.plugin import Priority as Priority
-    from agentrail.hooks.records import AfterResponse as AfterResponse
-    from agentrail.hooks.records import AfterTool as AfterTool
-    from agentrail.hooks.records import AfterToolBatch as AfterToolBatch
-    from agentrail.hooks.records import AfterTurn as AfterTurn
-    from agentrail.hooks.records import BeforeCompaction as BeforeCompaction
-    from agentrail.hooks.records import BeforeFinish as BeforeFinish
-    from agentrail.hooks.records import BeforePluginOptsUpdate as BeforePluginOptsUpdate
-    from agentrail.hooks.records import BeforePrompt as BeforePrompt
-    from agentrail.hooks.records import BeforeRequest as BeforeRequest
-    from agentrail.hooks.records import BeforeSteering as BeforeSteering
-    from agentrail.hooks.records import BeforeTool as BeforeTool
-    from agentrail.hooks.records import Hook as Hook
-    from agentrail.hooks.records import OnToolError as OnToolError
-    from agentrail.hooks.records import SessionEnd as SessionEnd
-    from agentrail.hooks.records import SessionStart as SessionStart
     from agentrail.plugins.approval import SAFE_COMMANDS as SAFE_COMMANDS
     from agentrail.plugins.approval import HumanApproval as HumanApproval
     from agentrail.plugins.budget import BudgetGuard as BudgetGuard
@@ -67,21 +67,21 @@ _HOMES = {
     "ALL_RULES": "agentrail.plugins.shell.rules",
     "Abort": "agentrail.hooks.actions",
     "Action": "agentrail.hooks.actions",
-    "AfterResponse": "agentrail.hooks.records",
-    "AfterTool": "agentrail.hooks.records",
-    "AfterToolBatch": "agentrail.hooks.records",
-    "AfterTurn": "agentrail.hooks.records",
+    "AfterResponse": "agentrail.hooks.moments",
+    "AfterTool": "agentrail.hooks.moments",
+    "AfterToolBatch": "agentrail.hooks.moments",
+    "AfterTurn": "agentrail.hooks.moments",
     "AnyPlugin": "agentrail.hooks.plugin",
     "Ask": "agentrail.hooks.actions",
     "Attachable": "agentrail.hooks.plugin",
     "BLOCKED_PATHS": "agentrail.plugins.security",
-    "BeforeCompaction": "agentrail.hooks.records",
-    "BeforeFinish": "agentrail.hooks.records",
-    "BeforePluginOptsUpdate": "agentrail.hooks.records",
-    "BeforePrompt": "agentrail.hooks.records",
-    "BeforeRequest": "agentrail.hooks.records",
-    "BeforeSteering": "agentrail.hooks.records",
-    "BeforeTool": "agentrail.hooks.records",
+    "BeforeCompaction": "agentrail.hooks.moments",
+    "BeforeFinish": "agentrail.hooks.moments",
+    "BeforePluginOptsUpdate": "agentrail.hooks.moments",
+    "BeforePrompt": "agentrail.hooks.moments",
+    "BeforeRequest": "agentrail.hooks.moments",
+    "BeforeSteering": "agentrail.hooks.moments",
+    "BeforeTool": "agentrail.hooks.moments",
     "BlockTool": "agentrail.hooks.actions",
     "BudgetGuard": "agentrail.plugins.budget",
     "CallModel": "agentrail.hooks.asks",
@@ -92,14 +92,14 @@ _HOMES = {
     "EventLogger": "agentrail.plugins.logger",
     "Failed": "agentrail.hooks.asks",
     "HoldTool": "agentrail.hooks.actions",
-    "Hook": "agentrail.hooks.records",
+    "Hook": "agentrail.hooks.moments",
     "HumanApproval": "agentrail.plugins.approval",
     "Intervene": "agentrail.hooks.actions",
     "Keyed": "agentrail.hooks.plugin",
     "Log": "agentrail.hooks.plugin",
     "MATRIX": "agentrail.hooks.matrix",
     "Answered": "agentrail.hooks.asks",
-    "OnToolError": "agentrail.hooks.records",
+    "OnToolError": "agentrail.hooks.moments",
     "PROTECTED_PATHS": "agentrail.plugins.security",
     "Plugin": "agentrail.hooks.plugin",
     "PluginRefused": "agentrail.errors",
@@ -111,8 +111,8 @@ _HOMES = {
     "RunTool": "agentrail.hooks.asks",
     "SAFE_COMMANDS": "agentrail.plugins.approval",
     "SecurityGuard": "agentrail.plugins.security",
-    "SessionEnd": "agentrail.hooks.records",
-    "SessionStart": "agentrail.hooks.records",
+    "SessionEnd": "agentrail.hooks.moments",
+    "SessionStart": "agentrail.hooks.moments",
     "SetSection": "agentrail.hooks.actions",
     "Skip": "agentrail.hooks.actions",
     "SwitchModel": "agentrail.hooks.actions",

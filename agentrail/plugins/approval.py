@@ -12,8 +12,8 @@ from attrs import frozen
 
 from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforeTool
 from agentrail.hooks.plugin import Plugin, Priority
-from agentrail.hooks.records import BeforeTool
 from agentrail.plugins.arguments import COMMAND_ARGS, command_lines, shown
 from agentrail.plugins.options import NO_NAMES, are_texts, as_plain_set, as_tuple, is_patience, plain
 from agentrail.plugins.shell.command_line import QUIET_WRAPPERS, Commands, writes_file

@@ -10,13 +10,13 @@ from attrs import evolve, frozen
 from agentrail.errors import BadOptions, PluginRefused
 from agentrail.hooks.actions import Abort, BlockTool, Continue
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import AfterTurn, BeforeRequest, BeforeTool
 from agentrail.hooks.money import MoneyLimit
 from agentrail.hooks.plugin import AnyPlugin, Plugin, Priority
-from agentrail.hooks.records import AfterTurn, BeforeRequest, BeforeTool
 from agentrail.plugins.options import is_flag
+from agentrail.values.foreign import number
 from agentrail.values.json import freeze
 from agentrail.values.messages import total_size
-from agentrail.values.outside import number
 from agentrail.values.stream import CHARS_PER_TOKEN
 from agentrail.values.usage import Usage
 

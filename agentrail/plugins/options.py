@@ -9,7 +9,7 @@ import attrs
 
 from agentrail.errors import BadOptions
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.values.outside import number, plain_text, seconds, shown
+from agentrail.values.foreign import number, plain_text, seconds, shown
 
 T = TypeVar("T")
 

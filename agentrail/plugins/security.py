@@ -12,8 +12,8 @@ from attrs import frozen
 from agentrail.errors import BadOptions, BadPlugin
 from agentrail.hooks.actions import BlockTool, Continue, HoldTool
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforeTool
 from agentrail.hooks.plugin import Plugin, Priority
-from agentrail.hooks.records import BeforeTool
 from agentrail.plugins.arguments import (
     COMMAND_ARGS,
     DIRECTORY_ARGS,

@@ -39,11 +39,11 @@ from agentrail.errors import (
 )
 from agentrail.errors import SessionAsleep as SessionAsleep
 from agentrail.errors.branches import fresh as fresh
+from agentrail.hooks.attachments import refuse_unknown_tools as refuse_unknown_tools
+from agentrail.hooks.attachments import seat_for as seat_for
+from agentrail.hooks.attachments import unkeyed as unkeyed
+from agentrail.hooks.attachments import updated_seat as updated_seat
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.hooks.seats import refuse_unknown_tools as refuse_unknown_tools
-from agentrail.hooks.seats import seat_for as seat_for
-from agentrail.hooks.seats import unkeyed as unkeyed
-from agentrail.hooks.seats import updated_seat as updated_seat
 from agentrail.ports.source import ToolSource
 from agentrail.runtime.events.bus import CAPACITY, POLICIES, Bus, Subscription
 from agentrail.runtime.events.tracing import ActorTrace as ActorTrace
@@ -59,9 +59,9 @@ from agentrail.runtime.status import SessionDown as SessionDown
 from agentrail.runtime.status import status_of as status_of
 from agentrail.values.content import Data, Image, Part, Text
 from agentrail.values.events.envelope import Cursor, Event
+from agentrail.values.foreign import described as described
+from agentrail.values.foreign import number, shown
 from agentrail.values.json import EMPTY, JsonObject, freeze_object, weight
-from agentrail.values.outside import described as described
-from agentrail.values.outside import number, shown
 
 STOPPING = (AbortSent, StopSent)
 """What is taken also while the journal has no space."""

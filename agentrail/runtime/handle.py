@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agentrail.core.vocabulary.answers import Accepted, Answer
     from agentrail.core.vocabulary.inputs import AnyInput
     from agentrail.core.vocabulary.state import Prompt, State
-    from agentrail.hooks.seats import AttachedPlugin
+    from agentrail.hooks.attachments import AttachedPlugin
     from agentrail.ports.agents import Task
     from agentrail.ports.model import ModelChain
     from agentrail.ports.tool import Tool

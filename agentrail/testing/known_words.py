@@ -14,8 +14,8 @@ from typing import Final, cast
 
 import attrs
 
+from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Plugin
-from agentrail.hooks.seats import unkeyed
 from agentrail.testing.plugin_code import Read, reads
 from agentrail.values.value import Value, value
 

@@ -31,8 +31,8 @@ from agentrail.hooks.actions import (
 )
 from agentrail.hooks.asks import AskRequest, CallModel, CallService, ReadFile, RunTool
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import HOOK_NAMES, AfterTurn, BeforeCompaction, BeforeRequest, BeforeTool, Hook
 from agentrail.hooks.plugin import Log, Plugin
-from agentrail.hooks.records import HOOK_NAMES, AfterTurn, BeforeCompaction, BeforeRequest, BeforeTool, Hook
 from agentrail.values.content import Text
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.life import AgentEnd

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from agentrail.errors import ToolError as ToolError
     from agentrail.ports.tool import Tool as Tool
     from agentrail.ports.tool import ToolContext as ToolContext
-    from agentrail.tools.adopting import as_tool as as_tool
+    from agentrail.tools.as_tool import as_tool as as_tool
     from agentrail.tools.bounds import Length as Length
     from agentrail.tools.bounds import Pattern as Pattern
     from agentrail.tools.bounds import Range as Range
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agentrail.tools.function import FunctionTool as FunctionTool
     from agentrail.tools.function import SyncTool as SyncTool
     from agentrail.tools.function import tool as tool
-    from agentrail.tools.validation import validator_for as validator_for
+    from agentrail.tools.json_schema.validation import validator_for as validator_for
     from agentrail.values.tools import AskPerson as AskPerson
     from agentrail.values.tools import CompactNow as CompactNow
     from agentrail.values.tools import Effect as Effect
@@ -56,13 +56,13 @@ _HOMES = {
     "ToolResult": "agentrail.values.tools",
     "ToolSpec": "agentrail.values.tools",
     "Unknown": "agentrail.values.tools",
-    "as_tool": "agentrail.tools.adopting",
+    "as_tool": "agentrail.tools.as_tool",
     "err": "agentrail.values.tools",
     "make_spec": "agentrail.tools.declaring",
     "ok": "agentrail.values.tools",
     "standard_tools": "agentrail.tools.builtin.standard",
     "tool": "agentrail.tools.function",
-    "validator_for": "agentrail.tools.validation",
+    "validator_for": "agentrail.tools.json_schema.validation",
 }
 
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]  # the list of homes is the list of names

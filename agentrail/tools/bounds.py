@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from agentrail.tools.regex import flaw_of, regex
+from agentrail.tools.json_schema.regex import flaw_of, regex
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.meter import CHECK_STEPS, Meter
 from agentrail.values.value import Authored, value

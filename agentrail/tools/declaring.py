@@ -10,10 +10,10 @@ from typing_extensions import Unpack
 
 from agentrail.errors import BadTool, NotJson
 from agentrail.errors.branches import listed, meant
-from agentrail.tools.validation import schema_problem
+from agentrail.tools.json_schema.validation import schema_problem
 from agentrail.values.fitting import MAX_TEXT
+from agentrail.values.foreign import is_time
 from agentrail.values.json import JsonObject
-from agentrail.values.outside import is_time
 from agentrail.values.tools import EffectClass, ToolSpec, cut_time
 
 EffectName: TypeAlias = Literal["pure", "idempotent", "checkable", "unsafe"]

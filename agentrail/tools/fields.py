@@ -11,8 +11,8 @@ import attrs
 from typing_extensions import ReadOnly, is_typeddict
 
 from agentrail.errors import NotJson
+from agentrail.tools.annotations import Shape, ShapePlace, shape_of
 from agentrail.tools.docstrings import read_docstring
-from agentrail.tools.shapes import Shape, ShapePlace, shape_of
 from agentrail.values.json import Json, freeze
 from agentrail.values.value import Value, value
 

@@ -12,8 +12,8 @@ from typing_extensions import Unpack
 from agentrail.errors import BadArguments, BadTool, ToolError
 from agentrail.ports.tool import ToolContext
 from agentrail.tools.declaring import ToolOptions, declare
+from agentrail.tools.json_schema.validation import validator_for
 from agentrail.tools.results import as_result
-from agentrail.tools.validation import validator_for
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import EffectClass, ToolResult, ToolSpec, err
 

@@ -6,8 +6,8 @@ from typing import Final, cast
 
 from agentrail.errors import NotJson
 from agentrail.values.content import Data, Image, Part, Text
+from agentrail.values.foreign import items_of
 from agentrail.values.json import freeze
-from agentrail.values.outside import items_of
 from agentrail.values.tools import Effect, Err, Ok, ToolResult, ok
 
 DONE: Final = ok("done")

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from types import NoneType
 from typing import Final, assert_never, cast
 
-from agentrail.tools.fields import MISSING, ArgumentField, fields_of, summary_of
-from agentrail.tools.shapes import (
+from agentrail.tools.annotations import (
     AnyJson,
     Bounded,
     ChoiceShape,
@@ -20,6 +19,7 @@ from agentrail.tools.shapes import (
     ShapePlace,
     TupleOf,
 )
+from agentrail.tools.fields import MISSING, ArgumentField, fields_of, summary_of
 from agentrail.values.json import Json, JsonObject, freeze_object
 
 _TYPES: Final = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}

@@ -12,8 +12,7 @@ from typing import Final, TypeAlias, assert_never, cast
 
 from typing_extensions import is_typeddict
 
-from agentrail.tools.fields import ArgumentField, fields_of
-from agentrail.tools.shapes import (
+from agentrail.tools.annotations import (
     AnyJson,
     Bounded,
     ChoiceShape,
@@ -26,6 +25,7 @@ from agentrail.tools.shapes import (
     ShapePlace,
     TupleOf,
 )
+from agentrail.tools.fields import ArgumentField, fields_of
 from agentrail.values.json import Json, thaw
 
 Reader: TypeAlias = Callable[[object], object]

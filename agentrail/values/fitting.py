@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Final, cast
 
 from agentrail.values.content import Data, Image, Part, Said, Text, Thinking, ToolCall
+from agentrail.values.foreign import PLAIN, items_of, mended, money, named, plain_text, shown, tokens
 from agentrail.values.json import MAX_ITEMS, freeze, freeze_object
 from agentrail.values.messages import AssistantMessage, Message, Origin, StopReason, ToolMessage, UserMessage
-from agentrail.values.outside import PLAIN, items_of, mended, money, named, plain_text, shown, tokens
 from agentrail.values.stream import (
     PING,
     CallChunk,

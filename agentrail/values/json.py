@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NewType, NoReturn, TypeAlias, cast
 
 from agentrail.errors import NotJson
-from agentrail.values.outside import described, items_of, named, pass_interrupt, shown
+from agentrail.values.foreign import described, items_of, named, pass_interrupt, shown
 
 if TYPE_CHECKING:
     Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | int | float | bool | None"

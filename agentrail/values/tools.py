@@ -9,8 +9,8 @@ from typing import TypeAlias
 import attrs
 
 from agentrail.values.content import Part, as_parts, text_of
+from agentrail.values.foreign import seconds
 from agentrail.values.json import EMPTY, JsonObject, freeze_object
-from agentrail.values.outside import seconds
 from agentrail.values.value import Authored, Value, value
 
 

@@ -10,10 +10,10 @@ from agentrail.core.vocabulary.commands import AbortSent, RespondSent
 from agentrail.core.vocabulary.inputs import ToolReturned
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, CallStatus, Hold, Stray
-from agentrail.hooks import pipeline, seats
+from agentrail.hooks import attachments, pipeline
 from agentrail.hooks.actions import Abort, BlockTool, Continue
 from agentrail.hooks.context import Context
-from agentrail.hooks.records import BeforeRequest, Hook
+from agentrail.hooks.moments import BeforeRequest, Hook
 from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.plugins.budget import BudgetGuard, Spent
 from agentrail.values.content import Text
@@ -144,7 +144,7 @@ def block_ignored_in_one_order(p: Planting) -> None:
 
 @bug("plugins are asked in the order of their registration, whatever their priority", "together")
 def registration_order_counts(p: Planting) -> None:
-    p.everywhere(seats.in_order, lambda row: tuple(range(len(row))))
+    p.everywhere(attachments.in_order, lambda row: tuple(range(len(row))))
 
 
 @bug("guards are not asked again when the arguments were replaced behind them", "together")

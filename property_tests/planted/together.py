@@ -8,10 +8,10 @@ from typing import Final
 from attrs import frozen
 
 from agentrail.hooks.actions import BlockTool, Continue
+from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforeTool
 from agentrail.hooks.plugin import Attachable, Keyed, Plugin
-from agentrail.hooks.records import BeforeTool
-from agentrail.hooks.seats import unkeyed
 from agentrail.plugins import BudgetGuard
 from agentrail.testing import (
     INVARIANTS,

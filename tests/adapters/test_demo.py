@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from agentrail.adapters.models.demo import DemoModel
 from agentrail.adapters.models.demo.answers import answer, introduction
-from agentrail.adapters.models.demo.arguments import fit
-from agentrail.adapters.models.demo.kinds import ABILITIES, PARAMETERS, ToolKind
-from agentrail.adapters.models.demo.model import chunks_of
+from agentrail.adapters.models.demo.call_arguments import fit
+from agentrail.adapters.models.demo.demo_model import chunks_of
+from agentrail.adapters.models.demo.phrasings.all_phrasings import PHRASINGS
 from agentrail.adapters.models.demo.phrasings.phrasing import Phrasing
-from agentrail.adapters.models.demo.phrasings.table import PHRASINGS
+from agentrail.adapters.models.demo.tool_kinds import ABILITIES, PARAMETERS, ToolKind
 from agentrail.adapters.models.demo.understanding import DemoStep, steps_of, understand
 from agentrail.ports.model import Model
 from agentrail.values.content import Data, Image, Text, Thinking, ToolCall, text_of

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from agentrail.adapters.prices import PROVIDERS, published_cost
+from agentrail.adapters.published_prices import PROVIDERS, published_cost
 from agentrail.app.pricing import PriceFunction, PriceList
 from agentrail.app.spec import NO_PRICES
 from agentrail.values.json import EMPTY, FrozenObject

@@ -13,8 +13,8 @@ from agentrail import SessionHandle, SessionSpec, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforeRequest
 from agentrail.hooks.plugin import Attachable, Keyed, Plugin
-from agentrail.hooks.records import BeforeRequest
 from agentrail.ports.journal import Claim, Record, Snapshot
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import Tool, ToolContext

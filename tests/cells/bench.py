@@ -24,12 +24,12 @@ from agentrail.core.vocabulary.inputs import (
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Attached, Setup, State
 from agentrail.core.vocabulary.tool_calls import Batch, Call
+from agentrail.hooks.attachments import AttachedPlugin, in_order, seat_for
 from agentrail.hooks.context import Context
 from agentrail.hooks.live import Live
+from agentrail.hooks.moments import Hook
 from agentrail.hooks.plugin import AnyPlugin, Plugin
-from agentrail.hooks.records import Hook
 from agentrail.hooks.ruling import UNRULED, Ruling
-from agentrail.hooks.seats import AttachedPlugin, in_order, seat_for
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.json import EMPTY, FrozenObject, Json, JsonObject

@@ -7,8 +7,8 @@ from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Request, State, Turn
 from agentrail.core.vocabulary.tool_calls import Doubt
 from agentrail.hooks.actions import Continue, HoldTool
+from agentrail.hooks.moments import BeforeTool, Hook
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.hooks.records import BeforeTool, Hook
 from agentrail.hooks.ruling import Pause, Place, Ruling, Verdict
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events import (

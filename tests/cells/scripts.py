@@ -31,8 +31,8 @@ from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.actions import Ask, Continue, HoldTool
 from agentrail.hooks.asks import Answered, CallService, RunTool
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import AfterTurn, Hook
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.hooks.records import AfterTurn, Hook
 from agentrail.values.json import FrozenObject
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, Partial
 from agentrail.values.tools import AskPerson, Effect

@@ -25,8 +25,8 @@ from agentrail.hooks.actions import (
 )
 from agentrail.hooks.asks import Answered, CallModel, CallService, Failed, TimedOut
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import Hook
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.hooks.records import Hook
 from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Verdict
 from agentrail.values.events import (
     AgentAbort,

@@ -56,9 +56,9 @@ from agentrail.core.vocabulary.inputs import (
 from agentrail.core.vocabulary.state import Attached, Change
 from agentrail.errors import IllegalInput, PluginExists, ToolExists, UnknownPlugin, UnknownTool
 from agentrail.hooks.asks import Answered
+from agentrail.hooks.attachments import seat_for
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.ruling import Ruling
-from agentrail.hooks.seats import seat_for
 from agentrail.values.content import Text
 from agentrail.values.events import (
     InputQuarantined,

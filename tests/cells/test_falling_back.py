@@ -14,8 +14,8 @@ from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase, Spare
 from agentrail.hooks.actions import Continue, SwitchModel
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforeRequest, Hook
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.hooks.records import BeforeRequest, Hook
 from agentrail.values.content import Text
 from agentrail.values.events import (
     AgentAbort,

@@ -22,8 +22,8 @@ from agentrail.hooks.actions import (
     SwitchModel,
 )
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import Hook
 from agentrail.hooks.plugin import AnyPlugin, Priority
-from agentrail.hooks.records import Hook
 from agentrail.hooks.ruling import Gathered, Ruling, Switch, Verdict
 from agentrail.values.content import ToolCall
 from agentrail.values.events import (

@@ -19,8 +19,8 @@ from agentrail.hooks.actions import (
 )
 from agentrail.hooks.asks import Answered, CallService, Failed, RunTool
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforeTool, Hook
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.hooks.records import BeforeTool, Hook
 from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Verdict
 from agentrail.values.content import Text
 from agentrail.values.events import (

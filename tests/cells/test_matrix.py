@@ -27,10 +27,10 @@ from agentrail.hooks.actions import (
 )
 from agentrail.hooks.asks import CallService
 from agentrail.hooks.matrix import MATRIX
-from agentrail.hooks.pipeline import WHEN_CRITICAL_BREAKS
-from agentrail.hooks.records import (
+from agentrail.hooks.moments import (
     HOOKS,
 )
+from agentrail.hooks.pipeline import WHEN_CRITICAL_BREAKS
 from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Switch, Verdict
 from agentrail.values.content import ToolCall
 from agentrail.values.events import (

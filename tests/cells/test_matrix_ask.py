@@ -12,7 +12,7 @@ from agentrail.core.vocabulary.state import Compaction, Phase, Prompt, State, Su
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.hooks.actions import Ask, Continue
 from agentrail.hooks.asks import Answered, CallService
-from agentrail.hooks.records import (
+from agentrail.hooks.moments import (
     AfterResponse,
     AfterTool,
     AfterToolBatch,

@@ -14,7 +14,7 @@ from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import ANY_TOOL, Doubt
 from agentrail.hooks.actions import Ask, Continue, Emit, HoldTool, ReplaceToolArgs
 from agentrail.hooks.asks import Failed, RunTool
-from agentrail.hooks.records import BeforeTool, Hook
+from agentrail.hooks.moments import BeforeTool, Hook
 from agentrail.values.content import ToolCall
 from agentrail.values.events import ApprovalRequired, ApprovalResolved, Event, PluginEvent, ToolExecutionStart
 from agentrail.values.json import FrozenObject

@@ -11,7 +11,7 @@ from agentrail.core.vocabulary.tool_calls import CallStatus, Stray
 from agentrail.errors import QueueFull, SteeringQueueFull
 from agentrail.hooks.actions import Abort, Ask, Continue, Intervene
 from agentrail.hooks.asks import Answered, CallService
-from agentrail.hooks.records import Hook
+from agentrail.hooks.moments import Hook
 from agentrail.values.content import Text
 from agentrail.values.events import (
     AgentAbort,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.cli.checking import parsed
+from agentrail.cli.check import parsed
 from agentrail.cli.command import main
 from agentrail.testing import find_conflict
 

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.cli.editing import END_OF_INPUT, ENTER, Line, keys_in
-from agentrail.cli.pieces import columns
+from agentrail.cli.line_editor import END_OF_INPUT, ENTER, Line, keys_in
+from agentrail.cli.screen import columns
 from tests.opcodes import counted_opcodes
 
 typed_text = st.text(st.sampled_from("\x1b[O~A5; aé日\x7f\n"), max_size=12)

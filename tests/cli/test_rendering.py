@@ -2,8 +2,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from agentrail.cli.pieces import Flow, Look, Piece, Screen, Tone, clean, clipped, columns, line, one_line, put_all
 from agentrail.cli.rendering import SHOWN, SILENT, described, piece_of, question_about, shown_args
+from agentrail.cli.screen import Flow, Look, Piece, Screen, Tone, clean, clipped, columns, line, one_line, put_all
 from agentrail.runtime.inbox.replies import HeldCall
 from agentrail.runtime.status import Background, Status
 from agentrail.values import events as e

@@ -4,7 +4,7 @@ import trio.testing
 
 from agentrail.app.spec import SessionSpec
 from agentrail.cli.chat import spec_for
-from agentrail.cli.tools import ASK_FIRST, remembering, terminal_tools
+from agentrail.cli.console_tools import ASK_FIRST, remembering, terminal_tools
 from agentrail.plugins.approval import HumanApproval
 from agentrail.ports.tool import Tool, ToolContext
 from agentrail.tools import EffectClass, Ok, ok

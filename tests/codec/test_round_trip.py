@@ -24,7 +24,7 @@ from agentrail.core.vocabulary.inputs import INPUTS, AnyInput, Arrival
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError
 from agentrail.hooks.asks import AskAnswer, AskRequest
-from agentrail.hooks.records import HOOKS, Hook
+from agentrail.hooks.moments import HOOKS, Hook
 from agentrail.hooks.ruling import Ruling
 from agentrail.ports.journal import Claim, Record, StoredAnswer
 from agentrail.values.content import Part, Said

@@ -14,7 +14,7 @@ from agentrail.codec import DOCUMENT_DEPTH, decode, encode, encode_text, from_te
 from agentrail.codec.shapes import Leaf, shape_of
 from agentrail.core.vocabulary.options import Options
 from agentrail.errors import AgentrailError, BadData, BadValue, Busy
-from agentrail.hooks.records import BeforeCompaction, BeforeRequest, Hook
+from agentrail.hooks.moments import BeforeCompaction, BeforeRequest, Hook
 from agentrail.hooks.ruling import Ruling
 from agentrail.values import json
 from agentrail.values.content import Text

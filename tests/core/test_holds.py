@@ -3,8 +3,8 @@ from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.inputs import ToolReturned
 from agentrail.hooks.actions import HoldTool, ReplaceToolArgs
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforeTool
 from agentrail.hooks.plugin import Plugin
-from agentrail.hooks.records import BeforeTool
 from agentrail.testing.probes import Holder
 from agentrail.testing.world.scenes import TOOLS
 from agentrail.values.content import ToolCall

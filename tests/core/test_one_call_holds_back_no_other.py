@@ -4,7 +4,7 @@ from agentrail.core.vocabulary.inputs import ToolReturned
 from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.actions import Ask, Continue
 from agentrail.hooks.asks import ReadFile
-from agentrail.hooks.records import BeforeTool, Hook
+from agentrail.hooks.moments import BeforeTool, Hook
 from agentrail.testing.probes import Answering, Asker
 from agentrail.values.tools import ok
 from tests.core.driving import asked, call, session

@@ -14,8 +14,8 @@ import agentrail.hooks
 import agentrail.plugins
 from agentrail import SessionHandle
 from agentrail.app.spec import SessionSpec
-from agentrail.catalog import calls, errors, events, machine, plugins
-from agentrail.catalog.source import Described, Source
+from agentrail.catalog import calls_page, errors_page, events_page, machine_page, plugins_page
+from agentrail.catalog.source_text import Described, Source
 from agentrail.core.machine.table import TABLE
 from agentrail.core.vocabulary.effects import EFFECTS
 from agentrail.core.vocabulary.inputs import INPUTS
@@ -24,8 +24,8 @@ from agentrail.errors import AgentrailError
 from agentrail.hooks.actions import ACTIONS
 from agentrail.hooks.context import Context
 from agentrail.hooks.matrix import MATRIX
+from agentrail.hooks.moments import HOOKS
 from agentrail.hooks.plugin import AnyPlugin, Plugin
-from agentrail.hooks.records import HOOKS
 from agentrail.values.events.catalogue import EVENTS
 from agentrail.values.tools import ToolSpec
 from tests.docs.sources import PACKAGE, SOURCE
@@ -39,7 +39,7 @@ def test_every_field_says_what_it_is(cls: type) -> None:
     assert [one.name for one in SOURCE.fields(cls) if not one.about] == []
 
 
-@pytest.mark.parametrize("plugin", plugins.offered(agentrail.plugins), ids=lambda plugin: plugin.__name__)
+@pytest.mark.parametrize("plugin", plugins_page.offered(agentrail.plugins), ids=lambda plugin: plugin.__name__)
 def test_every_option_of_a_built_in_plugin_says_what_it_is(plugin: type) -> None:
     assert [one.name for one in SOURCE.fields(plugin, inherited=False) if not one.about] == []
 
@@ -50,17 +50,17 @@ def test_every_plugin_that_ships_is_public() -> None:
         module = import_module(f"agentrail.plugins.{path.stem}")
         classes = [cls for cls in vars(module).values() if isinstance(cls, type) and issubclass(cls, AnyPlugin)]
         defined |= {cls for cls in classes if cls.__module__ == module.__name__}
-    assert set(plugins.offered(agentrail.plugins)) == defined
+    assert set(plugins_page.offered(agentrail.plugins)) == defined
 
 
 def test_every_event_is_printed_once() -> None:
-    headings = [line for line in events.catalogue(SOURCE) if line.startswith("#### ")]
+    headings = [line for line in events_page.catalogue(SOURCE) if line.startswith("#### ")]
     assert sorted(headings) == sorted(f"#### `{kind.__name__}`" for kind in EVENTS)
-    assert len(events.index()) == len(EVENTS) + 2
+    assert len(events_page.index()) == len(EVENTS) + 2
 
 
 def test_every_pair_of_phase_and_input_is_printed() -> None:
-    text = "\n".join(machine.transitions())
+    text = "\n".join(machine_page.transitions())
     for phase, section in zip(Phase, text.split("### ")[1:], strict=True):
         assert section.startswith(f"`{phase.value}`")
         for kind in TABLE[phase]:
@@ -68,7 +68,7 @@ def test_every_pair_of_phase_and_input_is_printed() -> None:
 
 
 def test_the_diagram_has_an_arrow_for_each_way_the_table_allows() -> None:
-    arrows = {line.strip().partition(":")[0] for line in machine.diagram() if "-->" in line}
+    arrows = {line.strip().partition(":")[0] for line in machine_page.diagram() if "-->" in line}
     ways = {
         f"{phase.value} --> {to.value}"
         for phase, row in TABLE.items()
@@ -80,31 +80,31 @@ def test_the_diagram_has_an_arrow_for_each_way_the_table_allows() -> None:
 
 
 def test_every_action_says_how_it_combines() -> None:
-    assert set(plugins.COMBINING) == set(ACTIONS)
-    assert len(plugins.actions(SOURCE)) == len(ACTIONS) + 2
+    assert set(plugins_page.COMBINING) == set(ACTIONS)
+    assert len(plugins_page.actions(SOURCE)) == len(ACTIONS) + 2
 
 
 def test_the_matrix_that_is_printed_is_the_matrix() -> None:
-    for hook, line in zip(HOOKS, plugins.matrix()[2:], strict=True):
+    for hook, line in zip(HOOKS, plugins_page.matrix()[2:], strict=True):
         marks = line.split(" | ")[1:]
         accepted = {action for action, mark in zip(ACTIONS, marks, strict=True) if "●" in mark}
         assert accepted == MATRIX[hook.moment]
 
 
 def test_every_error_is_printed_with_its_facts_in_the_wording() -> None:
-    text = "\n".join(errors.by_branch(SOURCE))
+    text = "\n".join(errors_page.by_branch(SOURCE))
     public = [getattr(agentrail.errors, name) for name in agentrail.errors.__all__]
     for error in public:
         assert issubclass(error, AgentrailError)
         assert error is AgentrailError or f"`{error.__name__}`" in text
-        assert not any(character.isdigit() for character in errors.wording(SOURCE, error).partition("{")[2][:1])
+        assert not any(character.isdigit() for character in errors_page.wording(SOURCE, error).partition("{")[2][:1])
 
 
 def test_every_call_of_the_handle_is_printed_and_says_what_it_does() -> None:
     found = SOURCE.methods(SessionHandle)
     assert {one.name for one in found} == {name for name in vars(SessionHandle) if not name.startswith("_")}
     assert [one.name for one in found if not one.about] == []
-    assert len(calls.methods(SOURCE, SessionHandle, "session")) == 6 * len(found) - 1
+    assert len(calls_page.methods(SOURCE, SessionHandle, "session")) == 6 * len(found) - 1
 
 
 def test_texts_come_from_the_source_that_is_passed_in() -> None:

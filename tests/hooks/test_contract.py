@@ -4,13 +4,13 @@ import pytest
 
 from agentrail.errors import BadPlugin, PluginExists, ReplayDiffers
 from agentrail.hooks.actions import ACTIONS, UNCHANGED, Abort, BlockTool, Continue, Emission, Emit, HoldTool, Skip
+from agentrail.hooks.attachments import in_order, refuse_twins, seat_for, unkeyed
 from agentrail.hooks.context import Context
 from agentrail.hooks.judge import PluginRow, Recorded
 from agentrail.hooks.matrix import MATRIX, accepted
+from agentrail.hooks.moments import HOOK_NAMES, HOOKS, BeforePrompt, BeforeTool
 from agentrail.hooks.plugin import ON_EVENT, Keyed, Plugin, implemented
-from agentrail.hooks.records import HOOK_NAMES, HOOKS, BeforePrompt, BeforeTool
 from agentrail.hooks.ruling import UNRULED, Ruling
-from agentrail.hooks.seats import in_order, refuse_twins, seat_for, unkeyed
 from agentrail.values.events.context import PlanStepCompleted
 from agentrail.values.meter import Meter
 from tests.cells.bench import plug

@@ -23,11 +23,11 @@ from attrs import define, frozen
 
 from agentrail.errors import BadPlugin
 from agentrail.hooks.actions import BlockTool, Continue
+from agentrail.hooks.attachments import seat_for
 from agentrail.hooks.context import Context
 from agentrail.hooks.contract import CONSTANTS, OTHERS
+from agentrail.hooks.moments import HOOK_NAMES, BeforeTool
 from agentrail.hooks.plugin import AnyPlugin, Plugin, Priority
-from agentrail.hooks.records import HOOK_NAMES, BeforeTool
-from agentrail.hooks.seats import seat_for
 from agentrail.plugins import BudgetGuard, HumanApproval, SecurityGuard
 from agentrail.values.json import freeze_object
 from agentrail.values.secrets import Secret

@@ -22,33 +22,33 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCNotification
 
-from agentrail.adapters import html, web
+from agentrail.adapters import html_parser, web
 from agentrail.adapters.journals.sqlite import SqliteJournal, reading, writing
 from agentrail.adapters.journals.sqlite.worker import ThreadJob
-from agentrail.adapters.mcp.adopting import McpTool, adopt
 from agentrail.adapters.mcp.pipes import Pipes
-from agentrail.adapters.mcp.results import result_of
 from agentrail.adapters.mcp.server import McpServer
+from agentrail.adapters.mcp.server_tools import McpTool, adopt
+from agentrail.adapters.mcp.tool_results import result_of
+from agentrail.adapters.models.decompression import Unpacker
 from agentrail.adapters.models.demo.understanding import steps_of
-from agentrail.adapters.models.faults import error_of, error_of_body
 from agentrail.adapters.models.history import _fit
 from agentrail.adapters.models.http import KEPT, LIMITS, Http, _plain
 from agentrail.adapters.models.openai.faults import FAULTS
+from agentrail.adapters.models.provider_errors import error_of, error_of_body
 from agentrail.adapters.models.sse import EventReader
-from agentrail.adapters.models.unpacking import Unpacker
-from agentrail.adapters.models.wire import count, object_of
+from agentrail.adapters.models.wire_format import count, object_of
 from agentrail.adapters.processes import argv_of
 from agentrail.adapters.sandboxes import composite, searching
-from agentrail.adapters.sandboxes.beneath import Root, Walk
 from agentrail.adapters.sandboxes.composite import CompositeSandbox
+from agentrail.adapters.sandboxes.confined_open import Root, Walk
 from agentrail.adapters.sandboxes.files import DiskFiles
+from agentrail.adapters.sandboxes.globs import Glob, Ignored
 from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.adapters.sandboxes.matcher import short
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.adapters.sandboxes.paths import parts_of
-from agentrail.adapters.sandboxes.patterns import Glob, Ignored
 from agentrail.adapters.sandboxes.searching import uncounted
-from agentrail.app.models import Models
+from agentrail.app.model_registry import Models
 from agentrail.errors import (
     AgentrailError,
     BadPattern,
@@ -84,9 +84,9 @@ def smaller(module: ModuleType, name: str, figure: int) -> Iterator[None]:
 # Pages
 
 
-@scene("adapters.html.MAX_TAG")
+@scene("adapters.html_parser.MAX_TAG")
 def characters_of_a_tag(size: int) -> bool:
-    return html.Start("a", f" b=c{' ' * (size - 7)}d=e").attributes.get("d") == "e"
+    return html_parser.Start("a", f" b=c{' ' * (size - 7)}d=e").attributes.get("d") == "e"
 
 
 class Site:
@@ -158,7 +158,7 @@ def megabyte() -> bytes:
     return zlib.compress(bytes(2**20), 1)
 
 
-@scene("adapters.models.unpacking.MOST")
+@scene("adapters.models.decompression.MOST")
 def bytes_that_an_answer_unpacks_to(size: int) -> bool:
     """A server may write one packed text after the other."""
     packed = megabyte() * (size // 2**20) + zlib.compress(bytes(size % 2**20), 1)
@@ -169,7 +169,7 @@ def bytes_that_an_answer_unpacks_to(size: int) -> bool:
     return True
 
 
-@scene("adapters.models.wire.LARGEST")
+@scene("adapters.models.wire_format.LARGEST")
 def count_of_tokens(number: int) -> bool:
     return count({"tokens": number}, "tokens") == number
 
@@ -182,23 +182,23 @@ def garbled(data: str) -> str:
     return ""
 
 
-@scene("adapters.models.wire.SHOWN", 199)
+@scene("adapters.models.wire_format.SHOWN", 199)
 def characters_of_what_is_no_event(size: int) -> bool:
     """With its first quote it has one more."""
     return "x" * size in garbled("x" * size)
 
 
-@scene("adapters.models.faults.SHOWN")
+@scene("adapters.models.provider_errors.SHOWN")
 def characters_of_a_reason(size: int) -> bool:
     return "x" * size in str(error_of(FAULTS, {"error": {"message": "x" * size}}))
 
 
-@scene("adapters.models.faults.SHOWN")
+@scene("adapters.models.provider_errors.SHOWN")
 def characters_of_a_reason_that_is_no_json(size: int) -> bool:
     return "x" * size in str(error_of_body(FAULTS, 500, {}, b"x" * size))
 
 
-@scene("adapters.models.faults.BEGINNING")
+@scene("adapters.models.provider_errors.BEGINNING")
 def characters_of_what_is_no_stream(size: int) -> bool:
     return "x" * size in str(error_of_body(FAULTS, 200, {}, b"x" * size))
 
@@ -237,7 +237,7 @@ def steps_that_the_demo_understands(number: int) -> bool:
     return len(steps_of(", then ".join(f"read `f{n}.txt`" for n in range(number)))) == number
 
 
-@scene("app.models.MOST_MADE")
+@scene("app.model_registry.MOST_MADE")
 def models_that_are_kept(number: int) -> bool:
     made: list[str] = []
 
@@ -275,29 +275,29 @@ def schema_of(size: int) -> dict[str, object]:
     return {"type": "object", "description": "x" * (size - least)}
 
 
-@scene("adapters.mcp.adopting.MAX_TOOLS")
+@scene("adapters.mcp.server_tools.MAX_TOOLS")
 def tools_of_a_server(number: int) -> bool:
     return len(tools(*({"type": "object"} for _ in range(number)))) == number
 
 
-@scene("adapters.mcp.adopting.MAX_SCHEMA")
+@scene("adapters.mcp.server_tools.MAX_SCHEMA")
 def bytes_of_a_schema(size: int) -> bool:
     return len(tools(schema_of(size))) == 1
 
 
-@scene("adapters.mcp.adopting.MAX_SCHEMAS")
+@scene("adapters.mcp.server_tools.MAX_SCHEMAS")
 def bytes_of_all_schemas(size: int) -> bool:
     each = size // 40
     return len(tools(*(schema_of(each) for _ in range(39)), schema_of(size - 39 * each))) == 40
 
 
-@scene("adapters.mcp.adopting.MAX_DESCRIPTION")
+@scene("adapters.mcp.server_tools.MAX_DESCRIPTION")
 def characters_of_a_description(size: int) -> bool:
     (tool,) = tools({"type": "object"}, description="x" * size)
     return tool.spec.description == "x" * size
 
 
-@scene("adapters.mcp.adopting.MAX_UPDATE")
+@scene("adapters.mcp.server_tools.MAX_UPDATE")
 async def characters_of_a_report(size: int) -> bool:
     told: list[str] = []
 
@@ -316,24 +316,24 @@ def answered(*content: types.ContentBlock) -> tuple[Part, ...]:
     return result_of(types.CallToolResult(content=[*content])).content
 
 
-@scene("adapters.mcp.results.MAX_PARTS")
+@scene("adapters.mcp.tool_results.MAX_PARTS")
 def parts_of_a_result(number: int) -> bool:
     found = answered(*(types.TextContent(type="text", text="x") for _ in range(number)))
     return found == (Text("x"),) * number
 
 
-@scene("adapters.mcp.results.MAX_TEXT")
+@scene("adapters.mcp.tool_results.MAX_TEXT")
 def characters_of_a_text(size: int) -> bool:
     return answered(types.TextContent(type="text", text="x" * size)) == (Text("x" * size),)
 
 
-@scene("adapters.mcp.results.MAX_IMAGE")
+@scene("adapters.mcp.tool_results.MAX_IMAGE")
 def characters_of_an_image(size: int) -> bool:
     (found,) = answered(types.ImageContent(type="image", data="A" * size, mime_type="image/png"))
     return isinstance(found, Image)
 
 
-@scene("adapters.mcp.results.MAX_STRUCTURED")
+@scene("adapters.mcp.tool_results.MAX_STRUCTURED")
 def bytes_of_structured_content(size: int) -> bool:
     least = weight(freeze_object({"a": ""}))
     found = result_of(types.CallToolResult(content=[], structured_content={"a": "x" * (size - least)}))
@@ -412,7 +412,7 @@ def bytes_of_a_path(size: int) -> bool:
     return is_path("x/" * (size // 2) + "x" * (size % 2))
 
 
-@scene("adapters.sandboxes.patterns.MAX_ALTERNATIVES")
+@scene("adapters.sandboxes.globs.MAX_ALTERNATIVES")
 def patterns_that_braces_stand_for(number: int) -> bool:
     try:
         Glob(f"{{{','.join(f'a{n}' for n in range(number))}}}")
@@ -421,7 +421,7 @@ def patterns_that_braces_stand_for(number: int) -> bool:
     return True
 
 
-@scene("adapters.sandboxes.patterns.MAX_RULES")
+@scene("adapters.sandboxes.globs.MAX_RULES")
 def lines_of_a_gitignore(number: int) -> bool:
     return _ignores(*["#"] * (number - 1), "x", name="x")
 
@@ -433,7 +433,7 @@ def _ignores(*lines: str, name: str) -> bool:
     return rules.names((name,), uncounted(), folder=False)
 
 
-@scene("adapters.sandboxes.patterns.MAX_RULE")
+@scene("adapters.sandboxes.globs.MAX_RULE")
 def characters_of_a_rule(size: int) -> bool:
     return _ignores("x".ljust(size, "*"), name="x")
 
@@ -472,7 +472,7 @@ def chained(links: int) -> Iterator[tuple[str, str]]:
         yield folder, name
 
 
-@scene("adapters.sandboxes.beneath.MAX_LINKS")
+@scene("adapters.sandboxes.confined_open.MAX_LINKS")
 def links_of_a_walk_part_by_part(number: int) -> bool:
     with chained(number) as (folder, name), Root(folder) as root:
         try:
@@ -482,7 +482,7 @@ def links_of_a_walk_part_by_part(number: int) -> bool:
     return True
 
 
-@scene("adapters.sandboxes.beneath.MAX_LINKS")
+@scene("adapters.sandboxes.confined_open.MAX_LINKS")
 def links_of_a_walk(number: int) -> bool:
     with chained(number) as (folder, name):
         try:

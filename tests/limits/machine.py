@@ -5,7 +5,7 @@ from typing import cast
 
 import trio
 
-from agentrail.app import growing
+from agentrail.app import services
 from agentrail.app.spec import SessionSpec
 from agentrail.codec import from_text
 from agentrail.codec.misfit import MisfitError, shortened
@@ -24,7 +24,7 @@ from agentrail.hooks.actions import Ask, Intervene
 from agentrail.hooks.asks import Answered, CallModel
 from agentrail.plugins import BudgetGuard
 from agentrail.testing import Cue, call, prompt, say, simulate, stall
-from agentrail.values import fitting, outside
+from agentrail.values import fitting, foreign
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events import (
     AgentAbort,
@@ -486,39 +486,39 @@ def calls_of_a_response_with_as_many_items_as_may_be(count: int) -> bool:
     return fit(lambda: fitting.fit_response(Response((), tuple(much))))
 
 
-@scene("values.outside.TEN_YEARS")
+@scene("values.foreign.TEN_YEARS")
 def seconds_of_a_time(count: int) -> bool:
-    return outside.seconds(count) == count
+    return foreign.seconds(count) == count
 
 
-@scene("values.outside.MOST_TOKENS")
+@scene("values.foreign.MOST_TOKENS")
 def tokens_of_a_response(count: int) -> bool:
-    return outside.tokens(count) == count
+    return foreign.tokens(count) == count
 
 
-@scene("values.outside.MOST_USD")
+@scene("values.foreign.MOST_USD")
 def dollars_of_a_response(count: int) -> bool:
-    return outside.money(count) == count
+    return foreign.money(count) == count
 
 
-@scene("values.outside.MOST_WORDS")
+@scene("values.foreign.MOST_WORDS")
 def characters_of_an_error(size: int) -> bool:
-    return outside.words(ValueError("x" * size)) == "x" * size
+    return foreign.words(ValueError("x" * size)) == "x" * size
 
 
-@scene("values.outside.MAX_CHARACTERS")
+@scene("values.foreign.MAX_CHARACTERS")
 def characters_of_a_value_in_an_error(size: int) -> bool:
-    return "x" * size in outside.shown("x" * size)
+    return "x" * size in foreign.shown("x" * size)
 
 
-@scene("values.outside.MAX_FACTS")
+@scene("values.foreign.MAX_FACTS")
 def facts_of_an_error(count: int) -> bool:
-    return outside.words(ValueError(*range(count))) != "it holds more than can be shown"
+    return foreign.words(ValueError(*range(count))) != "it holds more than can be shown"
 
 
-@scene("app.growing.MOST_RESTARTS")
+@scene("app.services.MOST_RESTARTS")
 def restarts_that_count(count: int) -> bool:
-    return growing.policy("one_for_one", count, 5.0).max_restarts == count
+    return services.policy("one_for_one", count, 5.0).max_restarts == count
 
 
 @scene("app.spec.MOST")
@@ -539,7 +539,7 @@ def calls_of_a_response_that_can_be_let_through(figure: int) -> bool:
     return True
 
 
-@scene("hooks.seats.MOST_SAID")
+@scene("hooks.attachments.MOST_SAID")
 def priority_of_a_plugin(figure: int) -> bool:
     try:
         Bench(plug("P", priority=figure))

@@ -17,7 +17,7 @@ from agentrail.core.supervision_rules import Ending, Policy, Ward, decide
 from agentrail.core.vocabulary.answers import DONE
 from agentrail.core.vocabulary.inputs import Arrival, TimerFired
 from agentrail.errors import CommandRefused, NotReadable, RateLimited, ToolError
-from agentrail.hooks.seats import seat_for
+from agentrail.hooks.attachments import seat_for
 from agentrail.plugins import BudgetGuard
 from agentrail.ports.journal import Claim, Record, Snapshot, StoredSession
 from agentrail.ports.sandbox import Execution, Heard
@@ -45,9 +45,9 @@ from agentrail.values.events.life import AgentStart
 from agentrail.values.events.plugins import Gap
 from agentrail.values.events.response import MessageDelta
 from agentrail.values.events.tools import SubagentEnd, ToolExecutionEnd, ToolExecutionStart
+from agentrail.values.foreign import described
 from agentrail.values.json import JsonObject, canonical, freeze_object
 from agentrail.values.limits import Limit
-from agentrail.values.outside import described
 from agentrail.values.secrets import Secret
 from agentrail.values.stream import ModelRequest
 from tests.cells.bench import Bench
@@ -479,7 +479,7 @@ def errors_of_a_group_in_a_report(count: int) -> bool:
     return len(reason_of(ExceptionGroup("many", [ValueError(n) for n in range(count)])).parts) == count
 
 
-@scene("values.outside.MAX_SHOWN")
+@scene("values.foreign.MAX_SHOWN")
 def errors_of_a_group_in_words(count: int) -> bool:
     return described(ExceptionGroup("many", [ValueError(n) for n in range(count)])).count("ValueError") == count
 

@@ -21,12 +21,13 @@ from agentrail.plugins.shell.rule_context import NO
 from agentrail.plugins.shell.rule_context import CommandScene as Where
 from agentrail.ports.sandbox import Execution, Heard, Output
 from agentrail.runtime.work.background_jobs import BackgroundJobs
-from agentrail.tools import expressions, regex, validation, validator_for
+from agentrail.tools import validator_for
+from agentrail.tools.builtin.close_lines import _pairs, nearest
 from agentrail.tools.builtin.delegating import TaskTool
-from agentrail.tools.builtin.nearness import _pairs, nearest
 from agentrail.tools.builtin.shell import _told_output
-from agentrail.tools.expressions import UnusableError
-from agentrail.tools.regex import Regex
+from agentrail.tools.json_schema import regex, regex_parser, validation
+from agentrail.tools.json_schema.regex import Regex
+from agentrail.tools.json_schema.regex_parser import UnusableError
 from agentrail.values.json import freeze_object
 from agentrail.values.meter import CHECK_STEPS, Meter, TooManyStepsError
 from agentrail.values.tools import ToolSpec, ok
@@ -42,22 +43,22 @@ def files(**found: bytes) -> MemorySandbox:
     return MemorySandbox(found)
 
 
-@scene("tools.builtin.searching.MAX_LINE")
+@scene("tools.builtin.search.MAX_LINE")
 async def characters_of_a_line_that_grep_shows(size: int) -> bool:
     return "x" * size in await call("grep", files(a=b"x" * size), pattern="x")
 
 
-@scene("tools.builtin.lines.MAX_LINE")
+@scene("tools.builtin.file_lines.MAX_LINE")
 async def characters_of_a_line_of_a_file(size: int) -> bool:
     return "x" * size in await call("read_file", files(a=b"x" * size), path="a")
 
 
-@scene("tools.builtin.reading.read_file.limit", 2000)
+@scene("tools.builtin.read_file.read_file.limit", 2000)
 async def lines_of_a_file(count: int) -> bool:
     return f"{count}\tx" in await call("read_file", files(a=b"x\n" * count), path="a")
 
 
-@scene("tools.builtin.surroundings.MAX_TEXT")
+@scene("tools.builtin.workspace.MAX_TEXT")
 async def characters_of_an_answer(size: int) -> bool:
     """Each line takes eight more: its number, and what is around it."""
     lines = [b"x" * 92] * 279
@@ -65,7 +66,7 @@ async def characters_of_an_answer(size: int) -> bool:
     return "yy" in shown
 
 
-@scene("tools.builtin.searching.grep.limit", 200)
+@scene("tools.builtin.search.grep.limit", 200)
 async def lines_that_grep_finds(count: int) -> bool:
     return "stopped at" not in await call("grep", files(a=b"x\n" * count), pattern="x")
 
@@ -74,12 +75,12 @@ def many(count: int) -> MemorySandbox:
     return files(**{f"f{number}": b"" for number in range(count)})
 
 
-@scene("tools.builtin.searching.glob.limit", 500)
+@scene("tools.builtin.search.glob.limit", 500)
 async def files_that_glob_finds(count: int) -> bool:
     return "there are more" not in await call("glob", many(count), pattern="f*")
 
 
-@scene("tools.builtin.searching.list_dir.limit", 500)
+@scene("tools.builtin.search.list_dir.limit", 500)
 async def files_that_are_listed(count: int) -> bool:
     return "there are more" not in await call("list_dir", many(count))
 
@@ -91,18 +92,18 @@ async def places_of_a_text_that_is_not_unique(count: int) -> bool:
     return "…" not in told
 
 
-@scene("tools.builtin.nearness.MAX_SHOWN")
+@scene("tools.builtin.close_lines.MAX_SHOWN")
 async def lines_that_come_near(count: int) -> bool:
     text = "\n".join(f"one line of many {number}" for number in range(count))
     return (await nearest(files(a=text.encode()), "a", text)).count("\t") == count
 
 
-@scene("tools.builtin.nearness.MAX_ANCHOR")
+@scene("tools.builtin.close_lines.MAX_ANCHOR")
 def characters_of_a_line_that_are_compared(size: int) -> bool:
     return "xy" in _pairs("x" * (size - 1) + "y")
 
 
-@scene("tools.builtin.nearness.MAX_COMPARED")
+@scene("tools.builtin.close_lines.MAX_COMPARED")
 async def bytes_of_a_file_that_are_compared(size: int) -> bool:
     line = b"a line that is near\n"
     others = (b"z" * 8191 + b"\n") * (size // 8192)
@@ -169,12 +170,12 @@ def said(schema: object, **args: object) -> str:
 CLOSED: dict[str, object] = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
-@scene("tools.explaining.MAX_FAULTS")
+@scene("tools.json_schema.explain.MAX_FAULTS")
 def faults_that_are_told(count: int) -> bool:
     return "more" not in said(CLOSED, **{f"k{number}": 1 for number in range(count)})
 
 
-@scene("tools.explaining.MAX_CHARS")
+@scene("tools.json_schema.explain.MAX_CHARS")
 def characters_of_faults(size: int) -> bool:
     """Each fault has two more, for what stands between it and the next."""
     alone = len(said(CLOSED, a="")) - 1
@@ -184,30 +185,30 @@ def characters_of_faults(size: int) -> bool:
     return "more" not in said(CLOSED, **dict.fromkeys(names, 1))
 
 
-@scene("tools.explaining._LOOKED_AT")
+@scene("tools.json_schema.explain._LOOKED_AT")
 def faults_that_are_counted(count: int) -> bool:
     return f"and {count - 5} more" in said(CLOSED, **{f"k{number:03}": 1 for number in range(count)})
 
 
-@scene("tools.explaining._CLIPPED", 118)
+@scene("tools.json_schema.explain._CLIPPED", 118)
 def characters_of_a_known_name(size: int) -> bool:
     """With its quotes it has two more."""
     return "x" * size in said(CLOSED | {"properties": {"x" * size: True}}, a=1)
 
 
-@scene("tools.explaining._FEW")
+@scene("tools.json_schema.explain._FEW")
 def keys_of_an_object_that_is_shown(count: int) -> bool:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
     return f"`k{count - 1}`" in said(schema, a={f"k{number}": 1 for number in range(count)})
 
 
-@scene("tools.explaining._shown[:60]", 58)
+@scene("tools.json_schema.explain._shown[:60]", 58)
 def characters_of_a_text_that_is_shown(size: int) -> bool:
     """With its quotes it has two more."""
     return "x" * size in said({"type": "object", "properties": {"a": {"type": "integer"}}}, a="x" * size)
 
 
-@scene("tools.nodes.MAX_NESTED", 240)
+@scene("tools.json_schema.nodes.MAX_NESTED", 240)
 def schemas_inside_each_other(count: int) -> bool:
     """The arguments are the first of them, and what stands under `a` the second."""
     inside = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(count - 2)}
@@ -240,17 +241,17 @@ def usable(pattern: str, flags: int = 0) -> bool:
     return True
 
 
-@scene("tools.expressions.MAX_PATTERN")
+@scene("tools.json_schema.regex_parser.MAX_PATTERN")
 def characters_of_an_expression(size: int) -> bool:
     return usable("x" * size)
 
 
-@scene("tools.expressions.MAX_GROUPS")
+@scene("tools.json_schema.regex_parser.MAX_GROUPS")
 def groups_inside_each_other(count: int) -> bool:
     return usable("(" * count + "x" + ")" * count)
 
 
-@scene("tools.expressions.MAX_CASELESS")
+@scene("tools.json_schema.regex_parser.MAX_CASELESS")
 def characters_whose_case_is_ignored(count: int) -> bool:
     few = count - 3 * 0xFFFF  # the first of a range does not count
     return usable("[\U00010000-\U0001ffff]" * 3 + f"[\u4e00-{chr(0x4E00 + few)}]", re.IGNORECASE)
@@ -269,17 +270,17 @@ def kept(cache: _lru_cache_wrapper[object], make: Callable[[int], tuple[object, 
     return cache.cache_info().hits == hits + 1
 
 
-@scene("tools.validation.MAX_SCHEMAS")
+@scene("tools.json_schema.validation.MAX_SCHEMAS")
 def validators_that_are_kept(count: int) -> bool:
     return kept(validation._validator, lambda number: (f'{{"minimum":{number}}}',), count)
 
 
-@scene("tools.validation.MAX_SCHEMAS")
+@scene("tools.json_schema.validation.MAX_SCHEMAS")
 def schemas_that_are_kept(count: int) -> bool:
     return kept(validation._ready, lambda number: (f'{{"minimum":{number}}}',), count)
 
 
-@scene("tools.regex._EXPRESSIONS")
+@scene("tools.json_schema.regex._EXPRESSIONS")
 def expressions_that_are_kept(count: int) -> bool:
     return kept(regex.regex, lambda number: (f"x{number}",), count)
 
@@ -294,9 +295,9 @@ def figures_that_are_shared(count: int) -> bool:
     return kept(spec._shared, lambda number: (Options(max_turns=number),), count)
 
 
-@scene("tools.expressions._compiled(maxsize)", 1024)
+@scene("tools.json_schema.regex_parser._compiled(maxsize)", 1024)
 def characters_that_are_kept_compiled(count: int) -> bool:
-    return kept(expressions._compiled, lambda number: (f"x{number}", 0), count)
+    return kept(regex_parser._compiled, lambda number: (f"x{number}", 0), count)
 
 
 # Guards

@@ -8,10 +8,10 @@ import trio
 import trio.testing
 
 from agentrail.adapters.mcp import McpServer
-from agentrail.adapters.mcp.patterns import told
+from agentrail.adapters.mcp.foreign_patterns import told
 from agentrail.errors import BadMcpServer, BadSpec
 from agentrail.tools import make_spec
-from agentrail.tools.validation import validator_for
+from agentrail.tools.json_schema.validation import validator_for
 from agentrail.values.content import Data, Image, Text
 from agentrail.values.events.tools import ToolsUpdated
 from agentrail.values.json import Json, freeze_object
@@ -23,8 +23,8 @@ from tests.runtime.tools import quick
 from tests.runtime.world import World
 
 connection = pytest.importorskip("agentrail.adapters.mcp.connection", reason=NO_EXTRA)
-adopting = pytest.importorskip("agentrail.adapters.mcp.adopting", reason=NO_EXTRA)
-results = pytest.importorskip("agentrail.adapters.mcp.results", reason=NO_EXTRA)
+adopting = pytest.importorskip("agentrail.adapters.mcp.server_tools", reason=NO_EXTRA)
+results = pytest.importorskip("agentrail.adapters.mcp.tool_results", reason=NO_EXTRA)
 types = pytest.importorskip("mcp.types", reason=NO_EXTRA)
 
 

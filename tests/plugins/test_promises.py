@@ -12,8 +12,8 @@ from agentrail.errors import BadOptions, PluginRefused, TurnAborted
 from agentrail.hooks.actions import Ask, Continue
 from agentrail.hooks.asks import RunTool
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforeFinish
 from agentrail.hooks.plugin import Plugin
-from agentrail.hooks.records import BeforeFinish
 from agentrail.plugins.approval import HumanApproval
 from agentrail.plugins.budget import BudgetGuard, Spent
 from agentrail.plugins.logger import EventLogger

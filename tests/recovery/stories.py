@@ -12,8 +12,8 @@ from agentrail.errors import TransientModelError
 from agentrail.hooks.actions import Ask, Continue
 from agentrail.hooks.asks import CallService
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforePrompt
 from agentrail.hooks.plugin import Plugin
-from agentrail.hooks.records import BeforePrompt
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext
 from agentrail.testing import call

@@ -23,15 +23,15 @@ from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.models.providers import PROVIDERS, format_of
 from agentrail.adapters.models.settings import Settings
-from agentrail.app import growing, returning, wiring
+from agentrail.app import resuming, services, wiring
 from agentrail.app.supervisor import Supervisor
 from agentrail.codec import encode_envelope, to_text
 from agentrail.core.vocabulary.answers import Accepted
 from agentrail.errors import AgentrailError, SessionAsleep
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import AfterTool
 from agentrail.hooks.plugin import Plugin
-from agentrail.hooks.records import AfterTool
 from agentrail.plugins import HumanApproval
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext
@@ -45,7 +45,7 @@ from agentrail.values.stream import ModelRequest, Response, TextChunk
 from agentrail.values.tools import EffectClass, NotStarted, Ok, Probed, ToolSpec, Unknown, ok
 from tests.recovery.witness import Witness
 
-LOADED_BEFORE_THE_FIRST_LIFE = (growing, returning, wiring)
+LOADED_BEFORE_THE_FIRST_LIFE = (services, resuming, wiring)
 
 EFFECTS = {
     "pure": EffectClass.PURE,

@@ -4,8 +4,8 @@ from contextlib import ExitStack
 
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforePrompt
 from agentrail.hooks.plugin import Plugin
-from agentrail.hooks.records import BeforePrompt
 from agentrail.ports.failpoints import Failpoint, watching
 
 POISONED = "OurBug: poison"

@@ -7,7 +7,7 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentrail.adapters.models.wire import arguments
+from agentrail.adapters.models.wire_format import arguments
 from agentrail.errors import BadSpec, TurnAborted
 from agentrail.testing import call, say
 from agentrail.values.content import ToolCall

@@ -7,8 +7,8 @@ import trio
 
 from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforeTool
 from agentrail.hooks.plugin import Plugin
-from agentrail.hooks.records import BeforeTool
 from agentrail.ports.tool import ToolContext
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element

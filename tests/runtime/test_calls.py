@@ -12,8 +12,8 @@ from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import Busy, MailboxFull, QueueFull, SteeringQueueFull, UnknownApproval, UnknownPrompt
 from agentrail.hooks.actions import Continue, HoldTool
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforeTool
 from agentrail.hooks.plugin import Plugin
-from agentrail.hooks.records import BeforeTool
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.mailbox import MAX_BYTES, MAX_MESSAGES
 from agentrail.testing import ScriptedModel, call, say, stall

@@ -7,10 +7,10 @@ import logging
 import pytest
 from attrs import frozen
 
+from agentrail.hooks.attachments import AttachedPlugin, seat_for
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforeTool
 from agentrail.hooks.plugin import Plugin
-from agentrail.hooks.records import BeforeTool
-from agentrail.hooks.seats import AttachedPlugin, seat_for
 from agentrail.runtime.diagnosis.plugin_complaints import MAX_KEPT, PERIOD, Complaints
 from agentrail.testing import call, say
 from agentrail.values.events.envelope import Envelope

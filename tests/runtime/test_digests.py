@@ -10,7 +10,7 @@ from agentrail.core.vocabulary.commands import (
     SwitchModelSent,
 )
 from agentrail.core.vocabulary.inputs import AnyInput
-from agentrail.hooks.seats import AttachedPlugin
+from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.runtime.inbox.digests import digest_of
 from agentrail.values.content import Text
 from agentrail.values.json import FrozenObject

@@ -10,7 +10,7 @@ import trio
 
 from agentrail import SessionHandle, SessionSpec, Supervisor, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.app.models import MOST_MADE, Models
+from agentrail.app.model_registry import MOST_MADE, Models
 from agentrail.errors import Fenced, PluginRefused, SessionForgotten, SessionNotAlive, UnknownSession
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin

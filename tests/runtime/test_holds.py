@@ -7,8 +7,8 @@ from attrs import frozen
 from agentrail.errors import BadArguments, NoFamily, ToolChanged, UnknownApproval
 from agentrail.hooks.actions import Continue, HoldTool, ReplaceToolArgs
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforeTool
 from agentrail.hooks.plugin import Plugin
-from agentrail.hooks.records import BeforeTool
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.inbox.replies import Reply
 from agentrail.testing import call, say

@@ -12,8 +12,8 @@ import trio
 from agentrail import tool
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforePrompt
 from agentrail.hooks.plugin import Plugin
-from agentrail.hooks.records import BeforePrompt
 from agentrail.runtime.shared.sanitize import Contained, tell
 from agentrail.testing import call, say
 from agentrail.values.events.life import SessionRestarted

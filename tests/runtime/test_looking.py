@@ -18,8 +18,8 @@ from agentrail.core.vocabulary.inputs import StreamBegan, StreamEnded
 from agentrail.errors import NotEntered, SessionNotAlive
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforePrompt
 from agentrail.hooks.plugin import Plugin
-from agentrail.hooks.records import BeforePrompt
 from agentrail.runtime.actor import loop as session_loop
 from agentrail.runtime.diagnosis import alarms, watchdog
 from agentrail.runtime.diagnosis.alarms import Alarm, KernelAlarm

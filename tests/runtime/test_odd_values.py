@@ -13,7 +13,7 @@ from attrs import frozen
 
 from agentrail import SessionSpec
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.app.growing import policy, service
+from agentrail.app.services import policy, service
 from agentrail.app.supervisor import open_supervisor
 from agentrail.core.vocabulary.answers import Accepted
 from agentrail.core.vocabulary.commands import PromptSent
@@ -33,9 +33,9 @@ from agentrail.errors import (
 from agentrail.hooks.actions import Ask, Continue, HoldTool, ReplaceMessages
 from agentrail.hooks.asks import CallService
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforeRequest, BeforeTool
 from agentrail.hooks.money import MoneyLimit
 from agentrail.hooks.plugin import Log, Plugin
-from agentrail.hooks.records import BeforeRequest, BeforeTool
 from agentrail.hooks.ruling import Ruling
 from agentrail.plugins.budget import BudgetGuard
 from agentrail.ports.journal import Claim, Record, Snapshot, StoredAnswer
@@ -50,10 +50,10 @@ from agentrail.values.events.envelope import Cursor
 from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.events.plugins import AskStarted, PluginError
 from agentrail.values.events.response import Retry
+from agentrail.values.foreign import TEN_YEARS
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.limits import Limit
 from agentrail.values.messages import ToolMessage, UserMessage
-from agentrail.values.outside import TEN_YEARS
 from agentrail.values.prices import Price
 from agentrail.values.stream import ModelRequest, Response, TextChunk, UsageChunk
 from agentrail.values.tools import Ok, ToolResult

@@ -13,8 +13,8 @@ from agentrail.app.supervisor import Supervisor, open_supervisor
 from agentrail.errors import BadChoice, PluginMismatch, TurnAborted
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforePrompt
 from agentrail.hooks.plugin import AnyPlugin, Plugin
-from agentrail.hooks.records import BeforePrompt
 from agentrail.plugins import BudgetGuard, HumanApproval, SecurityGuard
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say

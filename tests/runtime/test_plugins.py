@@ -20,8 +20,8 @@ from agentrail.hooks.asks import (
     TimedOut,
 )
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforePluginOptsUpdate, BeforePrompt, BeforeRequest, BeforeTool
 from agentrail.hooks.plugin import Plugin
-from agentrail.hooks.records import BeforePluginOptsUpdate, BeforePrompt, BeforeRequest, BeforeTool
 from agentrail.testing import ScriptedModel, call, say, stall, transient
 from agentrail.testing.scripted import Scripted
 from agentrail.values.events.life import PromptReceived, PromptRejected

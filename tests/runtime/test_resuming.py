@@ -21,8 +21,8 @@ from agentrail.errors import (
 )
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import AfterTurn
 from agentrail.hooks.plugin import Plugin
-from agentrail.hooks.records import AfterTurn
 from agentrail.plugins import HumanApproval
 from agentrail.ports.journal import Journal
 from agentrail.ports.tool import ToolContext

@@ -17,8 +17,8 @@ from agentrail.errors import (
 )
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import SessionEnd
 from agentrail.hooks.plugin import Plugin
-from agentrail.hooks.records import SessionEnd
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext
 from agentrail.runtime.handle import SessionHandle

@@ -9,14 +9,14 @@ import trio
 
 from agentrail import open_supervisor
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.app.ending import ending
+from agentrail.app.shutdown_time import ending
 from agentrail.app.supervisor import Supervisor
 from agentrail.errors import SessionParked, SupervisorStuck, WrongType
 from agentrail.hooks.actions import Ask, Continue
 from agentrail.hooks.asks import CallService
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforePrompt
 from agentrail.hooks.plugin import Plugin
-from agentrail.hooks.records import BeforePrompt
 from agentrail.ports.failpoints import Failpoint, watching
 from agentrail.ports.journal import Claim, Record
 from agentrail.ports.model import EmitChunk

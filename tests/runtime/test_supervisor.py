@@ -19,8 +19,8 @@ from agentrail.errors import (
 from agentrail.hooks.actions import Abort, Ask, Continue
 from agentrail.hooks.asks import CallService
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import SessionStart
 from agentrail.hooks.plugin import Plugin
-from agentrail.hooks.records import SessionStart
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.status import SessionDown
 from agentrail.testing import ScriptedModel, say, stall

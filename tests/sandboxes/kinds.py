@@ -3,14 +3,14 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.adapters.sandboxes import beneath
+from agentrail.adapters.sandboxes import confined_open
 from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox, check_bwrap, find_bwrap
 from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.errors import SandboxMissing
 
 
 def without_openat2(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(beneath, "has_openat2", lambda: False)
+    patch.setattr(confined_open, "has_openat2", lambda: False)
 
 
 def no_bubblewrap() -> str:
@@ -23,7 +23,7 @@ def no_bubblewrap() -> str:
 
 WHY_NOT = no_bubblewrap()
 needs_bubblewrap = pytest.mark.skipif(bool(WHY_NOT), reason=f"run `make sandbox-tools` first: {WHY_NOT}")
-needs_openat2 = pytest.mark.skipif(not beneath.has_openat2(), reason="this kernel has no openat2")
+needs_openat2 = pytest.mark.skipif(not confined_open.has_openat2(), reason="this kernel has no openat2")
 
 Opened = Callable[[Path], LocalSandbox]
 

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.adapters.sandboxes import beneath, files
-from agentrail.adapters.sandboxes.beneath import BENEATH, NO_MAGICLINKS, NO_XDEV
+from agentrail.adapters.sandboxes import confined_open, files
 from agentrail.adapters.sandboxes.bubblewrap import BubblewrapSandbox
+from agentrail.adapters.sandboxes.confined_open import BENEATH, NO_MAGICLINKS, NO_XDEV
 from agentrail.adapters.sandboxes.local import LocalSandbox
 from agentrail.adapters.sandboxes.paths import CHECKS, Why
 from agentrail.ports.sandbox import Search
@@ -77,15 +77,15 @@ def nothing(*_: object, **__: object) -> None:
 
 
 def without_beneath(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(beneath, "RESOLVE", NO_XDEV)
+    patch.setattr(confined_open, "RESOLVE", NO_XDEV)
 
 
 def without_no_symlinks(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(beneath, "NO_SYMLINKS", 0)
+    patch.setattr(confined_open, "NO_SYMLINKS", 0)
 
 
 def without_looking_at_the_file(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(beneath, "check_file", nothing)
+    patch.setattr(confined_open, "check_file", nothing)
 
 
 def without_looking_at_what_is_replaced(patch: pytest.MonkeyPatch) -> None:
@@ -98,17 +98,17 @@ def without_protection(patch: pytest.MonkeyPatch) -> None:
 
 def with_absolute_links(patch: pytest.MonkeyPatch) -> None:
     without_openat2(patch)
-    counted = beneath.Walk.parts_of
+    counted = confined_open.Walk.parts_of
 
-    def as_if_relative(walk: beneath.Walk, target: str) -> list[str]:
+    def as_if_relative(walk: confined_open.Walk, target: str) -> list[str]:
         return counted(walk, target.lstrip("/"))
 
-    patch.setattr(beneath.Walk, "parts_of", as_if_relative)
+    patch.setattr(confined_open.Walk, "parts_of", as_if_relative)
 
 
 def with_links_up(patch: pytest.MonkeyPatch) -> None:
     without_openat2(patch)
-    patch.setattr(beneath.Walk, "up", nothing)
+    patch.setattr(confined_open.Walk, "up", nothing)
 
 
 CUTS = [
@@ -146,7 +146,7 @@ async def test_what_is_allowed_on_purpose_is_found_by_the_corpus(
 
 @needs_openat2
 async def test_without_the_check_of_the_file_system_the_corpus_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beneath, "RESOLVE", BENEATH | NO_MAGICLINKS)
+    monkeypatch.setattr(confined_open, "RESOLVE", BENEATH | NO_MAGICLINKS)
     assert await magic_findings() != []
 
 
@@ -156,5 +156,5 @@ def same_device(_walk: object, fd: int) -> int:
 
 async def test_without_the_same_check_part_by_part_the_corpus_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     without_openat2(monkeypatch)
-    monkeypatch.setattr(beneath.Walk, "same_device", same_device)
+    monkeypatch.setattr(confined_open.Walk, "same_device", same_device)
     assert await magic_findings() != []

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentrail.adapters.sandboxes.patterns import Glob, GlobPattern, Ignored
+from agentrail.adapters.sandboxes.globs import Glob, GlobPattern, Ignored
 from agentrail.adapters.sandboxes.searching import uncounted
 from agentrail.errors import BadPattern, PathRefused
 from tests.opcodes import counted_opcodes

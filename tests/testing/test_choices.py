@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentrail.hooks.records import HOOK_NAMES
+from agentrail.hooks.moments import HOOK_NAMES
 from agentrail.testing.calling import Caller
 from agentrail.testing.known_words import vocabulary
 from agentrail.testing.laws.showing import draw_hook

@@ -8,8 +8,8 @@ from agentrail.errors import PermanentModelError
 from agentrail.hooks.actions import Ask, Continue
 from agentrail.hooks.asks import CallModel
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforePrompt
 from agentrail.hooks.plugin import Plugin
-from agentrail.hooks.records import BeforePrompt
 from agentrail.ports.model import Model
 from agentrail.testing import RecordedModel, ScriptedModel, call, say, transient
 from agentrail.testing.scripted import Element

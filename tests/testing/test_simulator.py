@@ -22,8 +22,8 @@ from agentrail.core.vocabulary.inputs import SleepDue
 from agentrail.errors import BadChoice
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import BeforeRequest
 from agentrail.hooks.plugin import Plugin
-from agentrail.hooks.records import BeforeRequest
 from agentrail.ports.journal import Snapshot
 from agentrail.runtime.actor.loop import Session
 from agentrail.runtime.inbox.mailbox import Letter

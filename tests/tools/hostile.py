@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Final
 
-from agentrail.tools.validation import schema_problem, validator_for
+from agentrail.tools.json_schema.validation import schema_problem, validator_for
 from agentrail.values.json import Json, JsonObject, freeze_object
 from agentrail.values.tools import ToolSpec
 

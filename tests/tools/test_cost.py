@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from agentrail.errors import BadTool
 from agentrail.tools import make_spec, validator_for
-from agentrail.tools.dialect import READY_STEPS
-from agentrail.tools.validation import schema_problem
+from agentrail.tools.json_schema.dialect import READY_STEPS
+from agentrail.tools.json_schema.validation import schema_problem
 from agentrail.values.json import Json, JsonObject, freeze_object
 from agentrail.values.meter import CHECK_STEPS
 from agentrail.values.tools import ToolSpec

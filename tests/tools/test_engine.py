@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agentrail.tools.dialect import META, FlawError, node_of
-from agentrail.tools.nodes import Check
-from agentrail.tools.validation import schema_problem, validator_for
+from agentrail.tools.json_schema.dialect import META, FlawError, node_of
+from agentrail.tools.json_schema.nodes import Check
+from agentrail.tools.json_schema.validation import schema_problem, validator_for
 from agentrail.values.json import Json, JsonObject, freeze, freeze_object
 from agentrail.values.meter import Meter, TooManyStepsError
 from agentrail.values.tools import ToolSpec

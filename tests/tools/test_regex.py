@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agentrail.tools.expressions import MAX_GROUPS, MAX_PATTERN, UnusableError
-from agentrail.tools.regex import Regex, flaw_of
+from agentrail.tools.json_schema.regex import Regex, flaw_of
+from agentrail.tools.json_schema.regex_parser import MAX_GROUPS, MAX_PATTERN, UnusableError
 from agentrail.values.meter import CHECK_STEPS, Meter, TooManyStepsError
 
 PLENTY = 10_000_000

@@ -5,8 +5,8 @@ import attrs
 import pytest
 
 from agentrail.tools import Length, Pattern, Range, ToolContext, tool
+from agentrail.tools.annotations import ShapePlace, shape_of
 from agentrail.tools.fields import ArgumentField
-from agentrail.tools.shapes import ShapePlace, shape_of
 from agentrail.tools.structuring import ArgumentMisfitError, NotTakenError, object_reader, reader_of
 from agentrail.values.json import Json, JsonObject, freeze
 from agentrail.values.tools import err

@@ -3,7 +3,7 @@
 import pytest
 
 from agentrail.values.content import Text
-from agentrail.values.outside import MAX_FACTS, leaves, words
+from agentrail.values.foreign import MAX_FACTS, leaves, words
 
 SHOWN = 0
 

@@ -29,10 +29,10 @@ from mcp.types import (
 from mcp.types import Tool as Listed
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from agentrail.adapters.mcp.adopting import MAX_TOOLS, adopt
+from agentrail.adapters.mcp.inbound_filter import Sieve
 from agentrail.adapters.mcp.pipes import Pipes
 from agentrail.adapters.mcp.server import McpServer
-from agentrail.adapters.mcp.sifting import Sieve
+from agentrail.adapters.mcp.server_tools import MAX_TOOLS, adopt
 from agentrail.errors import McpFailed, ToolError
 from agentrail.ports.source import Offer
 from agentrail.values.json import JsonObject

@@ -18,7 +18,7 @@ import trio
 
 from agentrail.errors import BadMcpServer, ExtraMissing
 from agentrail.ports.source import Offer
-from agentrail.values.outside import is_time
+from agentrail.values.foreign import is_time
 from agentrail.values.tools import cut_time
 from agentrail.values.value import Value, value
 

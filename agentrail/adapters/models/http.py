@@ -20,8 +20,8 @@ from typing import Final, Protocol, runtime_checkable
 import httpx  # noqa: ASYNC127 - the client that pyproject.toml names
 import trio
 
-from agentrail.adapters.models.proxies import is_final, is_kept_from_proxies, why_unusable
-from agentrail.adapters.models.unpacking import PLAIN, Unpacker
+from agentrail.adapters.models.decompression import PLAIN, Unpacker
+from agentrail.adapters.models.no_proxy import is_final, is_kept_from_proxies, why_unusable
 from agentrail.errors import (
     CertificateRefused,
     ConnectionFailed,
@@ -36,8 +36,8 @@ from agentrail.errors import (
     StreamGarbled,
     WrongEndpoint,
 )
+from agentrail.values.foreign import leaves
 from agentrail.values.json import JsonObject
-from agentrail.values.outside import leaves
 from agentrail.values.value import Value, value
 
 CONNECTIONS: Final = 100

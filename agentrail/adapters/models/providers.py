@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, cast
 from agentrail.values.value import Value, value
 
 if TYPE_CHECKING:
-    from agentrail.adapters.models.wire import WireFormat
+    from agentrail.adapters.models.wire_format import WireFormat
 
 
 @value

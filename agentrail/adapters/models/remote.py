@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, final
 from urllib.parse import urlsplit
 
-from agentrail.adapters.models.faults import error_of_body
+from agentrail.adapters.models.provider_errors import error_of_body
 from agentrail.adapters.models.providers import Provider, format_of
-from agentrail.adapters.models.redacting import Redactor
+from agentrail.adapters.models.redaction import Redactor
 from agentrail.adapters.models.settings import Settings, read_settings, with_extra
 from agentrail.adapters.models.sse import EventReader
 from agentrail.errors import (
@@ -31,7 +31,7 @@ from agentrail.values.stream import PING, Chunk, ModelRequest, Response
 
 if TYPE_CHECKING:
     from agentrail.adapters.models.http import Http
-    from agentrail.adapters.models.wire import Decoder
+    from agentrail.adapters.models.wire_format import Decoder
 
 AGENT: Final = {
     "accept": "text/event-stream",

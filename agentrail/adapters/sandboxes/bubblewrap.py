@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from agentrail.adapters.processes import SAFE_PATH, Launch, ProcessTree, Ready, argv_of, check_environment
-from agentrail.adapters.sandboxes.guards import Guards
+from agentrail.adapters.sandboxes.guarded_names import Guards
 from agentrail.adapters.sandboxes.local import LocalSandbox, shell
 from agentrail.adapters.sandboxes.paths import PROTECTED, parts_of
 from agentrail.errors import CommandRefused, SandboxMissing

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Generator, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar
 
+from agentrail.adapters.sandboxes.globs import Glob
 from agentrail.adapters.sandboxes.paths import Parts, parts_of, path_of
-from agentrail.adapters.sandboxes.patterns import Glob
 from agentrail.adapters.sandboxes.searching import counted, rested
 from agentrail.errors import FileFailed, FileMissing
 from agentrail.ports.sandbox import (

@@ -1,4 +1,4 @@
-"""Files on the disk, below a root that nothing leads out of; everything is opened through `beneath.py`."""
+"""Files on the disk, below a root that nothing leads out of; everything is opened through `confined_open.py`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
-from agentrail.adapters.sandboxes.beneath import FOLDER, O_PATH, PLAIN, Root, check_file, open_file
+from agentrail.adapters.sandboxes.confined_open import FOLDER, O_PATH, PLAIN, Root, check_file, open_file
 from agentrail.adapters.sandboxes.paths import PROTECTED, Parts, Why, check_writable, parts_of, path_of
 from agentrail.adapters.sandboxes.storage import check_data, replaced, translated
 from agentrail.errors import AgentrailError, FileFailed, PathRefused

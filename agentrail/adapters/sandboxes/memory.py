@@ -35,8 +35,8 @@ from agentrail.ports.sandbox import (
     Search,
     Written,
 )
-from agentrail.tools.expressions import UnusableError
-from agentrail.tools.regex import Regex
+from agentrail.tools.json_schema.regex import Regex
+from agentrail.tools.json_schema.regex_parser import UnusableError
 from agentrail.values.meter import Meter, TooManyStepsError
 
 _A_FOLDER = "it is a folder"

@@ -1,6 +1,6 @@
 """Which paths a sandbox takes at all, told from their text alone: the first of two walls.
 
-The second wall is the open itself (`beneath.py`), which holds whatever the text says. This one is for clear answers,
+The second wall is the open itself (`confined_open.py`): it holds whatever the text says. This one is for clear answers,
 and for what no file system would refuse: names that only look like dots and slashes, and files that others obey.
 """
 

@@ -17,7 +17,7 @@ from agentrail.core.vocabulary.commands import AbortSent, StopSent
 from agentrail.core.vocabulary.effects import CancelCompaction, CancelRequest, CloseSession, ReportStart, StopSubagents
 from agentrail.core.vocabulary.state import Phase, Turn
 from agentrail.errors import AgentrailError, SessionRefused
-from agentrail.hooks.records import AfterTurn, Hook, SessionEnd
+from agentrail.hooks.moments import AfterTurn, Hook, SessionEnd
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.content import Text
 from agentrail.values.events.context import CompactEnd

@@ -23,8 +23,8 @@ from agentrail.core.vocabulary.inputs import AskSettled
 from agentrail.core.vocabulary.state import Due, Suspension
 from agentrail.hooks.asks import Answered, AskAnswer, AskRequest, Failed, RunTool, TimedOut
 from agentrail.hooks.judge import NO_CONSENT, Consent
+from agentrail.hooks.moments import BeforeTool, Hook
 from agentrail.hooks.plugin import Priority
-from agentrail.hooks.records import BeforeTool, Hook
 from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Place, Ruling, Verdict
 from agentrail.values.events.plugins import AskAnswered, AskStarted
 from agentrail.values.events.tools import ToolExecutionStart

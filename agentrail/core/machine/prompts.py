@@ -19,7 +19,7 @@ from agentrail.core.vocabulary.effects import ReportStart
 from agentrail.core.vocabulary.inputs import SessionOpened
 from agentrail.core.vocabulary.state import Phase, Prompt, Turn
 from agentrail.errors import PluginRefused, QueueFull, SessionRefused, StateNotStorable, UnknownPrompt
-from agentrail.hooks.records import BeforePrompt, Hook, SessionStart
+from agentrail.hooks.moments import BeforePrompt, Hook, SessionStart
 from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.values.content import Part, Text
 from agentrail.values.events.context import Intervention

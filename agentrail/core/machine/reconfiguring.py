@@ -16,9 +16,9 @@ from agentrail.core.vocabulary.commands import (
 )
 from agentrail.core.vocabulary.state import Attached, Change, Phase
 from agentrail.errors import PluginExists, ToolExists, UnknownPlugin, UnknownTool
-from agentrail.hooks.records import BeforePluginOptsUpdate, Hook
+from agentrail.hooks.attachments import AttachedPlugin
+from agentrail.hooks.moments import BeforePluginOptsUpdate, Hook
 from agentrail.hooks.ruling import Ruling, Verdict
-from agentrail.hooks.seats import AttachedPlugin
 from agentrail.values.events.plugins import PluginAttached, PluginDetached, PluginOptsUpdated
 from agentrail.values.events.tools import ToolAttached, ToolDetached, ToolsUpdated
 

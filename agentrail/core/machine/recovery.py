@@ -19,8 +19,8 @@ from agentrail.core.vocabulary.inputs import SessionBranched, SessionReturned
 from agentrail.core.vocabulary.state import Attached, Change, Due, Phase, Suspension
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus, can_be_probed
 from agentrail.errors import PluginMismatch
+from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.ruling import START, Gathered, Verdict
-from agentrail.hooks.seats import AttachedPlugin
 from agentrail.values.events.context import CompactEnd
 from agentrail.values.events.life import SessionRecovered
 from agentrail.values.events.plugins import PluginAttached, PluginOptsUpdated, PluginUpgraded

@@ -11,7 +11,7 @@ from agentrail.core.vocabulary.effects import StartCompaction, StartRequest
 from agentrail.core.vocabulary.inputs import CompactionEnded, CompactionFailed
 from agentrail.core.vocabulary.state import Compaction, Phase, Request
 from agentrail.errors import Busy
-from agentrail.hooks.records import BeforeCompaction, BeforeRequest, Hook
+from agentrail.hooks.moments import BeforeCompaction, BeforeRequest, Hook
 from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.values.content import Text
 from agentrail.values.events.context import BeforeCompact, CompactEnd, CompactStart, Intervention

@@ -11,7 +11,7 @@ from agentrail.core.vocabulary.effects import CancelRequest, OpenStream
 from agentrail.core.vocabulary.inputs import StreamBegan, StreamCut, StreamEnded, StreamStalled
 from agentrail.core.vocabulary.state import Due, Phase, Turn
 from agentrail.core.vocabulary.tool_calls import Batch, first_calls
-from agentrail.hooks.records import AfterResponse, BeforeFinish, Hook
+from agentrail.hooks.moments import AfterResponse, BeforeFinish, Hook
 from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events.context import Intervention

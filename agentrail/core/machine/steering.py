@@ -10,7 +10,7 @@ from agentrail.core.vocabulary.answers import Accepted
 from agentrail.core.vocabulary.commands import SteerSent
 from agentrail.core.vocabulary.state import Phase, Steering
 from agentrail.errors import PluginRefused, SteeringQueueFull
-from agentrail.hooks.records import BeforeSteering, Hook
+from agentrail.hooks.moments import BeforeSteering, Hook
 from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.values.content import Text
 from agentrail.values.events.context import Intervention

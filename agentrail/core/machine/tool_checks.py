@@ -11,7 +11,7 @@ from agentrail.core.machine.requests import abort_by
 from agentrail.core.machine.tool_results import find, give_error, hold_timer, put
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus, Hold
 from agentrail.hooks.judge import NO_CONSENT, Consent
-from agentrail.hooks.records import BeforeTool, Hook
+from agentrail.hooks.moments import BeforeTool, Hook
 from agentrail.hooks.ruling import NOTHING_GATHERED, START, Gathered, Pause, Place, Ruling, Verdict
 from agentrail.values.events.people import ApprovalRequired
 from agentrail.values.events.tools import LoopDetected, ToolBlocked, ToolCallUnknown

@@ -33,7 +33,7 @@ from agentrail.core.vocabulary.tool_calls import (
     Question,
     touches_files,
 )
-from agentrail.hooks.records import AfterTool, AfterToolBatch, Hook, OnToolError
+from agentrail.hooks.moments import AfterTool, AfterToolBatch, Hook, OnToolError
 from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.values.content import Text
 from agentrail.values.events.context import Intervention

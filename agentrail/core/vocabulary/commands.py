@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal, TypeAlias
 
 from agentrail.core.vocabulary.state import Spare
-from agentrail.hooks.seats import AttachedPlugin
+from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.values.content import Part
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.stream import NOTHING_YET, Partial

@@ -24,7 +24,7 @@ from agentrail.core.vocabulary.commands import (
     WithdrawSent,
 )
 from agentrail.hooks.asks import AskAnswer
-from agentrail.hooks.seats import AttachedPlugin
+from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.values.events.envelope import Event
 from agentrail.values.messages import Message
 from agentrail.values.stream import NOTHING_YET, Failure, Partial, Response

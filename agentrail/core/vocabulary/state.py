@@ -10,10 +10,10 @@ from typing import Final, cast
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.tool_calls import WAITS_FOR_PERSON, Batch, Call, CallStatus, Doubt, Stray
 from agentrail.errors import UnknownPlugin
+from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.judge import PluginRow
-from agentrail.hooks.records import Hook
+from agentrail.hooks.moments import Hook
 from agentrail.hooks.ruling import Gathered, Pause
-from agentrail.hooks.seats import AttachedPlugin
 from agentrail.values.content import Part, text_of
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.messages import EMPTY_HISTORY, History

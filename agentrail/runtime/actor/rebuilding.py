@@ -15,8 +15,8 @@ from agentrail.hooks.judge import Recorded
 from agentrail.hooks.plugin import UNKNOWN, AnyPlugin, state_type
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Journal, Record
+from agentrail.values.foreign import described
 from agentrail.values.json import Json, canonical
-from agentrail.values.outside import described
 
 PAGE = 100
 """Records that are done again at once, before others have their turn."""

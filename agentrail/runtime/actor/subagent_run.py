@@ -11,7 +11,7 @@ from agentrail.ports.agents import Task
 from agentrail.runtime.actor.parent_link import Link
 from agentrail.runtime.resources import Recipe
 from agentrail.runtime.shared.sanitize import tell
-from agentrail.values.outside import described
+from agentrail.values.foreign import described
 from agentrail.values.tools import Err, Ok, err
 
 log = logging.getLogger("agentrail.task")

@@ -21,7 +21,7 @@ from agentrail.runtime.resources import SessionCode, SharedServices
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.sanitize import Contained, tell
 from agentrail.tools.declaring import check_declared
-from agentrail.values.outside import described
+from agentrail.values.foreign import described
 
 log = logging.getLogger("agentrail.source")
 

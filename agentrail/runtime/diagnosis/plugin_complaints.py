@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-from agentrail.hooks.seats import AttachedPlugin
+from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.runtime.shared.sanitize import tell
 
 log = logging.getLogger("agentrail.plugin")

@@ -12,7 +12,7 @@ from typing import Final
 
 import trio
 
-from agentrail.values.outside import TEN_YEARS, number
+from agentrail.values.foreign import TEN_YEARS, number
 
 FURTHEST: Final = 1e11
 """Seconds from 0, some 3,000 years, that a clock may show: further off, a float has no room for milliseconds."""

@@ -13,8 +13,8 @@ from agentrail.errors import BadJournal, BadRecord, BadValue
 from agentrail.hooks.ruling import Ruling
 from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
 from agentrail.values.events.envelope import Envelope, Event
+from agentrail.values.foreign import number, shown
 from agentrail.values.json import INT_MAX
-from agentrail.values.outside import number, shown
 from agentrail.values.stream import Partial
 
 T = TypeVar("T")

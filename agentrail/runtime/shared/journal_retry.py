@@ -20,7 +20,7 @@ from agentrail.errors import (
 from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.sanitize import split
-from agentrail.values.outside import described, leaves
+from agentrail.values.foreign import described, leaves
 
 log = logging.getLogger("agentrail.journal")
 

@@ -18,8 +18,8 @@ from agentrail.ports.model import EmitChunk, Model
 from agentrail.runtime.shared.sanitize import fit_response, fit_wait
 from agentrail.runtime.shared.timers import Timers
 from agentrail.values.estimates import read_tokens
+from agentrail.values.foreign import shown
 from agentrail.values.limits import Limit
-from agentrail.values.outside import shown
 from agentrail.values.secrets import secret_name
 from agentrail.values.stream import ModelRequest, Response
 

@@ -1,7 +1,7 @@
 """The border: what tools, models and services give is made fit to be kept, or refused, before the machine sees it.
 
 Half a surrogate pair is text that no file and no wire can hold. Where it comes from outside it is replaced, as a
-terminal would; where a caller gives it, the caller is told. Numbers are taken as `values/outside.py` says.
+terminal would; where a caller gives it, the caller is told. Numbers are taken as `values/foreign.py` says.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from agentrail.errors import (
 )
 from agentrail.values import fitting
 from agentrail.values.content import Data, Image, Part, Text
+from agentrail.values.foreign import inside, mended, named, pass_interrupt, seconds, trace, words
 from agentrail.values.json import freeze
-from agentrail.values.outside import inside, mended, named, pass_interrupt, seconds, trace, words
 from agentrail.values.stream import Chunk, Failure, FailureKind, Response
 
 TEXT = "the text"

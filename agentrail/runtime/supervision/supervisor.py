@@ -24,7 +24,7 @@ from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.sanitize import traced
 from agentrail.runtime.supervision.children import Child, SessionBody, not_started
 from agentrail.runtime.supervision.tree import Tree
-from agentrail.values.outside import described, leaves
+from agentrail.values.foreign import described, leaves
 
 log = logging.getLogger("agentrail.supervisor")
 

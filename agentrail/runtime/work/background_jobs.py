@@ -10,7 +10,7 @@ import trio
 from agentrail.errors import CommandRefused
 from agentrail.ports.sandbox import Process
 from agentrail.runtime.shared.sanitize import Contained, tell
-from agentrail.values.outside import described
+from agentrail.values.foreign import described
 
 log = logging.getLogger("agentrail.process")
 

@@ -11,7 +11,7 @@ from agentrail.core.vocabulary.effects import StartCompaction
 from agentrail.core.vocabulary.inputs import AnyInput, CompactionEnded, CompactionFailed
 from agentrail.ports.model import Compactor
 from agentrail.runtime.shared.sanitize import Contained, tell
-from agentrail.values.outside import described
+from agentrail.values.foreign import described
 
 log = logging.getLogger("agentrail.session")
 

@@ -21,7 +21,7 @@ from agentrail.runtime.work.usage_meter import UsageMeter
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.response import MessageDelta, MessageStart, StatusUpdate, ThinkingDelta, ThinkingStart
 from agentrail.values.fitting import MAX_TEXT
-from agentrail.values.outside import described, named
+from agentrail.values.foreign import described, named
 from agentrail.values.stream import (
     CallChunk,
     Chunk,

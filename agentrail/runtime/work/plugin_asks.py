@@ -19,9 +19,9 @@ from agentrail.runtime.work.tool_call import execute
 from agentrail.runtime.work.usage_meter import UsageMeter
 from agentrail.values.content import Text, text_of
 from agentrail.values.fitting import fit_text
+from agentrail.values.foreign import described
 from agentrail.values.json import JsonObject, freeze, thaw
 from agentrail.values.messages import UserMessage
-from agentrail.values.outside import described
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.tools import Err, Ok, result_text
 from agentrail.values.usage import NOTHING_USED, Usage

@@ -18,8 +18,8 @@ from agentrail.runtime.shared.threads import CallThreads, WorkerThreads
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.tools import ToolExecutionUpdate
 from agentrail.values.fitting import fit_result, fit_text
+from agentrail.values.foreign import described, words
 from agentrail.values.json import JsonObject
-from agentrail.values.outside import described, words
 from agentrail.values.tools import Effect, NotStarted, Probed, ToolResult, Unknown, err
 
 log = logging.getLogger("agentrail.tool")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from agentrail.hooks.records import (
+from agentrail.hooks.moments import (
     AfterResponse,
     AfterTool,
     AfterToolBatch,

@@ -10,8 +10,8 @@ from itertools import combinations
 from typing import Final, TypeAlias
 
 from agentrail.core.vocabulary.options import Options
+from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import Attachable
-from agentrail.hooks.seats import unkeyed
 from agentrail.testing.as_code import CodeSource
 from agentrail.testing.known_words import PLAIN_WORDS, Vocabulary, vocabulary
 from agentrail.testing.scripted import Cue

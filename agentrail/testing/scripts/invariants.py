@@ -13,8 +13,8 @@ from agentrail.core.vocabulary.commands import ApproveSent
 from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.inputs import TimerFired
 from agentrail.core.vocabulary.state import State
+from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import Attachable
-from agentrail.hooks.seats import unkeyed
 from agentrail.plugins.budget import BudgetGuard
 from agentrail.testing.scripts.trace import Trace, simulate
 from agentrail.testing.world.ledger import Ledger

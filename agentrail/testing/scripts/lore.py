@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Final, TypeAlias
 
+from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import Attachable
 from agentrail.hooks.ruling import Ruling, Verdict
-from agentrail.hooks.seats import unkeyed
 from agentrail.testing.scripted import Saying
 from agentrail.testing.scripts.trace import Trace
 from agentrail.values.content import ToolCall

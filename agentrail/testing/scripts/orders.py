@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import TypeAlias
 
+from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import Attachable
 from agentrail.hooks.ruling import Ruling, Verdict
-from agentrail.hooks.seats import unkeyed
 from agentrail.testing.as_code import CodeSource
 from agentrail.testing.known_words import vocabulary
 from agentrail.testing.scripted import Cue

@@ -41,9 +41,9 @@ from agentrail.core.vocabulary.inputs import (
 from agentrail.core.vocabulary.state import Attached, Phase, Setup, State
 from agentrail.errors import ModelError
 from agentrail.hooks.asks import Failed
+from agentrail.hooks.attachments import AttachedPlugin, in_order, refuse_twins, seat_for, unkeyed
 from agentrail.hooks.live import Live
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.hooks.seats import AttachedPlugin, in_order, refuse_twins, seat_for, unkeyed
 from agentrail.runtime.shared.sanitize import fit_failure
 from agentrail.testing.scripted import Cue, Failing, Saying, Stalling, say
 from agentrail.testing.scripts.cues import (

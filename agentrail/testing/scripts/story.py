@@ -11,7 +11,7 @@ import attrs
 from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, StreamEnded, TimerFired, ToolReturned
 from agentrail.hooks.actions import UNCHANGED, Continue, Emit
-from agentrail.hooks.records import AfterTool, BeforePrompt, BeforeSteering, BeforeTool, Hook, OnToolError
+from agentrail.hooks.moments import AfterTool, BeforePrompt, BeforeSteering, BeforeTool, Hook, OnToolError
 from agentrail.testing.as_code import CodeSource
 from agentrail.testing.scripted import Cue
 from agentrail.testing.scripts.script_code import cue_code

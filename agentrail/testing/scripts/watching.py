@@ -8,8 +8,8 @@ from typing import cast
 
 from agentrail.hooks.actions import Action
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import HOOK_NAMES, Hook
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.hooks.records import HOOK_NAMES, Hook
 from agentrail.values.value import Value, value
 
 Method = Callable[[Hook, object, Context], object]

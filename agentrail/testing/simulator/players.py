@@ -12,8 +12,8 @@ from agentrail.errors import ContextTooLong, PermanentModelError, TransientModel
 from agentrail.hooks.actions import Ask, Continue
 from agentrail.hooks.asks import CallService
 from agentrail.hooks.context import Context
+from agentrail.hooks.moments import Hook
 from agentrail.hooks.plugin import Plugin
-from agentrail.hooks.records import Hook
 from agentrail.ports.model import EmitChunk
 from agentrail.ports.tool import ToolContext
 from agentrail.testing.probes import LIES, Answering

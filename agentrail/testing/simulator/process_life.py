@@ -33,7 +33,7 @@ from agentrail.testing.simulator.specs import draw_spec
 from agentrail.testing.simulator.stage import Stage, nobody
 from agentrail.testing.simulator.watchman import Watchman
 from agentrail.testing.world.choose import Choose
-from agentrail.values.outside import leaves
+from agentrail.values.foreign import leaves
 
 CALLERS: Final = 4
 STRATEGIES: Final[tuple[Strategy, ...]] = ("one_for_one", "one_for_one", "one_for_one", "one_for_all", "rest_for_one")

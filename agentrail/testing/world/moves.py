@@ -53,8 +53,8 @@ from agentrail.core.vocabulary.inputs import (
     ToolStopped,
 )
 from agentrail.core.vocabulary.state import Phase, State
+from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.hooks.seats import AttachedPlugin
 from agentrail.testing.probes import Refuser
 from agentrail.testing.world.behaviour import (
     draw_answer,

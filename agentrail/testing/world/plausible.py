@@ -14,12 +14,12 @@ from agentrail.core.vocabulary.commands import ChangeToolsSent, StopSent
 from agentrail.core.vocabulary.inputs import INPUTS, AnyInput, Arrival, SessionOpened, SessionReturned, TimerFired
 from agentrail.core.vocabulary.state import NO_TOOLS, Attached, Phase, Setup, State
 from agentrail.errors import IllegalInput
+from agentrail.hooks.attachments import AttachedPlugin, in_order, refuse_twins, seat_for, unkeyed
 from agentrail.hooks.judge import Recorded
 from agentrail.hooks.live import Live
 from agentrail.hooks.pipeline import Storable
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.ruling import Ruling
-from agentrail.hooks.seats import AttachedPlugin, in_order, refuse_twins, seat_for, unkeyed
 from agentrail.testing.probes import can_store
 from agentrail.testing.world.choose import Choose
 from agentrail.testing.world.ledger import Ledger

@@ -16,8 +16,8 @@ from agentrail.core.vocabulary.inputs import (
 )
 from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import CallStatus
+from agentrail.hooks.moments import HOOK_NAMES
 from agentrail.hooks.pipeline import MAX_ASKS
-from agentrail.hooks.records import HOOK_NAMES
 from agentrail.hooks.ruling import NOTHING_GATHERED, Verdict
 from agentrail.testing.world.outstanding import demand
 from agentrail.testing.world.promises_people import PEOPLE

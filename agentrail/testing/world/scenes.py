@@ -10,8 +10,8 @@ from attrs import frozen
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Spare
 from agentrail.hooks.matrix import MATRIX
+from agentrail.hooks.moments import HOOK_NAMES
 from agentrail.hooks.plugin import Attachable, Keyed
-from agentrail.hooks.records import HOOK_NAMES
 from agentrail.testing.probes import (
     LIES,
     REQUESTS,

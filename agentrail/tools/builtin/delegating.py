@@ -8,7 +8,7 @@ from typing import Annotated, Final, cast
 from agentrail.ports.agents import Agents, Task
 from agentrail.ports.tool import Tool, ToolContext
 from agentrail.tools.bounds import Length
-from agentrail.tools.builtin.surroundings import refuse, shown, told
+from agentrail.tools.builtin.workspace import refuse, shown, told
 from agentrail.tools.function import tool
 from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.tools import Err, NotStarted, Ok, Probed, ToolResult, ToolSpec, ok

@@ -8,9 +8,9 @@ from agentrail.errors import BadEdit
 from agentrail.ports.sandbox import MAX_FILE, Sandbox
 from agentrail.ports.tool import ToolContext
 from agentrail.tools.bounds import Length
-from agentrail.tools.builtin.lines import numbered
-from agentrail.tools.builtin.nearness import nearest
-from agentrail.tools.builtin.surroundings import counted, refuse, sandbox_of, told
+from agentrail.tools.builtin.close_lines import nearest
+from agentrail.tools.builtin.file_lines import numbered
+from agentrail.tools.builtin.workspace import counted, refuse, sandbox_of, told
 from agentrail.tools.function import tool
 from agentrail.values.tools import Ok, ok
 

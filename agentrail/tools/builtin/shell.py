@@ -10,7 +10,7 @@ from agentrail.ports.jobs import Job
 from agentrail.ports.sandbox import Command, Execution, OnOutput, Sandbox
 from agentrail.ports.tool import ToolContext
 from agentrail.tools.bounds import Length, Range
-from agentrail.tools.builtin.surroundings import jobs_of, refuse, sandbox_of, shown, told
+from agentrail.tools.builtin.workspace import jobs_of, refuse, sandbox_of, shown, told
 from agentrail.tools.function import tool
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import Err, Ok, err, ok

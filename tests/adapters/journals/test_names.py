@@ -11,7 +11,7 @@ from subprocess import PIPE, Popen
 import pytest
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.adapters.journals.sqlite.files import CAN_LOCK
+from agentrail.adapters.journals.sqlite.open_files import CAN_LOCK
 from agentrail.adapters.journals.sqlite.ownership import Ownership
 from agentrail.errors import Fenced, JournalInUse, JournalLinked, JournalUnusable
 from agentrail.ports.journal import Claim

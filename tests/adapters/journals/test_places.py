@@ -12,7 +12,7 @@ from subprocess import PIPE, Popen
 import pytest
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.adapters.journals.sqlite.files import CAN_LOCK
+from agentrail.adapters.journals.sqlite.open_files import CAN_LOCK
 from agentrail.errors import JournalInUse
 from agentrail.testing.conformance.journal_tests import opened, refused, run_of
 from tests.adapters.journals.test_names import WRITER, Writer, path, readable, writing

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from agentrail.adapters.models.faults import Faults, error_of, error_of_body, retry_after
+from agentrail.adapters.models.provider_errors import Faults, error_of, error_of_body, retry_after
 from agentrail.errors import (
     AccessDenied,
     ContextTooLong,

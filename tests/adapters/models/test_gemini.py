@@ -5,10 +5,10 @@ import json
 import pytest
 
 from agentrail import Secret, SessionSpec, open_supervisor, tool
-from agentrail.adapters.models.faults import error_of_body
 from agentrail.adapters.models.gemini import FORMAT
 from agentrail.adapters.models.gemini.faults import FAULTS
-from agentrail.adapters.models.gemini.schemas import fitted
+from agentrail.adapters.models.gemini.schema_subset import fitted
+from agentrail.adapters.models.provider_errors import error_of_body
 from agentrail.adapters.models.settings import read_settings
 from agentrail.adapters.models.sse import EventReader, ServerEvent
 from agentrail.errors import (

@@ -1,6 +1,6 @@
 import pytest
 
-from agentrail.adapters.models.redacting import Redactor
+from agentrail.adapters.models.redaction import Redactor
 from agentrail.errors import RateLimited
 from agentrail.values.content import Text, Thinking, ToolCall
 from agentrail.values.json import freeze_object

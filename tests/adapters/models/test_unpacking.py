@@ -10,8 +10,8 @@ import pytest
 import trio
 
 from agentrail import SessionSpec, open_supervisor
+from agentrail.adapters.models.decompression import MOST, SLICE, Unpacker
 from agentrail.adapters.models.http import Http, Patience, Post
-from agentrail.adapters.models.unpacking import MOST, SLICE, Unpacker
 from agentrail.errors import EncodingRefused, StreamGarbled, TurnAborted
 from agentrail.testing import ScriptedModel
 from agentrail.values.json import EMPTY, Json

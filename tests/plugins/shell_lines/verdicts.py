@@ -9,7 +9,7 @@ from typing import Final
 from agentrail.catalog.markdown import table
 from agentrail.hooks.actions import BlockTool, Continue, HoldTool
 from agentrail.hooks.context import Context
-from agentrail.hooks.records import BeforeTool
+from agentrail.hooks.moments import BeforeTool
 from agentrail.plugins import HumanApproval, SecurityGuard
 from tests.plugins.shell_lines import FORBIDDEN, HARMLESS, PASSING, Line, read
 

@@ -8,7 +8,7 @@ import httpx  # noqa: ASYNC127 - the client that pyproject.toml names
 import pytest
 import trio
 
-from agentrail.adapters.markdown import to_markdown
+from agentrail.adapters.html_to_markdown import to_markdown
 from agentrail.adapters.web import HttpxWeb, resolve
 from agentrail.ports.web import MAX_PAGE
 from agentrail.values.json import freeze_object

@@ -12,12 +12,12 @@ from typing import Final, cast
 from urllib.parse import quote
 
 from agentrail.adapters.journals.sqlite.failures import RAISED, not_opened
-from agentrail.adapters.journals.sqlite.files import FileUse
-from agentrail.adapters.journals.sqlite.kinds import NOT_OURS
-from agentrail.adapters.journals.sqlite.log import check_log
+from agentrail.adapters.journals.sqlite.file_type import NOT_OURS
+from agentrail.adapters.journals.sqlite.locations import make_file
+from agentrail.adapters.journals.sqlite.open_files import FileUse
 from agentrail.adapters.journals.sqlite.ownership import Ownership
-from agentrail.adapters.journals.sqlite.places import make_file
 from agentrail.adapters.journals.sqlite.tables import SCHEMA, TABLES, UPGRADES, is_ours, pragma
+from agentrail.adapters.journals.sqlite.wal_file import check_log
 from agentrail.errors import JournalError, JournalUnusable
 from agentrail.ports.failpoints import Failpoint, reach
 

@@ -15,8 +15,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-from agentrail.adapters.journals.sqlite.files import FileUse, held, release
-from agentrail.adapters.journals.sqlite.places import ONLY_ITS_OWNERS_FILE
+from agentrail.adapters.journals.sqlite.locations import ONLY_ITS_OWNERS_FILE
+from agentrail.adapters.journals.sqlite.open_files import FileUse, held, release
 from agentrail.errors import JournalInUse, JournalLinked
 
 LONGEST_NAME: Final = 200

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from agentrail.adapters.journals.packing import NO_CHECK, Packed, UnpackError, check_of, unpack
 from agentrail.adapters.journals.sqlite.failures import RAISED, is_passing, rolled_back
-from agentrail.adapters.journals.sqlite.files import FileUse
+from agentrail.adapters.journals.sqlite.open_files import FileUse
 from agentrail.adapters.journals.sqlite.opening import Connect, open_for_reading
 from agentrail.adapters.journals.sqlite.tables import (
     COLUMNS,

@@ -20,7 +20,7 @@ from typing import Final, Generic, Protocol, TypeVar, cast
 import trio
 
 from agentrail.ports.failpoints import Failpoint, reach
-from agentrail.values.outside import described
+from agentrail.values.foreign import described
 
 log = logging.getLogger("agentrail.journal")
 

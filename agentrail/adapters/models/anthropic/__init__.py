@@ -11,9 +11,9 @@ from typing import Final, final
 from agentrail.adapters.models.anthropic.answers import MessageDecoder
 from agentrail.adapters.models.anthropic.faults import FAULTS
 from agentrail.adapters.models.anthropic.requests import render
-from agentrail.adapters.models.faults import Faults
+from agentrail.adapters.models.provider_errors import Faults
 from agentrail.adapters.models.settings import Settings
-from agentrail.adapters.models.wire import Decoder, Rendered
+from agentrail.adapters.models.wire_format import Decoder, Rendered
 from agentrail.values.stream import ModelRequest
 
 

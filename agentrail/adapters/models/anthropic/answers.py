@@ -10,9 +10,9 @@ from attrs import define, field
 
 from agentrail.adapters.models.anthropic.faults import FAULTS
 from agentrail.adapters.models.anthropic.requests import REDACTED
-from agentrail.adapters.models.faults import error_of
+from agentrail.adapters.models.provider_errors import error_of
 from agentrail.adapters.models.sse import ServerEvent
-from agentrail.adapters.models.wire import arguments, count, object_of, sub, text
+from agentrail.adapters.models.wire_format import arguments, count, object_of, sub, text
 from agentrail.errors import StreamEndedEarly, StreamGarbled
 from agentrail.values.content import Said, Text, Thinking, ToolCall
 from agentrail.values.messages import StopReason

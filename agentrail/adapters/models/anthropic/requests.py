@@ -8,7 +8,7 @@ from typing import Final
 from agentrail.adapters.models.anthropic.thinking import manner_of, temperature_of
 from agentrail.adapters.models.history import Asked, ModelTurn, Result, Turn, UserTurn, system_of, turns_of
 from agentrail.adapters.models.settings import Settings
-from agentrail.adapters.models.wire import Rendered
+from agentrail.adapters.models.wire_format import Rendered
 from agentrail.errors import BadModelOptions
 from agentrail.values.content import Image, Part, Said, Text
 from agentrail.values.json import Json, JsonObject

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from agentrail.adapters.models.demo.arguments import Fitted, fit
-from agentrail.adapters.models.demo.kinds import ABILITIES, Ability
+from agentrail.adapters.models.demo.call_arguments import Fitted, fit
 from agentrail.adapters.models.demo.thread import thread_of
+from agentrail.adapters.models.demo.tool_kinds import ABILITIES, Ability
 from agentrail.adapters.models.demo.wording import listed, quoted, shortened
 from agentrail.values.content import Data, Said, Text, Thinking, ToolCall
 from agentrail.values.json import canonical

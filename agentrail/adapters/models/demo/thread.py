@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from agentrail.adapters.models.demo.kinds import kind_of
+from agentrail.adapters.models.demo.tool_kinds import kind_of
 from agentrail.adapters.models.demo.understanding import DemoStep, steps_of
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.messages import AssistantMessage, Message, Origin, ToolMessage, UserMessage

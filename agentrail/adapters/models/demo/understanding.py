@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from agentrail.adapters.models.demo.kinds import ToolKind
-from agentrail.adapters.models.demo.phrasings.table import PHRASINGS
+from agentrail.adapters.models.demo.phrasings.all_phrasings import PHRASINGS
 from agentrail.adapters.models.demo.quotes import Masked, mask
 from agentrail.adapters.models.demo.templates import match
+from agentrail.adapters.models.demo.tool_kinds import ToolKind
 from agentrail.values.json import EMPTY, JsonObject, freeze_object
 from agentrail.values.value import Value, value
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, final
 
-from agentrail.adapters.models.faults import Faults
 from agentrail.adapters.models.gemini.answers import ContentDecoder
 from agentrail.adapters.models.gemini.faults import FAULTS
 from agentrail.adapters.models.gemini.requests import render
+from agentrail.adapters.models.provider_errors import Faults
 from agentrail.adapters.models.settings import Settings
-from agentrail.adapters.models.wire import Decoder, Rendered
+from agentrail.adapters.models.wire_format import Decoder, Rendered
 from agentrail.values.stream import ModelRequest
 
 

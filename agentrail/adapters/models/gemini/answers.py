@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final, cast, final
 
-from agentrail.adapters.models.faults import error_of
 from agentrail.adapters.models.gemini import seals
 from agentrail.adapters.models.gemini.faults import FAULTS
+from agentrail.adapters.models.provider_errors import error_of
 from agentrail.adapters.models.sse import ServerEvent
-from agentrail.adapters.models.wire import arguments, count, object_of, sub, text
+from agentrail.adapters.models.wire_format import arguments, count, object_of, sub, text
 from agentrail.errors import AccessDenied, ModelError, RequestRefused, StreamEndedEarly, StreamGarbled
 from agentrail.values.content import Said, Text, Thinking, ToolCall
 from agentrail.values.messages import StopReason

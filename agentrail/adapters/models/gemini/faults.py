@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.adapters.models.faults import Faults
+from agentrail.adapters.models.provider_errors import Faults
 from agentrail.errors import (
     AccessDenied,
     KeyRefused,

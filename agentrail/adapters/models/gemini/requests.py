@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import quote
 
-from agentrail.adapters.models.gemini.schemas import fitted
+from agentrail.adapters.models.gemini.schema_subset import fitted
 from agentrail.adapters.models.gemini.seals import ALONE, CALL, TEXT, THOUGHT, opened, opened_call
 from agentrail.adapters.models.history import Asked, ModelTurn, Result, Turn, UserTurn, system_of, turns_of
 from agentrail.adapters.models.settings import Settings
-from agentrail.adapters.models.wire import Rendered
+from agentrail.adapters.models.wire_format import Rendered
 from agentrail.values.content import Image, Part, Said, Text
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.stream import ModelRequest

@@ -7,11 +7,11 @@ from typing import Final, cast, final
 
 from attrs import define, field
 
-from agentrail.adapters.models.faults import error_of
 from agentrail.adapters.models.openai.faults import IN_STREAM
 from agentrail.adapters.models.openai.requests import PHASE, SEAL
+from agentrail.adapters.models.provider_errors import error_of
 from agentrail.adapters.models.sse import ServerEvent
-from agentrail.adapters.models.wire import arguments, count, object_of, sub, text
+from agentrail.adapters.models.wire_format import arguments, count, object_of, sub, text
 from agentrail.errors import StreamEndedEarly
 from agentrail.values.content import Said, Text, Thinking, ToolCall
 from agentrail.values.messages import StopReason

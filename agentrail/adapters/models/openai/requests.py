@@ -10,7 +10,7 @@ from typing import Final
 
 from agentrail.adapters.models.history import Asked, ModelTurn, Result, Turn, UserTurn, plain, system_of, turns_of
 from agentrail.adapters.models.settings import Settings
-from agentrail.adapters.models.wire import Rendered
+from agentrail.adapters.models.wire_format import Rendered
 from agentrail.errors import BadModelOptions
 from agentrail.values.content import Image, Part, Said, Text, Thinking
 from agentrail.values.json import Json, JsonObject, canonical

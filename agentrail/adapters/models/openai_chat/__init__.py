@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, final
 
-from agentrail.adapters.models.faults import Faults
 from agentrail.adapters.models.openai.faults import FAULTS
 from agentrail.adapters.models.openai_chat.answers import ChatDecoder
 from agentrail.adapters.models.openai_chat.requests import render
+from agentrail.adapters.models.provider_errors import Faults
 from agentrail.adapters.models.settings import Settings
-from agentrail.adapters.models.wire import Decoder, Rendered
+from agentrail.adapters.models.wire_format import Decoder, Rendered
 from agentrail.values.stream import ModelRequest
 
 

@@ -10,7 +10,7 @@ from typing import Final, cast
 from agentrail.adapters.models.history import ANY_ID, Asked, ModelTurn, Result, UserTurn, system_of, turns_of
 from agentrail.adapters.models.openai.requests import schema_of, text_of, url_of
 from agentrail.adapters.models.settings import Settings
-from agentrail.adapters.models.wire import Rendered
+from agentrail.adapters.models.wire_format import Rendered
 from agentrail.values.content import Image, Part, Text, Thinking
 from agentrail.values.json import Json, JsonObject, canonical, freeze
 from agentrail.values.stream import ModelRequest

@@ -1,0 +1,234 @@
+"""HTML as Markdown: headings, paragraphs, lists, links, code, quotes and tables; the rest is its text.
+
+It forgives whatever browsers forgive. What is never seen (scripts, styles, forms) is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import urljoin
+
+from agentrail.adapters.html_parser import End, Start, tokens
+
+UNSEEN: Final = frozenset(
+    ("script", "style", "textarea", "noscript", "template", "svg", "iframe", "object", "select", "button", "canvas")
+)
+BLOCKS: Final = frozenset(
+    (
+        *("p", "div", "section", "article", "main", "header", "footer", "nav", "aside", "form", "figure", "address"),
+        *("table", "ul", "ol", "dl", "dd", "dt", "details", "summary", "fieldset", "figcaption", "hgroup", "body"),
+    )
+)
+HEADINGS: Final = {f"h{level}": "#" * level for level in range(1, 7)}
+MARKS: Final = {"strong": "**", "b": "**", "em": "*", "i": "*", "del": "~~", "s": "~~"}
+
+_SPACES: Final = re.compile(r"[ \t\r\n\f\v\xa0]+")
+_BLANKS: Final = re.compile(r"\n{3,}")
+_TRAILING: Final = re.compile(r"(?<![ \t])[ \t]+\n")
+_LINKED: Final = ("http://", "https://")
+
+
+def to_markdown(html: str, url: str) -> str:
+    """Return the text of *html*, found at *url*, as Markdown."""
+    writer = _Writer(url)
+    for token in tokens(html):
+        match token:
+            case Start(tag):
+                writer.start(tag, token)
+            case End(tag):
+                writer.end(tag)
+            case str():
+                writer.say(token)
+    return writer.text()
+
+
+class _Writer:
+    """Writes down what it hears."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._out: list[str] = []
+        self._unseen = ""
+        self._depth = 0
+        self._lists: list[int] = []
+        self._links: list[str] = []
+        self._quotes = 0
+        self._pre = 0
+        self._cells = 0
+        self._title: list[str] = []
+        self._in_title = False
+        self._at_start = True
+        self._wants_space = False
+
+    def text(self) -> str:
+        """Return what was written, under the title if it does not begin with it."""
+        body = _BLANKS.sub("\n\n", _TRAILING.sub("\n", "".join(self._out))).strip()
+        title = _SPACES.sub(" ", "".join(self._title)).strip()
+        if not title or body.startswith("# "):
+            return body
+        return f"# {title}\n\n{body}".rstrip()
+
+    def start(self, tag: str, token: Start) -> None:
+        """Hear that something begins."""
+        self._in_title = tag == "title"
+        if self._unseen:
+            self._depth += tag == self._unseen
+        elif tag in UNSEEN:
+            self._unseen, self._depth = tag, 1
+        else:
+            self._start(tag, token)
+
+    def _start(self, tag: str, token: Start) -> None:
+        if tag == "br":
+            self._line()
+        elif tag == "hr":
+            self._block()
+            self._write("---")
+            self._block()
+        elif tag in HEADINGS:
+            self._block()
+            self._write(f"{HEADINGS[tag]} ")
+        elif tag == "li":
+            self._line()
+            self._write(self._bullet())
+        elif tag == "img":
+            self._image(token.attributes)
+        elif tag == "a":
+            self._links.append(self._joined(token.attributes.get("href", "")))
+            self._open("[" if self._links[-1] else "")
+        elif tag in MARKS or tag == "code":
+            self._open("" if self._pre else MARKS.get(tag, "`"))
+        else:
+            self._start_block(tag)
+
+    def _start_block(self, tag: str) -> None:
+        if tag in {"ul", "ol"}:
+            self._line() if self._lists else self._block()
+            self._lists.append(1 if tag == "ol" else 0)
+        elif tag == "blockquote":
+            self._block()
+            self._quotes += 1
+        elif tag == "pre":
+            self._block()
+            self._write("```")
+            self._line()
+            self._pre += 1
+        elif tag == "tr":
+            self._line()
+            self._cells = 0
+        elif tag in {"td", "th"}:
+            self._open("| ")
+            self._cells += 1
+        elif tag in BLOCKS:
+            self._block()
+
+    def end(self, tag: str) -> None:
+        """Hear that something ends."""
+        self._in_title = False
+        if not self._unseen:
+            self._end(tag)
+        elif tag == self._unseen:
+            self._depth -= 1
+            if not self._depth:
+                self._unseen = ""
+
+    def _end(self, tag: str) -> None:
+        if tag in HEADINGS or tag in BLOCKS or tag == "blockquote":
+            self._end_block(tag)
+        elif tag == "pre" and self._pre:
+            self._pre -= 1
+            self._line()
+            self._write("```")
+            self._block()
+        elif tag == "a" and self._links:
+            target = self._links.pop()
+            self._close(f"]({target})" if target else "")
+        elif tag in MARKS or tag == "code":
+            self._close("" if self._pre else MARKS.get(tag, "`"))
+        elif tag in {"td", "th"}:
+            self._close(" ")
+        elif tag == "tr" and self._cells:
+            self._close("|")
+            self._line()
+
+    def _end_block(self, tag: str) -> None:
+        if tag in {"ul", "ol"} and self._lists:
+            self._lists.pop()
+            self._line() if self._lists else self._block()
+            return
+        self._block()
+        if tag == "blockquote" and self._quotes:
+            self._quotes -= 1
+
+    def say(self, data: str) -> None:
+        """Hear some text."""
+        if self._in_title:
+            self._title.append(data)
+        elif self._unseen:
+            return
+        elif self._pre:
+            for index, line in enumerate(data.split("\n")):
+                if index:
+                    self._line(always=True)
+                if line:
+                    self._write(line)
+        else:
+            words = _SPACES.sub(" ", data)
+            if words.startswith(" "):
+                self._wants_space = True
+            if words.strip():
+                self._write(words.strip())
+                self._wants_space = words.endswith(" ")
+
+    def _write(self, text: str) -> None:
+        if self._at_start:
+            self._out.append("> " * min(self._quotes, 8))
+        elif self._wants_space and not self._pre:
+            self._out.append(" ")
+        self._out.append(text)
+        self._at_start = False
+        self._wants_space = False
+
+    def _open(self, mark: str) -> None:
+        """Write something that what follows stands close to."""
+        if mark:
+            self._write(mark)
+
+    def _close(self, mark: str) -> None:
+        """Write something that stands close to what is before it."""
+        wants_space, self._wants_space = self._wants_space, False
+        if mark:
+            self._write(mark)
+        self._wants_space = wants_space
+
+    def _line(self, *, always: bool = False) -> None:
+        if always or not self._at_start:
+            self._out.append("\n")
+        self._at_start = True
+        self._wants_space = False
+
+    def _block(self) -> None:
+        self._line()
+        self._out.append("\n")
+
+    def _bullet(self) -> str:
+        indent = "  " * min(len(self._lists) - 1, 8) if self._lists else ""
+        if not self._lists or not self._lists[-1]:
+            return f"{indent}- "
+        self._lists[-1] += 1
+        return f"{indent}{self._lists[-1] - 1}. "
+
+    def _image(self, attributes: Mapping[str, str]) -> None:
+        said = _SPACES.sub(" ", attributes.get("alt", "")).strip()
+        target = self._joined(attributes.get("src", ""))
+        if said:
+            self._write(f"![{said}]({target})" if target else said)
+
+    def _joined(self, target: str) -> str:
+        try:
+            joined = urljoin(self._url, target.strip()) if target and not target.startswith("#") else ""
+        except ValueError:
+            return ""
+        return joined.replace(" ", "%20").replace(")", "%29") if joined.startswith(_LINKED) else ""

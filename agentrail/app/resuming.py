@@ -1,0 +1,245 @@
+"""A stored session and the code that there is now: what fits, what is new, what is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from typing import TypeAlias
+
+from agentrail.app.model_chain import chain_of, links_of
+from agentrail.app.model_registry import check_options
+from agentrail.app.pricing import PriceList
+from agentrail.app.session_code import (
+    LateValidator,
+    attachments,
+    judge_for,
+    own_model,
+    refuse_misnamed,
+    sources_of,
+    surroundings,
+    tools_of,
+)
+from agentrail.app.spec import SessionSpec
+from agentrail.app.subagent_code import Build, recipes
+from agentrail.codec import decode
+from agentrail.codec.hints import fields_of
+from agentrail.core.vocabulary.inputs import SessionReturned
+from agentrail.core.vocabulary.state import State
+from agentrail.errors import PluginMismatch
+from agentrail.hooks.attachments import AttachedPlugin, options_of, seat_for
+from agentrail.hooks.live import Live
+from agentrail.hooks.plugin import AnyPlugin, Remainder
+from agentrail.ports.model import Model
+from agentrail.ports.tool import Tool
+from agentrail.runtime.actor.rebuilding import revived
+from agentrail.runtime.commands import updated
+from agentrail.runtime.resources import Found, SessionCode
+from agentrail.values.json import EMPTY, Json, freeze_object
+from agentrail.values.tools import ToolSpec
+
+Others: TypeAlias = dict[str, tuple[str, ...]]
+"""The plugins whose options are others now, with those that are the code's again."""
+
+
+def reunited(
+    stored: State,
+    records: int,
+    spec: SessionSpec,
+    known: Callable[[str], Model],
+    build: Build,
+    *,
+    pause: bool,
+) -> Found:
+    """Return *stored* with its code: what was recorded holds, the specification gives code and the options of plugins.
+
+    Options of plugins that were changed at run time stay; what of them a critical plugin lets go is said.
+    Plugins and tools of the specification that the session never had join it; those that it had and let go stay gone.
+    """
+    own: dict[str, Model] = {}
+    prices = PriceList(spec.prices)
+    judge = judge_for(own, known, prices)
+    revision = 1 + _last_revision(stored)
+    plugins = dict(attachments(spec))
+    if not stored.setup.path:
+        refuse_misnamed(spec, (*stored.tools, *stored.gone_tools))
+    held = frozenset(given.key for given in spec.plugins if isinstance(given, Remainder))
+    others: Others = {}
+    row = [_seated(stored, seat, plugins, held, others, judge) for seat in stored.seats]
+    row += _joining(stored, plugins, judge, revision)
+    seats = tuple(sorted((seat for seat, _ in row), key=lambda seat: seat.priority))
+    tools = tools_of(spec)
+    sources = tuple(source for source in sources_of(spec) if source.name not in stored.gone_tools)
+    changed, gone = _compared(stored, tools, [source.name for source in sources])
+    code = _code(stored, tools, changed, revision)
+    around = surroundings(spec, stored.setup.working_dir)
+    outfit = SessionCode(judge, code, own, spec.services, around, LateValidator, prices, sources, recipes(spec, build))
+    outfit.revision = revision
+    for (name, number), tool in code.items():
+        judge.tool(name, number, LateValidator(tool))
+    _take_models(outfit, stored, spec, known)
+    lost = tuple(f"the source of tools `{source.name}`, which is started again" for source in outfit.sources)
+    waiting, without = _waiting(stored, plugins, held, others, judge)
+    returned = SessionReturned(
+        records,
+        seats,
+        changed,
+        gone,
+        revision,
+        without,
+        lost if stored.turns else (),
+        pause,
+        tuple(others.items()),
+        waiting,
+    )
+    states = tuple(state for _, state in row[: len(stored.seats)])
+    return stored.but(plugin_states=states), outfit, returned
+
+
+def _take_models(outfit: SessionCode, stored: State, spec: SessionSpec, known: Callable[[str], Model]) -> None:
+    """Make the models of *spec* the session's own; raise if those that it has chosen do not take their options."""
+    for link, _ in chain_of(spec.model, EMPTY):
+        own_model(outfit, link)
+    for name, options in links_of(stored):
+        check_options(outfit.models.get(name) or known(name), options)
+
+
+def _last_revision(stored: State) -> int:
+    """Return the highest number of a change of plugins or tools that the session remembers."""
+    calls = () if stored.batch is None else stored.batch.calls
+    joining = (change.seat.revision for change in stored.changes if change.seat is not None)
+    numbers = (
+        *(seat.revision for seat in stored.seats),
+        *(attached.revision for attached in stored.tools.values()),
+        *(call.revision for call in calls),
+        *joining,
+    )
+    return max(numbers, default=0)
+
+
+# Plugins
+
+
+def _seated(
+    stored: State,
+    seat: AttachedPlugin,
+    plugins: Mapping[str, AnyPlugin],
+    held: Container[str],
+    others: Others,
+    judge: Live,
+) -> tuple[AttachedPlugin, object]:
+    """Return the seat of a plugin as it is now, and what the plugin remembers; tell *others* if its options differ."""
+    place = stored.seats.index(seat)
+    state = stored.plugin_states[place]
+    plugin = plugins.get(seat.key)
+    if plugin is None:
+        raise PluginMismatch(stored.session_id, seat.key, "it is not in the specification")
+    if plugin.version < seat.version:
+        problem = f"its state was written by version {seat.version}, and the code is version {plugin.version}"
+        raise PluginMismatch(stored.session_id, seat.key, problem)
+    plugin, now, dropped = _resolved(stored.session_id, plugin, seat, held=seat.key in held)
+    if plugin.version == seat.version:
+        state = revived(stored.session_id, seat.key, plugin, state)
+    judge.seat(seat.key, seat.revision, plugin)
+    if dropped or any(now.options[name] != found for name, found in seat.options.items() if name in now.options):
+        others[seat.key] = dropped
+    return now, state
+
+
+def _resolved(
+    session_id: str, plugin: AnyPlugin, seat: AttachedPlugin, *, held: bool
+) -> tuple[AnyPlugin, AttachedPlugin, tuple[str, ...]]:
+    """Return *plugin*, as the code has it, with the options that hold; its seat; and the options that were dropped.
+
+    Changes at run time hold; but a critical plugin lets go of those that are not pinned if its code says something else
+    than when the session was started. With *held* all that is stored holds.
+    """
+    now = options_of(plugin)
+    stored = seat.options
+    keep = [name for name in (stored if held else seat.changed) if name in now and name in stored]
+    began = {**stored, **seat.changed}
+    if plugin.critical and not held and any(now[name] != began[name] for name in began if name in now):
+        keep = [name for name in keep if name in seat.pinned]
+    plugin = _with_options(
+        session_id, seat.key, plugin, {name: stored[name] for name in keep if now[name] != stored[name]}
+    )
+    dropped = tuple(name for name in seat.changed if name not in keep and stored.get(name) != now.get(name))
+    changed = seat.changed if held else freeze_object({name: now[name] for name in keep})
+    pinned = tuple(name for name in seat.pinned if name in keep)
+    return plugin, seat_for(seat.key, plugin, seat.revision).but(changed=changed, pinned=pinned), dropped
+
+
+def _with_options(session_id: str, key: str, plugin: AnyPlugin, changed: Mapping[str, Json]) -> AnyPlugin:
+    """Return *plugin* with the options *changed*, as JSON has them."""
+    if not changed:
+        return plugin
+    hints = {field.alias: field.hint for field in fields_of(type(plugin))}
+    try:
+        given = {name: decode(hints[name], found) for name, found in changed.items()}
+        return updated(plugin, given)
+    except Exception as error:  # a class may refuse options as it likes
+        raise PluginMismatch(session_id, key, f"it does not take its stored options: {error}") from error
+
+
+def _joining(
+    stored: State, plugins: Mapping[str, AnyPlugin], judge: Live, revision: int
+) -> list[tuple[AttachedPlugin, object]]:
+    """Return the seats of plugins that the session has never had."""
+    had = {seat.key for seat in stored.seats} | {change.key for change in stored.changes} | {*stored.gone_plugins}
+    joining: list[tuple[AttachedPlugin, object]] = []
+    for key, plugin in plugins.items():
+        if key not in had:
+            judge.seat(key, revision, plugin)
+            joining.append((seat_for(key, plugin, revision), None))
+    return joining
+
+
+def _waiting(
+    stored: State, plugins: Mapping[str, AnyPlugin], held: Container[str], others: Others, judge: Live
+) -> tuple[tuple[AttachedPlugin, ...], tuple[str, ...]]:
+    """Make the code known of plugins whose change waits; return their seats, and the keys of those without code."""
+    missing: list[str] = []
+    seats: list[AttachedPlugin] = []
+    for change in stored.changes:
+        if change.seat is None:
+            continue
+        plugin = plugins.get(change.key)
+        if plugin is None:
+            missing.append(change.key)
+        else:
+            new, seat, dropped = _resolved(stored.session_id, plugin, change.seat, held=change.key in held)
+            judge.seat(change.key, change.seat.revision, new)
+            if any(name not in seat.changed for name in change.options):
+                others[change.key] = tuple(dict.fromkeys((*others.get(change.key, ()), *dropped)))
+            seats.append(seat)
+    return tuple(seats), tuple(missing)
+
+
+# Tools
+
+
+def _compared(
+    stored: State, tools: Mapping[str, Tool], sources: Collection[str]
+) -> tuple[tuple[ToolSpec, ...], tuple[str, ...]]:
+    """Return the tools that are new or have changed, and the names of those that nobody has any more."""
+    gone = tuple(
+        name for name, attached in stored.tools.items() if name not in tools and attached.source not in sources
+    )
+    changed = [
+        tool.spec
+        for name, tool in tools.items()
+        if (name in stored.tools and stored.tools[name].spec != tool.spec)
+        or (name not in stored.tools and name not in stored.gone_tools)
+    ]
+    return tuple(changed), gone
+
+
+def _code(
+    stored: State, tools: Mapping[str, Tool], changed: Iterable[ToolSpec], revision: int
+) -> dict[tuple[str, int], Tool]:
+    """Return the code of the tools by name and revision: those that are as they were keep theirs."""
+    others = {spec.name for spec in changed}
+    kept = {
+        (name, attached.revision): tools[name]
+        for name, attached in stored.tools.items()
+        if name in tools and name not in others
+    }
+    return kept | {(name, revision): tools[name] for name in others}

@@ -1,0 +1,189 @@
+"""The code of a session, from its specification: what a new one and one that comes back have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from typing import Final
+
+from agentrail.app.model_chain import chain_of, is_model
+from agentrail.app.model_registry import check_options
+from agentrail.app.pricing import PriceList
+from agentrail.app.spec import MODEL_WANTED, SessionSpec
+from agentrail.core.vocabulary.commands import SwitchModelSent
+from agentrail.core.vocabulary.state import Spare
+from agentrail.errors import AgentrailError, BadSpec, ModelExists, ToolExists, WrongType
+from agentrail.hooks.attachments import refuse_twins, refuse_unknown_tools, unkeyed
+from agentrail.hooks.live import Live, Validator
+from agentrail.hooks.plugin import AnyPlugin
+from agentrail.ports.model import Model, ModelChain
+from agentrail.ports.sandbox import Sandbox
+from agentrail.ports.source import ToolSource
+from agentrail.ports.tool import Tool
+from agentrail.ports.web import Web
+from agentrail.runtime.resources import SessionCode, SharedSurroundings
+from agentrail.tools import as_tool, validator_for
+from agentrail.tools.builtin.delegating import task_tools
+from agentrail.values.foreign import seconds
+from agentrail.values.json import Json, JsonObject
+from agentrail.values.meter import Meter
+
+NONE_PRICED: Final = frozenset[str]()
+
+
+def judge_for(own: Mapping[str, Model], known: Callable[[str], Model], prices: PriceList) -> Live:
+    """Return the judge of a session that knows its *own* models and those that are *known* to all."""
+    return Live(_storable, _WhyNot(own, known), prices.knows, _data)
+
+
+def attachments(spec: SessionSpec) -> list[tuple[str, AnyPlugin]]:
+    """Return the plugins of *spec* with their keys; refuse two of one key."""
+    keyed = [unkeyed(given) for given in spec.plugins]
+    refuse_twins([key for key, _ in keyed])
+    return keyed
+
+
+def surroundings(spec: SessionSpec, working_dir: str) -> SharedSurroundings:
+    """Return where the tools work."""
+    return SharedSurroundings(spec.sandbox, spec.web, working_dir, _local_sandbox, _httpx_web)
+
+
+def _local_sandbox(working_dir: str) -> Sandbox:
+    from agentrail.adapters.sandboxes.local import LocalSandbox  # noqa: PLC0415 - a session without tools needs none
+
+    return LocalSandbox(working_dir)
+
+
+@cache
+def _httpx_web() -> Web:
+    """Return what fetches pages for all sessions that bring nothing of their own: it has no state."""
+    from agentrail.adapters.web import HttpxWeb  # noqa: PLC0415 - see above
+
+    return HttpxWeb()
+
+
+def tools_of(spec: SessionSpec) -> dict[str, Tool]:
+    """Return the tools of *spec* by name, but for those of sources; refuse two of one name."""
+    tools: dict[str, Tool] = {}
+    described = {name: agent.description for name, agent in spec.agents.items()}
+    for given in (*spec.tools, *task_tools(described, seconds(spec.max_agent_seconds) or 0.0)):
+        if isinstance(given, ToolSource):
+            continue
+        tool = as_tool(given)
+        if tool.spec.name in tools:
+            raise ToolExists(tool.spec.name)
+        tools[tool.spec.name] = tool
+    return tools
+
+
+def refuse_misnamed(spec: SessionSpec, also: Iterable[str] = ()) -> None:
+    """Raise `BadOptions` if a plugin of *spec* or of its agents names a tool that nobody there has; *also*: has too.
+
+    A plugin may bind sub-agents, so it may name their tools; those of a source, such as an MCP server, come later.
+    """
+    _refuse_misnamed(spec, also, spec.max_agent_depth)
+
+
+def _refuse_misnamed(spec: SessionSpec, also: Iterable[str], depth: int) -> None:
+    naming = [(key, plugin) for key, plugin in attachments(spec) if plugin.tools_named]
+    if naming:
+        specs = tuple(_family(spec, depth))
+        tools = dict.fromkeys((*(name for one in specs for name in tools_of(one)), *also))
+        more = any(sources_of(one) for one in specs)
+        for key, plugin in naming:
+            refuse_unknown_tools(key, plugin, tools, more=more)
+    for agent in spec.agents.values() if depth else ():
+        _refuse_misnamed(agent, (), depth - 1)
+
+
+def _family(spec: SessionSpec, depth: int) -> Iterator[SessionSpec]:
+    """Yield *spec* and those of its agents, as deep as they may be nested."""
+    yield spec
+    for agent in spec.agents.values() if depth else ():
+        yield from _family(agent, depth - 1)
+
+
+def sources_of(spec: SessionSpec) -> tuple[ToolSource, ...]:
+    """Return the sources of tools of *spec*, each checked."""
+    found: dict[str, ToolSource] = {}
+    for given in spec.tools:
+        if isinstance(given, ToolSource):
+            given.check()
+            if found.setdefault(given.name, given) is not given:
+                raise BadSpec("tools", f"have two sources called `{given.name}`; give each a `name` of its own")
+    return tuple(found.values())
+
+
+def own_model(outfit: SessionCode, model: str | Model) -> str:
+    """Return the name of *model*; one that is an object is the session's own from now on."""
+    if isinstance(model, str):
+        return model
+    if not is_model(model):
+        raise WrongType.of("model", model, MODEL_WANTED)
+    if outfit.models.setdefault(model.name, model) is not model:
+        raise ModelExists(model.name)
+    return model.name
+
+
+class _WhyNot:
+    """Says why a plugin cannot choose a model with such options; one that it can is made at once. It is small."""
+
+    __slots__ = ("_known", "_own")
+
+    def __init__(self, own: Mapping[str, Model], known: Callable[[str], Model]) -> None:
+        self._own = own
+        self._known = known
+
+    def __call__(self, name: str, options: JsonObject) -> str | None:
+        try:
+            check_options(self._own.get(name) or self._known(name), options)
+        except AgentrailError as error:
+            return str(error)
+        return None
+
+
+def chosen(
+    outfit: SessionCode, known: Callable[[str], Model], model: ModelChain, options: JsonObject
+) -> SwitchModelSent:
+    """Return the choice of a chain, after making sure that there are such models and that they take their options."""
+    links: list[Spare] = []
+    for link, own_options in chain_of(model, options):
+        name = own_model(outfit, link)
+        check_options(outfit.models.get(name) or known(name), own_options)
+        links.append(Spare(name, own_options))
+    if not links:
+        raise WrongType.of("model", model, MODEL_WANTED)
+    first, *spares = links
+    known_prices = frozenset(link.model for link in links if outfit.prices.knows(link.model, link.options))
+    priced = known_prices or NONE_PRICED  # an empty set that is made anew takes 216 bytes, in each session
+    return SwitchModelSent(first.model, first.options, tuple(spares), priced)
+
+
+class LateValidator:
+    """Checks arguments of a tool; what does that is made when the first arguments come."""
+
+    __slots__ = ("_check", "_tool")
+
+    def __init__(self, tool: Tool) -> None:
+        self._tool = tool
+        self._check: Validator | None = None
+
+    def __call__(self, args: JsonObject, meter: Meter) -> str | None:
+        """Return why *args* do not fit, if they do not."""
+        if self._check is None:
+            self._check = validator_for(self._tool.spec)
+        return self._check(args, meter)
+
+
+def _data(state: object) -> Json:
+    from agentrail.codec import data_of  # noqa: PLC0415 - only a plugin of a new version needs it
+
+    return data_of(state)
+
+
+def _storable(state: object) -> str | None:
+    if state is None:
+        return None
+    from agentrail.codec import storable  # noqa: PLC0415 - a session whose plugins have no state need not pay for it
+
+    return storable(state)

@@ -1,0 +1,173 @@
+"""Sub-agents: what each has of its own, and what it inherits from the session that starts it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol, cast
+
+from agentrail.app.model_chain import links_of
+from agentrail.app.spec import NO_PRICES, SessionSpec
+from agentrail.core.machine.draft import StepDraft
+from agentrail.core.vocabulary.state import State, drafted
+from agentrail.errors import BadSpec, NotJson
+from agentrail.hooks.attachments import unkeyed
+from agentrail.hooks.plugin import Attachable, Keyed, Plugin, Remainder
+from agentrail.ports.agents import Task
+from agentrail.runtime.resources import FindCode, Recipe, SessionCode, SharedSurroundings
+from agentrail.values.content import Data
+from agentrail.values.json import JsonObject, canonical, freeze_object
+from agentrail.values.tools import Ok, ToolSpec, ok
+
+
+class Build(Protocol):
+    """Makes sessions of specs."""
+
+    def new(
+        self, child: str, spec: SessionSpec, path: tuple[str, ...], shared: SharedSurroundings | None
+    ) -> tuple[State, SessionCode]:
+        """Return what a new session begins with; its tools may work where those of another do."""
+        ...
+
+    def found(self, spec: SessionSpec) -> FindCode:
+        """Return what finds the code of a stored session."""
+        ...
+
+
+Inherited = tuple[list[Attachable], bool]
+"""Plugins, and whether any of them is a limit that is shared."""
+
+HERE: Final = "."
+_FENCE: Final = "```"
+SILENT: Final = "it has ended without a word"
+
+
+def recipes(spec: SessionSpec, build: Build) -> Mapping[str, Recipe]:
+    """Return how the agents of *spec* are made."""
+    return {name: AgentRecipe(agent, spec, build) for name, agent in spec.agents.items()}
+
+
+class AgentRecipe:
+    """How one kind of sub-agent is made."""
+
+    __slots__ = ("_agent", "_base", "_build", "_returns")
+
+    def __init__(self, agent: SessionSpec, base: SessionSpec, build: Build) -> None:
+        self._agent = agent
+        self._base = base
+        self._build = build
+        self._returns = freeze_object(agent.returns)
+        if self._returns:
+            _check_schema(self._returns)
+
+    def make(
+        self, task: Task, path: tuple[str, ...], parent: State, outfit: SessionCode, now: int
+    ) -> tuple[State, SessionCode]:
+        """Return the state that a sub-agent begins with, and its code: what its spec leaves out is the parent's."""
+        spec, shared = self._spec(task, parent, outfit, now)
+        agent = self._agent
+        stays = agent.sandbox is None and agent.web is None and agent.working_dir == HERE
+        state, made = self._build.new(task.child, spec, path, outfit.surroundings if stays else None)
+        return state.but(setup=state.setup.but(shares=shared)), made
+
+    def found(self, task: Task, parent: State, outfit: SessionCode, now: int) -> FindCode:
+        """Return what finds the code of a stored sub-agent."""
+        return self._build.found(self._spec(task, parent, outfit, now)[0])
+
+    def _spec(self, task: Task, parent: State, outfit: SessionCode, now: int) -> tuple[SessionSpec, bool]:
+        """Return the whole specification, and whether it shares a limit with the parent."""
+        agent, base = self._agent, self._base
+        own = parent.setup.options
+        figures: dict[str, object] = {
+            "max_agents": min(agent.max_agents, own.max_agents),
+            "max_agent_depth": min(agent.max_agent_depth, own.max_agent_depth - 1),
+            "max_agent_seconds": min(agent.max_agent_seconds, own.max_agent_seconds),
+            "hibernate_after": None,  # its parent waits for it, and so does whoever works for it
+        }
+        if task.background:  # one in the foreground is limited by the call
+            limits = (agent.max_turn_seconds, own.max_agent_seconds)
+            figures["max_turn_seconds"] = min(limit for limit in limits if limit is not None)
+        if not agent.model:
+            figures |= {"model": _chain(parent, outfit), "model_options": {}}
+        plugins, shared = _inherited(parent, outfit, now, agent.plugins)
+        spec = agent.but(
+            **figures,
+            working_dir=parent.setup.working_dir if agent.working_dir == HERE else agent.working_dir,
+            sandbox=base.sandbox if agent.sandbox is None else agent.sandbox,
+            web=base.web if agent.web is None else agent.web,
+            prices=base.prices if agent.prices is NO_PRICES else agent.prices,
+            services={**base.services, **agent.services},
+            user_data=agent.user_data or parent.setup.user_data,
+            plugins=(*plugins, *agent.plugins),
+        )
+        return spec, shared
+
+    # Its answers
+
+    def asked(self, prompt: str) -> str:
+        """Return *prompt* with what is to be said of the answer."""
+        if not self._returns:
+            return prompt
+        schema = canonical(self._returns)
+        return f"{prompt}\n\nYour last message must be JSON alone, an object that fits this schema:\n{schema}"
+
+    def read(self, text: str) -> Ok | str:
+        """Return its answer, or why *text* is none."""
+        if not self._returns:
+            return ok(text.strip() or SILENT)
+        try:
+            found: object = json.loads(_unfenced(text))
+        except (ValueError, RecursionError) as error:
+            return f"it is no JSON: {error}"
+        if not isinstance(found, dict):
+            return "it is no JSON object"
+        try:
+            value = freeze_object(cast("dict[str, object]", found))
+        except NotJson as error:
+            return f"it is no JSON: {error}"
+        problem = _validator(self._returns)(value)
+        return Ok((Data(value),)) if problem is None else problem
+
+
+def _unfenced(text: str) -> str:
+    """Return *text* without the lines of a fence around it."""
+    first, _, rest = text.strip().partition("\n")
+    inside, _, last = rest.rpartition("\n")
+    return inside if first.rstrip() in {_FENCE, f"{_FENCE}json"} and last.strip() == _FENCE else text
+
+
+def _check_schema(schema: JsonObject) -> None:
+    from agentrail.tools.json_schema.validation import schema_problem  # noqa: PLC0415 - only who asks for a form pays for it
+
+    problem = schema_problem(schema) if schema.get("type") == "object" else 'it must say `"type": "object"`'
+    if problem is not None:
+        raise BadSpec("agents", f"have a schema in `returns` that will not do: {problem}")
+
+
+def _validator(schema: JsonObject) -> Callable[[JsonObject], str | None]:
+    from agentrail.tools.json_schema.validation import validator_for  # noqa: PLC0415 - see above
+
+    return validator_for(ToolSpec("answer", "the answer", schema))
+
+
+def _chain(parent: State, outfit: SessionCode) -> list[object]:
+    """Return the models of *parent*, as it has chosen them."""
+    return [(outfit.models.get(name, name), options) for name, options in links_of(parent)]
+
+
+def _inherited(parent: State, outfit: SessionCode, now: int, own: Sequence[Attachable]) -> Inherited:
+    """Return the plugins of *parent* that bind what works for it too, each under a key that is free."""
+    taken = {unkeyed(given)[0] for given in own}
+    ctx = StepDraft(drafted(parent), outfit.judge, now, 0.5).context()
+    found: list[Attachable] = []
+    shared = False
+    for seat, state in zip(parent.seats, parent.plugin_states, strict=True):
+        plugin = cast("Plugin[object]", outfit.judge.plugin(seat))
+        bound = plugin.inherited(state, ctx)
+        if bound is not None:
+            key = seat.key
+            while key in taken:
+                key = f"{key}@{parent.session_id}"
+            found.append(Keyed(key, bound) if bound is plugin else Remainder(key, bound))
+            shared = shared or bound is not plugin
+    return found, shared

@@ -1,0 +1,33 @@
+"""Classes that are called, as documents: their methods, from the signatures."""
+
+from __future__ import annotations
+
+from agentrail.catalog.markdown import code, joined, paragraphs, section
+from agentrail.catalog.source_text import Callable, Source
+
+
+def methods(source: Source, cls: type, called: str) -> list[str]:
+    """Return the methods of *cls*, an instance of which is *called* so, each with its signature and what it does."""
+    return joined(_call(one, called) for one in source.methods(cls))
+
+
+def _call(one: Callable, called: str) -> list[str]:
+    return section(code(one.name), [written(one, called)], *paragraphs(one.about))
+
+
+def written(one: Callable, called: str = "") -> str:
+    """Return how *one* is used, as code; *called* is what its object is called."""
+    owner = f"{called}." if called else ""
+    match one.kind:
+        case "property":
+            return code(f"{owner}{one.name}{one.signature[2:]}")
+        case "call":
+            return code(f"{owner}{one.name}{one.signature}")
+        case _:
+            return code(f"{one.kind} {owner}{one.name}{one.signature}")
+
+
+def function(source: Source, module: str, name: str) -> list[str]:
+    """Return a function of *module*: how it is used and what it does."""
+    one = source.function(module, name)
+    return joined(([written(one)], *paragraphs(one.about)))

@@ -1,0 +1,58 @@
+"""The errors as documents: who must act, and how each is worded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from agentrail.catalog.fields_page import summary
+from agentrail.catalog.markdown import code, joined, section, table
+from agentrail.catalog.source_text import Source
+from agentrail.errors import (
+    AgentrailError,
+    BrokenContractError,
+    InfrastructureError,
+    OutsideError,
+    RefusedError,
+    UsageError,
+)
+
+BRANCHES: Final = (UsageError, RefusedError, OutsideError, InfrastructureError, BrokenContractError)
+
+_FACT: Final = re.compile(r"\{(\d+)(?:![rsa])?\}")
+
+
+def by_branch(source: Source) -> list[str]:
+    """Return all errors by branch, each with its wording; the names in braces are the facts it is given."""
+    return joined(_branch(source, branch) for branch in BRANCHES)
+
+
+def _branch(source: Source, branch: type[AgentrailError]) -> list[str]:
+    rows = [(_placed(error, branch), summary(error.__doc__), wording(source, error)) for error in leaves(branch)]
+    about = [summary(branch.__doc__)]
+    return section(code(branch.__name__), about, table(("error", "what happened", "what it says"), rows), level=2)
+
+
+def _placed(error: type[AgentrailError], branch: type[AgentrailError]) -> str:
+    """Return the name of *error*, and which error it is a kind of, if that is not the branch itself."""
+    kind = error.__mro__[1]
+    return code(error.__name__) if kind is branch else f"{code(error.__name__)}, a {code(kind.__name__)}"
+
+
+def leaves(branch: type[AgentrailError]) -> Iterator[type[AgentrailError]]:
+    """Yield the errors of *branch* that come with agentrail's errors, in the order of their names."""
+    for error in sorted(branch.__subclasses__(), key=lambda cls: cls.__name__):
+        if error.__module__.startswith("agentrail.errors."):
+            yield error
+            yield from leaves(error)
+
+
+def wording(source: Source, error: type[AgentrailError]) -> str:
+    """Return what *error* says, with the names of its facts in the place of the facts."""
+    names = source.arguments(error)
+
+    def named(found: re.Match[str]) -> str:
+        return f"{{{names[int(found[1])]}}}"
+
+    return _FACT.sub(named, error.wording)

@@ -1,0 +1,27 @@
+"""What a package offers, as a document."""
+
+from __future__ import annotations
+
+from types import FunctionType, ModuleType
+from typing import cast, get_args
+
+from agentrail.catalog.fields_page import summary
+from agentrail.catalog.markdown import code, codes, table
+from agentrail.catalog.source_text import Source
+
+
+def names(source: Source, package: ModuleType) -> list[str]:
+    """Return the public names of *package*, each with what it is."""
+    offered = sorted(cast("list[str]", package.__all__))
+    return table(
+        ("name", "what it is"), [(code(name), _about(source, name, getattr(package, name))) for name in offered]
+    )
+
+
+def _about(source: Source, name: str, found: object) -> str:
+    if isinstance(found, type | FunctionType):
+        return summary(found.__doc__)
+    members = get_args(found)
+    if members:
+        return f"Any of {codes(sorted(getattr(one, '__name__', str(one)) for one in members))}."
+    return summary(source.constant(name)) or f"A {code(type(found).__name__)}."

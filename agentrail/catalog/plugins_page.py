@@ -1,0 +1,173 @@
+"""The plugin contract as documents: hooks, actions, the matrix between them, and plugins with their options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType, ModuleType
+from typing import Final, cast
+
+from agentrail.catalog.fields_page import field_table, fields, summary
+from agentrail.catalog.markdown import code, codes, joined, paragraphs, section, table
+from agentrail.catalog.source_text import Source
+from agentrail.hooks import asks as _asks
+from agentrail.hooks.actions import (
+    ACTIONS,
+    Abort,
+    Action,
+    Ask,
+    BlockTool,
+    Continue,
+    Emit,
+    HoldTool,
+    Intervene,
+    ReplaceMessages,
+    ReplaceToolArgs,
+    ReplaceToolResult,
+    SetSection,
+    Skip,
+    SwitchModel,
+)
+from agentrail.hooks.context import Context
+from agentrail.hooks.matrix import MATRIX
+from agentrail.hooks.moments import HOOKS, Hook
+from agentrail.hooks.pipeline import WHEN_CRITICAL_BREAKS
+from agentrail.hooks.plugin import AnyPlugin, Priority
+from agentrail.hooks.ruling import Verdict
+
+COMBINING: Final[Mapping[type[Action[object]], str]] = MappingProxyType(
+    {
+        Continue: "the next plugin is asked",
+        Intervene: "texts add up, in the order of the plugins, and are put in once",
+        Abort: "ends the hook; states and emissions of the plugins that were asked stand, all else is dropped",
+        Skip: "ends the hook for later plugins; all that earlier ones decided stands",
+        BlockTool: "ends the hook for this call; the other calls go on",
+        ReplaceToolArgs: "the next plugin sees the new arguments; critical plugins that had ruled are asked once more",
+        Emit: "events add up, in order, and go out with the step that ends the hook, whatever its end",
+        SwitchModel: "the last one counts",
+        ReplaceMessages: "the next plugin sees the new messages; the last ones count",
+        ReplaceToolResult: "the next plugin sees the new result; the last one counts",
+        HoldTool: "stops the hook at this plugin; after an approval it goes on behind it",
+        SetSection: "sections add up; the last text of a key counts",
+        Ask: "stops the hook at this plugin, which is asked again with the answer",
+    }
+)
+"""What becomes of an action beside those of other plugins."""
+
+_BROKEN: Final[Mapping[Verdict, str]] = MappingProxyType(
+    {
+        Verdict.PASS: "only reported",
+        Verdict.ABORT: "counts as `Abort`",
+        Verdict.BLOCK: "counts as `BlockTool`",
+        Verdict.SKIP: "counts as `Skip`",
+    }
+)
+
+
+def hooks(source: Source) -> list[str]:
+    """Return the hooks: when each fires, what it carries, and what a critical plugin that breaks there leads to."""
+    rows = [
+        (
+            code(hook.moment),
+            hook.about,
+            codes(one.name for one in source.fields(hook, inherited=False)),
+            _BROKEN[WHEN_CRITICAL_BREAKS[hook.moment]],
+        )
+        for hook in HOOKS
+    ]
+    return table(("hook", "when", "carries", "a critical plugin breaks"), rows)
+
+
+def hook_records(source: Source) -> list[str]:
+    """Return what each hook carries, field by field; what all of them carry comes first."""
+    common = ["All of them:", "", *fields(source, Hook)]
+    own = (_record(source, hook) for hook in HOOKS)
+    return joined((common, *own))
+
+
+def _record(source: Source, hook: type[Hook]) -> list[str]:
+    found = fields(source, hook, inherited=False)
+    return section(f"`{hook.moment}`: `{hook.__name__}`", [summary(hook.__doc__)], found) if found else []
+
+
+def matrix() -> list[str]:
+    """Return which action each hook accepts."""
+    header = ("hook", *(code(action.kind) for action in ACTIONS))
+    rows = [
+        (code(hook.moment), *("●" if action in MATRIX[hook.moment] else "·" for action in ACTIONS)) for hook in HOOKS
+    ]
+    return table(header, rows)
+
+
+def actions(source: Source) -> list[str]:
+    """Return the actions: what each does, what it takes beside the state, and how it combines."""
+    rows = [(code(_call(source, action)), summary(action.__doc__), COMBINING[action]) for action in ACTIONS]
+    return table(("action", "what it does", "beside those of other plugins"), rows)
+
+
+def _call(source: Source, action: type[Action[object]]) -> str:
+    taken = [
+        one.name if one.default is None or one.name == "state" else f"{one.name}={one.default}"
+        for one in source.fields(action, inherited=False)
+        if one.name != "emissions"
+    ]
+    return f"{action.__name__}({', '.join(taken)})"
+
+
+def asks(source: Source) -> list[str]:
+    """Return what a plugin may ask for, and the answers."""
+    requests = (_asks.CallModel, _asks.RunTool, _asks.ReadFile, _asks.CallService)
+    answers = (_asks.Answered, _asks.Failed, _asks.TimedOut)
+    return joined((_listed(source, "request", requests), _listed(source, "answer", answers)))
+
+
+def _listed(source: Source, what: str, classes: Iterable[type]) -> list[str]:
+    rows = [(code(cls.__name__), summary(cls.__doc__), _explained(source, cls)) for cls in classes]
+    return table((what, "what it means", "fields"), rows)
+
+
+def _explained(source: Source, cls: type) -> str:
+    return " ".join(f"`{one.name}`: {one.about}" for one in source.fields(cls))
+
+
+def context(source: Source) -> list[str]:
+    """Return what a plugin may know about its session."""
+    return field_table(one.but(default=None) for one in source.fields(Context))
+
+
+def bands() -> list[str]:
+    """Return the bands of priorities."""
+    starts = [int(band) for band in Priority]
+    ends = [*(str(start - 1) for start in starts[1:]), ""]
+    rows = [
+        (code(band.name), f"{start}–{end}" if end else f"{start} and up")
+        for band, start, end in zip(Priority, starts, ends, strict=True)
+    ]
+    return table(("band", "priority"), rows)
+
+
+def offered(package: ModuleType) -> list[type[AnyPlugin]]:
+    """Return the plugins among the public names of *package* that are defined below it, as they would be asked."""
+    found = [getattr(package, name) for name in cast("list[str]", package.__all__)]
+    ours = [cls for cls in found if isinstance(cls, type) and issubclass(cls, AnyPlugin)]
+    below = [cls for cls in ours if cls.__module__.startswith(f"{package.__name__}.")]
+    return sorted(below, key=lambda cls: cls.priority)
+
+
+def built_in(source: Source, plugins: Iterable[type[AnyPlugin]]) -> list[str]:
+    """Return *plugins*: what each does, where it stands, which hooks it uses, and its options."""
+    return joined(_plugin(source, plugin) for plugin in plugins)
+
+
+def _plugin(source: Source, plugin: type[AnyPlugin]) -> list[str]:
+    used = [name for name in (*(hook.moment for hook in HOOKS), "on_event") if name in vars(plugin)]
+    place = (
+        f"Priority {int(plugin.priority)}, {'critical' if plugin.critical else 'not critical'}; it uses {codes(used)}."
+    )
+    about = paragraphs(plugin.__doc__ or "")
+    return section(code(plugin.__name__), *about, [place], fields(source, plugin, inherited=False), level=2)
+
+
+def built_in_index(plugins: Iterable[type[AnyPlugin]]) -> list[str]:
+    """Return one line for each of *plugins*."""
+    rows = [(code(p.__name__), str(int(p.priority)), "yes" if p.critical else "", summary(p.__doc__)) for p in plugins]
+    return table(("plugin", "priority", "critical", "what it does"), rows)

@@ -1,0 +1,108 @@
+"""Calls that wait for the person: they are shown one at a time, and the next line decides."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from agentrail.cli.rendering import question_about
+from agentrail.cli.screen import Tone, line
+from agentrail.cli.terminal import Terminal
+from agentrail.runtime.handle import SessionHandle
+from agentrail.runtime.inbox.replies import HeldCall
+from agentrail.values.json import freeze
+
+
+class PendingDecisions:
+    """The question that is open, if any."""
+
+    def __init__(self, session: SessionHandle, terminal: Terminal) -> None:
+        self._session = session
+        self._terminal = terminal
+        self._held: HeldCall | None = None
+        self._edits = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the next line answers a question."""
+        return self._held is not None
+
+    def look(self) -> None:
+        """Ask about the call that waits longest, if that has not been done."""
+        waiting = self._session.status().held
+        if self._held not in waiting:
+            self.forget()
+        if self._held is None and waiting:
+            self._ask(waiting[0])
+
+    def forget(self, held: HeldCall | None = None) -> None:
+        """Ask nothing any more; given *held*, only if that is what is asked: the next question may be open already."""
+        if held is None or held == self._held:
+            self._held, self._edits = None, False
+
+    async def answer(self, text: str) -> None:
+        """Decide as *text* says; what is no answer is asked again."""
+        held = self._held
+        if held is None:
+            return
+        if held.kind == "question":
+            await self._respond(held, text)
+        elif self._edits:
+            await self._edited(held, text)
+        else:
+            await self._decide(held, text)
+
+    def _ask(self, held: HeldCall) -> None:
+        self._held = held
+        self._terminal.show(question_about(held))
+
+    async def _respond(self, held: HeldCall, text: str) -> None:
+        if not text:
+            self._say("Type an answer, please.")
+            return
+        chosen = int(text) if text.isdecimal() else 0
+        await self._session.respond(held.id, held.options[chosen - 1] if 0 < chosen <= len(held.options) else text)
+        self.forget(held)
+
+    async def _decide(self, held: HeldCall, text: str) -> None:
+        word, _, reason = text.partition(" ")
+        match word.lower().rstrip(",.:;"):
+            case "y" | "yes":
+                await self._session.approve(held.id)
+            case "a" | "always":
+                await self._session.approve(held.id, always=True)
+            case "n" | "no":
+                await self._session.reject(held.id, reason.strip() or None, auto_resume=True)
+            case "e" | "edit":
+                self._edits = True
+                self._say("Change the arguments and press Enter; an empty line goes back.")
+                self._terminal.offer(json.dumps(held.args, ensure_ascii=False))
+                return
+            case _:
+                self._say("Please answer y, n, a or e; a reason may follow n. /steer TEXT says something else instead.")
+                return
+        self.forget(held)
+
+    async def _edited(self, held: HeldCall, text: str) -> None:
+        if not text:
+            self._edits = False
+            self._ask(held)
+            return
+        try:
+            args = freeze(json.loads(text))
+        except ValueError as error:
+            self._again(f"This is no JSON: {error}.", text)
+            return
+        if not isinstance(args, Mapping):
+            self._again("The arguments are an object, in braces.", text)
+            return
+        await self._session.approve(held.id, args)
+        self.forget(held)
+
+    def _again(self, problem: str, text: str) -> None:
+        self._say(problem)
+        if self._terminal.keys:
+            self._terminal.offer(text)
+
+    def _say(self, text: str) -> None:
+        self._terminal.show((line(f"  {text}", Tone.ASKING),))

@@ -1,0 +1,131 @@
+"""The line that a person types, in a terminal that hands over each key: pure, key by key."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from agentrail.cli.screen import clean, columns
+from agentrail.values.value import Value, value
+
+ENTER: Final = "\n"
+END_OF_INPUT: Final = "\x04"
+
+_KEY: Final = re.compile(
+    r"[^\x1b]|\x1b(?:\[[0-?]*+[ -/]*+(?:[@-~]|(?=[^ -/@-~]))|O(?:[^\x1b]|(?=\x1b))|(?=\x1b)|[^\[O\x1b])", re.DOTALL
+)
+_MEANS: Final = {
+    "\r": ENTER,
+    "\x7f": "back",
+    "\x08": "back",
+    "\x01": "home",
+    "\x1b[H": "home",
+    "\x1bOH": "home",
+    "\x1b[1~": "home",
+    "\x05": "end",
+    "\x1b[F": "end",
+    "\x1bOF": "end",
+    "\x1b[4~": "end",
+    "\x02": "left",
+    "\x1b[D": "left",
+    "\x1bOD": "left",
+    "\x06": "right",
+    "\x1b[C": "right",
+    "\x1bOC": "right",
+    "\x1b[3~": "delete",
+    "\x15": "wipe",
+    "\x0b": "cut",
+    "\x17": "word",
+    "\x10": "up",
+    "\x1b[A": "up",
+    "\x1bOA": "up",
+    "\x0e": "down",
+    "\x1b[B": "down",
+    "\x1bOB": "down",
+}
+_LAST_WORD: Final = re.compile(r"\S*\s*$")
+
+
+def keys_in(typed: str) -> tuple[tuple[str, ...], str]:
+    """Return the keys in *typed*, and what is left: the beginning of a key."""
+    keys: list[str] = []
+    at = 0
+    while found := _KEY.match(typed, at):
+        at = found.end()
+        keys.append(_MEANS.get(found[0], found[0]))
+    return tuple(keys), typed[at:]
+
+
+def is_text(key: str) -> bool:
+    """Whether *key* stands for itself."""
+    return key == "\t" or (len(key) == 1 and key.isprintable())
+
+
+@value
+class Line(Value):
+    """A line in the making."""
+
+    text: str = ""
+    """What it says."""
+    at: int = 0
+    """Before which character the cursor stands."""
+    past: tuple[str, ...] = ()
+    """The lines before it, the oldest first."""
+    back: int = 0
+    """How many lines up it was fetched from."""
+
+    def press(self, key: str) -> Line:
+        """Return the line behind *key*; a key without a meaning changes nothing."""
+        before, behind = self.text[: self.at], self.text[self.at :]
+        match key:
+            case "back":
+                return self._with(before[:-1], behind)
+            case "delete":
+                return self._with(before, behind[1:])
+            case "wipe":
+                return self._with("", behind)
+            case "cut":
+                return self._with(before, "")
+            case "word":
+                return self._with(_LAST_WORD.sub("", before), behind)
+            case "home" | "end":
+                return self.but(at=0 if key == "home" else len(self.text))
+            case "left" | "right":
+                return self.but(at=min(max(self.at + (1 if key == "right" else -1), 0), len(self.text)))
+            case "up" | "down":
+                return self._fetched(self.back + (1 if key == "up" else -1))
+            case _:
+                return self.insert(key) if is_text(key) else self
+
+    def insert(self, text: str) -> Line:
+        """Return the line with *text* at the cursor; a paste is one text, because each key copies the whole line."""
+        return self._with(self.text[: self.at] + clean(text), self.text[self.at :])
+
+    def done(self) -> Line:
+        """Return the line that comes next."""
+        known = not self.text.strip() or (self.past and self.past[-1] == self.text)
+        return Line(past=self.past if known else (*self.past, self.text))
+
+    def says(self, text: str) -> Line:
+        """Return the line with *text* to begin with."""
+        return self._with(text, "")
+
+    def shown(self, width: int) -> tuple[str, int]:
+        """Return the part of it that fits into *width* columns, and how many columns the cursor is in."""
+        start, end = self.at, self.at
+        room = width - 1
+        while start and (room := room - columns(self.text[start - 1])) >= 0:
+            start -= 1
+        room = width - columns(self.text[start : self.at])
+        while end < len(self.text) and (room := room - columns(self.text[end])) >= 0:
+            end += 1
+        return self.text[start:end], columns(self.text[start : self.at])
+
+    def _with(self, before: str, behind: str) -> Line:
+        return self.but(text=before + behind, at=len(before))
+
+    def _fetched(self, back: int) -> Line:
+        if not 0 <= back <= len(self.past):
+            return self
+        text = self.past[-back] if back else ""
+        return self.but(text=text, at=len(text), back=back)

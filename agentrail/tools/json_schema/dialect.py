@@ -1,0 +1,253 @@
+"""JSON Schema as we read it: draft 2020-12 for frozen JSON, and nothing is ever fetched.
+
+Tuples are arrays, 1.0 is no integer, and `$schema` changes nothing. A schema becomes nodes in counted steps: each
+schema inside it is one, and every reference leads to one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Final, cast
+from urllib.parse import unquote, urldefrag, urljoin
+
+from agentrail.tools.json_schema.applicators import APPLICATORS
+from agentrail.tools.json_schema.nodes import KINDS, Check, Holds, Node, never
+from agentrail.tools.json_schema.regex_parser import UnusableError
+from agentrail.tools.json_schema.simple_keywords import LEAVES, expression
+from agentrail.values.json import Json, JsonObject
+from agentrail.values.meter import Meter
+
+READY_STEPS: Final = 50_000
+"""Steps that making a schema ready may take."""
+
+_NODE: Final = 10
+"""Steps that one node takes."""
+
+_CHILD: Final = (
+    "additionalProperties",
+    "contains",
+    "contentSchema",
+    "else",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+)
+_LIST: Final = ("allOf", "anyOf", "oneOf", "prefixItems")
+_NAMED: Final = ("$defs", "definitions", "dependentSchemas", "patternProperties", "properties")
+_REFS: Final = ("$ref", "$dynamicRef")
+_ANCHORS: Final = ("$anchor", "$dynamicAnchor")
+
+_SCHEMA: Final[Json] = {"$ref": "#"}
+_COUNT: Final[Json] = {"type": "number", "minimum": 0, "multipleOf": 1}
+_TEXT: Final[Json] = {"type": "string"}
+_TEXTS: Final[Json] = {"type": "array", "items": _TEXT, "uniqueItems": True}
+_FLAG: Final[Json] = {"type": "boolean"}
+_ANCHOR: Final[Json] = {"type": "string", "pattern": "^[A-Za-z_][-A-Za-z0-9._]*$"}
+
+_TYPE: Final[Json] = {"enum": sorted(KINDS)}
+
+_FORMS: Final[Sequence[tuple[Json, Sequence[str]]]] = (
+    (_SCHEMA, _CHILD),
+    ({"type": "array", "minItems": 1, "items": _SCHEMA}, _LIST),
+    ({"type": "object", "additionalProperties": _SCHEMA}, _NAMED),
+    ({"type": "number"}, ("maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum")),
+    ({"type": "number", "exclusiveMinimum": 0}, ("multipleOf",)),
+    (_COUNT, ("maxLength", "minLength", "maxItems", "minItems")),
+    (_COUNT, ("maxProperties", "minProperties", "maxContains", "minContains")),
+    (_FLAG, ("uniqueItems", "deprecated", "readOnly", "writeOnly")),
+    (_TEXT, ("title", "description", "$comment", "format", "pattern", "contentEncoding", "contentMediaType")),
+    (_TEXT, ("$schema", *_REFS, "$recursiveRef")),
+    (_TEXTS, ("required",)),
+    (_ANCHOR, (*_ANCHORS, "$recursiveAnchor")),
+    ({"type": "string", "pattern": "^[^#]*#?$"}, ("$id",)),
+    ({"type": "array"}, ("enum", "examples")),
+    ({"type": "object", "additionalProperties": _FLAG}, ("$vocabulary",)),
+    ({"type": "object", "additionalProperties": _TEXTS}, ("dependentRequired",)),
+    ({"type": "object", "additionalProperties": {"anyOf": [_SCHEMA, _TEXTS]}}, ("dependencies",)),
+    ({"anyOf": [_TYPE, {"type": "array", "items": _TYPE, "minItems": 1, "uniqueItems": True}]}, ("type",)),
+)
+META: Final[JsonObject] = {
+    "type": ["object", "boolean"],
+    "properties": {keyword: form for form, keywords in _FORMS for keyword in keywords},
+}
+"""The schema of schemas: what the official one says in eight documents that refer to each other."""
+
+
+class FlawError(ValueError):
+    """A schema is well written and cannot be used; the text says why."""
+
+
+def node_of(schema: JsonObject, meter: Meter) -> Node:
+    """Make *schema* ready: raise `FlawError` if it cannot be used, `TooManyStepsError` if it takes more than there is.
+
+    It is as `json.loads` returns it: no two schemas in it are one object.
+    """
+    return _Maker(schema, meter).top()
+
+
+@cache
+def meta_node() -> Node:
+    """Return the schema of schemas, made ready."""
+    return node_of(META, Meter(READY_STEPS))
+
+
+class _Maker:
+    """Makes nodes of one schema."""
+
+    __slots__ = ("_anchors", "_bases", "_meter", "_nodes", "_resources", "_todo", "_top")
+
+    def __init__(self, top: JsonObject, meter: Meter) -> None:
+        self._top = top
+        self._meter = meter
+        self._nodes: dict[int, Node] = {}
+        self._todo: list[tuple[Mapping[str, Json], Node]] = []
+        self._bases: dict[int, str] = {}
+        """The base URI of each schema."""
+        self._resources: dict[str, Json] = {"": top}
+        self._anchors: dict[tuple[str, str], Json] = {}
+        self._index(top, "")
+
+    def top(self) -> Node:
+        """Return the node of the whole."""
+        node = self._node(self._top)
+        while self._todo:
+            self._fill(*self._todo.pop())
+        return node
+
+    def _index(self, schema: Json, base: str) -> None:
+        """Note where *schema* and all that are inside it stand."""
+        todo: list[tuple[Json, str]] = [(schema, base)]
+        while todo:
+            said, base = todo.pop()
+            if not isinstance(said, Mapping) or id(said) in self._bases:
+                continue
+            self._meter.spend(1 + len(said))
+            if "$schema" in said and said is not self._top:
+                raise FlawError("`$schema` stands below the top")  # noqa: EM101, TRY003 - see the class
+            if "$id" in said:
+                base = _base(base, str(said["$id"]))
+                self._resources[base] = said
+            self._bases[id(said)] = base
+            for keyword in _ANCHORS:
+                if keyword in said:
+                    self._anchors[base, str(said[keyword])] = said
+            todo.extend((inner, base) for inner in _inside(said))
+
+    def _node(self, said: Json) -> Node:
+        """Return the node of one schema, which is filled later if it is new."""
+        known = self._nodes.get(id(said)) if isinstance(said, Mapping) else None
+        if known is not None:
+            return known
+        self._meter.spend(_NODE)
+        if not isinstance(said, Mapping):
+            return Node(schema=bool(said))
+        node = self._nodes[id(said)] = Node(said)
+        self._todo.append((said, node))
+        return node
+
+    def _fill(self, said: Mapping[str, Json], node: Node) -> None:
+        for keyword in _CHILD:
+            if keyword in said:
+                node.children[keyword] = self._node(said[keyword])
+        for keyword in _LIST:
+            if keyword in said:
+                node.lists[keyword] = tuple(map(self._node, cast("Sequence[Json]", said[keyword])))
+        for keyword in ("properties", "dependentSchemas"):
+            if keyword in said:
+                inner = cast("Mapping[str, Json]", said[keyword])
+                node.named[keyword] = {name: self._node(one) for name, one in inner.items()}
+        for pattern, one in cast("Mapping[str, Json]", said.get("patternProperties", {})).items():
+            try:
+                node.patterns.append((expression(pattern, self._meter), self._node(one)))
+            except UnusableError as why:
+                raise FlawError(f"the pattern `{pattern}` {why}") from why  # noqa: EM102, TRY003 - see the class
+        for keyword in _REFS:
+            if keyword in said:
+                node.refs.append(self._target(keyword, str(said[keyword]), self._bases[id(said)]))
+        self._fill_checks(said, node)
+
+    def _fill_checks(self, said: Mapping[str, Json], node: Node) -> None:
+        for kind in _other_kinds(said.get("type", KINDS)):
+            node.leaves.setdefault(kind, []).append(("type", never))
+        for keyword, (kinds, _) in LEAVES.items():
+            if keyword in said:
+                holds = self._leaf(keyword, said[keyword])
+                for kind in kinds:
+                    if holds is not None:
+                        node.leaves.setdefault(kind, []).append((keyword, holds))
+        for keyword, (kinds, apply) in APPLICATORS.items():
+            if keyword in said:
+                for kind in kinds:
+                    applied = node.applied.setdefault(kind, [])
+                    if apply not in applied:
+                        applied.append(apply)
+
+    def _leaf(self, keyword: str, said: Json) -> Holds | None:
+        try:
+            return LEAVES[keyword][1](said, self._meter)
+        except UnusableError as why:
+            raise FlawError(f"the pattern `{said}` {why}") from why  # noqa: EM102, TRY003 - see the class
+
+    def _target(self, keyword: str, ref: str, base: str) -> Node:
+        """Return the node that *ref* leads to."""
+        if keyword == "$dynamicRef" and len({id(one) for one in self._resources.values()}) > 1:
+            raise FlawError("`$dynamicRef` stands in a schema with an `$id` below the top; use `$ref`")  # noqa: EM101, TRY003
+        try:
+            uri, fragment = urldefrag(urljoin(base, ref))
+            fragment = unquote(fragment)
+            self._meter.spend(1 + len(fragment))
+            if fragment and not fragment.startswith("/"):
+                found = self._anchors[uri, fragment]
+            else:
+                found = _followed(self._resources[uri], fragment)
+        except (LookupError, ValueError) as why:
+            raise FlawError(f"`{keyword}` leads to `{ref}`, which is not in the schema") from why  # noqa: EM102, TRY003
+        if id(found) not in self._bases:  # it stands where no keyword says that it is a schema
+            if not Check(self._meter).fits(meta_node(), found):
+                raise FlawError(f"`{keyword}` leads to `{ref}`, which is no schema")  # noqa: EM102, TRY003 - see the class
+            self._index(found, uri)
+        return self._node(found)
+
+
+def _other_kinds(named: Json) -> Iterator[str]:
+    """Yield the kinds of values that are not *named*."""
+    wanted = (named,) if isinstance(named, str) else cast("Sequence[str]", named)
+    for kind in KINDS:
+        if kind not in wanted and not (kind == "integer" and "number" in wanted):
+            yield kind
+
+
+def _inside(schema: Mapping[str, Json]) -> Iterator[Json]:
+    """Yield the schemas that stand in *schema*."""
+    for keyword in _CHILD:
+        if keyword in schema:
+            yield schema[keyword]
+    for keyword in _LIST:
+        yield from cast("Sequence[Json]", schema.get(keyword, ()))
+    for keyword in _NAMED:
+        yield from cast("Mapping[str, Json]", schema.get(keyword, {})).values()
+
+
+def _base(base: str, name: str) -> str:
+    try:
+        return urljoin(base, name).rstrip("#")
+    except ValueError as why:
+        raise FlawError(f"its `$id`, `{name}`, is no URI: {why}") from why  # noqa: EM102, TRY003 - see the class
+
+
+def _followed(found: Json, pointer: str) -> Json:
+    """Return what stands at *pointer*, a JSON pointer, in *found*."""
+    for step in pointer.split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, Mapping):
+            found = found[name]
+        elif isinstance(found, Sequence) and not isinstance(found, str):
+            found = found[int(name)]
+        else:
+            raise LookupError(name)  # noqa: TRY004 - nothing is there
+    return found

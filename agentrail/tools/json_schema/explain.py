@@ -1,0 +1,211 @@
+"""What is wrong with arguments, in words that a model can act on: where, what was found, what is wanted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final, TypeAlias, cast
+
+from agentrail.tools.json_schema.nodes import Path, SchemaFault
+from agentrail.values.json import Json
+
+MAX_FAULTS: Final = 5
+MAX_CHARS: Final = 500
+_LOOKED_AT: Final = 200
+"""So many faults are put in order, at most."""
+_FEW: Final = 3
+_CLIPPED: Final = 120
+"""Characters that are shown of one name, or of what is wanted."""
+_LEVELS: Final = 3
+"""Schemas inside each other that what is wanted is read from."""
+
+_Step: TypeAlias = str | int
+_Told: TypeAlias = tuple[tuple[tuple[bool, int, str], ...], str]
+"""A sort key, and the sentence."""
+
+_TYPES: Final = {
+    "string": "text",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "true or false",
+    "null": "null",
+    "array": "a list",
+    "object": "an object",
+}
+_COUNTED: Final = {
+    "minLength": "character",
+    "maxLength": "character",
+    "minItems": "item",
+    "maxItems": "item",
+    "minProperties": "key",
+    "maxProperties": "key",
+}
+_WANTED: Final[Mapping[str, Callable[[Json], str]]] = {
+    "type": lambda said: _either(_TYPES.get(str(kind), str(kind)) for kind in _several(said)),
+    "enum": lambda said: _either(map(_shown, _several(said))),
+    "const": lambda said: f"{_shown(said)}",
+    "minimum": lambda said: f"at least {said}",
+    "exclusiveMinimum": lambda said: f"more than {said}",
+    "maximum": lambda said: f"at most {said}",
+    "exclusiveMaximum": lambda said: f"less than {said}",
+    "multipleOf": lambda said: f"a multiple of {said}",
+    "minLength": lambda said: f"at least {said}",
+    "maxLength": lambda said: f"at most {said}",
+    "minItems": lambda said: f"at least {said}",
+    "maxItems": lambda said: f"at most {said}",
+    "minProperties": lambda said: f"at least {said}",
+    "maxProperties": lambda said: f"at most {said}",
+    "pattern": lambda said: f"text that matches `{said}`",
+    "uniqueItems": lambda _: "no item twice",
+    "items": lambda _: "fewer items",
+    "false": lambda _: "nothing",
+    "$ref": lambda said: f"`{str(said).rpartition('/')[2]}`",
+}
+"""What a keyword wants, by what it says."""
+_BRANCHING: Final = {"anyOf": "", "oneOf": "only one of "}
+"""The keywords that want what one of several schemas wants, and what is said before those."""
+_TELLING: Final = ("enum", "const", "$ref", "anyOf", "oneOf", "type")
+"""The keywords that describe a schema in short, best first."""
+
+
+def explain(found: Iterable[SchemaFault]) -> str | None:
+    """Return what is wrong, in a fixed order and on one line, or `None` if nothing is *found*."""
+    faults = set(islice((told for fault in found for told in _told(fault)), _LOOKED_AT))
+    if not faults:
+        return None
+    told: list[str] = []
+    room = MAX_CHARS
+    for _, sentence in sorted(faults)[:MAX_FAULTS]:
+        room -= len(sentence) + 2
+        if told and room < 0:
+            break
+        told.append(sentence)
+    rest = len(faults) - len(told)
+    return "; ".join([*told, f"and {rest} more"] if rest else told)
+
+
+def clipped(text: str, most: int) -> str:
+    """Return *text*, at most *most* characters of it."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _told(fault: SchemaFault) -> Iterator[_Told]:
+    path = _steps(fault.path)
+    known = cast("Mapping[str, Json]", fault.schema.get("properties", {}))
+    near = _nearest_branch(fault)
+    if near:
+        for inner in near:
+            yield from _told(inner)
+    elif fault.keyword == "required":
+        for name in _missing(fault.found, fault.said):
+            yield _sentence((*path, name), f" is missing, wanted {_wanted_of(known.get(name, True))}")
+    elif fault.keyword == "additionalProperties":
+        for name in fault.names:
+            yield _sentence((*path, name), f" is unknown, known: {clipped(_quoted(known), _CLIPPED)}")
+    elif fault.keyword == "type":
+        yield _sentence(path, f": found {_shown(fault.found)}, wanted {_wanted_of(fault.schema)}")
+    else:
+        wanted = clipped(_wanted(fault.keyword, fault.said), _CLIPPED)
+        yield _sentence(path, f": found {_found(fault.found, fault.keyword)}, wanted {wanted}")
+
+
+def _steps(path: Path) -> tuple[_Step, ...]:
+    steps: list[_Step] = []
+    while path is not None:
+        path, step = path
+        steps.append(step)
+    return tuple(reversed(steps))
+
+
+def _sentence(path: tuple[_Step, ...], said: str) -> _Told:
+    order = tuple((isinstance(step, str), 0 if isinstance(step, str) else step, str(step)) for step in path)
+    return order, f"{_where(path)}{said}"
+
+
+def _nearest_branch(fault: SchemaFault) -> Sequence[SchemaFault]:
+    """Return what is wrong with the one branch of an `anyOf` that was meant, if it is plain which."""
+    meant = [branch for branch in fault.branches if not any(_is_of_another_kind(inner, fault) for inner in branch)]
+    fewest = min(map(len, meant), default=0)
+    nearest = [branch for branch in meant if len(branch) == fewest]
+    return nearest[0] if len(nearest) == 1 else ()
+
+
+def _is_of_another_kind(inner: SchemaFault, fault: SchemaFault) -> bool:
+    return inner.path is fault.path and inner.keyword in {"type", "enum", "const", "false"}
+
+
+def _missing(found: Json, required: Json) -> Iterator[str]:
+    if isinstance(found, Mapping):
+        yield from (name for name in map(str, _several(required)) if name not in found)
+
+
+def _where(path: tuple[_Step, ...]) -> str:
+    """Write *path* as a program would."""
+    written = ""
+    for whole in path:
+        step = whole if isinstance(whole, int) else whole[:_CLIPPED]
+        if isinstance(step, int):
+            written += f"[{step}]"
+        elif step.isidentifier():
+            written += f".{step}" if written else step
+        else:
+            written += f"[{_shown(step)}]"
+    return f"`{clipped(written, 80)}`" if written else "the arguments"
+
+
+def _found(found: Json, keyword: str) -> str:
+    if keyword in _COUNTED and isinstance(found, str | Sequence | Mapping):
+        return f"{len(found)} {_COUNTED[keyword]}{'' if len(found) == 1 else 's'}"
+    return _shown(found)
+
+
+def _shown(found: Json) -> str:
+    """Show *found* in little room."""
+    if isinstance(found, str):
+        return clipped(json.dumps(found[:60], ensure_ascii=False), 60)
+    if isinstance(found, Mapping):
+        return f"an object with {_quoted(found)}" if 0 < len(found) <= _FEW else "an object"
+    if isinstance(found, Sequence):
+        return f"a list of {len(found)}"
+    return clipped(json.dumps(found), 60)
+
+
+def _wanted(keyword: str, said: Json, level: int = 0) -> str:
+    if keyword in _BRANCHING:
+        return _BRANCHING[keyword] + _either(_wanted_of(one, level + 1) for one in _several(said))
+    wording = _WANTED.get(keyword)
+    return f"what `{keyword}` in the schema says" if wording is None else wording(said)
+
+
+def _wanted_of(schema: Json, level: int = 0) -> str:
+    """Say in short what *schema* wants."""
+    if isinstance(schema, Mapping) and level < _LEVELS:
+        for keyword in _TELLING:
+            if keyword in schema:
+                return clipped(_wanted(keyword, schema[keyword], level), _CLIPPED)
+    return "a value"
+
+
+def _several(said: Json) -> Sequence[Json]:
+    return said if isinstance(said, Sequence) and not isinstance(said, str) else (said,)
+
+
+def _either(said: Iterable[str]) -> str:
+    """Join *said*, as far as it will be shown."""
+    *others, last = [*_short(said)] or ["nothing"]
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(_short(f"`{name[:_CLIPPED]}`" for name in names)) or "none"
+
+
+def _short(said: Iterable[str]) -> Iterator[str]:
+    """Yield what is *said* until it is more than is shown."""
+    room = _CLIPPED
+    for one in said:
+        yield one
+        room -= len(one) + 2
+        if room < 0:
+            return

@@ -1,0 +1,116 @@
+"""A schema made ready, node by node, and one check of a value by it, in counted steps.
+
+A check takes at least one step for each part of the value and of the schema that it looks at, so the steps of a meter
+bound its cost. The verdict is the same on every machine, because nothing depends on a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import NoneType
+from typing import Final, TypeAlias
+
+from agentrail.tools.json_schema.regex import Regex
+from agentrail.values.json import FrozenObject, Json
+from agentrail.values.meter import Meter, TooManyStepsError
+
+MAX_NESTED: Final = 240
+"""Schemas that may be applied inside each other; the deepest JSON takes three for each of its levels."""
+
+KINDS: Final = ("string", "integer", "number", "boolean", "null", "array", "object")
+KIND_OF: Final[Mapping[type, str]] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    NoneType: "null",
+    tuple: "array",
+    list: "array",
+    FrozenObject: "object",
+    dict: "object",
+}
+
+Path: TypeAlias = "tuple[Path, str | int] | None"
+"""Where a value stands, the last step first; `None` at the top."""
+Holds: TypeAlias = Callable[[Json, Meter], bool]
+Apply: TypeAlias = "Callable[[Check, Node, Json, Path, list[SchemaFault]], None]"
+
+
+class SchemaFault:
+    """What is wrong with one value by one keyword."""
+
+    __slots__ = ("branches", "found", "keyword", "names", "path", "said", "schema")
+
+    def __init__(
+        self,
+        path: Path,
+        keyword: str,
+        found: Json,
+        schema: Mapping[str, Json],
+        branches: Sequence[Sequence[SchemaFault]] = (),
+        names: Sequence[str] = (),
+    ) -> None:
+        self.path = path
+        self.keyword = keyword
+        self.found = found
+        self.said = schema.get(keyword)
+        self.schema = schema
+        self.branches = branches
+        self.names = names
+
+
+class Node:
+    """One schema: what is to be checked for each kind of value, and the schemas inside it."""
+
+    __slots__ = ("applied", "children", "leaves", "lists", "named", "patterns", "refs", "schema")
+
+    def __init__(self, schema: Mapping[str, Json] | bool) -> None:
+        self.schema: Mapping[str, Json] = schema if isinstance(schema, Mapping) else {}
+        self.leaves: dict[str, list[tuple[str, Holds]]] = {}
+        """Keywords that hold no schema, by the kind of value that they are about."""
+        self.applied: dict[str, list[Apply]] = {}
+        """Keywords that hold schemas, likewise."""
+        self.children: dict[str, Node] = {}
+        self.lists: dict[str, tuple[Node, ...]] = {}
+        self.named: dict[str, dict[str, Node]] = {}
+        self.patterns: list[tuple[Regex, Node]] = []
+        self.refs: list[Node] = []
+        if schema is False:
+            self.leaves = {kind: [("false", never)] for kind in KINDS}
+
+
+def never(_: Json, _meter: Meter) -> bool:
+    """Hold for no value."""
+    return False
+
+
+class Check:
+    """One check of a value."""
+
+    __slots__ = ("meter", "nested")
+
+    def __init__(self, meter: Meter) -> None:
+        self.meter = meter
+        self.nested = 0
+
+    def apply(self, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
+        """Add what is wrong with *found* by *node* to *faults*; raise `TooManyStepsError` if that takes too many."""
+        kind = KIND_OF[type(found)]
+        leaves, applied = node.leaves.get(kind, ()), node.applied.get(kind, ())
+        self.meter.spend(1 + len(leaves) + len(applied))
+        for keyword, holds in leaves:
+            if not holds(found, self.meter):
+                faults.append(SchemaFault(path, keyword, found, node.schema))
+        if applied:
+            self.nested += 1
+            if self.nested > MAX_NESTED:
+                raise TooManyStepsError
+            for apply in applied:
+                apply(self, node, found, path, faults)
+            self.nested -= 1
+
+    def fits(self, node: Node, found: Json) -> bool:
+        """Whether nothing is wrong with *found* by *node*."""
+        faults: list[SchemaFault] = []
+        self.apply(node, found, None, faults)
+        return not faults

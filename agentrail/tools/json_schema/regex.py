@@ -1,0 +1,245 @@
+"""Searches text for a regular expression in steps that are counted; the verdicts are those of `re`.
+
+Nothing can stop `re` once it searches. So `re` is only asked if the worst that its backtracking can do is known, and
+affordable. Every other search enters no state of the expression twice at one place of the text: its steps grow with
+the length of the expression times the length of the text.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from agentrail.tools.json_schema.regex_parser import Atom, Branch, LookAround, Part, Parts, Repeat, UnusableError, read
+from agentrail.values.meter import Meter, TooManyStepsError
+
+MAX_STATES: Final = 5_000
+"""States of the program that is made of an expression."""
+
+CASELESS: Final = 4
+"""Characters of a class without case that `re` compiles in the time of one step."""
+
+NATIVE_STEPS: Final = 32
+"""Steps that `re` makes in the time of one of ours."""
+
+_COMPUTED: Final = 64
+"""The worst case of a group that is repeated more often is not computed."""
+
+_EXPRESSIONS: Final = 512
+"""Expressions that are kept compiled."""
+
+
+class Regex:
+    """An expression that can be searched for in counted steps; `UnusableError` if *pattern* is none."""
+
+    __slots__ = ("_anchored", "_native", "_parts", "_program", "_size", "work")
+
+    def __init__(self, pattern: str, flags: int = 0) -> None:
+        self._parts, caseless = read(pattern, flags)
+        self._anchored = _is_at_start(self._parts)
+        self._size = _size(self._parts)
+        self._native = re.compile(pattern, flags) if math.isfinite(self._worst(0)) else None
+        try:
+            self._program: _Program | None = _Program(self._parts, Meter(MAX_STATES))
+        except TooManyStepsError:
+            if self._native is None:
+                raise UnusableError(f"repeats its groups more than {MAX_STATES} times; repeat them less") from None  # noqa: EM102, TRY003 - see the class
+            self._program = None
+        self.work = 2 * (MAX_STATES if self._program is None else self._program.size) + caseless // CASELESS
+        """Steps that it took to make it ready."""
+
+    def found_in(self, text: str, meter: Meter) -> bool:
+        """Whether *text* has a match anywhere; raise `TooManyStepsError` if that takes more steps than are left."""
+        meter.spend(self._size)
+        worst = self._worst(len(text)) if self._native is not None else math.inf
+        if self._native is not None and worst <= meter.left * NATIVE_STEPS:
+            meter.spend(int(worst) // NATIVE_STEPS)
+            return self._native.search(text) is not None
+        return self.found_step_by_step(text, meter)
+
+    def found_step_by_step(self, text: str, meter: Meter) -> bool:
+        """Search without `re`, whatever it would cost there."""
+        if self._program is None:
+            raise TooManyStepsError
+        seen: set[int] = set()
+        places = 1 if self._anchored else len(text) + 1
+        return any(self._program.run(text, place, meter, seen) for place in range(places))
+
+    def _worst(self, length: int) -> float:
+        """Return the most steps of `re` in a text of *length*."""
+        places = 1 if self._anchored else length + 1
+        own, tries = _worst(self._parts, length)
+        return length + places * (own + tries)
+
+
+@lru_cache(maxsize=_EXPRESSIONS)
+def regex(pattern: str) -> Regex:
+    """Return *pattern* as an expression; raise `UnusableError` if it cannot be searched for in counted steps."""
+    return Regex(pattern)
+
+
+def flaw_of(pattern: str) -> str | None:
+    """Say why *pattern* cannot be searched for in counted steps, as in "it …"; `None` if it can."""
+    try:
+        regex(pattern)
+    except UnusableError as why:
+        return str(why)
+    return None
+
+
+# The worst that `re` can do
+
+
+def _worst(parts: Parts, length: int) -> tuple[float, float]:
+    """Return the most steps of `re` from one place of a text of *length* on, and how often what follows is tried."""
+    own, tries = 0.0, 1.0
+    for part in parts:
+        more, again = _worst_of(part, length)
+        own += tries * more
+        tries *= again
+    return own, tries
+
+
+def _worst_of(part: Part, length: int) -> tuple[float, float]:
+    match part:
+        case Atom():
+            return 1, 1
+        case Branch(ways):
+            each = [_worst(way, length) for way in ways]
+            return 1 + sum(own for own, _ in each), sum(tries for _, tries in each)
+        case LookAround(inner):
+            return _worst(inner, length)[0], 1
+        case Repeat((Atom(),), least, most):
+            longest = length if most is None else min(most, length)
+            return 1 + longest, max(longest - least + 1, 0)
+        case Repeat(inner, _, most):
+            return _worst_of_group(inner, most, length)
+
+
+def _worst_of_group(inner: Parts, most: int | None, length: int) -> tuple[float, float]:
+    if most is None or most > _COMPUTED:
+        return math.inf, math.inf
+    own, tries = _worst(inner, length)
+    total = (0.0, 1.0)
+    for _ in range(most):  # once more, or what follows
+        total = 1 + own + tries * total[0], 1 + tries * total[1]
+    return total
+
+
+def _size(parts: Parts) -> int:
+    """Return how many parts there are, those inside of others included."""
+    size = 0
+    for part in parts:
+        match part:
+            case Atom():
+                size += 1
+            case Branch(ways):
+                size += 1 + sum(map(_size, ways))
+            case Repeat(inner) | LookAround(inner):
+                size += 1 + _size(inner)
+    return size
+
+
+def _is_at_start(parts: Parts) -> bool:
+    """Whether a match can begin only where the text begins."""
+    match parts[:1]:
+        case (Atom(at_start=at_start),):
+            return at_start
+        case (Branch(ways),):
+            return all(_is_at_start(way) for way in ways)
+        case _:
+            return False
+
+
+# The search that enters no state twice at one place
+
+
+class _Program:
+    """The states of an expression: each says what must be there, and which states come next."""
+
+    __slots__ = ("_start", "_states", "back", "wanted")
+
+    def __init__(self, parts: Parts, room: Meter, back: int = 0, *, wanted: bool = True) -> None:
+        self.back = back
+        """Characters to go back first."""
+        self.wanted = wanted
+        """Whether it must match; otherwise it must not."""
+        self._states: list[tuple[_Test, tuple[int, ...]]] = [(None, ())]
+        self._start = self._add(parts, 0, room)
+
+    @property
+    def size(self) -> int:
+        """How many states there are."""
+        return len(self._states)
+
+    def _add(self, parts: Parts, after: int, room: Meter) -> int:
+        """Add the states of *parts*, which lead to the state *after*, and return the first."""
+        for part in reversed(parts):
+            match part:
+                case Atom(fits):
+                    after = self._state(fits, (after,), room)
+                case LookAround(inner, back, wanted):
+                    after = self._state(_Program(inner, room, back, wanted=wanted), (after,), room)
+                case Branch(ways):
+                    after = self._state(None, tuple(self._add(way, after, room) for way in ways), room)
+                case Repeat():
+                    after = self._repeat(part, after, room)
+        return after
+
+    def _repeat(self, repeat: Repeat, after: int, room: Meter) -> int:
+        if repeat.most is None:
+            again = self._state(None, (), room)
+            first = self._add(repeat.inner, again, room)
+            self._states[again] = (None, (first, after))
+            entry = again
+        else:
+            entry = after
+            for _ in range(repeat.most - repeat.least):
+                first = self._add(repeat.inner, entry, room)
+                entry = self._state(None, (first, after), room)
+        for _ in range(repeat.least):
+            entry = self._add(repeat.inner, entry, room)
+        return entry
+
+    def _state(self, test: _Test, after: tuple[int, ...], room: Meter) -> int:
+        room.spend(1)
+        self._states.append((test, after))
+        return len(self._states) - 1
+
+    def run(self, text: str, place: int, meter: Meter, seen: set[int]) -> bool:
+        """Whether a match begins at *place*; whatever is *seen* already has failed before."""
+        states, width = self._states, len(text) + 1
+        todo = [self._start * width + place]
+        while todo:
+            meter.spend(1)
+            at = todo.pop()
+            if at in seen:
+                continue
+            seen.add(at)
+            state, here = divmod(at, width)
+            if not state:
+                return True
+            test, after = states[state]
+            end = _end(test, text, here, meter)
+            if end is not None:
+                todo.extend(one * width + end for one in after)
+        return False
+
+
+def _end(test: _Test, text: str, place: int, meter: Meter) -> int | None:
+    """Return the place after what *test* wants at *place*; `None` if it is not there."""
+    if test is None:
+        return place
+    if isinstance(test, _Program):
+        start = place - test.back
+        found = start >= 0 and test.run(text, start, meter, set())
+        return place if found is test.wanted else None
+    match = test(text, place)
+    return None if match is None else match.end()
+
+
+_Test: TypeAlias = Callable[[str, int], re.Match[str] | None] | _Program | None
+"""What a state wants: an atom, something ahead or behind, or nothing."""

@@ -1,0 +1,100 @@
+"""Whether arguments fit a schema, and if not, why; what takes too many steps to say is refused."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Final, Protocol
+
+from agentrail.tools.json_schema.dialect import READY_STEPS, FlawError, meta_node, node_of
+from agentrail.tools.json_schema.explain import clipped, explain
+from agentrail.tools.json_schema.flat_check import flat_check
+from agentrail.tools.json_schema.nodes import MAX_NESTED, Check, Node, SchemaFault
+from agentrail.values.json import Json, JsonObject, canonical
+from agentrail.values.meter import CHECK_STEPS, RESPONSE_STEPS, Meter, TooManyStepsError
+from agentrail.values.spelling import checked
+from agentrail.values.tools import ToolSpec
+
+
+class Validator(Protocol):
+    """Says why arguments do not fit a schema; `None` if they fit."""
+
+    def __call__(self, args: JsonObject, meter: Meter | None = None) -> str | None:
+        """Check *args*; *meter* has the steps that are left for the checks of a response."""
+
+
+MAX_SCHEMAS: Final = 1_024
+
+_TOO_MUCH: Final = (
+    f"they cannot be checked (that takes more than {CHECK_STEPS} steps, or {MAX_NESTED} schemas inside each other);"
+    " send less, or simpler ones"
+)
+_TOO_MANY: Final = (
+    f"they cannot be checked (the calls of this response take more than {RESPONSE_STEPS} steps together); make fewer at"
+    " once, send less, or simpler ones"
+)
+_TOO_LARGE: Final = f"making it ready takes more than {READY_STEPS} steps; make it smaller"
+
+
+@checked
+def validator_for(spec: ToolSpec) -> Validator:
+    """Return the validator of *spec*: a function from arguments to why they do not fit, or `None` if they fit.
+
+    It never raises. What `flat_check` does not cover is checked in at most `CHECK_STEPS` steps, or refused.
+    """
+    return _validator(canonical(spec.parameters))
+
+
+def schema_problem(parameters: JsonObject) -> str | None:
+    """Say why *parameters* are no schema that the arguments of a call could be checked with."""
+    made = _ready(canonical(parameters))
+    return made if isinstance(made, str) else None
+
+
+@lru_cache(maxsize=MAX_SCHEMAS)
+def _validator(schema: str) -> Validator:
+    read: JsonObject = json.loads(schema)
+    fits = flat_check(read)
+
+    def check(args: JsonObject, meter: Meter | None = None) -> str | None:
+        if fits is not None and fits(args):
+            return None
+        made = _ready(schema)
+        if isinstance(made, str):
+            return f"they cannot be checked ({made})"
+        given = CHECK_STEPS if meter is None else min(CHECK_STEPS, meter.left)
+        part = Meter(given)
+        try:
+            return explain(_faults(made, args, part))
+        except (TooManyStepsError, RecursionError):
+            return _TOO_MUCH if given == CHECK_STEPS else _TOO_MANY
+        except Exception as why:  # noqa: BLE001 - nothing that a schema or a value does may stop a session
+            return f"they cannot be checked ({clipped(f'{type(why).__name__}: {why}', 200)})"
+        finally:
+            if meter is not None:
+                meter.left -= given - max(0, part.left)
+
+    return check
+
+
+@lru_cache(maxsize=MAX_SCHEMAS)
+def _ready(schema: str) -> Node | str:
+    """Return *schema*, the canonical text of one, made ready, or why it cannot be used."""
+    read = json.loads(schema)
+    try:
+        return explain(_faults(meta_node(), read, Meter(READY_STEPS))) or node_of(read, Meter(READY_STEPS))
+    except FlawError as why:
+        return str(why)
+    except (TooManyStepsError, RecursionError):
+        return _TOO_LARGE
+
+
+def _faults(node: Node, found: Json, meter: Meter) -> list[SchemaFault]:
+    """Return what is wrong; if that takes too many steps, what was found until then, if anything."""
+    faults: list[SchemaFault] = []
+    try:
+        Check(meter).apply(node, found, None, faults)
+    except (TooManyStepsError, RecursionError):
+        if not faults:
+            raise
+    return faults
