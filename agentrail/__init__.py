@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from agentrail.app.spec import SessionSpec as SessionSpec
     from agentrail.app.supervisor import Supervisor as Supervisor
     from agentrail.app.supervisor import open_supervisor as open_supervisor
-    from agentrail.core.vocabulary.answers import Accepted as Accepted
+    from agentrail.core.vocabulary.commands import Accepted as Accepted
     from agentrail.hooks.actions import Abort as Abort
     from agentrail.hooks.actions import Action as Action
     from agentrail.hooks.actions import Ask as Ask
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Abort": "agentrail.hooks.actions",
-    "Accepted": "agentrail.core.vocabulary.answers",
+    "Accepted": "agentrail.core.vocabulary.commands",
     "Action": "agentrail.hooks.actions",
     "Ask": "agentrail.hooks.actions",
     "BlockTool": "agentrail.hooks.actions",

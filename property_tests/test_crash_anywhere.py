@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from agentrail import SessionHandle, SessionSpec
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.codec import data_of, encode_text, to_text
-from agentrail.core.machine.rebuilding import redo
+from agentrail.core.machine.step import redo
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError, TransientModelError
 from agentrail.hooks.actions import Continue

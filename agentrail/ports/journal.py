@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from agentrail.core.vocabulary.answers import Answer
+from agentrail.core.vocabulary.commands import Answer
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadRecord

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 import attrs
 import trio
 
-from agentrail.core.vocabulary.answers import Accepted, Answer, Refused
 from agentrail.core.vocabulary.commands import KILLS as KILLS
 from agentrail.core.vocabulary.commands import AbortSent as AbortSent
+from agentrail.core.vocabulary.commands import Accepted, Answer, Refused
 from agentrail.core.vocabulary.commands import ApproveSent as ApproveSent
 from agentrail.core.vocabulary.commands import AttachPluginSent as AttachPluginSent
 from agentrail.core.vocabulary.commands import ChangeToolsSent as ChangeToolsSent

@@ -18,7 +18,7 @@ from agentrail.values.json import Json, JsonObject, freeze_object
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from agentrail.core.vocabulary.answers import Accepted, Answer
+    from agentrail.core.vocabulary.commands import Accepted, Answer
     from agentrail.core.vocabulary.inputs import AnyInput
     from agentrail.core.vocabulary.state import Prompt, State
     from agentrail.hooks.attachments import AttachedPlugin

@@ -9,8 +9,7 @@ from typing import Protocol, TypeAlias
 
 import trio
 
-from agentrail.core.vocabulary.answers import Answer
-from agentrail.core.vocabulary.commands import ChangeToolsSent
+from agentrail.core.vocabulary.commands import Answer, ChangeToolsSent
 from agentrail.core.vocabulary.inputs import SessionReturned, SubagentReported
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import SupervisorClosed

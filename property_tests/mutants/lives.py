@@ -103,9 +103,9 @@ COMING_BACK: Final = (
 """How a session comes back."""
 
 REPLAYING: Final = (
-    ("machine.rebuilding", "if again.events != tuple(events):", "if False:"),
-    ("machine.rebuilding", "if judge.left:", "if False:"),
-    ("machine.rebuilding", "if began is not None:", "if False:"),
+    ("machine.step", "if again.events != tuple(events):", "if False:"),
+    ("machine.step", "if judge.left:", "if False:"),
+    ("machine.step", "if began is not None:", "if False:"),
 )
 """How it is rebuilt from its records."""
 
@@ -159,8 +159,8 @@ SLEEPING: Final = (
     ("vocabulary.state", "not self.paused and (self.suspended", "(self.suspended"),
     ("vocabulary.state", " or any(not agent.rests for agent in self.subagents))", ")"),
     ("vocabulary.state", "any(not agent.rests for agent in self.subagents)", "self.subagents"),
-    ("machine.crash_notes", "    w.s.asleep = False\n", ""),
-    ("machine.crash_notes", "    w.s.crashed = crashed.cause\n", ""),
+    ("machine.actor_notes", "    w.s.asleep = False\n    w.emit(", "    w.emit("),
+    ("machine.actor_notes", "    w.s.crashed = crashed.cause\n", ""),
 )
 """How a session sleeps, and what is remembered of crashes."""
 

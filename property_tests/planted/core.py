@@ -5,8 +5,7 @@ from __future__ import annotations
 from agentrail.core.machine import approvals, endings, prompts, steering, tool_checks, tool_results, tool_runs
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.tool_results import hold_timer, put, results_of
-from agentrail.core.vocabulary.answers import DONE
-from agentrail.core.vocabulary.commands import AbortSent, RespondSent
+from agentrail.core.vocabulary.commands import DONE, AbortSent, RespondSent
 from agentrail.core.vocabulary.inputs import ToolReturned
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.core.vocabulary.tool_calls import Batch, Call, CallList, CallStatus, Hold, Stray

@@ -11,8 +11,7 @@ from agentrail.core.machine import recovery
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.step import Step
 from agentrail.core.supervision_rules import Policy, Ward
-from agentrail.core.vocabulary.answers import Answer
-from agentrail.core.vocabulary.commands import AbortSent, PromptSent
+from agentrail.core.vocabulary.commands import AbortSent, Answer, PromptSent
 from agentrail.core.vocabulary.effects import AnyEffect, CancelCalls, SetTimer, StartRequest
 from agentrail.core.vocabulary.inputs import SessionReturned
 from agentrail.errors import JournalFull

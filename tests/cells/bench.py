@@ -9,8 +9,7 @@ from attrs import frozen
 
 from agentrail.codec.states import storable
 from agentrail.core.machine.step import Step, step
-from agentrail.core.vocabulary.answers import Answer
-from agentrail.core.vocabulary.commands import PromptSent
+from agentrail.core.vocabulary.commands import Answer, PromptSent
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer
 from agentrail.core.vocabulary.inputs import (
     AnyInput,

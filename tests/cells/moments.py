@@ -12,8 +12,16 @@ from attrs import frozen
 
 from agentrail.core.machine.step import Step
 from agentrail.core.machine.tool_results import doubt
-from agentrail.core.vocabulary.answers import DONE, Accepted, Refused
-from agentrail.core.vocabulary.commands import CompactSent, PromptSent, SteerSent, StopSent, UpdatePluginSent
+from agentrail.core.vocabulary.commands import (
+    DONE,
+    Accepted,
+    CompactSent,
+    PromptSent,
+    Refused,
+    SteerSent,
+    StopSent,
+    UpdatePluginSent,
+)
 from agentrail.core.vocabulary.effects import AnyEffect, CancelCalls, ClearTimer, CloseSession, ReportStart, SetTimer
 from agentrail.core.vocabulary.inputs import AnyInput, SessionOpened, StreamEnded, ToolRaised, ToolReturned
 from agentrail.core.vocabulary.state import Phase, State

@@ -4,8 +4,7 @@ from typing import Final
 
 import pytest
 
-from agentrail.core.vocabulary.answers import DONE, Refused
-from agentrail.core.vocabulary.commands import ApproveSent, RejectSent, SteerSent
+from agentrail.core.vocabulary.commands import DONE, ApproveSent, Refused, RejectSent, SteerSent
 from agentrail.core.vocabulary.effects import ClearTimer
 from agentrail.core.vocabulary.inputs import TimerFired
 from agentrail.core.vocabulary.options import Options

@@ -5,8 +5,7 @@ from typing import Final
 
 import pytest
 
-from agentrail.core.vocabulary.answers import DONE, Accepted
-from agentrail.core.vocabulary.commands import AbortSent, CompactSent, SteerSent, StopSent
+from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, CompactSent, SteerSent, StopSent
 from agentrail.core.vocabulary.effects import CancelAsk, CancelRequest, CarryOut, ClearTimer, CloseSession
 from agentrail.core.vocabulary.inputs import AskSettled, TimerFired, ToolRaised
 from agentrail.core.vocabulary.options import Options

@@ -6,8 +6,7 @@ from typing import Final
 
 import pytest
 
-from agentrail.core.vocabulary.answers import DONE
-from agentrail.core.vocabulary.commands import StopSent
+from agentrail.core.vocabulary.commands import DONE, StopSent
 from agentrail.core.vocabulary.effects import CloseSession, ReportStart, StartCall, WriteLog
 from agentrail.core.vocabulary.inputs import HooksWereSlow, SessionOpened
 from agentrail.core.vocabulary.state import Phase

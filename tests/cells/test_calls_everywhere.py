@@ -5,8 +5,8 @@ from typing import Final
 
 import pytest
 
-from agentrail.core.vocabulary.answers import DONE, Refused
 from agentrail.core.vocabulary.commands import (
+    DONE,
     AbortSent,
     ApproveSent,
     AttachPluginSent,
@@ -14,6 +14,7 @@ from agentrail.core.vocabulary.commands import (
     CompactSent,
     DetachPluginSent,
     PromptSent,
+    Refused,
     RejectSent,
     RespondSent,
     ResumeSent,

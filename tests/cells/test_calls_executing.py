@@ -1,11 +1,13 @@
 """Each call while tools run: the model has stopped."""
 
 from agentrail.core.machine.tool_results import doubt
-from agentrail.core.vocabulary.answers import DONE, Accepted, Refused
 from agentrail.core.vocabulary.commands import (
+    DONE,
     AbortSent,
+    Accepted,
     ApproveSent,
     CompactSent,
+    Refused,
     RejectSent,
     RespondSent,
     SteerSent,

@@ -1,11 +1,13 @@
 """Each call to a session that is idle: no turn is open."""
 
-from agentrail.core.vocabulary.answers import DONE, Accepted, Refused
 from agentrail.core.vocabulary.commands import (
+    DONE,
     AbortSent,
+    Accepted,
     ApproveSent,
     CompactSent,
     PromptSent,
+    Refused,
     RejectSent,
     RespondSent,
     SteerSent,

@@ -1,10 +1,12 @@
 """Each call to a session that rests: a turn is open, and only held calls are left."""
 
-from agentrail.core.vocabulary.answers import DONE, Accepted, Refused
 from agentrail.core.vocabulary.commands import (
+    DONE,
     AbortSent,
+    Accepted,
     ApproveSent,
     CompactSent,
+    Refused,
     RejectSent,
     RespondSent,
     SteerSent,

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 
-from agentrail.core.vocabulary.answers import DONE, Accepted, Refused
 from agentrail.core.vocabulary.commands import (
+    DONE,
     AbortSent,
+    Accepted,
     ApproveSent,
     CompactSent,
     PromptSent,
+    Refused,
     RejectSent,
     RespondSent,
     SteerSent,

@@ -3,8 +3,7 @@
 import pytest
 
 from agentrail.core.compaction import drop_oldest_rounds
-from agentrail.core.vocabulary.answers import DONE, Accepted
-from agentrail.core.vocabulary.commands import AbortSent, CompactSent, SteerSent, StopSent
+from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, CompactSent, SteerSent, StopSent
 from agentrail.core.vocabulary.effects import CancelCompaction, CloseSession, StartCompaction
 from agentrail.core.vocabulary.inputs import CompactionEnded, CompactionFailed, StreamCut
 from agentrail.core.vocabulary.options import Options

@@ -1,8 +1,7 @@
 """When things go wrong with tools: they raise, are unknown, do not fit, go in circles, or take too long."""
 
 from agentrail.core.machine.tool_results import doubt
-from agentrail.core.vocabulary.answers import Refused
-from agentrail.core.vocabulary.commands import AbortSent, ApproveSent, ChangeToolsSent, RespondSent
+from agentrail.core.vocabulary.commands import AbortSent, ApproveSent, ChangeToolsSent, Refused, RespondSent
 from agentrail.core.vocabulary.effects import CancelCalls, ClearTimer, SetTimer
 from agentrail.core.vocabulary.inputs import StreamCut, StreamEnded, ToolRaised, ToolReturned, ToolStopped
 from agentrail.core.vocabulary.options import Options

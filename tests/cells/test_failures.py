@@ -2,8 +2,7 @@
 
 import pytest
 
-from agentrail.core.vocabulary.answers import DONE, Accepted
-from agentrail.core.vocabulary.commands import AbortSent, SteerSent
+from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, SteerSent
 from agentrail.core.vocabulary.effects import ClearTimer, SetTimer, StartCompaction
 from agentrail.core.vocabulary.inputs import (
     AnyInput,

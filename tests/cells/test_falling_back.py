@@ -6,8 +6,7 @@ from typing import Final
 
 import pytest
 
-from agentrail.core.vocabulary.answers import DONE
-from agentrail.core.vocabulary.commands import SwitchModelSent
+from agentrail.core.vocabulary.commands import DONE, SwitchModelSent
 from agentrail.core.vocabulary.effects import SetTimer, StartRequest
 from agentrail.core.vocabulary.inputs import StreamCut, StreamEnded, StreamStalled
 from agentrail.core.vocabulary.options import Options

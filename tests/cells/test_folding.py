@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from agentrail.core.vocabulary.answers import DONE, Accepted, Refused
-from agentrail.core.vocabulary.commands import SteerSent, SwitchModelSent, UpdatePluginSent
+from agentrail.core.vocabulary.commands import DONE, Accepted, Refused, SteerSent, SwitchModelSent, UpdatePluginSent
 from agentrail.core.vocabulary.effects import CloseSession, ReportStart
 from agentrail.core.vocabulary.inputs import SessionOpened
 from agentrail.core.vocabulary.state import Phase, Steering

@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from agentrail.core.vocabulary.answers import DONE
-from agentrail.core.vocabulary.commands import AbortSent, ApproveSent
+from agentrail.core.vocabulary.commands import DONE, AbortSent, ApproveSent
 from agentrail.core.vocabulary.inputs import AskSettled
 from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import Hold

@@ -1,7 +1,13 @@
 """Plugins that change while a session lives: always between turns."""
 
-from agentrail.core.vocabulary.answers import DONE, Refused
-from agentrail.core.vocabulary.commands import AttachPluginSent, DetachPluginSent, StopSent, UpdatePluginSent
+from agentrail.core.vocabulary.commands import (
+    DONE,
+    AttachPluginSent,
+    DetachPluginSent,
+    Refused,
+    StopSent,
+    UpdatePluginSent,
+)
 from agentrail.core.vocabulary.state import Change
 from agentrail.errors import UnknownPlugin
 from agentrail.hooks.actions import Abort, Continue

@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from agentrail.core.vocabulary.answers import DONE
-from agentrail.core.vocabulary.commands import AbortSent, StopSent
+from agentrail.core.vocabulary.commands import DONE, AbortSent, StopSent
 from agentrail.core.vocabulary.effects import CancelCalls, ClearTimer, SetTimer
 from agentrail.core.vocabulary.inputs import ToolRaised, ToolReturned, ToolStopped
 from agentrail.core.vocabulary.options import Options

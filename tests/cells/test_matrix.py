@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from agentrail.core.machine.tool_results import doubt
-from agentrail.core.vocabulary.answers import DONE, Accepted
+from agentrail.core.vocabulary.commands import DONE, Accepted
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer, StartCompaction, StartRequest
 from agentrail.core.vocabulary.state import Compaction, Phase, Steering
 from agentrail.core.vocabulary.tool_calls import CallStatus

@@ -5,7 +5,7 @@ from typing import Final
 
 from attrs import field, frozen
 
-from agentrail.core.vocabulary.answers import DONE, Accepted, Answer
+from agentrail.core.vocabulary.commands import DONE, Accepted, Answer
 from agentrail.core.vocabulary.effects import AnyEffect, CarryOut, ClearTimer, SetTimer
 from agentrail.core.vocabulary.inputs import AskSettled
 from agentrail.core.vocabulary.state import Compaction, Phase, Prompt, State, Suspension

@@ -1,7 +1,15 @@
 """A tool asks the person: `ask_user` carries question, options and ref, `respond` answers."""
 
-from agentrail.core.vocabulary.answers import DONE, Accepted, Refused
-from agentrail.core.vocabulary.commands import AbortSent, ApproveSent, RejectSent, RespondSent, SteerSent
+from agentrail.core.vocabulary.commands import (
+    DONE,
+    AbortSent,
+    Accepted,
+    ApproveSent,
+    Refused,
+    RejectSent,
+    RespondSent,
+    SteerSent,
+)
 from agentrail.core.vocabulary.effects import ClearTimer
 from agentrail.core.vocabulary.inputs import ToolReturned
 from agentrail.core.vocabulary.state import Phase

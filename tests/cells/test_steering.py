@@ -1,8 +1,7 @@
 """What the user says while a turn is open."""
 
 from agentrail.core.machine.tool_results import doubt
-from agentrail.core.vocabulary.answers import DONE, Accepted, Refused
-from agentrail.core.vocabulary.commands import AbortSent, SteerSent, WithdrawSent
+from agentrail.core.vocabulary.commands import DONE, AbortSent, Accepted, Refused, SteerSent, WithdrawSent
 from agentrail.core.vocabulary.effects import CancelAsk, CancelCalls, ClearTimer, SetTimer
 from agentrail.core.vocabulary.inputs import AskSettled, StreamCut, ToolRaised, ToolStopped
 from agentrail.core.vocabulary.options import Options

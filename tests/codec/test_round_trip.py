@@ -19,7 +19,7 @@ from agentrail.codec import (
 )
 from agentrail.codec.faults import ERRORS
 from agentrail.core.machine.step import Step
-from agentrail.core.vocabulary.answers import Answer
+from agentrail.core.vocabulary.commands import Answer
 from agentrail.core.vocabulary.inputs import INPUTS, AnyInput, Arrival
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError

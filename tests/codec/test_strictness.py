@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.codec import decode, encode, from_text, to_text
-from agentrail.core.vocabulary.answers import Refused
-from agentrail.core.vocabulary.commands import PromptSent
+from agentrail.core.vocabulary.commands import PromptSent, Refused
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival
 from agentrail.errors import AgentrailError, BadData, BadValue
 from agentrail.values.content import Data, Part, Text, ToolCall

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentrail.core.machine.rebuilding import redo
+from agentrail.core.machine.step import redo
 from agentrail.core.vocabulary.effects import OpenStream
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import ReplayDiffers

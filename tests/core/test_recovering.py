@@ -321,7 +321,7 @@ def test_nothing_changes_if_a_plugin_cannot_bring_its_state_forward() -> None:
     )
     seats = tuple(seat.but(version=2) if seat.key == "Counting" else seat for seat in before.seats)
     from agentrail.core.machine.step import step  # noqa: PLC0415
-    from agentrail.core.vocabulary.answers import Refused  # noqa: PLC0415
+    from agentrail.core.vocabulary.commands import Refused  # noqa: PLC0415
     from agentrail.core.vocabulary.inputs import Arrival  # noqa: PLC0415
 
     done = step(before, Arrival(back(world).but(seats=seats), 2_000_000), world.judge)

@@ -12,8 +12,7 @@ from agentrail.codec.misfit import MisfitError, shortened
 from agentrail.codec.states import storable
 from agentrail.core.inline_tags import title_in, without_tags
 from agentrail.core.machine.repeat_doubts import bounded
-from agentrail.core.vocabulary.answers import Refused
-from agentrail.core.vocabulary.commands import AbortSent, SteerSent
+from agentrail.core.vocabulary.commands import AbortSent, Refused, SteerSent
 from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.inputs import AskSettled, StreamCut, StreamStalled, ToolRaised
 from agentrail.core.vocabulary.options import Options

@@ -14,7 +14,7 @@ from agentrail import open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.core.supervision_rules import Ending, Policy, Ward, decide
-from agentrail.core.vocabulary.answers import DONE
+from agentrail.core.vocabulary.commands import DONE
 from agentrail.core.vocabulary.inputs import Arrival, TimerFired
 from agentrail.errors import CommandRefused, NotReadable, RateLimited, ToolError
 from agentrail.hooks.attachments import seat_for

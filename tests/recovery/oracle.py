@@ -7,7 +7,7 @@ from pathlib import Path
 from attrs import define
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.core.vocabulary.answers import Accepted, Refused
+from agentrail.core.vocabulary.commands import Accepted, Refused
 from agentrail.core.vocabulary.inputs import CallProbed
 from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus

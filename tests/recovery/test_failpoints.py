@@ -18,7 +18,7 @@ import trio.testing
 
 from agentrail import SessionHandle
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.core.vocabulary.answers import Accepted
+from agentrail.core.vocabulary.commands import Accepted
 from agentrail.ports.failpoints import Failpoint
 from agentrail.testing.conformance.journal_tests import prompted
 from agentrail.testing.simulator.virtual import ClockWatch, run

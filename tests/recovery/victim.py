@@ -26,7 +26,7 @@ from agentrail.adapters.models.settings import Settings
 from agentrail.app import resuming, services, wiring
 from agentrail.app.supervisor import Supervisor
 from agentrail.codec import encode_envelope, to_text
-from agentrail.core.vocabulary.answers import Accepted
+from agentrail.core.vocabulary.commands import Accepted
 from agentrail.errors import AgentrailError, SessionAsleep
 from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context

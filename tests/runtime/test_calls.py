@@ -6,8 +6,7 @@ import pytest
 import trio
 from attrs import frozen
 
-from agentrail.core.vocabulary.answers import Accepted
-from agentrail.core.vocabulary.commands import When
+from agentrail.core.vocabulary.commands import Accepted, When
 from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import Busy, MailboxFull, QueueFull, SteeringQueueFull, UnknownApproval, UnknownPrompt
 from agentrail.hooks.actions import Continue, HoldTool

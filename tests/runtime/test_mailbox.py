@@ -4,10 +4,12 @@ import pytest
 import trio
 import trio.testing
 
-from agentrail.core.vocabulary.answers import DONE, Answer, Refused
 from agentrail.core.vocabulary.commands import (
+    DONE,
     AbortSent,
+    Answer,
     PromptSent,
+    Refused,
     ResumeSent,
     SteerSent,
     StopSent,

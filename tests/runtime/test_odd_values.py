@@ -15,8 +15,7 @@ from agentrail import SessionSpec
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.app.services import policy, service
 from agentrail.app.supervisor import open_supervisor
-from agentrail.core.vocabulary.answers import Accepted
-from agentrail.core.vocabulary.commands import PromptSent
+from agentrail.core.vocabulary.commands import Accepted, PromptSent
 from agentrail.errors import (
     BadJournal,
     BadPlugin,

@@ -11,8 +11,7 @@ from attrs import define, field
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import Supervisor, open_supervisor
 from agentrail.codec import data_of, to_text
-from agentrail.core.machine.rebuilding import redo
-from agentrail.core.machine.step import step
+from agentrail.core.machine.step import redo, step
 from agentrail.core.vocabulary.inputs import Arrival, StreamBegan
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.hooks.judge import Recorded

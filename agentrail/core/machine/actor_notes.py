@@ -1,11 +1,41 @@
-"""A session that gives its memory back while nobody needs it, and is brought up again from its journal."""
+"""A session that gives its memory back while nobody needs it, and is brought up again from its journal.
+
+What a session is told of its actor: it was suspended, it is watched, it crashed.
+"""
 
 from __future__ import annotations
 
 from agentrail.core.machine.draft import StepDraft
-from agentrail.core.vocabulary.inputs import SessionWoke, SleepDue
+from agentrail.core.vocabulary.commands import DONE
+from agentrail.core.vocabulary.inputs import ActorRestarted, CrashedTooOften, SessionWoke, SleepDue
 from agentrail.core.vocabulary.state import Phase, State
-from agentrail.values.events.life import SessionHibernated, SessionWoken
+from agentrail.values.events.life import (
+    InputQuarantined,
+    SessionHibernated,
+    SessionQuarantined,
+    SessionRestarted,
+    SessionWoken,
+)
+from agentrail.values.value import Value
+
+
+def on_watched(w: StepDraft, _: Value) -> None:
+    """Answer; the actor does the rest."""
+    w.answer = DONE
+
+
+def on_restarted(w: StepDraft, restarted: ActorRestarted) -> None:
+    """Report a crash that was repaired; whoever crashed while it fell asleep is awake now."""
+    w.s.asleep = False
+    w.emit(SessionRestarted(restarted.cause))
+
+
+def on_crashed_too_often(w: StepDraft, crashed: CrashedTooOften) -> None:
+    """Report a crash that was not, and remember it: nobody is to start the session again unasked."""
+    w.s.crashed = crashed.cause
+    if crashed.input:
+        w.emit(InputQuarantined(crashed.input, crashed.cause))
+    w.emit(SessionQuarantined(crashed.cause))
 
 
 def on_sleep_due(w: StepDraft, _: SleepDue) -> None:

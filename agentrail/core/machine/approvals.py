@@ -7,8 +7,7 @@ from agentrail.core.machine.resting import wake
 from agentrail.core.machine.tool_checks import unfit
 from agentrail.core.machine.tool_results import give_error, hold_timer, put
 from agentrail.core.machine.tool_runs import take_answer
-from agentrail.core.vocabulary.answers import DONE
-from agentrail.core.vocabulary.commands import ApproveSent, RejectSent, RespondSent
+from agentrail.core.vocabulary.commands import DONE, ApproveSent, RejectSent, RespondSent
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus, Hold
 from agentrail.errors import BadArguments, NoFamily, ToolChanged, UnknownApproval, WrongDecision
 from agentrail.hooks.ruling import START, Gathered

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from agentrail.core.vocabulary.answers import Answer, Refused
+from agentrail.core.vocabulary.commands import Answer, Refused
 from agentrail.core.vocabulary.effects import AnyEffect, ClearTimer, SetTimer
 from agentrail.core.vocabulary.state import Draft, Due, Spare, Steering, Turn
 from agentrail.errors import AgentrailError

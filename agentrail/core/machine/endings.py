@@ -12,8 +12,7 @@ from agentrail.core.machine.tool_results import (
     kill_lingering,
     results_of,
 )
-from agentrail.core.vocabulary.answers import DONE
-from agentrail.core.vocabulary.commands import AbortSent, StopSent
+from agentrail.core.vocabulary.commands import DONE, AbortSent, StopSent
 from agentrail.core.vocabulary.effects import CancelCompaction, CancelRequest, CloseSession, ReportStart, StopSubagents
 from agentrail.core.vocabulary.state import Phase, Turn
 from agentrail.errors import AgentrailError, SessionRefused

@@ -7,7 +7,7 @@ from agentrail.core.machine.endings import close_batch, fail_start
 from agentrail.core.machine.recovery import change_tools, reseat
 from agentrail.core.machine.repeat_doubts import doubt_about, remember
 from agentrail.core.machine.tool_results import doubt, give_error, hold_timer, put
-from agentrail.core.vocabulary.answers import DONE
+from agentrail.core.vocabulary.commands import DONE
 from agentrail.core.vocabulary.effects import ReportStart
 from agentrail.core.vocabulary.inputs import SessionBranched
 from agentrail.core.vocabulary.state import Phase, State

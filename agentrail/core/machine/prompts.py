@@ -13,8 +13,7 @@ from agentrail.core.machine.endings import (
     stop_subagents,
 )
 from agentrail.core.machine.tool_results import drop_suspension, kill, release
-from agentrail.core.vocabulary.answers import DONE, Accepted
-from agentrail.core.vocabulary.commands import PromptSent, WithdrawSent
+from agentrail.core.vocabulary.commands import DONE, Accepted, PromptSent, WithdrawSent
 from agentrail.core.vocabulary.effects import ReportStart
 from agentrail.core.vocabulary.inputs import SessionOpened
 from agentrail.core.vocabulary.state import Phase, Prompt, Turn

@@ -6,8 +6,8 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Final
 
 from agentrail.core.machine.draft import StepDraft
-from agentrail.core.vocabulary.answers import DONE
 from agentrail.core.vocabulary.commands import (
+    DONE,
     AttachPluginSent,
     ChangeToolsSent,
     DetachPluginSent,

@@ -12,8 +12,7 @@ from agentrail.core.machine.resting import again, let_rest, rest, wake
 from agentrail.core.machine.subagents import bring_back
 from agentrail.core.machine.tool_results import GRACE_TIMER, call_timer, doubt, put, tell_of
 from agentrail.core.machine.tool_runs import CAN_RUN_AGAIN, give_up
-from agentrail.core.vocabulary.answers import DONE
-from agentrail.core.vocabulary.commands import ResumeSent
+from agentrail.core.vocabulary.commands import DONE, ResumeSent
 from agentrail.core.vocabulary.effects import ReportStart, SetTimer
 from agentrail.core.vocabulary.inputs import SessionBranched, SessionReturned
 from agentrail.core.vocabulary.state import Attached, Change, Due, Phase, Suspension

@@ -5,8 +5,7 @@ from __future__ import annotations
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import abort_turn, end_turn
 from agentrail.core.machine.steering import merge_steering
-from agentrail.core.vocabulary.answers import DONE
-from agentrail.core.vocabulary.commands import CompactSent
+from agentrail.core.vocabulary.commands import DONE, CompactSent
 from agentrail.core.vocabulary.effects import StartCompaction, StartRequest
 from agentrail.core.vocabulary.inputs import CompactionEnded, CompactionFailed
 from agentrail.core.vocabulary.state import Compaction, Phase, Request

@@ -6,8 +6,7 @@ from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import RETRY_TIMER, cut_request
 from agentrail.core.machine.prompts import accept
 from agentrail.core.machine.tool_results import skip_for_steering
-from agentrail.core.vocabulary.answers import Accepted
-from agentrail.core.vocabulary.commands import SteerSent
+from agentrail.core.vocabulary.commands import Accepted, SteerSent
 from agentrail.core.vocabulary.state import Phase, Steering
 from agentrail.errors import PluginRefused, SteeringQueueFull
 from agentrail.hooks.moments import BeforeSteering, Hook

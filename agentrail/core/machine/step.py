@@ -1,4 +1,7 @@
-"""The machine: `step(state, arrival, judge) -> Step`. No clock, no chance, no I/O: they come with the arrival."""
+"""The machine: `step(state, arrival, judge) -> Step`. No clock, no chance, no I/O: they come with the arrival.
+
+A session again, from what was recorded of it: the same steps, with the rulings of then.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from typing import Final
 from agentrail.core.machine import (
     actor_notes,
     approvals,
-    crash_notes,
     endings,
     forking,
     prompts,
@@ -27,14 +29,13 @@ from agentrail.core.machine.flow import drain, on_settled
 from agentrail.core.machine.table import TABLE
 from agentrail.core.machine.tool_results import put
 from agentrail.core.vocabulary import commands, inputs
-from agentrail.core.vocabulary.answers import Answer
-from agentrail.core.vocabulary.commands import AbortSent
+from agentrail.core.vocabulary.commands import AbortSent, Answer
 from agentrail.core.vocabulary.effects import AnyEffect, CancelAsk, CarryOut, StartCall, WriteLog
-from agentrail.core.vocabulary.inputs import Arrival, HooksWereSlow
+from agentrail.core.vocabulary.inputs import Arrival, HooksWereSlow, StreamBegan
 from agentrail.core.vocabulary.state import Phase, State, drafted, finished
 from agentrail.core.vocabulary.tool_calls import CallStatus
-from agentrail.errors import IllegalInput, LeftItsRow
-from agentrail.hooks.judge import Judge
+from agentrail.errors import IllegalInput, LeftItsRow, ReplayDiffers
+from agentrail.hooks.judge import Judge, Recorded
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.events.plugins import PluginError, PluginSlow
@@ -88,11 +89,11 @@ HANDLERS: Final = MappingProxyType[type[Value], Handler](
         commands.CompactSent: requests.on_compact,
         commands.WithdrawSent: prompts.on_withdraw,
         commands.StopSent: endings.on_stop,
-        commands.SuspendSent: crash_notes.on_watched,
+        commands.SuspendSent: actor_notes.on_watched,
         commands.ResumeSent: recovery.on_resumed,
-        commands.TraceSent: crash_notes.on_watched,
-        inputs.ActorRestarted: crash_notes.on_restarted,
-        inputs.CrashedTooOften: crash_notes.on_crashed_too_often,
+        commands.TraceSent: actor_notes.on_watched,
+        inputs.ActorRestarted: actor_notes.on_restarted,
+        inputs.CrashedTooOften: actor_notes.on_crashed_too_often,
         inputs.SessionBranched: forking.on_branched,
         inputs.SessionReturned: recovery.on_returned,
         inputs.SleepDue: actor_notes.on_sleep_due,
@@ -198,3 +199,23 @@ def _abort_for(w: StepDraft, ruling: Ruling) -> None:
         *(effect for effect in begun if not isinstance(effect, StartCall | CarryOut)),
         *(effect for effect in w.effects if not (isinstance(effect, CancelAsk) and effect.ask_id in asks)),
     ]
+
+
+def redo(
+    state: State,
+    arrival: Arrival,
+    rulings: Sequence[Ruling],
+    events: Sequence[Envelope],
+    began: str | None = None,
+    number: int = 0,
+) -> State:
+    """Apply one recorded step to *state*; raise `ReplayDiffers` if it does not come out as it did then."""
+    if began is not None:
+        state = step(state, Arrival(StreamBegan(began), arrival.at), Recorded(())).state
+    judge = Recorded(rulings, state.session_id, number)
+    again = step(state, arrival, judge)
+    if again.events != tuple(events):
+        raise ReplayDiffers(state.session_id, number, "its events")
+    if judge.left:
+        raise ReplayDiffers(state.session_id, number, "its rulings: some were not asked for")
+    return again.state

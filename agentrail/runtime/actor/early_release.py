@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agentrail.core.vocabulary.answers import DONE, Refused
-from agentrail.core.vocabulary.commands import AbortSent, StopSent
+from agentrail.core.vocabulary.commands import DONE, AbortSent, Refused, StopSent
 from agentrail.errors import AgentrailError, NotWrittenYet
 from agentrail.runtime.inbox.mailbox import Letter
 

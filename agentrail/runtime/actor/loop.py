@@ -11,8 +11,7 @@ import trio
 from agentrail.core.machine.actor_notes import can_sleep
 from agentrail.core.machine.step import Step, step
 from agentrail.core.vocabulary import inputs
-from agentrail.core.vocabulary.answers import Accepted, Answer, Refused
-from agentrail.core.vocabulary.commands import ChangeToolsSent
+from agentrail.core.vocabulary.commands import Accepted, Answer, ChangeToolsSent, Refused
 from agentrail.core.vocabulary.effects import AnyEffect
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.errors import IllegalInput, SessionAsleep

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 import trio
 
-from agentrail.core.machine.rebuilding import redo
-from agentrail.core.machine.step import step
+from agentrail.core.machine.step import redo, step
 from agentrail.core.vocabulary.inputs import Arrival, StreamBegan
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError, BadRecord, PluginMismatch, ReplayDiffers

@@ -8,8 +8,7 @@ from typing import Final
 
 import trio
 
-from agentrail.core.vocabulary.answers import Answer, Refused
-from agentrail.core.vocabulary.commands import ChangeToolsSent
+from agentrail.core.vocabulary.commands import Answer, ChangeToolsSent, Refused
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError, SourceFailed, ToolExists, UnknownTool
 from agentrail.errors.branches import fresh

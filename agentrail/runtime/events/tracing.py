@@ -10,8 +10,7 @@ from typing import Final, Self
 import trio
 
 from agentrail.core.machine.step import Step
-from agentrail.core.vocabulary.answers import Answer
-from agentrail.core.vocabulary.commands import TraceSent
+from agentrail.core.vocabulary.commands import Answer, TraceSent
 from agentrail.core.vocabulary.effects import AnyEffect
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival
 from agentrail.core.vocabulary.state import State

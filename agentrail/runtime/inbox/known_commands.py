@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentrail.core.vocabulary.answers import Answer, Refused
+from agentrail.core.vocabulary.commands import Answer, Refused
 from agentrail.errors import BadRecord, BrokenJournal, CommandConflict, JournalUnavailable
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Journal

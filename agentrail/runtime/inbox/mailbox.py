@@ -10,8 +10,15 @@ from collections.abc import Callable
 
 import trio
 
-from agentrail.core.vocabulary.answers import Answer
-from agentrail.core.vocabulary.commands import AbortSent, PromptSent, ResumeSent, StopSent, SuspendSent, TraceSent
+from agentrail.core.vocabulary.commands import (
+    AbortSent,
+    Answer,
+    PromptSent,
+    ResumeSent,
+    StopSent,
+    SuspendSent,
+    TraceSent,
+)
 from agentrail.core.vocabulary.inputs import AnyInput
 from agentrail.errors import MailboxFull
 from agentrail.ports.failpoints import Failpoint, reach

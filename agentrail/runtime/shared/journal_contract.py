@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar, cast, get_args
 
-from agentrail.core.vocabulary.answers import Answer
+from agentrail.core.vocabulary.commands import Answer
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import BadJournal, BadRecord, BadValue

@@ -10,8 +10,7 @@ from typing import Final, Protocol, TypeAlias
 import trio
 
 from agentrail.core.supervision_rules import Ward
-from agentrail.core.vocabulary.answers import Answer
-from agentrail.core.vocabulary.commands import StopSent
+from agentrail.core.vocabulary.commands import Answer, StopSent
 from agentrail.errors import JournalUnavailable
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.runtime.actor.hibernation import husk

@@ -10,7 +10,7 @@ from functools import partial
 import trio
 
 from agentrail.core.supervision_rules import Ward
-from agentrail.core.vocabulary.answers import Answer, Refused
+from agentrail.core.vocabulary.commands import Answer, Refused
 from agentrail.core.vocabulary.inputs import AnyInput, SessionOpened
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import (

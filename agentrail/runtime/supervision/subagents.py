@@ -11,8 +11,7 @@ from typing import Final
 import trio
 
 from agentrail.core.supervision_rules import Policy
-from agentrail.core.vocabulary.answers import Answer, Refused
-from agentrail.core.vocabulary.commands import PromptSent
+from agentrail.core.vocabulary.commands import Answer, PromptSent, Refused
 from agentrail.core.vocabulary.inputs import ElsewhereUsed, SubagentEnded, SubagentReported
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError, SessionNotAlive, SessionStored, UnknownTask

@@ -22,8 +22,7 @@ from itertools import pairwise
 
 import trio
 
-from agentrail.core.vocabulary.answers import Accepted
-from agentrail.core.vocabulary.commands import PromptSent
+from agentrail.core.vocabulary.commands import Accepted, PromptSent
 from agentrail.core.vocabulary.inputs import Arrival, TimerFired
 from agentrail.core.vocabulary.state import Phase, Setup, State
 from agentrail.errors import AgentrailError, BadRecord, Fenced

@@ -14,9 +14,10 @@ import trio
 
 from agentrail.core.machine.step import Step, step
 from agentrail.core.machine.table import COMMANDS
-from agentrail.core.vocabulary.answers import Accepted, Answer
 from agentrail.core.vocabulary.commands import (
     AbortSent,
+    Accepted,
+    Answer,
     ApproveSent,
     PromptSent,
     RejectSent,

@@ -11,8 +11,7 @@ from typing import Final
 
 import trio
 
-from agentrail.core.vocabulary.answers import Accepted
-from agentrail.core.vocabulary.commands import Kill, PromptSent, When
+from agentrail.core.vocabulary.commands import Accepted, Kill, PromptSent, When
 from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import AgentrailError, CommandConflict, LeftItsRow, PromptWasDropped, QueueFull, ReplayDiffers
 from agentrail.hooks.plugin import Keyed

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from agentrail.core.machine.endings import TURN_TIMER
 from agentrail.core.machine.step import Step
 from agentrail.core.machine.tool_runs import CAN_RUN_AGAIN
-from agentrail.core.vocabulary.answers import Accepted, Done
-from agentrail.core.vocabulary.commands import ApproveSent, PromptSent, SteerSent
+from agentrail.core.vocabulary.commands import Accepted, ApproveSent, Done, PromptSent, SteerSent
 from agentrail.core.vocabulary.effects import StartCall, StartRequest
 from agentrail.core.vocabulary.inputs import Arrival, CallProbed, CompactionEnded
 from agentrail.core.vocabulary.state import Phase, State

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Final
 
 from agentrail.core.machine.tool_results import hold_timer
-from agentrail.core.vocabulary.answers import Accepted, Done
 from agentrail.core.vocabulary.commands import (
     AbortSent,
+    Accepted,
     ApproveSent,
+    Done,
     PromptSent,
     RejectSent,
     RespondSent,

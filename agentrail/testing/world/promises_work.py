@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Final
 
 from agentrail.core.machine.tool_runs import CAN_RUN_AGAIN
-from agentrail.core.vocabulary.answers import Done
 from agentrail.core.vocabulary.commands import (
     AbortSent,
+    Done,
     SteerSent,
     StopSent,
     SwitchModelSent,

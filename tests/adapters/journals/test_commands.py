@@ -12,7 +12,7 @@ import trio
 
 from agentrail import SessionSpec, open_supervisor
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.core.vocabulary.answers import Accepted
+from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import JournalError
 from agentrail.ports.journal import Record

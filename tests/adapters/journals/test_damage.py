@@ -17,7 +17,7 @@ import trio
 from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals.packing import pack
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.core.vocabulary.answers import Accepted
+from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import BadRecord, JournalError, JournalUnusable
 from agentrail.ports.journal import Record, Snapshot

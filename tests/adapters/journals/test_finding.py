@@ -16,7 +16,7 @@ import trio
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.journals.sqlite.tables import SCHEMA, STRIDE
-from agentrail.core.vocabulary.answers import Accepted
+from agentrail.core.vocabulary.commands import Accepted
 from agentrail.core.vocabulary.state import Setup, State
 from agentrail.errors import BadRecord, JournalError
 from agentrail.ports.journal import Record, Snapshot
