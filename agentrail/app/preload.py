@@ -31,8 +31,8 @@ ALWAYS: Final = (
     "agentrail.codec.values",
     "agentrail.codec.text",
     "agentrail.runtime.commands",
-    "agentrail.runtime.inbox.digests",
-    "agentrail.runtime.actor.rebuilding",
+    "agentrail.runtime.inbox.known_commands",
+    "agentrail.runtime.actor.journal_log",
 )
 """What any session may need: states of plugins, ids of commands, restarts, forks."""
 

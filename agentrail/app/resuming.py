@@ -30,7 +30,7 @@ from agentrail.hooks.live import Live
 from agentrail.hooks.plugin import AnyPlugin, Remainder
 from agentrail.ports.model import Model
 from agentrail.ports.tool import Tool
-from agentrail.runtime.actor.rebuilding import revived
+from agentrail.runtime.actor.journal_log import revived
 from agentrail.runtime.commands import updated
 from agentrail.runtime.resources import Found, SessionCode
 from agentrail.values.json import EMPTY, Json, freeze_object

@@ -47,7 +47,7 @@ from agentrail.hooks.plugin import AnyPlugin
 from agentrail.ports.source import ToolSource
 from agentrail.runtime.events.bus import CAPACITY, POLICIES, Bus, Subscription
 from agentrail.runtime.events.tracing import ActorTrace as ActorTrace
-from agentrail.runtime.inbox.digests import digest_of
+from agentrail.runtime.inbox.known_commands import digest_of
 from agentrail.runtime.inbox.mailbox import Letter
 from agentrail.runtime.inbox.replies import outcome_of as outcome_of
 from agentrail.runtime.resources import Subagents

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentrail.core import supervision_rules
-from agentrail.runtime.actor import rebuilding
+from agentrail.runtime.actor import journal_log
 from agentrail.runtime.actor.journal_log import Records
 from agentrail.runtime.actor.loop import Session
 from agentrail.runtime.events.bus import Subscription
@@ -42,7 +42,7 @@ CHANGES: Final = (
     Change(
         "record_behind_a_snapshot_left_out",
         "the first record behind a snapshot is passed over",
-        rebuilding.rebuilt,
+        journal_log.rebuilt,
         "else (snapshot.state, snapshot.number)",
         "else (snapshot.state, snapshot.number + 1)",
         "safety",

@@ -21,7 +21,7 @@ from agentrail.hooks.attachments import seat_for
 from agentrail.plugins import BudgetGuard
 from agentrail.ports.journal import Claim, Record, Snapshot, StoredSession
 from agentrail.ports.sandbox import Execution, Heard
-from agentrail.runtime.actor import rebuilding
+from agentrail.runtime.actor import journal_log
 from agentrail.runtime.actor.journal_log import SNAPSHOT_EVERY
 from agentrail.runtime.commands import subscription
 from agentrail.runtime.diagnosis.crash_reports import Reason, reason_of
@@ -351,7 +351,7 @@ class Paged(TestJournal):
         return await super().sessions(after, limit)
 
 
-@scene("runtime.actor.rebuilding.PAGE", last=-1)
+@scene("runtime.actor.journal_log.PAGE", last=-1)
 async def records_that_are_done_again_at_once(count: int) -> bool:
     """A page that is full may not be the last one, so that it takes another look."""
     journal = Paged()
@@ -360,7 +360,7 @@ async def records_that_are_done_again_at_once(count: int) -> bool:
         while len(await journal.read(session.id)) < count:
             await session.abort()
         journal.asked.clear()
-        await rebuilding.rebuilt(journal, session.id)
+        await journal_log.rebuilt(journal, session.id)
         return len(journal.asked) == 1
 
 

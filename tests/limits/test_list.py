@@ -105,6 +105,4 @@ def test_what_may_be_a_limit_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 def test_a_number_that_a_module_names_is_found() -> None:
-    assert dict(found_in("runtime.inbox.known_commands")) == {
-        "MOST_KEPT": figure_of("runtime.inbox.known_commands.MOST_KEPT")
-    }
+    assert dict(found_in("runtime.shared.timers")) == {"SLACK": figure_of("runtime.shared.timers.SLACK")}

@@ -11,7 +11,7 @@ from agentrail.core.vocabulary.commands import (
 )
 from agentrail.core.vocabulary.inputs import AnyInput
 from agentrail.hooks.attachments import AttachedPlugin
-from agentrail.runtime.inbox.digests import digest_of
+from agentrail.runtime.inbox.known_commands import digest_of
 from agentrail.values.content import Text
 from agentrail.values.json import FrozenObject
 from agentrail.values.stream import Partial

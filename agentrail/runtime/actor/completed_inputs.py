@@ -20,9 +20,9 @@ from agentrail.core.vocabulary.inputs import (
 )
 from agentrail.core.vocabulary.state import State
 from agentrail.hooks.plugin import ON_EVENT
+from agentrail.runtime.actor.parent_link import Ties
 from agentrail.runtime.actor.perform import Performer
 from agentrail.runtime.actor.slow_hooks import SlowHooks
-from agentrail.runtime.actor.ties import Ties
 from agentrail.runtime.inbox.mailbox import Letter, Mailbox
 
 COMPLETED: Final = frozenset(

@@ -9,7 +9,7 @@ from agentrail.hooks.judge import Recorded
 from agentrail.hooks.plugin import ON_EVENT
 from agentrail.hooks.ruling import Ruling
 from agentrail.ports.failpoints import Failpoint, reach
-from agentrail.runtime.actor.rebuilding import revived
+from agentrail.runtime.actor.journal_log import revived
 from agentrail.runtime.resources import FindCode, SessionCode
 from agentrail.values.messages import EMPTY_HISTORY
 

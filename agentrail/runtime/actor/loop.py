@@ -21,16 +21,14 @@ from agentrail.runtime.actor.completed_inputs import COMPLETED, SAYS_PARTIAL, co
 from agentrail.runtime.actor.early_release import relieve
 from agentrail.runtime.actor.end_reason import Gone, why_gone
 from agentrail.runtime.actor.hibernation import Sleep, without_code
-from agentrail.runtime.actor.journal_log import Records
+from agentrail.runtime.actor.journal_log import Records, begun, rebuilt, with_plugins_of
+from agentrail.runtime.actor.parent_link import Ties
 from agentrail.runtime.actor.perform import Performer
-from agentrail.runtime.actor.rebuilding import begun, rebuilt, with_plugins_of
 from agentrail.runtime.actor.slow_hooks import SLOW_HOOKS, SlowHooks
-from agentrail.runtime.actor.ties import Ties
 from agentrail.runtime.actor.tool_sources import RunningSource, Sources
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.events.tracing import Traces
-from agentrail.runtime.inbox.digests import digest_of
-from agentrail.runtime.inbox.known_commands import Answers
+from agentrail.runtime.inbox.known_commands import Answers, digest_of
 from agentrail.runtime.inbox.mailbox import Letter, Mailbox
 from agentrail.runtime.inbox.replies import Waiters
 from agentrail.runtime.resources import FindCode, SessionCode, SharedServices

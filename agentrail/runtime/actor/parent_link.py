@@ -1,18 +1,29 @@
-"""The way from a sub-agent to its parent: what happens in it is gathered, and posted as one report at a time."""
+"""The way from a sub-agent to its parent: what happens in it is gathered, and posted as one report at a time.
+
+What ties a session to those above and below it, whoever has become its actor.
+
+One sub-agent at work, as its parent's family knows it.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
+
+import trio
 
 from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.inputs import AnyInput, ElsewhereUsed, SubagentEnded, SubagentReported, SubagentStarted
-from agentrail.core.vocabulary.state import Phase, Subagent
+from agentrail.core.vocabulary.state import Phase, State, Subagent
 from agentrail.errors import AgentrailError
 from agentrail.ports.agents import Task
-from agentrail.runtime.inbox.replies import Outcome, told
+from agentrail.runtime.inbox.replies import HeldCall, Outcome, told
+from agentrail.runtime.resources import Recipe, Subagents
 from agentrail.runtime.shared.reply_slot import Slot
+from agentrail.runtime.shared.sanitize import tell
 from agentrail.values.events.envelope import Envelope, Event
-from agentrail.values.tools import Err, Ok
+from agentrail.values.foreign import described
+from agentrail.values.tools import Err, Ok, err
 from agentrail.values.usage import NOTHING_USED, Usage
 
 
@@ -159,3 +170,99 @@ class Link:
     async def outcome(self) -> Outcome:
         """Return how that turn has ended."""
         return await self._outcome.wait()
+
+
+class Ties:
+    """The way to the session that has started it, if it is a sub-agent, and its own sub-agents, if it may start any."""
+
+    __slots__ = ("above", "subagents")
+
+    def __init__(self) -> None:
+        self.above: Link | None = None
+        self.subagents: Subagents | None = None
+
+    def held(self) -> tuple[HeldCall, ...]:
+        """Return what waits for a person in sub-agents."""
+        return () if self.subagents is None else self.subagents.held()
+
+    def gathered(self, report: SubagentReported) -> SubagentReported:
+        """Return *report* with all that has gathered for it."""
+        return report if self.subagents is None else self.subagents.gathered(report)
+
+    def latest(self, used: ElsewhereUsed) -> ElsewhereUsed:
+        """Return *used* as it is by now."""
+        return used if self.above is None else self.above.latest()
+
+    def resume(self, children: tuple[str, ...], state: State, post: Callable[[AnyInput], None]) -> None:
+        """Begin to bring sub-agents back; those that the session may not start any more have ended."""
+        if self.subagents is not None:
+            self.subagents.resume(children, state)
+            return
+        for child in children:
+            post(SubagentEnded(child, err("the session may start no sub-agents any more")))
+
+    def stop(self, children: tuple[str, ...]) -> None:
+        """Begin to stop sub-agents."""
+        if self.subagents is not None:
+            self.subagents.stop(children)
+
+    def close(self) -> None:
+        """Begin to stop all of them, and start no more."""
+        if self.subagents is not None:
+            self.subagents.close()
+
+    def tell(self, step: Step) -> None:
+        """Tell those above and below of a step that is durable."""
+        if self.subagents is not None:
+            self.subagents.spread(step.state)
+        if self.above is not None:
+            self.above.tell(step)
+
+    def gone(self, error: AgentrailError) -> None:
+        """Tell those above that the session is gone."""
+        if self.above is not None:
+            self.above.gone(error)
+
+
+log = logging.getLogger("agentrail.task")
+
+
+class Run:
+    """One sub-agent at work: a task of ours, which starts it, waits for its answer, and stops it in any case."""
+
+    __slots__ = ("_ended", "answer", "comes_back", "link", "prompt", "recipe", "scope", "task")
+
+    def __init__(self, task: Task, prompt: str, recipe: Recipe, link: Link) -> None:
+        self.task = task
+        self.prompt = prompt
+        self.recipe = recipe
+        self.link = link
+        self.answer: Ok | Err = err("it was stopped before it had an answer")
+        self.scope = trio.CancelScope()
+        self._ended = trio.Event()
+        self.comes_back = False
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing of it lives any more."""
+        return self._ended.is_set()
+
+    def shown(self) -> Task:
+        """Return the task as it is now."""
+        if not self.has_ended:
+            return self.task.but(status="waiting" if self.link.waits else "running")
+        return self.task.but(status="failed" if isinstance(self.answer, Err) else "done")
+
+    def end(self) -> None:
+        """Tell everybody who waits."""
+        self._ended.set()
+
+    async def wait_ended(self) -> None:
+        """Return when nothing of it lives any more."""
+        await self._ended.wait()
+
+    def failed(self, error: BaseException) -> None:
+        """Take note of why there is no answer."""
+        if not isinstance(error, AgentrailError):
+            tell(log, error, "the task of %s broke", self.task.child)
+        self.answer = err(f"the sub-agent failed: {error if isinstance(error, AgentrailError) else described(error)}")

@@ -22,18 +22,15 @@ from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import AgentrailError, UnknownTool
 from agentrail.ports.model import Model
 from agentrail.ports.tool import Tool, ToolContext, unheard
-from agentrail.runtime.actor.ties import Ties
+from agentrail.runtime.actor.parent_link import Ties
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.resources import SessionCode, SharedServices
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.threads import CallThreads
 from agentrail.runtime.work.background_jobs import BackgroundJobs
-from agentrail.runtime.work.compacting import RunningCompaction
-from agentrail.runtime.work.late_calls import LateCalls
-from agentrail.runtime.work.model_stream import Stream
-from agentrail.runtime.work.plugin_asks import AskWorld, RunningAsk
-from agentrail.runtime.work.tool_call import RunningCall
-from agentrail.runtime.work.usage_meter import UsageMeter
+from agentrail.runtime.work.model_stream import Stream, UsageMeter
+from agentrail.runtime.work.plugin_asks import AskWorld, RunningAsk, RunningCompaction
+from agentrail.runtime.work.tool_call import LateCalls, RunningCall
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import EMPTY, JsonObject
 from agentrail.values.stream import NOTHING_YET, Failure, FailureKind, ModelRequest, Partial, Response

@@ -14,7 +14,7 @@ from agentrail.errors import AgentrailError, SourceFailed, ToolExists, UnknownTo
 from agentrail.errors.branches import fresh
 from agentrail.ports.source import ToolSource
 from agentrail.ports.tool import Tool
-from agentrail.runtime.inbox.digests import digest_of
+from agentrail.runtime.inbox.known_commands import digest_of
 from agentrail.runtime.inbox.mailbox import Letter, Mailbox
 from agentrail.runtime.resources import SessionCode, SharedServices
 from agentrail.runtime.shared.reply_slot import Slot

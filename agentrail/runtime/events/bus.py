@@ -10,8 +10,7 @@ import trio
 
 from agentrail.errors import AlreadyLeft, AlreadyRead, NotEntered, SubscriberTooSlow
 from agentrail.ports.failpoints import Failpoint, reach
-from agentrail.runtime.events.ephemeral import EphemeralTail
-from agentrail.runtime.events.replay import Past, Reader, gap_between
+from agentrail.runtime.events.replay import EphemeralTail, Past, Reader, gap_between
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import AgentAbort, AgentEnd
 from agentrail.values.events.plugins import Gap

@@ -1,14 +1,57 @@
-"""What was answered to command ids: a call that is made again gets the answer of then, and nothing happens twice."""
+"""What was answered to command ids: a call that is made again gets the answer of then, and nothing happens twice.
+
+What a command was, in 16 bytes: enough to see whether a resend is the same, whatever the size of the first.
+"""
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Final
 
-from agentrail.core.vocabulary.commands import Answer, Refused
+from agentrail.core.vocabulary.commands import (
+    AbortSent,
+    Answer,
+    AttachPluginSent,
+    ChangeToolsSent,
+    PromptSent,
+    Refused,
+    SteerSent,
+    StopSent,
+    UpdatePluginSent,
+)
+from agentrail.core.vocabulary.inputs import AnyInput
 from agentrail.errors import BadRecord, BrokenJournal, CommandConflict, JournalUnavailable
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Journal
-from agentrail.runtime.inbox.digests import digest_of
+from agentrail.values.json import canonical
+from agentrail.values.stream import NOTHING_YET
+
+SIZE = 16
+
+
+def digest_of(given: AnyInput) -> bytes:
+    """Return the same for two inputs that are one command; what the shell adds does not count."""
+    from agentrail.codec import encode  # noqa: PLC0415 - a caller who gives no command ids need not pay for it
+
+    text = canonical(encode(_bare(given)))
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=SIZE).digest()
+
+
+def _bare(given: AnyInput) -> AnyInput:
+    if isinstance(given, PromptSent):
+        return given.but(cleared=False)
+    if isinstance(given, AbortSent):
+        return given.but(partial=NOTHING_YET, dropped=())
+    if isinstance(given, SteerSent | StopSent):
+        return given.but(partial=NOTHING_YET)
+    if isinstance(given, ChangeToolsSent):
+        if given.source:  # one that is attached: which tools it has is not the caller's to say
+            return ChangeToolsSent(source=given.source)
+        return given.but(revision=0)
+    if isinstance(given, AttachPluginSent | UpdatePluginSent):
+        return given.but(seat=given.seat.but(revision=0))
+    return given
+
 
 MOST_KEPT: Final = 1000
 """Answers that are kept at hand; older ones are looked up in the journal."""

@@ -18,8 +18,8 @@ from agentrail.errors import (
 )
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.journal import Journal
+from agentrail.runtime.actor.journal_log import PAGE, rebuilt
 from agentrail.runtime.actor.loop import Session
-from agentrail.runtime.actor.rebuilding import PAGE, rebuilt
 from agentrail.runtime.resources import FindCode, SessionCode, SharedServices
 from agentrail.values.events.tools import ToolExecutionStart
 from agentrail.values.json import canonical

@@ -17,8 +17,7 @@ from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError, SessionNotAlive, SessionStored, UnknownTask
 from agentrail.ports.agents import Task
 from agentrail.runtime.actor.loop import Session
-from agentrail.runtime.actor.parent_link import Link
-from agentrail.runtime.actor.subagent_run import Run
+from agentrail.runtime.actor.parent_link import Link, Run
 from agentrail.runtime.commands import letter
 from agentrail.runtime.diagnosis.crash_reports import ChildView
 from agentrail.runtime.inbox.known_commands import Answers

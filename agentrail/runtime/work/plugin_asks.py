@@ -1,4 +1,7 @@
-"""Carrying out what plugins ask for: a model, a tool, a file, a service."""
+"""Carrying out what plugins ask for: a model, a tool, a file, a service.
+
+Making a context shorter, in a task of its own.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,17 @@ from typing import Final
 
 import trio
 
-from agentrail.core.vocabulary.inputs import AnyInput, AskSettled
+from agentrail.core.vocabulary.effects import StartCompaction
+from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, CompactionEnded, CompactionFailed
 from agentrail.errors import NotReadable
 from agentrail.hooks.asks import Answered, AskAnswer, AskRequest, CallModel, CallService, Failed, ReadFile, RunTool
 from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.ports.model import Compactor
 from agentrail.ports.sandbox import KIB, Sandbox
 from agentrail.ports.tool import Service, Surroundings, Tool, ToolContext
-from agentrail.runtime.shared.sanitize import Contained, traced
+from agentrail.runtime.shared.sanitize import Contained, tell, traced
+from agentrail.runtime.work.model_stream import UsageMeter
 from agentrail.runtime.work.tool_call import execute
-from agentrail.runtime.work.usage_meter import UsageMeter
 from agentrail.values.content import Text, text_of
 from agentrail.values.fitting import fit_text
 from agentrail.values.foreign import described
@@ -25,6 +30,37 @@ from agentrail.values.messages import UserMessage
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.tools import Err, Ok, result_text
 from agentrail.values.usage import NOTHING_USED, Usage
+
+compacting_log = logging.getLogger("agentrail.session")
+
+
+class RunningCompaction:
+    """A compaction that runs; it posts exactly one closing input."""
+
+    __slots__ = ("_post", "_start", "scope")
+
+    def __init__(self, start: StartCompaction, post: Callable[[AnyInput], None]) -> None:
+        self._start = start
+        self._post = post
+        self.scope = trio.CancelScope()
+
+    async def run(self, compactor: Compactor) -> None:
+        """Have it made shorter; whatever goes wrong leaves the context as it is."""
+        name = self._start.compaction_id
+        closing: AnyInput = CompactionFailed(name, "cancelled")
+
+        def failed(error: BaseException) -> None:
+            nonlocal closing
+            tell(log, error, "compaction failed")
+            closing = CompactionFailed(name, described(error))
+
+        try:
+            with Contained(failed), self.scope:
+                done = await compactor(self._start.messages, self._start.keep)
+                closing = CompactionEnded(name, done.messages, done.removed, done.note)
+        finally:
+            self._post(closing)
+
 
 log = logging.getLogger("agentrail.ask")
 

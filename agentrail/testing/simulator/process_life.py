@@ -22,7 +22,7 @@ from agentrail.errors import (
     SupervisorFailed,
 )
 from agentrail.hooks.plugin import Attachable
-from agentrail.runtime.actor.rebuilding import rebuilt
+from agentrail.runtime.actor.journal_log import rebuilt
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing.simulator.callers import DOINGS, MEDDLING, SimulatedCaller
 from agentrail.testing.simulator.fault_kinds import generator
