@@ -30,9 +30,8 @@ from agentrail.core.vocabulary.options import Options
 from agentrail.hooks.asks import Answered, RunTool
 from agentrail.hooks.plugin import Plugin
 from agentrail.testing.probes import Asker, Holder, Scripted
-from agentrail.testing.world.plausible import World
+from agentrail.testing.world.plausible import Tally, World
 from agentrail.testing.world.scenes import TOOLS
-from agentrail.testing.world.tally import Tally
 from agentrail.values.json import FrozenObject
 from agentrail.values.tools import AskPerson, Effect, EffectClass, NotStarted, ToolSpec, Unknown, ok
 from tests.core.driving import answer, asked, back, begin, branched, call, fork, hello, session

@@ -21,8 +21,7 @@ from agentrail.core.vocabulary.inputs import AnyInput, Arrival
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.hooks.judge import Judge
 from agentrail.testing.world.choose import Choose
-from agentrail.testing.world.plausible import World
-from agentrail.testing.world.tally import Tally
+from agentrail.testing.world.plausible import Tally, World
 from agentrail.values.value import Value
 from property_tests.mutants.suite import Test, fails, steps
 from property_tests.narrow import narrow_paths

@@ -10,9 +10,8 @@ from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.hooks.plugin import Attachable
 from agentrail.testing.probes import Recorder
-from agentrail.testing.world.plausible import World
+from agentrail.testing.world.plausible import Tally, World
 from agentrail.testing.world.scenes import TOOLS, Scene
-from agentrail.testing.world.tally import Tally
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import FrozenObject

@@ -7,8 +7,8 @@ from typing import Final
 
 from agentrail.core.vocabulary.effects import ProbeCall, StartCall
 from agentrail.core.vocabulary.inputs import CompactionEnded
+from agentrail.testing.world.choose import Seen
 from agentrail.testing.world.outstanding import demand
-from agentrail.testing.world.seen import Seen
 from agentrail.values.events.life import AgentAbort, PromptReceived
 from agentrail.values.events.plugins import PluginError
 from agentrail.values.events.response import ContextOverflow

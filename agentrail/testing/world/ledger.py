@@ -13,10 +13,10 @@ from agentrail.core.vocabulary.effects import StartCall, StartRequest
 from agentrail.core.vocabulary.inputs import Arrival, CallProbed, CompactionEnded
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.core.vocabulary.tool_calls import WAITS_FOR_PERSON, CallStatus, touches_files
+from agentrail.testing.world.choose import Seen
 from agentrail.testing.world.courses import Course
 from agentrail.testing.world.outstanding import Outstanding, demand
 from agentrail.testing.world.promises import check_promises
-from agentrail.testing.world.seen import Seen
 from agentrail.values.events.context import CompactEnd, CompactStart
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.life import (

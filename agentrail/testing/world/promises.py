@@ -19,10 +19,10 @@ from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.hooks.moments import HOOK_NAMES
 from agentrail.hooks.pipeline import MAX_ASKS
 from agentrail.hooks.ruling import NOTHING_GATHERED, Verdict
+from agentrail.testing.world.choose import Seen
 from agentrail.testing.world.outstanding import demand
 from agentrail.testing.world.promises_people import PEOPLE
 from agentrail.testing.world.promises_work import WORK
-from agentrail.testing.world.seen import Seen
 from agentrail.values.events.people import ApprovalRequired, ApprovalResolved, AskUser, UserResponded
 from agentrail.values.events.plugins import PluginOptsUpdated
 

@@ -20,8 +20,8 @@ from agentrail.core.vocabulary.inputs import (
     TimerFired,
 )
 from agentrail.hooks.ruling import Verdict
+from agentrail.testing.world.choose import Seen
 from agentrail.testing.world.outstanding import demand
-from agentrail.testing.world.seen import Seen
 from agentrail.values.events.life import (
     AgentEnd,
     PromptDropped,

@@ -28,8 +28,8 @@ from agentrail.core.vocabulary.inputs import (
 from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus
 from agentrail.hooks.ruling import Verdict
+from agentrail.testing.world.choose import Seen
 from agentrail.testing.world.outstanding import demand
-from agentrail.testing.world.seen import Seen
 from agentrail.values.events.response import ModelSwitched, Retry, StreamError
 from agentrail.values.events.tools import ToolExecutionEnd, ToolKilled, ToolSkippedForSteering, ToolUnknown
 from agentrail.values.json import is_same
