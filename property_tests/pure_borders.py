@@ -11,8 +11,8 @@ from typing import Final
 import trio
 
 from agentrail.app.pricing import PriceList, as_cost
-from agentrail.app.services import policy, time_of, width_of
 from agentrail.app.spec import SessionSpec
+from agentrail.app.wiring import policy, time_of, width_of
 from agentrail.core.vocabulary.options import Options
 from agentrail.errors import AgentrailError, BadRecord, TransientModelError
 from agentrail.hooks.actions import (
@@ -32,16 +32,15 @@ from agentrail.hooks.wellformed import why_malformed
 from agentrail.runtime.shared.clock import Steady
 from agentrail.runtime.shared.sanitize import fit_chunk, fit_failure, fit_response
 from agentrail.tools.declaring import make_spec
-from agentrail.tools.results import as_result
+from agentrail.tools.function import as_result
 from agentrail.values.content import Data, Image, Text, Thinking, ToolCall
 from agentrail.values.fitting import MAX_TEXT, fit_message, fit_result, fit_text, fit_usage
 from agentrail.values.foreign import TEN_YEARS, crash, described, shown, words
 from agentrail.values.json import FrozenObject, freeze
 from agentrail.values.messages import AssistantMessage, ToolMessage, UserMessage
-from agentrail.values.prices import Price
 from agentrail.values.stream import Response, TextChunk, UsageChunk
 from agentrail.values.tools import AskPerson, Effect, Ok, SetTodos, Todo
-from agentrail.values.usage import Usage
+from agentrail.values.usage import Price, Usage
 
 REFUSALS: Final = (AgentrailError, TypeError)
 """What a check may raise: of a model's answer, a tool's result or a text it is a `TypeError`."""

@@ -27,10 +27,10 @@ from agentrail.runtime.shared import clock as clocks
 from agentrail.testing.simulator.virtual import swapped
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.json import FrozenObject, JsonObject
-from agentrail.values.limits import Limit
 from agentrail.values.messages import AssistantMessage, StopReason
 from agentrail.values.stream import ModelRequest, Response
 from agentrail.values.tools import EffectClass, ToolResult, ToolSpec
+from agentrail.values.usage import Limit
 from property_tests.borders import quiet
 from property_tests.hostile import Chance, OddClock, draw_day
 from property_tests.volume import profile

@@ -5,9 +5,8 @@ from hypothesis.stateful import invariant, run_state_machine_as_test
 
 from agentrail.hooks.actions import Action
 from agentrail.hooks.context import Context
-from agentrail.hooks.matrix import MATRIX
 from agentrail.hooks.moments import HOOK_NAMES, HOOKS, Hook
-from agentrail.hooks.plugin import Attachable
+from agentrail.hooks.plugin import MATRIX, Attachable
 from agentrail.hooks.wellformed import why_malformed
 from agentrail.testing.probes import Guard, Holder, Recorder
 from agentrail.testing.strategies import (

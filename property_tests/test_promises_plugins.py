@@ -28,9 +28,8 @@ from agentrail.hooks.actions import (
 from agentrail.hooks.asks import Answered, CallService
 from agentrail.hooks.context import Context
 from agentrail.hooks.judge import PluginRow
-from agentrail.hooks.matrix import MATRIX
 from agentrail.hooks.moments import HOOKS, AfterResponse, BeforePrompt, BeforeRequest, BeforeTool, Hook
-from agentrail.hooks.plugin import AnyPlugin, Plugin
+from agentrail.hooks.plugin import MATRIX, AnyPlugin, Plugin
 from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.testing.probes import ANSWERS, LIES
 from agentrail.values.content import Text

@@ -23,8 +23,7 @@ from agentrail.testing import ScriptedModel, call, say, simulate
 from agentrail.tools import make_spec, tool
 from agentrail.tools.declaring import ToolOptions
 from agentrail.values.json import EMPTY
-from agentrail.values.limits import Limit
-from agentrail.values.prices import Price
+from agentrail.values.usage import Limit, Price
 
 MODULES: Final = ("agentrail", "agentrail.plugins", "agentrail.tools", "agentrail.testing")
 

@@ -3,6 +3,8 @@
 Each command stands below a launcher of its own (`launcher.py`), which adopts what the command leaves behind and kills
 it when the command ends. Asking comes first (TERM), then a grace, then KILL for the whole tree. The output is read by
 tasks of its own; a process that has left the tree and holds the pipe does not delay the result.
+
+Keeping the beginning and the end of an output, however long it is.
 """
 
 from __future__ import annotations
@@ -21,10 +23,46 @@ from typing import Final
 import attrs
 import trio
 
-from agentrail.adapters.output_capture import Capture
 from agentrail.errors import CommandFailed, CommandRefused
-from agentrail.ports.sandbox import Command, Execution, Heard, OnOutput
+from agentrail.ports.sandbox import Command, Execution, Heard, OnOutput, Output
 from agentrail.values.value import Value, value
+
+
+class Capture:
+    """Holds at most about *keep* bytes, and twice that of the end between two cuts."""
+
+    __slots__ = ("_half", "_head", "_tail", "_total")
+
+    def __init__(self, keep: int) -> None:
+        self._half = max(keep // 2, 1)
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._total = 0
+
+    def add(self, chunk: bytes) -> None:
+        """Take note of what comes next."""
+        self._total += len(chunk)
+        room = self._half - len(self._head)
+        if room > 0:
+            self._head += chunk[:room]
+            chunk = chunk[room:]
+        self._tail += chunk
+        if len(self._tail) > 2 * self._half:
+            del self._tail[: -self._half]
+
+    def output(self) -> Output:
+        """Return what is kept."""
+        return Output(bytes(self._head), bytes(self._tail[-self._half :]), self._total)
+
+    def heard(self, since: int) -> Heard:
+        """Return what is kept of what came behind byte *since*."""
+        since = max(0, min(since, self._total))
+        start = self._total - len(self._tail)  # where the tail begins
+        head = bytes(self._head[since:])
+        if since >= start:
+            return Heard(bytes(self._tail[since - start :]), self._total)
+        return Heard(head + bytes(self._tail), self._total, start - since - len(head))
+
 
 log = logging.getLogger("agentrail.process")
 

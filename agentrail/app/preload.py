@@ -19,8 +19,7 @@ from agentrail.app.model_chain import chain_of
 from agentrail.app.spec import SessionSpec
 from agentrail.hooks.actions import SwitchModel
 from agentrail.hooks.attachments import unkeyed
-from agentrail.hooks.matrix import MATRIX
-from agentrail.hooks.plugin import Plugin
+from agentrail.hooks.plugin import MATRIX, Plugin
 from agentrail.ports.tool import Tool
 from agentrail.runtime.diagnosis.loop_probe import in_real_time
 from agentrail.values.json import EMPTY

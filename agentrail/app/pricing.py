@@ -10,8 +10,7 @@ from agentrail.adapters.published_prices import published_cost
 from agentrail.runtime.shared.sanitize import traced
 from agentrail.values.foreign import money, pass_interrupt, shown
 from agentrail.values.json import JsonObject
-from agentrail.values.prices import Price
-from agentrail.values.usage import Usage
+from agentrail.values.usage import Price, Usage
 
 log = logging.getLogger("agentrail.prices")
 

@@ -18,8 +18,7 @@ from agentrail.hooks.live import Live, Validator
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.ports.model import Model, ModelChain
 from agentrail.ports.sandbox import Sandbox
-from agentrail.ports.source import ToolSource
-from agentrail.ports.tool import Tool
+from agentrail.ports.tool import Tool, ToolSource
 from agentrail.ports.web import Web
 from agentrail.runtime.resources import SessionCode, SharedSurroundings
 from agentrail.tools import as_tool, validator_for

@@ -19,8 +19,8 @@ from agentrail.ports.tool import Service
 from agentrail.ports.web import Web
 from agentrail.values.foreign import TEN_YEARS, mended, money, named, number, shown
 from agentrail.values.json import EMPTY, MAX_ITEMS, Json
-from agentrail.values.prices import Price
 from agentrail.values.spelling import refuse_unknown
+from agentrail.values.usage import Price
 from agentrail.values.value import named_value
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from agentrail.values.spelling import checked
 if TYPE_CHECKING:
     from agentrail.app import preload as bringing
     from agentrail.app import resuming, wiring
-    from agentrail.app import services as growing
+    from agentrail.app import wiring as growing
     from agentrail.app.model_registry import Factory
     from agentrail.core.vocabulary.state import State
     from agentrail.ports.journal import Journal, StoredSession
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from agentrail.runtime.supervision.root_nursery import Roof
     from agentrail.runtime.supervision.sessions import Sessions
     from agentrail.runtime.supervision.supervisor import SupervisorNode
-    from agentrail.values.limits import Limit
+    from agentrail.values.usage import Limit
 else:  # importing this module costs little; opening a supervisor brings the rest
     wiring = LazyModule("agentrail.app.wiring")
     bringing = LazyModule("agentrail.app.preload")
-    growing = LazyModule("agentrail.app.services")
+    growing = LazyModule("agentrail.app.wiring")
     resuming = LazyModule("agentrail.app.resuming")
     root_nursery = LazyModule("agentrail.runtime.supervision.root_nursery")
 

@@ -28,10 +28,9 @@ from agentrail.hooks.actions import (
     SwitchModel,
 )
 from agentrail.hooks.context import Context
-from agentrail.hooks.matrix import MATRIX
 from agentrail.hooks.moments import HOOKS, Hook
 from agentrail.hooks.pipeline import WHEN_CRITICAL_BREAKS
-from agentrail.hooks.plugin import AnyPlugin, Priority
+from agentrail.hooks.plugin import MATRIX, AnyPlugin, Priority
 from agentrail.hooks.ruling import Verdict
 
 COMBINING: Final[Mapping[type[Action[object]], str]] = MappingProxyType(

@@ -17,12 +17,10 @@ import agentrail
 from agentrail.app import process
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import open_supervisor
-from agentrail.cli.choosing import DEMO, usual_model
+from agentrail.cli.command import DEMO, fill, once, usual_model
 from agentrail.cli.console import Console
 from agentrail.cli.console_tools import ASK_FIRST, terminal_tools
 from agentrail.cli.help_text import greeting
-from agentrail.cli.once import once
-from agentrail.cli.samples import fill
 from agentrail.cli.screen import line
 from agentrail.cli.terminal import Terminal
 from agentrail.errors import AgentrailError, SupervisorStuck, UsageError

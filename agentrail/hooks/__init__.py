@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from agentrail.lazy import lazily
 
 if TYPE_CHECKING:
-    from agentrail.hooks.matrix import MATRIX as MATRIX
+    from agentrail.hooks.plugin import MATRIX as MATRIX
 
 _HOMES = {
-    "MATRIX": "agentrail.hooks.matrix",
+    "MATRIX": "agentrail.hooks.plugin",
 }
 
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]  # the list of homes is the list of names

@@ -10,7 +10,7 @@ import attrs
 
 from agentrail.errors import BadOptions, BadPlugin, NotJson, PluginExists
 from agentrail.errors.branches import listed
-from agentrail.hooks.money import MoneyLimit
+from agentrail.hooks.context import MoneyLimit
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed, check_plugin, implemented
 from agentrail.values.foreign import money, number, shown
 from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object

@@ -28,8 +28,8 @@ from agentrail.hooks.actions import (
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.hooks.context import Context
 from agentrail.hooks.judge import Consent
-from agentrail.hooks.matrix import MATRIX
 from agentrail.hooks.moments import AfterTool, BeforeCompaction, BeforeRequest, BeforeTool, Hook
+from agentrail.hooks.plugin import MATRIX
 from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Switch, Verdict
 from agentrail.hooks.wellformed import frozen_request, is_reportable, why_malformed
 from agentrail.values.events.envelope import Event

@@ -2,18 +2,24 @@
 
 A plugin is a frozen value (its options) plus pure methods. It keeps nothing, reads no clock and does no I/O: what it
 remembers is its state, which the session holds, journals and gives back.
+
+The hook × action matrix, read off the return annotations of `Plugin`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, ClassVar, Final, Generic, Self, TypeAlias, cast, get_args, get_origin
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, Self, TypeAlias, cast, get_args, get_origin, get_type_hints
 
 from typing_extensions import TypeVar
 
 from agentrail.errors import BadPlugin
 from agentrail.hooks.actions import (
     Abort,
+    Action,
     Ask,
     BlockTool,
     Continue,
@@ -27,11 +33,12 @@ from agentrail.hooks.actions import (
     Skip,
     SwitchModel,
 )
-from agentrail.hooks.context import Context
+from agentrail.hooks.context import Context, MoneyLimit
 from agentrail.hooks.contract import SignatureOfInit, check_class, check_frozen, check_members, refuse_unknown_options
 from agentrail.hooks.frozen import FROZEN
 from agentrail.hooks.moments import (
     HOOK_NAMES,
+    HOOKS,
     AfterResponse,
     AfterTool,
     AfterToolBatch,
@@ -47,7 +54,6 @@ from agentrail.hooks.moments import (
     SessionEnd,
     SessionStart,
 )
-from agentrail.hooks.money import MoneyLimit
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.value import Authored, value
@@ -293,3 +299,17 @@ def implemented(plugin: AnyPlugin) -> frozenset[str]:
     """Return the names of the hooks, and `on_event`, that *plugin* overrides."""
     cls = type(plugin)
     return frozenset(name for name in (*HOOK_NAMES, ON_EVENT) if getattr(cls, name, None) is not getattr(Plugin, name))
+
+
+@cache
+def accepted() -> Mapping[str, frozenset[type[Action[object]]]]:
+    """Return which actions each hook accepts."""
+    table: dict[str, frozenset[type[Action[object]]]] = {}
+    for hook in HOOKS:
+        answer = get_type_hints(getattr(Plugin, hook.moment))["return"]
+        table[hook.moment] = frozenset(get_origin(action) for action in get_args(answer))
+    return MappingProxyType(table)
+
+
+MATRIX: Final = accepted()
+"""Hook name → the classes of action that it accepts."""

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from agentrail.values.json import FrozenObject as FrozenObject
     from agentrail.values.json import Json as Json
     from agentrail.values.json import JsonObject as JsonObject
-    from agentrail.values.limits import Limit as Limit
     from agentrail.values.messages import AssistantMessage as AssistantMessage
     from agentrail.values.messages import History as History
     from agentrail.values.messages import Message as Message
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from agentrail.values.messages import StopReason as StopReason
     from agentrail.values.messages import ToolMessage as ToolMessage
     from agentrail.values.messages import UserMessage as UserMessage
-    from agentrail.values.prices import Price as Price
     from agentrail.values.stream import PING as PING
     from agentrail.values.stream import CallChunk as CallChunk
     from agentrail.values.stream import Chunk as Chunk
@@ -46,6 +44,8 @@ if TYPE_CHECKING:
     from agentrail.values.stream import ThinkingChunk as ThinkingChunk
     from agentrail.values.stream import UsageChunk as UsageChunk
     from agentrail.values.tools import ToolSpec as ToolSpec
+    from agentrail.values.usage import Limit as Limit
+    from agentrail.values.usage import Price as Price
     from agentrail.values.usage import Usage as Usage
 
 _HOMES = {
@@ -65,7 +65,7 @@ _HOMES = {
     "Image": "agentrail.values.content",
     "Json": "agentrail.values.json",
     "JsonObject": "agentrail.values.json",
-    "Limit": "agentrail.values.limits",
+    "Limit": "agentrail.values.usage",
     "Message": "agentrail.values.messages",
     "Model": "agentrail.ports.model",
     "ModelRequest": "agentrail.values.stream",
@@ -75,7 +75,7 @@ _HOMES = {
     "Part": "agentrail.values.content",
     "Partial": "agentrail.values.stream",
     "PingChunk": "agentrail.values.stream",
-    "Price": "agentrail.values.prices",
+    "Price": "agentrail.values.usage",
     "Provider": "agentrail.adapters.models.providers",
     "Response": "agentrail.values.stream",
     "StopReason": "agentrail.values.messages",

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from agentrail.hooks.asks import RunTool as RunTool
     from agentrail.hooks.asks import TimedOut as TimedOut
     from agentrail.hooks.context import Context as Context
-    from agentrail.hooks.matrix import MATRIX as MATRIX
     from agentrail.hooks.moments import AfterResponse as AfterResponse
     from agentrail.hooks.moments import AfterTool as AfterTool
     from agentrail.hooks.moments import AfterToolBatch as AfterToolBatch
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from agentrail.hooks.moments import OnToolError as OnToolError
     from agentrail.hooks.moments import SessionEnd as SessionEnd
     from agentrail.hooks.moments import SessionStart as SessionStart
+    from agentrail.hooks.plugin import MATRIX as MATRIX
     from agentrail.hooks.plugin import AnyPlugin as AnyPlugin
     from agentrail.hooks.plugin import Attachable as Attachable
     from agentrail.hooks.plugin import Keyed as Keyed
@@ -97,7 +97,7 @@ _HOMES = {
     "Intervene": "agentrail.hooks.actions",
     "Keyed": "agentrail.hooks.plugin",
     "Log": "agentrail.hooks.plugin",
-    "MATRIX": "agentrail.hooks.matrix",
+    "MATRIX": "agentrail.hooks.plugin",
     "Answered": "agentrail.hooks.asks",
     "OnToolError": "agentrail.hooks.moments",
     "PROTECTED_PATHS": "agentrail.plugins.security",

@@ -9,9 +9,8 @@ from attrs import evolve, frozen
 
 from agentrail.errors import BadOptions, PluginRefused
 from agentrail.hooks.actions import Abort, BlockTool, Continue
-from agentrail.hooks.context import Context
+from agentrail.hooks.context import Context, MoneyLimit
 from agentrail.hooks.moments import AfterTurn, BeforeRequest, BeforeTool
-from agentrail.hooks.money import MoneyLimit
 from agentrail.hooks.plugin import AnyPlugin, Plugin, Priority
 from agentrail.plugins.options import is_flag
 from agentrail.values.foreign import number

@@ -1,20 +1,38 @@
-"""What the shell needs of a tool, and what a tool gets from it."""
+"""What the shell needs of a tool, and what a tool gets from it.
+
+What tools need of whoever runs sync code beside the sessions.
+
+What the shell needs of whoever supplies a session with tools for as long as it lives.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Protocol, runtime_checkable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, TypeVar, runtime_checkable
 
 import attrs
 
 from agentrail.ports.agents import Agents
 from agentrail.ports.jobs import Jobs
 from agentrail.ports.sandbox import Sandbox
-from agentrail.ports.threads import Threads
 from agentrail.ports.web import Web
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.tools import Probed, Todo, ToolResult, ToolSpec
 from agentrail.values.value import Value, value
+
+T = TypeVar("T")
+
+
+class Threads(Protocol):
+    """Worker threads for the sync code of one call."""
+
+    async def run(self, work: Callable[[], T], /) -> T:
+        """Return what *work* returns in a worker thread.
+
+        Who is cancelled does not wait for it: the thread goes on, its result is dropped, and the call is in quarantine
+        until it has ended. Raise `ToolError` if too many threads go on like that.
+        """
+        ...
 
 
 def unheard(_: str) -> None:
@@ -109,3 +127,29 @@ class Checkable(Protocol):
 
 Service = Callable[[Json], Awaitable[Json]]
 """An async function given to a session, for plugins to call by `Ask(CallService(…))`."""
+
+
+class Offer(Protocol):
+    """Takes the tools that a source has now."""
+
+    async def __call__(self, tools: Sequence[Tool], problems: Sequence[str] = ()) -> None:
+        """Let the session have these tools of the source and no others, in one step; *problems* are reported."""
+        ...
+
+
+@runtime_checkable
+class ToolSource(Protocol):
+    """Supplies tools that come and go; it is started again when it ends."""
+
+    @property
+    def name(self) -> str:
+        """What it is called; one session has no two of the same name."""
+        ...
+
+    def check(self) -> None:
+        """Raise what must be put right before it can be started at all."""
+        ...
+
+    async def supply(self, working_dir: str, offer: Offer) -> None:
+        """Offer tools until that is possible no more, and raise why; when it is cancelled, nothing of it is left."""
+        ...

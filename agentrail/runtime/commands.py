@@ -44,7 +44,7 @@ from agentrail.hooks.attachments import seat_for as seat_for
 from agentrail.hooks.attachments import unkeyed as unkeyed
 from agentrail.hooks.attachments import updated_seat as updated_seat
 from agentrail.hooks.plugin import AnyPlugin
-from agentrail.ports.source import ToolSource
+from agentrail.ports.tool import ToolSource
 from agentrail.runtime.events.bus import CAPACITY, POLICIES, Bus, Subscription
 from agentrail.runtime.events.tracing import ActorTrace as ActorTrace
 from agentrail.runtime.inbox.known_commands import digest_of

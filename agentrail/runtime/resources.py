@@ -18,8 +18,7 @@ from agentrail.ports.agents import Agents, Task
 from agentrail.ports.journal import Journal
 from agentrail.ports.model import Compactor, Model
 from agentrail.ports.sandbox import Sandbox
-from agentrail.ports.source import ToolSource
-from agentrail.ports.tool import Service, Tool
+from agentrail.ports.tool import Service, Tool, ToolSource
 from agentrail.ports.tool import Surroundings as ToolSurroundings
 from agentrail.ports.web import Web
 from agentrail.runtime.diagnosis.crash_reports import ChildView
@@ -35,9 +34,8 @@ from agentrail.runtime.shared.threads import WorkerThreads
 from agentrail.runtime.shared.timers import Timers
 from agentrail.runtime.work.tool_call import Calls
 from agentrail.values.json import JsonObject
-from agentrail.values.limits import Limit
 from agentrail.values.tools import Ok
-from agentrail.values.usage import Usage
+from agentrail.values.usage import Limit, Usage
 
 
 async def _no_fork(origin: str, _at: int | None, _session_id: str) -> object:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from agentrail.hooks.actions import Action
 from agentrail.hooks.asks import Answered, AskAnswer, Failed, TimedOut
 from agentrail.hooks.context import Context
-from agentrail.hooks.matrix import MATRIX
 from agentrail.hooks.moments import (
     HOOK_NAMES,
     AfterResponse,
@@ -31,7 +30,7 @@ from agentrail.hooks.moments import (
     SessionEnd,
     SessionStart,
 )
-from agentrail.hooks.plugin import Attachable
+from agentrail.hooks.plugin import MATRIX, Attachable
 from agentrail.testing.known_words import PLAIN_WORDS, vocabulary
 from agentrail.testing.probes import ANSWERS, REQUESTS
 from agentrail.testing.scripted import Cue

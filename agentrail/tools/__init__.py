@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agentrail.tools.bounds import Length as Length
     from agentrail.tools.bounds import Pattern as Pattern
     from agentrail.tools.bounds import Range as Range
-    from agentrail.tools.builtin.standard import standard_tools as standard_tools
+    from agentrail.tools.builtin import standard_tools as standard_tools
     from agentrail.tools.declaring import make_spec as make_spec
     from agentrail.tools.function import FunctionTool as FunctionTool
     from agentrail.tools.function import SyncTool as SyncTool
@@ -60,7 +60,7 @@ _HOMES = {
     "err": "agentrail.values.tools",
     "make_spec": "agentrail.tools.declaring",
     "ok": "agentrail.values.tools",
-    "standard_tools": "agentrail.tools.builtin.standard",
+    "standard_tools": "agentrail.tools.builtin",
     "tool": "agentrail.tools.function",
     "validator_for": "agentrail.tools.json_schema.validation",
 }

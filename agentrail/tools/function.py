@@ -1,24 +1,69 @@
-"""A tool from a function: the decorator, and the function it leaves in place."""
+"""A tool from a function: the decorator, and the function it leaves in place.
+
+From what a function returns to the result of a call.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Generic, ParamSpec, Protocol, TypeVar, cast, final, overload
+from typing import TYPE_CHECKING, Final, Generic, ParamSpec, Protocol, TypeVar, cast, final, overload
 
 from typing_extensions import Unpack
 
-from agentrail.errors import BadArguments, BadTool, ToolError
+from agentrail.errors import BadArguments, BadTool, NotJson, ToolError
 from agentrail.ports.tool import ToolContext
 from agentrail.tools.declaring import ToolOptions, declare
 from agentrail.tools.json_schema.validation import validator_for
-from agentrail.tools.results import as_result
-from agentrail.values.json import JsonObject
-from agentrail.values.tools import EffectClass, ToolResult, ToolSpec, err
+from agentrail.values.content import Data, Image, Part, Text
+from agentrail.values.foreign import items_of
+from agentrail.values.json import JsonObject, freeze
+from agentrail.values.tools import Effect, EffectClass, Err, Ok, ToolResult, ToolSpec, err, ok
 
 if TYPE_CHECKING:  # reading functions is for those who have some: a program without tools need not pay for it
     from agentrail.tools.signature import Signature
+
+
+DONE: Final = ok("done")
+
+
+def as_result(tool: str, returned: object) -> ToolResult:
+    """Return what *tool* *returned* as a result: text, parts, JSON, nothing, or a result already; else `TypeError`."""
+    if returned is None:
+        return DONE
+    if isinstance(returned, Ok | Err | Effect):
+        return returned
+    if isinstance(returned, Text | Image | Data):
+        return Ok((returned,))
+    parts = _parts(returned)
+    if parts:
+        return Ok(parts)
+    try:
+        frozen = freeze(returned)
+    except NotJson as why:
+        raise TypeError(_unusable(tool, returned, why)) from why
+    return Ok((Text(frozen) if isinstance(frozen, str) else Data(frozen),))
+
+
+def _parts(returned: object) -> tuple[Part, ...]:
+    """Return the parts that *returned* is a list or tuple of; none if it is anything else."""
+    if not issubclass(type(returned), list | tuple):
+        return ()
+    parts: list[Part] = []
+    for item in items_of(cast("list[object]", returned)):
+        if not isinstance(item, Text | Image | Data):
+            return ()
+        parts.append(item)
+    return tuple(parts)
+
+
+def _unusable(tool: str, returned: object, why: NotJson) -> str:
+    return (
+        f"the tool `{tool}` returned a `{type(returned).__name__}` that is no result ({why}); "
+        "return text, parts, JSON, None, `Ok`, `Err` or `Effect`"
+    )
+
 
 P = ParamSpec("P")
 R = TypeVar("R")

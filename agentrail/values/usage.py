@@ -1,8 +1,27 @@
-"""Tokens and money, and how to add them."""
+"""Tokens and money, and how to add them.
+
+What tokens of a model cost.
+
+What may be asked of one provider with one key.
+"""
 
 from __future__ import annotations
 
-from agentrail.values.value import Value, value
+from typing import Final
+
+from agentrail.values.value import Authored, Value, value
+
+
+@value
+class Limit(Authored):
+    """How much one provider is asked at most, with each of its keys; `None`: no limit."""
+
+    concurrency: int | None = None
+    """Requests that may be out at once."""
+    requests_per_minute: int | None = None
+    """Requests that go out within any 60 seconds."""
+    tokens_per_minute: int | None = None
+    """Tokens of the requests that go out within any 60 seconds, read and written."""
 
 
 @value
@@ -69,3 +88,32 @@ class Usage(Value):
 
 
 NOTHING_USED = Usage()
+
+
+MILLION: Final = 1_000_000
+
+
+@value
+class Price(Authored):
+    """The price of one model, in US dollars for a million tokens."""
+
+    input: float
+    """Tokens that it reads."""
+    output: float
+    """Tokens that it writes, reasoning included."""
+    cached: float | None = None
+    """Tokens that it reads from the provider's cache; `None`: as much as others."""
+    cache_write: float | None = None
+    """Tokens that are put into the provider's cache; `None`: as much as others."""
+
+    def cost(self, usage: Usage) -> float:
+        """Return what *usage* costs, in US dollars."""
+        plain = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
+        cached = self.input if self.cached is None else self.cached
+        written = self.input if self.cache_write is None else self.cache_write
+        return (
+            max(0, plain) * self.input
+            + usage.cached_tokens * cached
+            + usage.cache_write_tokens * written
+            + usage.output_tokens * self.output
+        ) / MILLION

@@ -9,7 +9,7 @@ from typing import TypeVar
 from agentrail.core.machine import due_timers, reconfiguring, responses, step, tool_results, tool_runs
 from agentrail.core.machine import flow as agenda
 from agentrail.core.vocabulary import tool_calls
-from agentrail.hooks import actions, live, matrix, pipeline
+from agentrail.hooks import actions, live, pipeline, plugin
 from agentrail.hooks.actions import Action
 from agentrail.hooks.ruling import Ruling, Verdict
 from property_tests.mutants import Break, Mutant
@@ -106,11 +106,11 @@ def critical() -> Iterator[Mutant]:
 def accepted() -> Iterator[tuple[str, str, str | None]]:
     """Yield the fate of each cell of the matrix, turned over: group, name, and the test of that cell that notices."""
     load("tests/cells")
-    for hook, kinds in matrix.MATRIX.items():
+    for hook, kinds in plugin.MATRIX.items():
         for kind in actions.ACTIONS:
             turned = kinds - {kind} if kind in kinds else kinds | {kind}
-            changed = without(matrix.MATRIX, hook, turned)
-            whole = matrix.MATRIX
+            changed = without(plugin.MATRIX, hook, turned)
+            whole = plugin.MATRIX
             rebind(whole, changed)()
             noticed = [case.name for case in registry.MATRIX[hook, kind.kind] if fails(case.run)]
             rebind(changed, whole)()

@@ -37,10 +37,9 @@ from agentrail.testing.world.scenes import draw_scene
 from agentrail.values.content import Text
 from agentrail.values.events.life import AgentAbort, PromptReceived
 from agentrail.values.events.tools import ToolBlocked, ToolCalls
-from agentrail.values.limits import Limit
 from agentrail.values.messages import ToolMessage, total_size
 from agentrail.values.stream import CHARS_PER_TOKEN, ModelRequest, Response
-from agentrail.values.usage import Usage
+from agentrail.values.usage import Limit, Usage
 from property_tests.test_supervising import Supervising
 
 ON_PURPOSE: Final = "on purpose"

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentrail.adapters.models.demo import DemoModel
-from agentrail.adapters.models.demo.answers import answer, introduction
-from agentrail.adapters.models.demo.call_arguments import fit
+from agentrail.adapters.models.demo.answers import answer, fit, introduction
 from agentrail.adapters.models.demo.demo_model import chunks_of
 from agentrail.adapters.models.demo.phrasings.all_phrasings import PHRASINGS
 from agentrail.adapters.models.demo.phrasings.phrasing import Phrasing

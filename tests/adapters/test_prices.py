@@ -10,8 +10,7 @@ from agentrail.adapters.published_prices import PROVIDERS, published_cost
 from agentrail.app.pricing import PriceFunction, PriceList
 from agentrail.app.spec import NO_PRICES
 from agentrail.values.json import EMPTY, FrozenObject
-from agentrail.values.prices import Price
-from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.usage import NOTHING_USED, Price, Usage
 
 SONNET = "anthropic:claude-sonnet-4-5"
 USED = Usage(1_000, 100, 200, 50, cache_write_tokens=300)

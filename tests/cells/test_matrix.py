@@ -26,11 +26,11 @@ from agentrail.hooks.actions import (
     SwitchModel,
 )
 from agentrail.hooks.asks import CallService
-from agentrail.hooks.matrix import MATRIX
 from agentrail.hooks.moments import (
     HOOKS,
 )
 from agentrail.hooks.pipeline import WHEN_CRITICAL_BREAKS
+from agentrail.hooks.plugin import MATRIX
 from agentrail.hooks.ruling import Gathered, Pause, Place, Ruling, Switch, Verdict
 from agentrail.values.content import ToolCall
 from agentrail.values.events import (

@@ -23,9 +23,8 @@ from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import AgentrailError
 from agentrail.hooks.actions import ACTIONS
 from agentrail.hooks.context import Context
-from agentrail.hooks.matrix import MATRIX
 from agentrail.hooks.moments import HOOKS
-from agentrail.hooks.plugin import AnyPlugin, Plugin
+from agentrail.hooks.plugin import MATRIX, AnyPlugin, Plugin
 from agentrail.values.events.catalogue import EVENTS
 from agentrail.values.tools import ToolSpec
 from tests.docs.sources import PACKAGE, SOURCE

@@ -7,9 +7,8 @@ from agentrail.hooks.actions import ACTIONS, UNCHANGED, Abort, BlockTool, Contin
 from agentrail.hooks.attachments import in_order, refuse_twins, seat_for, unkeyed
 from agentrail.hooks.context import Context
 from agentrail.hooks.judge import PluginRow, Recorded
-from agentrail.hooks.matrix import MATRIX, accepted
 from agentrail.hooks.moments import HOOK_NAMES, HOOKS, BeforePrompt, BeforeTool
-from agentrail.hooks.plugin import ON_EVENT, Keyed, Plugin, implemented
+from agentrail.hooks.plugin import MATRIX, ON_EVENT, Keyed, Plugin, accepted, implemented
 from agentrail.hooks.ruling import UNRULED, Ruling
 from agentrail.values.events.context import PlanStepCompleted
 from agentrail.values.meter import Meter

@@ -22,13 +22,12 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCNotification
 
-from agentrail.adapters import html_parser, web
+from agentrail.adapters import html_to_markdown, web
 from agentrail.adapters.journals.sqlite import SqliteJournal, reading, writing
 from agentrail.adapters.journals.sqlite.worker import ThreadJob
 from agentrail.adapters.mcp.pipes import Pipes
 from agentrail.adapters.mcp.server import McpServer
-from agentrail.adapters.mcp.server_tools import McpTool, adopt
-from agentrail.adapters.mcp.tool_results import result_of
+from agentrail.adapters.mcp.server_tools import McpTool, adopt, result_of
 from agentrail.adapters.models.decompression import Unpacker
 from agentrail.adapters.models.demo.understanding import steps_of
 from agentrail.adapters.models.history import _fit
@@ -84,9 +83,9 @@ def smaller(module: ModuleType, name: str, figure: int) -> Iterator[None]:
 # Pages
 
 
-@scene("adapters.html_parser.MAX_TAG")
+@scene("adapters.html_to_markdown.MAX_TAG")
 def characters_of_a_tag(size: int) -> bool:
-    return html_parser.Start("a", f" b=c{' ' * (size - 7)}d=e").attributes.get("d") == "e"
+    return html_to_markdown.Start("a", f" b=c{' ' * (size - 7)}d=e").attributes.get("d") == "e"
 
 
 class Site:
@@ -316,24 +315,24 @@ def answered(*content: types.ContentBlock) -> tuple[Part, ...]:
     return result_of(types.CallToolResult(content=[*content])).content
 
 
-@scene("adapters.mcp.tool_results.MAX_PARTS")
+@scene("adapters.mcp.server_tools.MAX_PARTS")
 def parts_of_a_result(number: int) -> bool:
     found = answered(*(types.TextContent(type="text", text="x") for _ in range(number)))
     return found == (Text("x"),) * number
 
 
-@scene("adapters.mcp.tool_results.MAX_TEXT")
+@scene("adapters.mcp.server_tools.MAX_TEXT")
 def characters_of_a_text(size: int) -> bool:
     return answered(types.TextContent(type="text", text="x" * size)) == (Text("x" * size),)
 
 
-@scene("adapters.mcp.tool_results.MAX_IMAGE")
+@scene("adapters.mcp.server_tools.MAX_IMAGE")
 def characters_of_an_image(size: int) -> bool:
     (found,) = answered(types.ImageContent(type="image", data="A" * size, mime_type="image/png"))
     return isinstance(found, Image)
 
 
-@scene("adapters.mcp.tool_results.MAX_STRUCTURED")
+@scene("adapters.mcp.server_tools.MAX_STRUCTURED")
 def bytes_of_structured_content(size: int) -> bool:
     least = weight(freeze_object({"a": ""}))
     found = result_of(types.CallToolResult(content=[], structured_content={"a": "x" * (size - least)}))

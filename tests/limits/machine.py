@@ -5,7 +5,7 @@ from typing import cast
 
 import trio
 
-from agentrail.app import services
+from agentrail.app import wiring
 from agentrail.app.spec import SessionSpec
 from agentrail.codec import from_text
 from agentrail.codec.misfit import MisfitError, shortened
@@ -515,9 +515,9 @@ def facts_of_an_error(count: int) -> bool:
     return foreign.words(ValueError(*range(count))) != "it holds more than can be shown"
 
 
-@scene("app.services.MOST_RESTARTS")
+@scene("app.wiring.MOST_RESTARTS")
 def restarts_that_count(count: int) -> bool:
-    return services.policy("one_for_one", count, 5.0).max_restarts == count
+    return wiring.policy("one_for_one", count, 5.0).max_restarts == count
 
 
 @scene("app.spec.MOST")

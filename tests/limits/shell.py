@@ -47,9 +47,9 @@ from agentrail.values.events.response import MessageDelta
 from agentrail.values.events.tools import SubagentEnd, ToolExecutionEnd, ToolExecutionStart
 from agentrail.values.foreign import described
 from agentrail.values.json import JsonObject, canonical, freeze_object
-from agentrail.values.limits import Limit
 from agentrail.values.secrets import Secret
 from agentrail.values.stream import ModelRequest
+from agentrail.values.usage import Limit
 from tests.cells.bench import Bench
 from tests.limits import scene
 from tests.runtime.families import agent, task, tasks
@@ -378,17 +378,17 @@ def all_sent(limit: Limit, *tickets: Ticket, now: float = 0.0) -> bool:
     return len(lane.send(now)[0]) == len(tickets)
 
 
-@scene("values.limits.Limit.concurrency", 3)
+@scene("values.usage.Limit.concurrency", 3)
 def requests_that_are_out(count: int) -> bool:
     return all_sent(Limit(concurrency=3), *(ticket() for _ in range(count)))
 
 
-@scene("values.limits.Limit.requests_per_minute", 3)
+@scene("values.usage.Limit.requests_per_minute", 3)
 def requests_of_a_minute(count: int) -> bool:
     return all_sent(Limit(requests_per_minute=3), *(ticket() for _ in range(count)))
 
 
-@scene("values.limits.Limit.tokens_per_minute", 100)
+@scene("values.usage.Limit.tokens_per_minute", 100)
 def tokens_of_a_minute(count: int) -> bool:
     return all_sent(Limit(tokens_per_minute=100), ticket(count - 1), ticket(1))
 

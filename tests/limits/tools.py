@@ -22,8 +22,8 @@ from agentrail.plugins.shell.rule_context import CommandScene as Where
 from agentrail.ports.sandbox import Execution, Heard, Output
 from agentrail.runtime.work.background_jobs import BackgroundJobs
 from agentrail.tools import validator_for
-from agentrail.tools.builtin.close_lines import _pairs, nearest
 from agentrail.tools.builtin.delegating import TaskTool
+from agentrail.tools.builtin.editing import _pairs, nearest
 from agentrail.tools.builtin.shell import _told_output
 from agentrail.tools.json_schema import regex, regex_parser, validation
 from agentrail.tools.json_schema.regex import Regex
@@ -92,18 +92,18 @@ async def places_of_a_text_that_is_not_unique(count: int) -> bool:
     return "…" not in told
 
 
-@scene("tools.builtin.close_lines.MAX_SHOWN")
+@scene("tools.builtin.editing.MAX_SHOWN")
 async def lines_that_come_near(count: int) -> bool:
     text = "\n".join(f"one line of many {number}" for number in range(count))
     return (await nearest(files(a=text.encode()), "a", text)).count("\t") == count
 
 
-@scene("tools.builtin.close_lines.MAX_ANCHOR")
+@scene("tools.builtin.editing.MAX_ANCHOR")
 def characters_of_a_line_that_are_compared(size: int) -> bool:
     return "xy" in _pairs("x" * (size - 1) + "y")
 
 
-@scene("tools.builtin.close_lines.MAX_COMPARED")
+@scene("tools.builtin.editing.MAX_COMPARED")
 async def bytes_of_a_file_that_are_compared(size: int) -> bool:
     line = b"a line that is near\n"
     others = (b"z" * 8191 + b"\n") * (size // 8192)

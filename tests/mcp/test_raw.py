@@ -8,7 +8,7 @@ import trio
 import trio.testing
 
 from agentrail.adapters.mcp import McpServer
-from agentrail.adapters.mcp.foreign_patterns import told
+from agentrail.adapters.mcp.server_tools import told
 from agentrail.errors import BadMcpServer, BadSpec
 from agentrail.tools import make_spec
 from agentrail.tools.json_schema.validation import validator_for
@@ -24,7 +24,7 @@ from tests.runtime.world import World
 
 connection = pytest.importorskip("agentrail.adapters.mcp.connection", reason=NO_EXTRA)
 adopting = pytest.importorskip("agentrail.adapters.mcp.server_tools", reason=NO_EXTRA)
-results = pytest.importorskip("agentrail.adapters.mcp.tool_results", reason=NO_EXTRA)
+results = pytest.importorskip("agentrail.adapters.mcp.server_tools", reason=NO_EXTRA)
 types = pytest.importorskip("mcp.types", reason=NO_EXTRA)
 
 

@@ -8,7 +8,7 @@ from attrs import frozen
 from agentrail.errors import BadOptions
 from agentrail.hooks.plugin import AnyPlugin, Plugin
 from agentrail.plugins import BudgetGuard, EventLogger, HumanApproval, SecurityGuard
-from agentrail.ports.source import Offer
+from agentrail.ports.tool import Offer
 from agentrail.testing import ScriptedModel
 from tests.runtime.conftest import run_in_virtual_time
 from tests.runtime.families import agent

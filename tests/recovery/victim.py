@@ -23,7 +23,7 @@ from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.adapters.models.providers import PROVIDERS, format_of
 from agentrail.adapters.models.settings import Settings
-from agentrail.app import resuming, services, wiring
+from agentrail.app import resuming, wiring
 from agentrail.app.supervisor import Supervisor
 from agentrail.codec import encode_envelope, to_text
 from agentrail.core.vocabulary.commands import Accepted
@@ -45,7 +45,7 @@ from agentrail.values.stream import ModelRequest, Response, TextChunk
 from agentrail.values.tools import EffectClass, NotStarted, Ok, Probed, ToolSpec, Unknown, ok
 from tests.recovery.witness import Witness
 
-LOADED_BEFORE_THE_FIRST_LIFE = (services, resuming, wiring)
+LOADED_BEFORE_THE_FIRST_LIFE = (wiring, resuming, wiring)
 
 EFFECTS = {
     "pure": EffectClass.PURE,

@@ -18,8 +18,7 @@ from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
 from agentrail.ports.model import Model
 from agentrail.ports.sandbox import Process, Sandbox
-from agentrail.ports.source import ToolSource
-from agentrail.ports.tool import Checkable, Tool
+from agentrail.ports.tool import Checkable, Tool, ToolSource
 from agentrail.ports.web import Web
 
 T = TypeVar("T")

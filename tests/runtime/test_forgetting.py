@@ -24,9 +24,9 @@ from agentrail.runtime.supervision.tree import MAX_ASIDE
 from agentrail.testing import ScriptedModel
 from agentrail.testing.conformance.journal_tests import opened, run_of
 from agentrail.values.events import Gap
-from agentrail.values.limits import Limit
 from agentrail.values.secrets import Secret
 from agentrail.values.stream import ModelRequest
+from agentrail.values.usage import Limit
 from tests.runtime.conftest import A_DAY
 from tests.runtime.families import agent, task
 from tests.runtime.poison import Poison

@@ -8,7 +8,7 @@ import trio
 from agentrail import open_supervisor
 from agentrail.app.spec import SessionSpec
 from agentrail.errors import SessionNotAlive, SourceAlone, SourceExists, SourceFailed, UnknownTool
-from agentrail.ports.source import Offer
+from agentrail.ports.tool import Offer
 from agentrail.testing import ScriptedModel
 from agentrail.values.events.tools import ToolAttached, ToolDetached, ToolsUpdated
 from tests.runtime.journals import TestJournal

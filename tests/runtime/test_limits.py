@@ -19,11 +19,10 @@ from agentrail.runtime.shared.provider_limits import Lane, ProviderLimits, Ticke
 from agentrail.runtime.shared.timers import Timers
 from agentrail.values.content import Text
 from agentrail.values.events import StreamStalled
-from agentrail.values.limits import Limit
 from agentrail.values.messages import UserMessage
 from agentrail.values.secrets import Secret
 from agentrail.values.stream import Chunk, ModelRequest, Response, TextChunk
-from agentrail.values.usage import Usage
+from agentrail.values.usage import Limit, Usage
 from tests.profiles import CAMPAIGN
 
 TIMES = 500 if CAMPAIGN else 30

@@ -53,9 +53,8 @@ from agentrail.values.events import (
     StatusUpdate,
     TitleGenerated,
 )
-from agentrail.values.prices import Price
 from agentrail.values.stream import PING, CallChunk, Chunk, ThinkingChunk, UsageChunk
-from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.usage import NOTHING_USED, Price, Usage
 from tests.runtime.tools import quick
 from tests.runtime.world import Heard, World, listen, settle, until
 

@@ -13,8 +13,8 @@ from attrs import frozen
 
 from agentrail import SessionSpec
 from agentrail.adapters.journals.memory import MemoryJournal
-from agentrail.app.services import policy, service
 from agentrail.app.supervisor import open_supervisor
+from agentrail.app.wiring import policy, service
 from agentrail.core.vocabulary.commands import Accepted, PromptSent
 from agentrail.errors import (
     BadJournal,
@@ -31,9 +31,8 @@ from agentrail.errors import (
 )
 from agentrail.hooks.actions import Ask, Continue, HoldTool, ReplaceMessages
 from agentrail.hooks.asks import CallService
-from agentrail.hooks.context import Context
+from agentrail.hooks.context import Context, MoneyLimit
 from agentrail.hooks.moments import BeforeRequest, BeforeTool
-from agentrail.hooks.money import MoneyLimit
 from agentrail.hooks.plugin import Log, Plugin
 from agentrail.hooks.ruling import Ruling
 from agentrail.plugins.budget import BudgetGuard
@@ -51,12 +50,10 @@ from agentrail.values.events.plugins import AskStarted, PluginError
 from agentrail.values.events.response import Retry
 from agentrail.values.foreign import TEN_YEARS
 from agentrail.values.json import EMPTY, JsonObject
-from agentrail.values.limits import Limit
 from agentrail.values.messages import ToolMessage, UserMessage
-from agentrail.values.prices import Price
 from agentrail.values.stream import ModelRequest, Response, TextChunk, UsageChunk
 from agentrail.values.tools import Ok, ToolResult
-from agentrail.values.usage import Usage
+from agentrail.values.usage import Limit, Price, Usage
 from tests.runtime.tools import fake, quick
 from tests.runtime.world import World, settle
 

@@ -36,9 +36,8 @@ from agentrail.values.events.plugins import (
 from agentrail.values.events.response import ModelSwitched
 from agentrail.values.events.tools import ToolBlocked
 from agentrail.values.json import FrozenObject, Json
-from agentrail.values.prices import Price
 from agentrail.values.stream import PING, TextChunk, UsageChunk
-from agentrail.values.usage import Usage
+from agentrail.values.usage import Price, Usage
 from tests.runtime.counting import counting, over, result_of
 from tests.runtime.tools import quick, raising
 from tests.runtime.world import World, open_world, settle

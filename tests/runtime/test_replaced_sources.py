@@ -10,8 +10,7 @@ import trio
 
 from agentrail.errors import SourceFailed, ToolChanged
 from agentrail.plugins import HumanApproval
-from agentrail.ports.source import Offer
-from agentrail.ports.tool import ToolContext
+from agentrail.ports.tool import Offer, ToolContext
 from agentrail.testing import call, say
 from agentrail.values.events.tools import ToolsUpdated
 from agentrail.values.json import JsonObject

@@ -12,8 +12,7 @@ from agentrail.app.spec import SessionSpec
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import BadSpec, UnknownTool
 from agentrail.plugins import HumanApproval
-from agentrail.ports.source import Offer
-from agentrail.ports.tool import ToolContext
+from agentrail.ports.tool import Offer, ToolContext
 from agentrail.runtime.handle import SessionHandle
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.testing.scripted import Element

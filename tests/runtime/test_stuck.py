@@ -20,8 +20,7 @@ from agentrail.hooks.plugin import Plugin
 from agentrail.ports.failpoints import Failpoint, watching
 from agentrail.ports.journal import Claim, Record
 from agentrail.ports.model import EmitChunk
-from agentrail.ports.source import Offer
-from agentrail.ports.tool import ToolContext
+from agentrail.ports.tool import Offer, ToolContext
 from agentrail.runtime.diagnosis.stacks import ROOF, tasks_in
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.supervision.sessions import STRAGGLER_AFTER

@@ -13,8 +13,7 @@ from agentrail.hooks.plugin import AnyPlugin, Keyed, Plugin, Priority
 from agentrail.plugins import BudgetGuard, HumanApproval, SecurityGuard
 from agentrail.testing import call, say
 from agentrail.values.events import AgentEnd, SubagentEnd, ToolBlocked
-from agentrail.values.prices import Price
-from agentrail.values.usage import NOTHING_USED, Usage
+from agentrail.values.usage import NOTHING_USED, Price, Usage
 from tests.runtime.families import agent, inner, task, tasks
 from tests.runtime.journals import TestJournal
 from tests.runtime.poison import Poison, crash_this_step

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentrail.tools.results import as_result
+from agentrail.tools.function import as_result
 from tests.opcodes import counted_opcodes
 
 

@@ -14,7 +14,7 @@ from typing import Final
 import trio
 
 from agentrail.adapters.journals.packing import NO_CHECK, Packed, UnpackError, check_of, unpack
-from agentrail.adapters.journals.sqlite.locations import ONLY_ITS_OWNERS_FILE
+from agentrail.adapters.journals.sqlite.ownership import ONLY_ITS_OWNERS_FILE
 from agentrail.codec import DOCUMENT_DEPTH, FORMAT, encode_text, from_text, to_text
 from agentrail.errors import BadArchive, BadText, FileFailed, NotReadable, SessionExists, UnknownSession
 from agentrail.ports.journal import Journal, Record

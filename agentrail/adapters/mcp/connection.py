@@ -34,7 +34,7 @@ from agentrail.adapters.mcp.pipes import Pipes
 from agentrail.adapters.mcp.server import McpServer
 from agentrail.adapters.mcp.server_tools import MAX_TOOLS, adopt
 from agentrail.errors import McpFailed, ToolError
-from agentrail.ports.source import Offer
+from agentrail.ports.tool import Offer
 from agentrail.values.json import JsonObject
 from agentrail.values.tools import EffectClass
 

@@ -17,7 +17,7 @@ import attrs
 import trio
 
 from agentrail.errors import BadMcpServer, ExtraMissing
-from agentrail.ports.source import Offer
+from agentrail.ports.tool import Offer
 from agentrail.values.foreign import is_time
 from agentrail.values.tools import cut_time
 from agentrail.values.value import Value, value

@@ -1,22 +1,160 @@
-"""From the tools that an MCP server lists to tools of ours; those that will not do are left out, and it is said why."""
+r"""From the tools that an MCP server lists to tools of ours; those that will not do are left out, and it is said why.
+
+From what an MCP server answers to the result of a call.
+
+The regular expressions in the schemas of a server that we cannot search for: told to the model, left to the server.
+
+Those are expressions of other languages than ours (`\p{L}`), and the few that cannot be searched for in counted steps.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 from mcp.shared.dispatcher import ProgressFnT
-from mcp.types import CallToolResult, ToolAnnotations
+from mcp.types import (
+    AudioContent,
+    CallToolResult,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+    ToolAnnotations,
+)
 from mcp.types import Tool as Listed
 
-from agentrail.adapters.mcp.foreign_patterns import told
 from agentrail.adapters.mcp.server import McpServer
-from agentrail.adapters.mcp.tool_results import result_of
 from agentrail.errors import BadTool, NotJson
 from agentrail.ports.tool import ToolContext
 from agentrail.tools import EffectClass, ToolResult, ToolSpec, make_spec
-from agentrail.values.json import JsonObject, freeze_object, weight
+from agentrail.tools.json_schema.regex_parser import UnusableError
+from agentrail.tools.json_schema.simple_keywords import expression
+from agentrail.values.content import Data, Image, Part, Text
+from agentrail.values.json import Json, JsonObject, freeze, freeze_object, weight
 from agentrail.values.meter import Meter, TooManyStepsError
+from agentrail.values.tools import Err, Ok
+
+_VALUES: Final = frozenset({"const", "default", "enum", "examples"})
+"""Keywords that hold values, not schemas."""
+
+_NAMED: Final = frozenset({"properties", "$defs", "definitions", "dependentSchemas", "patternProperties"})
+"""Keywords that hold schemas by names of the server's choice."""
+
+
+def told(schema: JsonObject, meter: Meter) -> dict[str, Json]:
+    """Return *schema* with the patterns that cannot be searched for as a part of the descriptions.
+
+    Raise `TooManyStepsError` if looking at the patterns takes more steps than are left.
+    """
+    found: dict[str, Json] = {}
+    for keyword, said in schema.items():
+        if keyword in _VALUES:
+            found[keyword] = said
+        elif keyword in _NAMED and isinstance(said, Mapping):
+            found[keyword] = {name: _told(one, meter) for name, one in said.items()}
+        else:
+            found[keyword] = _told(said, meter)
+    pattern = found.get("pattern")
+    if isinstance(pattern, str) and not _is_usable(pattern, meter):
+        del found["pattern"]
+        found["description"] = f"{found.get('description', '')} Must match `{pattern}`.".lstrip()
+    keys = found.get("patternProperties")
+    if isinstance(keys, Mapping) and not all(_is_usable(key, meter) for key in keys):
+        del found["patternProperties"]
+        for keyword in ("additionalProperties", "unevaluatedProperties"):
+            found.pop(keyword, None)  # they are about the keys that do not match
+    return found
+
+
+def _is_usable(pattern: str, meter: Meter) -> bool:
+    try:
+        expression(pattern, meter)
+    except UnusableError:
+        return False
+    return True
+
+
+def _told(said: Json, meter: Meter) -> Json:
+    if isinstance(said, Mapping):
+        return told(said, meter)
+    if isinstance(said, Sequence) and not isinstance(said, str):
+        return tuple(_told(one, meter) for one in said)
+    return said
+
+
+MAX_PARTS: Final = 100
+"""Parts of a result."""
+
+MAX_TEXT: Final = 1_000_000
+"""Characters of one text; how much of it the model sees is another matter."""
+
+MAX_IMAGE: Final = 5_000_000
+"""Characters of an image in base64."""
+
+MAX_STRUCTURED: Final = 64 * 1024
+"""Bytes of structured content that are kept."""
+
+PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""The types of images that models take."""
+
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+
+
+def result_of(answer: CallToolResult) -> Ok | Err:
+    """Return *answer* as a result; what is too long or of no use to a model is left out with a note."""
+    parts = [_part(block) for block in answer.content[:MAX_PARTS]]
+    if len(answer.content) > MAX_PARTS:
+        parts.append(Text(f"[{len(answer.content) - MAX_PARTS} more parts are left out]"))
+    structured: object = answer.structured_content
+    kept = None if structured is None else _kept(structured)
+    if kept is None and structured is not None:
+        parts.append(Text(f"[structured content of more than {MAX_STRUCTURED} bytes, or no JSON, is left out]"))
+    if kept is not None and not parts:
+        parts.append(Data(kept))
+    details: JsonObject | None = None if kept is None else {"structured": kept}
+    made = Err if answer.is_error else Ok
+    return made(tuple(parts) or (Text("the tool failed and does not say why" if answer.is_error else "done"),), details)
+
+
+def _part(block: ContentBlock) -> Part:
+    match block:
+        case TextContent(text=text):
+            return Text(_cut(text))
+        case ImageContent(data=data, mime_type=kind):
+            good = kind in PICTURES and len(data) <= MAX_IMAGE and _BASE64.fullmatch(data)
+            return Image(kind, data) if good else _note("an image", kind, len(data))
+        case AudioContent(data=data, mime_type=kind):
+            return _note("a sound", kind, len(data))
+        case ResourceLink(uri=uri, name=name):
+            return Text(_cut(f"[a link: {name}] {uri}"))
+        case EmbeddedResource(resource=TextResourceContents(uri=uri, text=text)):
+            return Text(_cut(f"[{uri}]\n{text}"))
+        case EmbeddedResource(resource=resource):
+            return _note("a file", resource.mime_type or str(resource.uri), 0)
+
+
+def _note(what: str, kind: str, length: int) -> Text:
+    size = f", {length} characters of base64" if length else ""
+    return Text(f"[{what} ({kind[:100]}{size}) is left out]")
+
+
+def _cut(text: str) -> str:
+    if len(text) <= MAX_TEXT:
+        return text
+    return f"{text[:MAX_TEXT]}\n[{len(text) - MAX_TEXT} more characters are left out]"
+
+
+def _kept(structured: object) -> Json:
+    try:
+        kept = freeze(structured)
+    except NotJson:
+        return None
+    return kept if weight(kept) <= MAX_STRUCTURED else None
+
 
 MAX_TOOLS: Final = 1_000
 """Tools of one server."""

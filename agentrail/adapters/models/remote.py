@@ -24,10 +24,9 @@ from agentrail.errors import (
 )
 from agentrail.errors.branches import listed
 from agentrail.ports.model import EmitChunk
-from agentrail.values.estimates import counted
 from agentrail.values.json import JsonObject
 from agentrail.values.secrets import secret_name
-from agentrail.values.stream import PING, Chunk, ModelRequest, Response
+from agentrail.values.stream import PING, Chunk, ModelRequest, Response, counted
 
 if TYPE_CHECKING:
     from agentrail.adapters.models.http import Http

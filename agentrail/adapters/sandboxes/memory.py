@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterable, Mapping
 
 import trio
 
+from agentrail.adapters.sandboxes.files import check_data, replaced
 from agentrail.adapters.sandboxes.matcher import Matcher, Order, flags_of
 from agentrail.adapters.sandboxes.paths import PROTECTED, Parts, check_writable, parts_of, path_of
 from agentrail.adapters.sandboxes.searching import (
@@ -18,7 +19,6 @@ from agentrail.adapters.sandboxes.searching import (
     order_of,
     rested,
 )
-from agentrail.adapters.sandboxes.storage import check_data, replaced
 from agentrail.errors import BadPattern, CommandRefused, FileFailed, FileMissing, SearchTooSlow
 from agentrail.ports.sandbox import (
     MAX_FILE,

@@ -14,10 +14,10 @@ from typing import IO, Final, TypeVar, cast
 
 import trio
 
+from agentrail.adapters.sandboxes.files import Storage
 from agentrail.adapters.sandboxes.globs import Glob, Ignored, lines_of
 from agentrail.adapters.sandboxes.matcher import Found, Order
 from agentrail.adapters.sandboxes.paths import Parts, parts_of
-from agentrail.adapters.sandboxes.storage import Storage
 from agentrail.errors import AgentrailError, BadPattern, FileMissing, SearchTooSlow
 from agentrail.ports.sandbox import Entry, Kind, Listing, Match, Matches, Search
 from agentrail.values.meter import Meter, TooManyStepsError

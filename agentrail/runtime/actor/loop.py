@@ -16,7 +16,7 @@ from agentrail.core.vocabulary.effects import AnyEffect
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.errors import IllegalInput, SessionAsleep
 from agentrail.ports.journal import Claim
-from agentrail.ports.source import ToolSource
+from agentrail.ports.tool import ToolSource
 from agentrail.runtime.actor.completed_inputs import COMPLETED, SAYS_PARTIAL, completed, with_partial
 from agentrail.runtime.actor.early_release import relieve
 from agentrail.runtime.actor.end_reason import Gone, why_gone

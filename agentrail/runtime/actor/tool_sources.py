@@ -12,8 +12,7 @@ from agentrail.core.vocabulary.commands import Answer, ChangeToolsSent, Refused
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError, SourceFailed, ToolExists, UnknownTool
 from agentrail.errors.branches import fresh
-from agentrail.ports.source import ToolSource
-from agentrail.ports.tool import Tool
+from agentrail.ports.tool import Tool, ToolSource
 from agentrail.runtime.inbox.known_commands import digest_of
 from agentrail.runtime.inbox.mailbox import Letter, Mailbox
 from agentrail.runtime.resources import SessionCode, SharedServices

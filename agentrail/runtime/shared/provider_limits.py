@@ -17,11 +17,10 @@ from agentrail.errors import RateLimited, WrongType
 from agentrail.ports.model import EmitChunk, Model
 from agentrail.runtime.shared.sanitize import fit_response, fit_wait
 from agentrail.runtime.shared.timers import Timers
-from agentrail.values.estimates import read_tokens
 from agentrail.values.foreign import shown
-from agentrail.values.limits import Limit
 from agentrail.values.secrets import secret_name
-from agentrail.values.stream import ModelRequest, Response
+from agentrail.values.stream import ModelRequest, Response, read_tokens
+from agentrail.values.usage import Limit
 
 Key: TypeAlias = tuple[str, str]
 """A provider, and the name of the secret that holds the key; empty: its customary one."""

@@ -20,7 +20,6 @@ from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.provider_limits import ProviderLimits
 from agentrail.runtime.shared.sanitize import Contained, fit_chunk, fit_failure, tell
-from agentrail.values.estimates import tokens, with_read
 from agentrail.values.events.envelope import Event
 from agentrail.values.events.response import MessageDelta, MessageStart, StatusUpdate, ThinkingDelta, ThinkingStart
 from agentrail.values.fitting import MAX_TEXT
@@ -36,6 +35,8 @@ from agentrail.values.stream import (
     TextChunk,
     ThinkingChunk,
     UsageChunk,
+    tokens,
+    with_read,
 )
 from agentrail.values.usage import NOTHING_USED, Usage
 

@@ -16,9 +16,8 @@ from agentrail.errors import PluginRefused
 from agentrail.hooks.asks import AskAnswer
 from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.context import Context
-from agentrail.hooks.matrix import MATRIX
 from agentrail.hooks.moments import Hook
-from agentrail.hooks.plugin import ON_EVENT, AnyPlugin, Attachable, implemented
+from agentrail.hooks.plugin import MATRIX, ON_EVENT, AnyPlugin, Attachable, implemented
 from agentrail.testing.as_code import CodeSource
 from agentrail.testing.calling import Caller
 from agentrail.testing.known_words import vocabulary

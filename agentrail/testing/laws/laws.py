@@ -18,10 +18,9 @@ from agentrail.hooks.actions import UNCHANGED, Action, Ask
 from agentrail.hooks.asks import AskAnswer
 from agentrail.hooks.attachments import options_of
 from agentrail.hooks.context import Context
-from agentrail.hooks.matrix import MATRIX
 from agentrail.hooks.moments import Hook
 from agentrail.hooks.pipeline import MAX_ASKS
-from agentrail.hooks.plugin import ON_EVENT, UNKNOWN, AnyPlugin, Log, Plugin, state_type
+from agentrail.hooks.plugin import MATRIX, ON_EVENT, UNKNOWN, AnyPlugin, Log, Plugin, state_type
 from agentrail.hooks.wellformed import why_malformed
 from agentrail.testing.as_code import CodeSource
 from agentrail.values.events.envelope import Envelope

@@ -17,8 +17,8 @@ from agentrail.testing.simulator.stage import Stage
 from agentrail.testing.world.choose import Choose
 from agentrail.testing.world.scenes import CAN_ASK, TOOLS, draw_options, draw_people
 from agentrail.values.json import freeze_object
-from agentrail.values.prices import Price
 from agentrail.values.tools import ToolSpec
+from agentrail.values.usage import Price
 
 NAMES: Final = ("m0", "m1")
 PRICES: Final = {name: Price(input=3.0, output=15.0) for name in NAMES}

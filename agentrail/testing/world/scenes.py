@@ -9,9 +9,8 @@ from attrs import frozen
 
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Spare
-from agentrail.hooks.matrix import MATRIX
 from agentrail.hooks.moments import HOOK_NAMES
-from agentrail.hooks.plugin import Attachable, Keyed
+from agentrail.hooks.plugin import MATRIX, Attachable, Keyed
 from agentrail.testing.probes import (
     LIES,
     REQUESTS,

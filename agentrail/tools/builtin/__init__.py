@@ -1,12 +1,36 @@
-"""The tools that come with agentrail; whatever they do, they do through the session's sandbox, jobs and web."""
+"""The tools that come with agentrail; whatever they do, they do through the session's sandbox, jobs and web.
 
+The list of the built-in tools.
+"""
+
+from __future__ import annotations
+
+from agentrail.ports.tool import Tool
 from agentrail.tools.builtin.editing import edit_file, write_file
 from agentrail.tools.builtin.read_file import read_file
 from agentrail.tools.builtin.search import glob, grep, list_dir
 from agentrail.tools.builtin.shell import shell, shell_kill, shell_output
-from agentrail.tools.builtin.standard import standard_tools
 from agentrail.tools.builtin.talking import ask_user, write_todos
 from agentrail.tools.builtin.web_fetch import web_fetch
+
+
+def standard_tools() -> tuple[Tool, ...]:
+    """Return the built-in tools, for `SessionSpec(tools=standard_tools())`."""
+    return (
+        read_file,
+        write_file,
+        edit_file,
+        shell,
+        shell_output,
+        shell_kill,
+        grep,
+        glob,
+        list_dir,
+        write_todos,
+        ask_user,
+        web_fetch,
+    )
+
 
 __all__ = [
     "ask_user",

@@ -17,7 +17,7 @@ import pytest
 import trio
 
 from agentrail.adapters.journals.sqlite import SqliteJournal
-from agentrail.adapters.journals.sqlite.locations import home
+from agentrail.adapters.journals.sqlite.ownership import home
 from agentrail.adapters.journals.sqlite.tables import SCHEMA
 from agentrail.adapters.journals.sqlite.worker import ThreadJob, Worker
 from agentrail.core.vocabulary.commands import PromptSent

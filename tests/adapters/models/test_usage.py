@@ -7,10 +7,8 @@ import pytest
 from agentrail import SessionSpec, open_supervisor
 from agentrail.errors import TurnAborted
 from agentrail.plugins import BudgetGuard
-from agentrail.values.estimates import counted
-from agentrail.values.prices import Price
-from agentrail.values.stream import Response
-from agentrail.values.usage import Usage
+from agentrail.values.stream import Response, counted
+from agentrail.values.usage import Price, Usage
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models import gemini_events as gemini
 from tests.adapters.models import openai_chat_events as chat

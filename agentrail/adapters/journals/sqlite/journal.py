@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from agentrail.adapters.journals.sqlite.locations import place_of
 from agentrail.adapters.journals.sqlite.opening import Connect
+from agentrail.adapters.journals.sqlite.ownership import place_of
 from agentrail.adapters.journals.sqlite.reading import JournalReader
 from agentrail.adapters.journals.sqlite.worker import Worker
 from agentrail.adapters.journals.sqlite.writing import Writer

@@ -13,9 +13,8 @@ from urllib.parse import quote
 
 from agentrail.adapters.journals.sqlite.failures import RAISED, not_opened
 from agentrail.adapters.journals.sqlite.file_type import NOT_OURS
-from agentrail.adapters.journals.sqlite.locations import make_file
 from agentrail.adapters.journals.sqlite.open_files import FileUse
-from agentrail.adapters.journals.sqlite.ownership import Ownership
+from agentrail.adapters.journals.sqlite.ownership import Ownership, make_file
 from agentrail.adapters.journals.sqlite.tables import SCHEMA, TABLES, UPGRADES, is_ours, pragma
 from agentrail.adapters.journals.sqlite.wal_file import check_log
 from agentrail.errors import JournalError, JournalUnusable

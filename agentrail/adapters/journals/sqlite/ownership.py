@@ -6,6 +6,8 @@ The one on a file beside the journal says who the owner is, and can be taken ove
 the old holder's lock says nothing any more. That happens inside a write transaction, so no two do it at a time. The one
 on the journal itself finds whoever has it open under another name; after a take-over, the new owner gets it when the
 old one is gone. Both are taken before SQLite opens anything: opened under two names, the journal has two logs.
+
+Where the journal is, and who may look into it.
 """
 
 from __future__ import annotations
@@ -13,11 +15,56 @@ from __future__ import annotations
 import fcntl
 import os
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
-from agentrail.adapters.journals.sqlite.locations import ONLY_ITS_OWNERS_FILE
 from agentrail.adapters.journals.sqlite.open_files import FileUse, held, release
-from agentrail.errors import JournalInUse, JournalLinked
+from agentrail.errors import JournalInUse, JournalLinked, WrongType
+from agentrail.values.foreign import mended, shown
+
+HOME = "AGENTRAIL_HOME"
+"""The environment variable that moves everything that is kept per user."""
+
+NAME = "agentrail.db"
+A_PATH = "the path of a file: text without a NUL or half a surrogate pair, or a `Path`"
+ONLY_ITS_OWNER = 0o700
+ONLY_ITS_OWNERS_FILE = 0o600
+
+
+def home() -> Path:
+    """Return the folder of what is kept per user."""
+    said = os.environ.get(HOME)
+    if said:
+        return Path(said).expanduser()
+    data = os.environ.get("XDG_DATA_HOME")
+    return (Path(data) if data else Path.home() / ".local" / "share") / "agentrail"
+
+
+def place_of(path: object) -> Path:
+    """Return the file that *path* leads to, by default that of the user; raise `WrongType` for what leads to none."""
+    said = home() / NAME if path is None else path
+    text: object = os.fspath(cast("str | os.PathLike[str]", said)) if isinstance(said, str | os.PathLike) else None
+    if not isinstance(text, str) or not text or "\0" in text or mended(text) != text:
+        raise WrongType("path", shown(path if text is None else text), A_PATH)
+    place = os.path.realpath(text)  # links lead to one file
+    if mended(place) != place:
+        raise WrongType("path", shown(place), A_PATH)
+    return Path(place)
+
+
+def make_file(path: Path) -> None:
+    """Make an empty file that only its owner can read, with the folders above it, unless it is there."""
+    for folder in reversed([folder for folder in path.parents if not folder.exists()]):
+        folder.mkdir(mode=ONLY_ITS_OWNER, exist_ok=True)
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, ONLY_ITS_OWNERS_FILE))
+    except FileExistsError:
+        return
+    opened = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(opened)  # a file whose name is not on the disk is lost with all that is in it
+    finally:
+        os.close(opened)
+
 
 LONGEST_NAME: Final = 200
 NAMELESS: Final = "its owner has not said who it is"

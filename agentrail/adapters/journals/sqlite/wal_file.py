@@ -15,7 +15,7 @@ from struct import Struct, unpack
 from typing import BinaryIO, Final, NamedTuple
 
 from agentrail.adapters.journals.sqlite.failures import not_opened
-from agentrail.adapters.journals.sqlite.locations import ONLY_ITS_OWNERS_FILE
+from agentrail.adapters.journals.sqlite.ownership import ONLY_ITS_OWNERS_FILE
 from agentrail.errors import JournalUnusable
 
 HEAD: Final = Struct(">IIII8sII")
