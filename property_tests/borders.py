@@ -26,19 +26,22 @@ from agentrail.hooks.actions import (
     Abort,
     Ask,
     BlockTool,
+    CallModel,
+    CallService,
     Continue,
     Emission,
     Emit,
     HoldTool,
     Intervene,
+    ReadFile,
     ReplaceMessages,
     ReplaceToolArgs,
     ReplaceToolResult,
+    RunTool,
     SetSection,
     Skip,
     SwitchModel,
 )
-from agentrail.hooks.asks import CallModel, CallService, ReadFile, RunTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import HOOK_NAMES
 from agentrail.hooks.plugin import Log, Plugin

@@ -27,7 +27,7 @@ from agentrail.core.vocabulary.inputs import (
     ToolReturned,
 )
 from agentrail.core.vocabulary.options import Options
-from agentrail.hooks.asks import Answered, RunTool
+from agentrail.hooks.actions import Answered, RunTool
 from agentrail.hooks.plugin import Plugin
 from agentrail.testing.probes import Asker, Holder, Scripted
 from agentrail.testing.world.plausible import Tally, World

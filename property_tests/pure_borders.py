@@ -19,15 +19,18 @@ from agentrail.hooks.actions import (
     Abort,
     Ask,
     BlockTool,
+    CallModel,
+    CallService,
     Emit,
     HoldTool,
     Intervene,
+    ReadFile,
     ReplaceMessages,
     ReplaceToolResult,
+    RunTool,
     SetSection,
     SwitchModel,
 )
-from agentrail.hooks.asks import CallModel, CallService, ReadFile, RunTool
 from agentrail.hooks.wellformed import why_malformed
 from agentrail.runtime.shared.clock import Steady
 from agentrail.runtime.shared.sanitize import fit_chunk, fit_failure, fit_response

@@ -14,8 +14,7 @@ from agentrail import SessionSpec, Supervisor, open_supervisor
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import RateLimited, SessionAsleep, TransientModelError
-from agentrail.hooks.actions import Ask, Continue, HoldTool
-from agentrail.hooks.asks import CallService
+from agentrail.hooks.actions import Ask, CallService, Continue, HoldTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeTool
 from agentrail.hooks.plugin import Plugin

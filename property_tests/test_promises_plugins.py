@@ -16,7 +16,9 @@ from agentrail.core.vocabulary.state import Phase
 from agentrail.hooks.actions import (
     Abort,
     Action,
+    Answered,
     Ask,
+    CallService,
     Continue,
     Emit,
     Intervene,
@@ -25,7 +27,6 @@ from agentrail.hooks.actions import (
     Skip,
     SwitchModel,
 )
-from agentrail.hooks.asks import Answered, CallService
 from agentrail.hooks.context import Context
 from agentrail.hooks.judge import PluginRow
 from agentrail.hooks.moments import HOOKS, AfterResponse, BeforePrompt, BeforeRequest, BeforeTool, Hook

@@ -13,8 +13,7 @@ from agentrail.core.machine.step import step
 from agentrail.core.vocabulary.commands import AbortSent, SteerSent
 from agentrail.core.vocabulary.inputs import AskSettled
 from agentrail.core.vocabulary.state import Phase
-from agentrail.hooks.actions import Ask, Continue
-from agentrail.hooks.asks import Answered, CallService
+from agentrail.hooks.actions import Answered, Ask, CallService, Continue
 from agentrail.hooks.moments import Hook
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.testing.world.choose import Choose

@@ -9,7 +9,7 @@ from typing import Final, cast
 from agentrail.catalog.fields_page import field_table, fields, summary
 from agentrail.catalog.markdown import code, codes, joined, paragraphs, section, table
 from agentrail.catalog.source_text import Source
-from agentrail.hooks import asks as _asks
+from agentrail.hooks import actions as _asks
 from agentrail.hooks.actions import (
     ACTIONS,
     Abort,

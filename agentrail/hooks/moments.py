@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 import attrs
 
-from agentrail.hooks.asks import AskAnswer, AskRequest
+from agentrail.hooks.actions import AskAnswer, AskRequest
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import AssistantMessage, Message, ToolMessage
 from agentrail.values.tools import Err, Ok

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from agentrail.hooks.asks import AskAnswer, AskRequest
+from agentrail.hooks.actions import AskAnswer, AskRequest
 from agentrail.hooks.moments import HOOK_NAMES
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import JsonObject

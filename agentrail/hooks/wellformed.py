@@ -10,17 +10,21 @@ from agentrail.hooks.actions import (
     Abort,
     Action,
     Ask,
+    AskRequest,
     BlockTool,
+    CallModel,
+    CallService,
     Emission,
     Emit,
     HoldTool,
     Intervene,
+    ReadFile,
     ReplaceMessages,
     ReplaceToolResult,
+    RunTool,
     SetSection,
     SwitchModel,
 )
-from agentrail.hooks.asks import AskRequest, CallModel, CallService, ReadFile, RunTool
 from agentrail.values.events.context import (
     ContentPolicyViolated,
     MemoryFlushed,

@@ -10,25 +10,25 @@ if TYPE_CHECKING:
     from agentrail.errors import PluginRefused as PluginRefused
     from agentrail.hooks.actions import Abort as Abort
     from agentrail.hooks.actions import Action as Action
+    from agentrail.hooks.actions import Answered as Answered
     from agentrail.hooks.actions import Ask as Ask
     from agentrail.hooks.actions import BlockTool as BlockTool
+    from agentrail.hooks.actions import CallModel as CallModel
+    from agentrail.hooks.actions import CallService as CallService
     from agentrail.hooks.actions import Continue as Continue
     from agentrail.hooks.actions import Emit as Emit
+    from agentrail.hooks.actions import Failed as Failed
     from agentrail.hooks.actions import HoldTool as HoldTool
     from agentrail.hooks.actions import Intervene as Intervene
+    from agentrail.hooks.actions import ReadFile as ReadFile
     from agentrail.hooks.actions import ReplaceMessages as ReplaceMessages
     from agentrail.hooks.actions import ReplaceToolArgs as ReplaceToolArgs
     from agentrail.hooks.actions import ReplaceToolResult as ReplaceToolResult
+    from agentrail.hooks.actions import RunTool as RunTool
     from agentrail.hooks.actions import SetSection as SetSection
     from agentrail.hooks.actions import Skip as Skip
     from agentrail.hooks.actions import SwitchModel as SwitchModel
-    from agentrail.hooks.asks import Answered as Answered
-    from agentrail.hooks.asks import CallModel as CallModel
-    from agentrail.hooks.asks import CallService as CallService
-    from agentrail.hooks.asks import Failed as Failed
-    from agentrail.hooks.asks import ReadFile as ReadFile
-    from agentrail.hooks.asks import RunTool as RunTool
-    from agentrail.hooks.asks import TimedOut as TimedOut
+    from agentrail.hooks.actions import TimedOut as TimedOut
     from agentrail.hooks.context import Context as Context
     from agentrail.hooks.moments import AfterResponse as AfterResponse
     from agentrail.hooks.moments import AfterTool as AfterTool
@@ -84,13 +84,13 @@ _HOMES = {
     "BeforeTool": "agentrail.hooks.moments",
     "BlockTool": "agentrail.hooks.actions",
     "BudgetGuard": "agentrail.plugins.budget",
-    "CallModel": "agentrail.hooks.asks",
-    "CallService": "agentrail.hooks.asks",
+    "CallModel": "agentrail.hooks.actions",
+    "CallService": "agentrail.hooks.actions",
     "Context": "agentrail.hooks.context",
     "Continue": "agentrail.hooks.actions",
     "Emit": "agentrail.hooks.actions",
     "EventLogger": "agentrail.plugins.logger",
-    "Failed": "agentrail.hooks.asks",
+    "Failed": "agentrail.hooks.actions",
     "HoldTool": "agentrail.hooks.actions",
     "Hook": "agentrail.hooks.moments",
     "HumanApproval": "agentrail.plugins.approval",
@@ -98,17 +98,17 @@ _HOMES = {
     "Keyed": "agentrail.hooks.plugin",
     "Log": "agentrail.hooks.plugin",
     "MATRIX": "agentrail.hooks.plugin",
-    "Answered": "agentrail.hooks.asks",
+    "Answered": "agentrail.hooks.actions",
     "OnToolError": "agentrail.hooks.moments",
     "PROTECTED_PATHS": "agentrail.plugins.security",
     "Plugin": "agentrail.hooks.plugin",
     "PluginRefused": "agentrail.errors",
     "Priority": "agentrail.hooks.plugin",
-    "ReadFile": "agentrail.hooks.asks",
+    "ReadFile": "agentrail.hooks.actions",
     "ReplaceMessages": "agentrail.hooks.actions",
     "ReplaceToolArgs": "agentrail.hooks.actions",
     "ReplaceToolResult": "agentrail.hooks.actions",
-    "RunTool": "agentrail.hooks.asks",
+    "RunTool": "agentrail.hooks.actions",
     "SAFE_COMMANDS": "agentrail.plugins.approval",
     "SecurityGuard": "agentrail.plugins.security",
     "SessionEnd": "agentrail.hooks.moments",
@@ -116,7 +116,7 @@ _HOMES = {
     "SetSection": "agentrail.hooks.actions",
     "Skip": "agentrail.hooks.actions",
     "SwitchModel": "agentrail.hooks.actions",
-    "TimedOut": "agentrail.hooks.asks",
+    "TimedOut": "agentrail.hooks.actions",
 }
 
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]  # the list of homes is the list of names

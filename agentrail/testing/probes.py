@@ -17,19 +17,23 @@ from agentrail.hooks.actions import (
     Abort,
     Action,
     Ask,
+    AskRequest,
     BlockTool,
+    CallModel,
+    CallService,
     Continue,
     Emit,
     HoldTool,
     Intervene,
+    ReadFile,
     ReplaceMessages,
     ReplaceToolArgs,
     ReplaceToolResult,
+    RunTool,
     SetSection,
     Skip,
     SwitchModel,
 )
-from agentrail.hooks.asks import AskRequest, CallModel, CallService, ReadFile, RunTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import HOOK_NAMES, AfterTurn, BeforeCompaction, BeforeRequest, BeforeTool, Hook
 from agentrail.hooks.plugin import Log, Plugin

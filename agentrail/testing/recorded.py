@@ -13,7 +13,7 @@ from agentrail.core.vocabulary.effects import CarryOut, StartRequest
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival, AskSettled, StreamBegan, StreamCut, StreamEnded
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import ContextTooLong, ModelError, PermanentModelError, TransientModelError
-from agentrail.hooks.asks import Answered, CallModel
+from agentrail.hooks.actions import Answered, CallModel
 from agentrail.hooks.judge import Recorded
 from agentrail.ports.journal import Journal, Record
 from agentrail.ports.model import EmitChunk

@@ -9,8 +9,7 @@ from typing import Final, cast
 
 from hypothesis import strategies as st
 
-from agentrail.hooks.actions import Action
-from agentrail.hooks.asks import Answered, AskAnswer, Failed, TimedOut
+from agentrail.hooks.actions import Action, Answered, AskAnswer, Failed, TimedOut
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import (
     HOOK_NAMES,

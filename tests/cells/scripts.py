@@ -28,8 +28,7 @@ from agentrail.core.vocabulary.inputs import (
     ToolStopped,
 )
 from agentrail.core.vocabulary.options import Options
-from agentrail.hooks.actions import Ask, Continue, HoldTool
-from agentrail.hooks.asks import Answered, CallService, RunTool
+from agentrail.hooks.actions import Answered, Ask, CallService, Continue, HoldTool, RunTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import AfterTurn, Hook
 from agentrail.hooks.plugin import AnyPlugin

@@ -26,7 +26,7 @@ from agentrail.core.vocabulary.inputs import (
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.core.vocabulary.tool_calls import Stray
 from agentrail.errors import IllegalInput
-from agentrail.hooks.asks import Answered
+from agentrail.hooks.actions import Answered
 from agentrail.hooks.judge import Recorded
 from agentrail.testing.world.outstanding import Outstanding
 from agentrail.values.events import (

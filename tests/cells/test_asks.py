@@ -14,15 +14,19 @@ from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import BrokenPlugin
 from agentrail.hooks.actions import (
     Action,
+    Answered,
     Ask,
+    CallModel,
+    CallService,
     Continue,
     Emit,
+    Failed,
     Intervene,
     ReplaceMessages,
     ReplaceToolArgs,
     ReplaceToolResult,
+    TimedOut,
 )
-from agentrail.hooks.asks import Answered, CallModel, CallService, Failed, TimedOut
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import Hook
 from agentrail.hooks.plugin import AnyPlugin

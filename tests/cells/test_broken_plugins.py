@@ -15,6 +15,7 @@ from agentrail.hooks.actions import (
     Abort,
     Ask,
     BlockTool,
+    CallService,
     Continue,
     Emit,
     HoldTool,
@@ -24,7 +25,6 @@ from agentrail.hooks.actions import (
     SetSection,
     SwitchModel,
 )
-from agentrail.hooks.asks import CallService
 from agentrail.hooks.plugin import AnyPlugin, Log, Plugin
 from agentrail.hooks.ruling import Gathered, Ruling, Verdict
 from agentrail.values.events import (

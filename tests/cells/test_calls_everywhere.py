@@ -56,7 +56,7 @@ from agentrail.core.vocabulary.inputs import (
 )
 from agentrail.core.vocabulary.state import Attached, Change
 from agentrail.errors import IllegalInput, PluginExists, ToolExists, UnknownPlugin, UnknownTool
-from agentrail.hooks.asks import Answered
+from agentrail.hooks.actions import Answered
 from agentrail.hooks.attachments import seat_for
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.hooks.ruling import Ruling

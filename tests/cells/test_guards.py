@@ -8,15 +8,18 @@ from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import Hold
 from agentrail.hooks.actions import (
     Abort,
+    Answered,
     Ask,
     BlockTool,
+    CallService,
     Continue,
     Emit,
+    Failed,
     HoldTool,
     ReplaceToolArgs,
+    RunTool,
     Skip,
 )
-from agentrail.hooks.asks import Answered, CallService, Failed, RunTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeTool, Hook
 from agentrail.hooks.plugin import AnyPlugin

@@ -14,6 +14,7 @@ from agentrail.hooks.actions import (
     Action,
     Ask,
     BlockTool,
+    CallService,
     Continue,
     Emit,
     HoldTool,
@@ -25,7 +26,6 @@ from agentrail.hooks.actions import (
     Skip,
     SwitchModel,
 )
-from agentrail.hooks.asks import CallService
 from agentrail.hooks.moments import (
     HOOKS,
 )

@@ -10,8 +10,7 @@ from agentrail.core.vocabulary.effects import AnyEffect, CarryOut, ClearTimer, S
 from agentrail.core.vocabulary.inputs import AskSettled
 from agentrail.core.vocabulary.state import Compaction, Phase, Prompt, State, Suspension
 from agentrail.core.vocabulary.tool_calls import CallStatus
-from agentrail.hooks.actions import Ask, Continue
-from agentrail.hooks.asks import Answered, CallService
+from agentrail.hooks.actions import Answered, Ask, CallService, Continue
 from agentrail.hooks.moments import (
     AfterResponse,
     AfterTool,

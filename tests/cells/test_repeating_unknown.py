@@ -12,8 +12,7 @@ from agentrail.core.vocabulary.inputs import ToolRaised, ToolStopped
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import ANY_TOOL, Doubt
-from agentrail.hooks.actions import Ask, Continue, Emit, HoldTool, ReplaceToolArgs
-from agentrail.hooks.asks import Failed, RunTool
+from agentrail.hooks.actions import Ask, Continue, Emit, Failed, HoldTool, ReplaceToolArgs, RunTool
 from agentrail.hooks.moments import BeforeTool, Hook
 from agentrail.values.content import ToolCall
 from agentrail.values.events import ApprovalRequired, ApprovalResolved, Event, PluginEvent, ToolExecutionStart

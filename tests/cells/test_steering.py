@@ -8,8 +8,7 @@ from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase, Prompt
 from agentrail.core.vocabulary.tool_calls import CallStatus, Stray
 from agentrail.errors import QueueFull, SteeringQueueFull
-from agentrail.hooks.actions import Abort, Ask, Continue, Intervene
-from agentrail.hooks.asks import Answered, CallService
+from agentrail.hooks.actions import Abort, Answered, Ask, CallService, Continue, Intervene
 from agentrail.hooks.moments import Hook
 from agentrail.values.content import Text
 from agentrail.values.events import (

@@ -23,7 +23,7 @@ from agentrail.core.vocabulary.commands import Answer
 from agentrail.core.vocabulary.inputs import INPUTS, AnyInput, Arrival
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError
-from agentrail.hooks.asks import AskAnswer, AskRequest
+from agentrail.hooks.actions import AskAnswer, AskRequest
 from agentrail.hooks.moments import HOOKS, Hook
 from agentrail.hooks.ruling import Ruling
 from agentrail.ports.journal import Claim, Record, StoredAnswer

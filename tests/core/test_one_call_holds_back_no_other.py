@@ -2,8 +2,7 @@ from agentrail.core.machine.step import Step
 from agentrail.core.vocabulary.effects import StartCall
 from agentrail.core.vocabulary.inputs import ToolReturned
 from agentrail.core.vocabulary.options import Options
-from agentrail.hooks.actions import Ask, Continue
-from agentrail.hooks.asks import ReadFile
+from agentrail.hooks.actions import Ask, Continue, ReadFile
 from agentrail.hooks.moments import BeforeTool, Hook
 from agentrail.testing.probes import Answering, Asker
 from agentrail.values.tools import ok

@@ -32,7 +32,7 @@ from agentrail.core.vocabulary.inputs import (
 from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase
 from agentrail.errors import PluginMismatch
-from agentrail.hooks.asks import Failed, RunTool
+from agentrail.hooks.actions import Failed, RunTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.plugin import Plugin
 from agentrail.testing.probes import Asker, Guard, Holder

@@ -19,8 +19,7 @@ from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase
 from agentrail.core.vocabulary.tool_calls import Doubt
 from agentrail.errors import BadPlugin, BadSpec, BadText, NotJson, SupervisorStuck
-from agentrail.hooks.actions import Ask, Intervene
-from agentrail.hooks.asks import Answered, CallModel
+from agentrail.hooks.actions import Answered, Ask, CallModel, Intervene
 from agentrail.plugins import BudgetGuard
 from agentrail.testing import Cue, call, prompt, say, simulate, stall
 from agentrail.values import fitting, foreign

@@ -9,8 +9,7 @@ import trio
 import trio.testing
 
 from agentrail.errors import BadOptions, PluginRefused, TurnAborted
-from agentrail.hooks.actions import Ask, Continue
-from agentrail.hooks.asks import RunTool
+from agentrail.hooks.actions import Ask, Continue, RunTool
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforeFinish
 from agentrail.hooks.plugin import Plugin

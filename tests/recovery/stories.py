@@ -9,8 +9,7 @@ from attrs import frozen
 
 from agentrail import SessionHandle, SessionSpec
 from agentrail.errors import TransientModelError
-from agentrail.hooks.actions import Ask, Continue
-from agentrail.hooks.asks import CallService
+from agentrail.hooks.actions import Ask, CallService, Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforePrompt
 from agentrail.hooks.plugin import Plugin

@@ -29,8 +29,7 @@ from agentrail.errors import (
     TurnAborted,
     WrongType,
 )
-from agentrail.hooks.actions import Ask, Continue, HoldTool, ReplaceMessages
-from agentrail.hooks.asks import CallService
+from agentrail.hooks.actions import Ask, CallService, Continue, HoldTool, ReplaceMessages
 from agentrail.hooks.context import Context, MoneyLimit
 from agentrail.hooks.moments import BeforeRequest, BeforeTool
 from agentrail.hooks.plugin import Log, Plugin

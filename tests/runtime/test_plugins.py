@@ -7,16 +7,22 @@ import trio
 from attrs import frozen
 
 from agentrail.errors import RefusedError, TurnAborted
-from agentrail.hooks.actions import Abort, Ask, BlockTool, Continue, Emit, Intervene, SwitchModel
-from agentrail.hooks.asks import (
+from agentrail.hooks.actions import (
+    Abort,
     Answered,
+    Ask,
     AskAnswer,
     AskRequest,
+    BlockTool,
     CallModel,
     CallService,
+    Continue,
+    Emit,
     Failed,
+    Intervene,
     ReadFile,
     RunTool,
+    SwitchModel,
     TimedOut,
 )
 from agentrail.hooks.context import Context

@@ -12,8 +12,7 @@ from agentrail.adapters.journals.sqlite import SqliteJournal
 from agentrail.app.shutdown_time import ending
 from agentrail.app.supervisor import Supervisor
 from agentrail.errors import SessionParked, SupervisorStuck, WrongType
-from agentrail.hooks.actions import Ask, Continue
-from agentrail.hooks.asks import CallService
+from agentrail.hooks.actions import Ask, CallService, Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforePrompt
 from agentrail.hooks.plugin import Plugin

@@ -16,8 +16,7 @@ from agentrail.errors import (
     StateNotStorable,
     UnknownSession,
 )
-from agentrail.hooks.actions import Abort, Ask, Continue
-from agentrail.hooks.asks import CallService
+from agentrail.hooks.actions import Abort, Ask, CallService, Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import SessionStart
 from agentrail.hooks.plugin import Plugin

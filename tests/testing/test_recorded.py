@@ -5,8 +5,7 @@ import pytest
 from agentrail import SessionSpec, open_supervisor, tool
 from agentrail.adapters.journals.memory import MemoryJournal
 from agentrail.errors import PermanentModelError
-from agentrail.hooks.actions import Ask, Continue
-from agentrail.hooks.asks import CallModel
+from agentrail.hooks.actions import Ask, CallModel, Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforePrompt
 from agentrail.hooks.plugin import Plugin

@@ -12,7 +12,7 @@ from agentrail.core.machine.flow import answer
 from agentrail.core.machine.tool_runs import on_call_timer, on_grace
 from agentrail.core.vocabulary.effects import CancelAsk
 from agentrail.core.vocabulary.inputs import TimerFired
-from agentrail.hooks.asks import TimedOut
+from agentrail.hooks.actions import TimedOut
 from agentrail.values.stream import NOTHING_YET
 
 

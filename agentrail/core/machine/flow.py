@@ -21,7 +21,7 @@ from agentrail.core.machine.tool_results import doubt, tell_of_asked
 from agentrail.core.vocabulary.effects import CarryOut
 from agentrail.core.vocabulary.inputs import AskSettled
 from agentrail.core.vocabulary.state import Due, Suspension
-from agentrail.hooks.asks import Answered, AskAnswer, AskRequest, Failed, RunTool, TimedOut
+from agentrail.hooks.actions import Answered, AskAnswer, AskRequest, Failed, RunTool, TimedOut
 from agentrail.hooks.judge import NO_CONSENT, Consent
 from agentrail.hooks.moments import BeforeTool, Hook
 from agentrail.hooks.plugin import Priority

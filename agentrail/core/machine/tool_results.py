@@ -15,7 +15,7 @@ from agentrail.core.vocabulary.tool_calls import (
     Stray,
     touches_files,
 )
-from agentrail.hooks.asks import Answered, AskAnswer, Failed, RunTool, TimedOut
+from agentrail.hooks.actions import Answered, AskAnswer, Failed, RunTool, TimedOut
 from agentrail.values.content import Data, Part, Text, text_of
 from agentrail.values.events.people import ApprovalResolved
 from agentrail.values.events.plugins import AskAnswered

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias, get_args
 
 from agentrail.errors import AgentrailError
-from agentrail.hooks.asks import AskRequest
+from agentrail.hooks.actions import AskRequest
 from agentrail.values.json import JsonObject
 from agentrail.values.messages import Message
 from agentrail.values.stream import ModelRequest

@@ -23,7 +23,7 @@ from agentrail.core.vocabulary.commands import (
     UpdatePluginSent,
     WithdrawSent,
 )
-from agentrail.hooks.asks import AskAnswer
+from agentrail.hooks.actions import AskAnswer
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.values.events.envelope import Event
 from agentrail.values.messages import Message

@@ -14,7 +14,7 @@ import trio
 from agentrail.core.vocabulary.effects import StartCompaction
 from agentrail.core.vocabulary.inputs import AnyInput, AskSettled, CompactionEnded, CompactionFailed
 from agentrail.errors import NotReadable
-from agentrail.hooks.asks import Answered, AskAnswer, AskRequest, CallModel, CallService, Failed, ReadFile, RunTool
+from agentrail.hooks.actions import Answered, AskAnswer, AskRequest, CallModel, CallService, Failed, ReadFile, RunTool
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.model import Compactor
 from agentrail.ports.sandbox import KIB, Sandbox

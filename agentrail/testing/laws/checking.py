@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 
 from agentrail.errors import PluginRefused
-from agentrail.hooks.asks import AskAnswer
+from agentrail.hooks.actions import AskAnswer
 from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import Hook

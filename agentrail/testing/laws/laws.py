@@ -14,8 +14,7 @@ import attrs
 from agentrail.codec.states import encode_state, storable
 from agentrail.codec.values import decode_state, readable
 from agentrail.errors import AgentrailError, NotJson, PluginRefused
-from agentrail.hooks.actions import UNCHANGED, Action, Ask
-from agentrail.hooks.asks import AskAnswer
+from agentrail.hooks.actions import UNCHANGED, Action, Ask, AskAnswer
 from agentrail.hooks.attachments import options_of
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import Hook

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from agentrail.hooks.asks import AskAnswer
+from agentrail.hooks.actions import AskAnswer
 from agentrail.testing.scripted import Cue
 from agentrail.values.json import Json, JsonObject, freeze_object
 from agentrail.values.spelling import checked

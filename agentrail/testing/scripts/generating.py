@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from agentrail.hooks.asks import Answered, AskAnswer, Failed, TimedOut
+from agentrail.hooks.actions import Answered, AskAnswer, Failed, TimedOut
 from agentrail.testing.calling import Caller, Calls
 from agentrail.testing.known_words import Vocabulary
 from agentrail.testing.scripted import Cue, Saying, call, overflow, permanent, say, stall, transient

@@ -40,7 +40,7 @@ from agentrail.core.vocabulary.inputs import (
 )
 from agentrail.core.vocabulary.state import Attached, Phase, Setup, State
 from agentrail.errors import ModelError
-from agentrail.hooks.asks import Failed
+from agentrail.hooks.actions import Failed
 from agentrail.hooks.attachments import AttachedPlugin, in_order, refuse_twins, seat_for, unkeyed
 from agentrail.hooks.live import Live
 from agentrail.hooks.plugin import AnyPlugin

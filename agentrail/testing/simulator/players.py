@@ -9,8 +9,7 @@ import trio
 from attrs import field, frozen
 
 from agentrail.errors import ContextTooLong, PermanentModelError, TransientModelError
-from agentrail.hooks.actions import Ask, Continue
-from agentrail.hooks.asks import CallService
+from agentrail.hooks.actions import Ask, CallService, Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import Hook
 from agentrail.hooks.plugin import Plugin

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from agentrail.hooks.asks import Answered, AskAnswer, Failed
+from agentrail.hooks.actions import Answered, AskAnswer, Failed
 from agentrail.testing.world.choose import Choose
 from agentrail.values.content import Said, Text, Thinking, ToolCall
 from agentrail.values.json import FrozenObject, JsonObject
