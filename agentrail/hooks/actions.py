@@ -1,7 +1,4 @@
-"""What a plugin may answer: 13 actions, covariant in the plugin's state.
-
-What a plugin may ask the world for, and the answers.
-"""
+"""What a plugin may answer: 13 actions, covariant in its state; and what it may ask the world for, with the answers."""
 
 from __future__ import annotations
 

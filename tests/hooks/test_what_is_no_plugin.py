@@ -454,7 +454,7 @@ def test_a_class_that_holds_what_can_change_is_refused(name: str, kind: str) -> 
         around(1),
         recursive(),
     ],
-    ids=str,
+    ids=lambda member: getattr(member, "__qualname__", str(member)),
 )
 def test_a_class_may_hold_constants(member: object) -> None:
     seat_for("p", made(_kept=member, before_tool=blocks)())

@@ -51,7 +51,7 @@ class RunningCompaction:
 
         def failed(error: BaseException) -> None:
             nonlocal closing
-            tell(log, error, "compaction failed")
+            tell(compacting_log, error, "compaction failed")
             closing = CompactionFailed(name, described(error))
 
         try:

@@ -1,0 +1,122 @@
+"""The layout of the package: folders that are one reading, a picture that can be drawn, names that are used once."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import agentrail
+
+PACKAGE: Final = Path(agentrail.__file__).parent
+MOST_FILES: Final = 13
+LARGER: Final[Mapping[str, tuple[int, str]]] = MappingProxyType(
+    {
+        "codec": (15, "is replaced as a whole when records get a format of their own"),
+        "core/machine": (24, "one file for each group of inputs"),
+        "testing/simulator": (24, "one file for each kind of fault and of player"),
+        "testing/world": (24, "one file for each kind of thing in the world"),
+    }
+)
+"""Folders that hold more files than a reader takes in at once: how many they may, and why."""
+
+MOST_ROOMS: Final = 12
+MOST_ARROWS: Final = 35
+MOST_MODULES_TWICE: Final = 30
+MOST_CLASSES_TWICE: Final = 25
+
+
+def _name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+TREES: Final = {_name(path): ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def _imported(name: str) -> Iterator[str]:
+    """Yield the modules of ours that a module imports, wherever it does so."""
+    for node in ast.walk(TREES[name]):
+        if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("agentrail"):
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if whole in TREES else node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in TREES)
+
+
+IMPORTS: Final = {name: frozenset(_imported(name)) for name in TREES}
+
+
+def _room(name: str, package: str) -> str | None:
+    """Return the file or folder at the first level of *package* that a module is in."""
+    return name.removeprefix(f"{package}.").split(".")[0] if name.startswith(f"{package}.") else None
+
+
+def _arrows(package: str) -> set[tuple[str, str]]:
+    pairs = {(_room(name, package), _room(other, package)) for name, others in IMPORTS.items() for other in others}
+    return {(one, other) for one, other in pairs if one is not None and other is not None and one != other}
+
+
+def _circles(arrows: set[tuple[str, str]]) -> set[str]:
+    """Return the rooms from which arrows lead back to them."""
+    below: dict[str, set[str]] = defaultdict(set)
+    for one, other in arrows:
+        below[one].add(other)
+    found: set[str] = set()
+    for room in tuple(below):
+        seen, waiting = set[str](), list(below[room])
+        while waiting:
+            reached = waiting.pop()
+            if reached not in seen:
+                seen.add(reached)
+                waiting += below.get(reached, ())
+        if room in seen:
+            found.add(room)
+    return found
+
+
+def test_a_folder_is_one_reading() -> None:
+    sizes = {
+        str(folder.relative_to(PACKAGE)): len(list(folder.glob("*.py")))
+        for folder in PACKAGE.rglob("*")
+        if folder.is_dir() and folder.name != "__pycache__"
+    }
+    assert {folder: size for folder, size in sizes.items() if size > LARGER.get(folder, (MOST_FILES, ""))[0]} == {}
+    assert {folder for folder in LARGER if sizes[folder] <= MOST_FILES} <= {"testing/world"}
+
+
+def test_no_circle_is_in_the_picture_of_any_package() -> None:
+    packages = {name.rpartition(".")[0] for name in TREES if "." in name}
+    assert {package: found for package in packages if (found := _circles(_arrows(package)))} == {}
+
+
+def test_the_picture_of_the_runtime_can_be_drawn() -> None:
+    arrows = _arrows("agentrail.runtime")
+    rooms = {room for name in TREES if (room := _room(name, "agentrail.runtime")) is not None}
+    assert len(rooms) <= MOST_ROOMS, sorted(rooms)
+    assert len(arrows) <= MOST_ARROWS, sorted(arrows)
+
+
+def test_few_modules_have_the_name_of_another() -> None:
+    homes: dict[str, list[str]] = defaultdict(list)
+    for name in TREES:
+        homes[name.rpartition(".")[2]].append(name)
+    twice = {word: found for word, found in homes.items() if len(found) > 1 and word != "__main__"}
+    assert len(twice) <= MOST_MODULES_TWICE, twice
+
+
+def test_few_classes_have_the_name_of_another() -> None:
+    homes: dict[str, list[str]] = defaultdict(list)
+    for name, tree in TREES.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                homes[node.name].append(name)
+    twice = {word: found for word, found in homes.items() if len(found) > 1}
+    assert len(twice) <= MOST_CLASSES_TWICE, twice
+    assert [
+        word for word, found in twice.items() if len({home.rpartition(".")[0] for home in found}) < len(found)
+    ] == []
