@@ -7,7 +7,6 @@ import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import cache
-from typing import ClassVar
 
 import pytest
 import trio
@@ -115,20 +114,21 @@ def test_what_there_is_not_is_refused_with_what_there_is() -> None:
         Simulator(faults=["tool_rises"])
 
 
+TIMES: list[int] = []
+
+
 class Seen(Plugin[None]):
     """Notes that it was asked."""
 
-    times: ClassVar[list[int]] = []
-
     def before_request(self, hook: BeforeRequest, state: None, ctx: Context) -> Continue[None]:
-        self.times.append(ctx.round)
+        TIMES.append(ctx.round)
         return Continue()
 
 
 def test_plugins_of_ones_own_are_in_every_session() -> None:
-    Seen.times.clear()
+    TIMES.clear()
     Simulator(plugins=[Seen()], faults=()).check(0)
-    assert Seen.times
+    assert TIMES
 
 
 def test_nobody_meddles_when_the_players_have_left(monkeypatch: pytest.MonkeyPatch) -> None:

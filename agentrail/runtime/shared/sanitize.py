@@ -144,9 +144,9 @@ def _led_to(error: BaseException) -> str:
     """Return *error* with all that led to it, as text, or as much of that as can be shown."""
     try:
         return mended("".join(format_exception(error)).rstrip("\n"))
-    except BaseException as worse:  # noqa: BLE001 - nested deeper than `traceback` can go, or its class is hostile
+    except BaseException as worse:  # noqa: BLE001, ASYNC103 - nested too deep for `traceback`, or its class is hostile
         pass_interrupt(worse)
-        return traced(error)
+        return traced(error)  # noqa: ASYNC104 - nothing is awaited here, so it is no cancellation of ours
 
 
 # From a model

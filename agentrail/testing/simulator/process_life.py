@@ -15,6 +15,8 @@ from agentrail.app.supervisor import Supervisor, open_supervisor
 from agentrail.core.supervision_rules import Strategy
 from agentrail.errors import (
     AgentrailError,
+    BadPlugin,
+    BadSpec,
     CommitUnknown,
     JournalUnavailable,
     LeftItsRow,
@@ -171,6 +173,8 @@ class Life:
             handle = await supervisor.spawn(
                 spec, session_id, restart=choose.pick(("transient", "transient", "temporary"))
             )
+        except (BadPlugin, BadSpec):
+            raise  # the simulator's own specification is wrong: a run without sessions would break no rule
         except AgentrailError as refused:
             stage.verdict.note("spawn", session_id, type(refused).__name__)
             return

@@ -51,6 +51,10 @@ class Stage:
         self.relieved: Counter[str] = Counter()
         self.answers: dict[tuple[str, str], tuple[str, str]] = {}
 
+    def __hash__(self) -> int:
+        """Return a hash of the seed: the simulator's plugins have the stage as an option, which must be a value."""
+        return hash(self.seed)
+
     def begin(self) -> None:
         """Nobody of the life before is there any more."""
         self.actors.clear()
