@@ -1,1 +1,1 @@
-"""Who is wired to whom: the supervisor, the registry of models, the specification of a session."""
+"""The composition root: the supervisor, the registry of models, and the specification of a session."""

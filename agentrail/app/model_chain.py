@@ -1,4 +1,4 @@
-"""Chains of models: the first is asked, each other one when those before it cannot answer."""
+"""Chains of models: the first model is asked; each later one only if all before it failed to answer."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from agentrail.ports.model import Model, ModelChain
 from agentrail.values.json import Json, JsonObject, freeze_object
 
 Link: TypeAlias = tuple[str | Model, JsonObject]
-"""A model and the options for its provider."""
+"""One model of a chain, with the options for its provider."""
 
 PAIR: Final = 2
-"""How many items a model with its options has."""
+"""Length of a `(model, options)` pair, as users write it in a chain."""
 
 
 def is_model(found: object) -> bool:
@@ -30,9 +30,9 @@ def _is_pair(found: object) -> TypeGuard[tuple[str | Model, Mapping[str, Json]]]
 
 
 def chain_of(model: ModelChain, options: Mapping[str, Json]) -> tuple[Link, ...]:
-    """Return the models of a chain, each with its options; *options* are those of the first.
+    """Return the models of a chain, each with its options; *options* belong to the first model alone.
 
-    A key in them is one of the first model's provider, so no other model is given them.
+    The keys of *options* are defined by the first model's provider, so no other model is given them.
     """
     given: list[object] = [model]
     if isinstance(model, list | tuple) and not _is_pair(model):
@@ -49,5 +49,5 @@ def chain_of(model: ModelChain, options: Mapping[str, Json]) -> tuple[Link, ...]
 
 
 def links_of(state: State) -> tuple[tuple[str, JsonObject], ...]:
-    """Return the models that a session has chosen, each with its options."""
+    """Return the models that a stored session uses, in the order in which they are asked, each with its options."""
     return (state.model, state.model_options), *((spare.model, spare.options) for spare in state.spares)

@@ -1,4 +1,4 @@
-"""The registry of models: from a name to a model, imported when it is first wanted."""
+"""The registry of models: returns the model for a name; its adapter is imported at the first use."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:  # it brings httpx
 Factory = Callable[[str], Model]
 
 CLOSING: Final = 2.0
-"""Seconds that closing the connections may take."""
+"""Seconds that closing the HTTP connections may take, when the supervisor ends."""
 
 MOST_MADE: Final = 1000
-"""Models that are kept; names may come from users, so the oldest goes, and is made again when it is wanted."""
+"""Models that are cached. Names may come from users, so the cache is bounded: the oldest model is dropped."""
 
 FAMILIES: Final = {
     "claude": "anthropic",
@@ -35,10 +35,10 @@ FAMILIES: Final = {
     "deepseek": "deepseek",
     "grok": "xai",
 }
-"""How names of models begin, and whose models those are: for who forgets the provider."""
+"""Provider by the beginning of a model's name: used to suggest `provider:name` if the provider was left out."""
 
 LIKE: Final = 0.8
-"""How like a known name, from 0 to 1, one is that is taken for a mistake."""
+"""Similarity to a known provider's name, from 0 to 1, from which on an unknown name counts as misspelt."""
 
 
 def _demo(_: str) -> Model:
@@ -48,11 +48,11 @@ def _demo(_: str) -> Model:
 
 
 BUILT_IN: Final[Mapping[str, Factory]] = {"demo": _demo}
-"""What stands before the colon of a model's name, and who makes such models of what stands behind it."""
+"""Factories by provider, the part of a model's name before the colon; a factory is given the part after it."""
 
 
 class Models:
-    """Makes each model once, as long as there are no more than `MOST_MADE`; all share one client for HTTP."""
+    """Makes models by name and caches the last `MOST_MADE`; all models share one HTTP client."""
 
     def __init__(self, factories: Mapping[str, Factory], secrets: Callable[[str], str | None] | None = None) -> None:
         self._factories = {**BUILT_IN, **factories}
@@ -70,9 +70,9 @@ class Models:
         return made
 
     def check_limited(self, names: Iterable[str]) -> None:
-        """Raise `BadChoice` for a provider among *names* that is misspelt: nobody would ever wait for its limit.
+        """Raise `BadChoice` if a provider in *names* is misspelt: its rate limit would never apply to any model.
 
-        A name that is like no other may be that of a model which is given as an object.
+        A name similar to no known provider is accepted: it may be the name of a model given as an object.
         """
         from difflib import get_close_matches  # noqa: PLC0415 - few supervisors have limits
 
@@ -99,7 +99,7 @@ class Models:
         return RemoteModel(name, provider, self._http, self._secrets)
 
     async def run(self) -> None:
-        """Keep the connections until this is cancelled."""
+        """Hold the HTTP client open until this task is cancelled, then close its connections."""
         try:
             await trio.sleep_forever()
         finally:
@@ -109,7 +109,7 @@ class Models:
 
 
 def check_options(model: Model, options: JsonObject) -> None:
-    """Raise `BadOptions` for options that *model* does not take, and for secrets among them: options are kept."""
+    """Raise `BadOptions` for options that *model* does not take, or that hold a secret: options are stored."""
     where = plain_secret(options)
     if where is not None:
         raise BadOptions(model.name, f"`{where}` looks like a secret, and options are kept; give `Secret(name)`")

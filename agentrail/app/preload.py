@@ -1,8 +1,8 @@
-"""Imports what a session may come to need before it starts: nothing is imported while it runs.
+"""Imports the modules that a session may need before the session starts: nothing is imported while it runs.
 
-An import holds up the loop for as long as it takes, and within a step nobody expects that. So whoever spawns a session
-pays for it, once in a process. What takes long, the client for HTTP and the published prices, is imported in a thread,
-while the loop goes on; where the clock is virtual it is not, because that would run on meanwhile.
+An import blocks the event loop, and a step of a session must be short. So the call that spawns the first session pays
+for it, once in a process. The slow ones, the HTTP client and the published prices, are imported in a worker thread,
+while the loop goes on. Under a virtual clock (tests) no thread is used, because the clock would run on meanwhile.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ ALWAYS: Final = (
     "agentrail.runtime.inbox.known_commands",
     "agentrail.runtime.actor.journal_log",
 )
-"""What any session may need: states of plugins, ids of commands, restarts, forks."""
+"""Modules that any session may need: for states of plugins, ids of commands, restarts, forks."""
 
 HTTP: Final = ("httpx", "httpcore", "h11", "anyio", "certifi", "importlib.resources", "encodings.idna")
-"""The client for HTTP, and what it imports itself at its first request."""
+"""The HTTP client's modules, and those that it imports itself at its first request."""
 
 _FORMATS: Final = dict.fromkeys(f"agentrail.adapters.models.{provider.format}" for provider in PROVIDERS.values())
 
 REMOTE: Final = ("agentrail.adapters.models.http", "agentrail.adapters.models.remote", *_FORMATS, *HTTP, PACKAGE)
-"""What a model of a provider needs, with the published prices if they are installed."""
+"""Modules that a model behind HTTP needs, with the published prices if they are installed."""
 
 OURS: Final = "agentrail.plugins."
-"""Where the plugins are that ship: none of them chooses a model."""
+"""Package of the plugins that ship with agentrail; none of them switches models."""
 
 CHOOSING: Final = tuple(name for name, actions in MATRIX.items() if SwitchModel in actions)
-"""The hooks in which a plugin may choose another model."""
+"""The hooks whose plugins may return `SwitchModel`."""
 
 SANDBOX: Final = ("agentrail.adapters.sandboxes.local",)
 
@@ -56,15 +56,15 @@ NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "shell": SANDBOX,
     "network": ("agentrail.adapters.web", "agentrail.adapters.html_to_markdown", *HTTP),
 }
-"""What a tool needs that `requires` such a thing, if the specification brings nothing of its own."""
+"""Modules by an entry of a tool's `requires`, imported unless the specification brings its own sandbox or web."""
 
 
 _brought: Final[set[str]] = set()
-"""What is imported already, or cannot be."""
+"""Names of modules that were imported here already, or that are not installed."""
 
 
 async def bring_beside(spec: SessionSpec) -> None:
-    """Import what takes long of what the session of *spec*, or a sub-agent of it, may come to need."""
+    """Import the slow modules that the session of *spec* or its sub-agents may need, in a worker thread."""
     if not _brought.issuperset(REMOTE) and _goes_out(spec):
         if in_real_time():
             await trio.to_thread.run_sync(bring_modules, REMOTE)
@@ -73,7 +73,7 @@ async def bring_beside(spec: SessionSpec) -> None:
 
 
 def _goes_out(spec: SessionSpec) -> bool:
-    """Whether *spec* names a model of a provider, or has a plugin that may choose one."""
+    """Whether a session of *spec* may call a model over HTTP: it names one, or a plugin may switch to one."""
     links = chain_of(spec.model, EMPTY)
     if any(isinstance(model, str) and model.partition(":")[0] in PROVIDERS for model, _ in links):
         return True
@@ -88,16 +88,16 @@ def _may_choose(kind: type) -> bool:
 
 
 def bring(spec: SessionSpec, tools: Iterable[Tool]) -> None:
-    """Import what the session of *spec*, with these *tools*, may come to need."""
+    """Import the modules, but for the slow ones, that the session of *spec* with these *tools* may need."""
     brought = {"files": spec.sandbox, "shell": spec.sandbox, "network": spec.web}
     wanted = {need for tool in tools for need in tool.spec.requires if brought.get(need) is None}
     bring_modules((*ALWAYS, *(name for need in sorted(wanted) for name in NEEDED.get(need, ()))))
 
 
 def bring_modules(names: Iterable[str]) -> None:
-    """Import the modules that are called so, each once; an extra that is not installed is left out.
+    """Import the modules *names*, each once in a process; a module of an extra that is not installed is skipped.
 
-    Asking the import system again would cost a spawn more than the question here.
+    They are remembered in `_brought`: asking the import system again at each spawn would cost more.
     """
     for name in names:
         if name not in _brought:

@@ -1,4 +1,4 @@
-"""What a session's models cost: by its own prices, by what the provider says, by what is published, in this order."""
+"""The cost of model calls: from the session's own prices, else from the provider's answer, else from published ones."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from agentrail.values.usage import Price, Usage
 log = logging.getLogger("agentrail.prices")
 
 PriceFunction: TypeAlias = Callable[[str, Usage], float | None]
-"""Returns what some usage of the model of a name costs, in US dollars; `None`: it does not know."""
+"""A user's function from a model's name and a usage to the cost in US dollars; `None` if the price is not known."""
 
 Prices: TypeAlias = Mapping[str, Price] | PriceFunction
-"""Prices of one's own: by the names of models, or a function."""
+"""The user's own prices: a mapping from names of models, or a function."""
 
 ANY: Final = Usage(1, 1)
-"""Some usage, to see whether there is a price."""
+"""A usage of one token each, to ask whether a price is known at all."""
 
 
 class PriceList:
-    """Knows what a session's models cost."""
+    """Adds costs to the usage of a session's models; see the module for where prices come from."""
 
     __slots__ = ("_own",)
 
@@ -48,7 +48,7 @@ class PriceList:
         if own is not None:
             return own
         if usage.cost_usd is not None or options.get("base_url"):
-            return usage.cost_usd  # at an address of one's own, nobody has published a price
+            return usage.cost_usd  # published prices do not hold for a server of the user's own
         return published_cost(model, usage)
 
     def _own_cost(self, model: str, usage: Usage) -> float | None:
@@ -58,15 +58,15 @@ class PriceList:
             else:
                 price = self._own.get(model)
                 found = None if price is None else price.cost(usage)
-        except BaseException as error:  # noqa: BLE001, ASYNC103 - whatever it is, only this price is not known
+        except BaseException as error:  # noqa: BLE001, ASYNC103 - a user's function may raise anything; only this price is then unknown
             pass_interrupt(error)
-            log.error("the price of `%s` cannot be told: %s", model, traced(error))  # noqa: TRY400 - its words may be anything
+            log.error("the price of `%s` cannot be told: %s", model, traced(error))  # noqa: TRY400 - the traceback is in the text, with its length bounded
             return None  # noqa: ASYNC104 - see above
         return as_cost(found, model)
 
 
 def as_cost(found: object, model: str) -> float | None:
-    """Return what a function of prices has returned, if it is a cost."""
+    """Return *found*, the result of a user's price function, as a cost; log it and return `None` if it is no cost."""
     if found is None:
         return None
     cost = money(found)

@@ -1,4 +1,4 @@
-"""A whole program: it stops in order when it is told to, and does not wait for ever for what will not end."""
+"""`run`: runs a whole program, stops it in order at a signal, and ends the process if that takes too long."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ from agentrail.values.spelling import checked
 T = TypeVar("T")
 
 _Handler: TypeAlias = Callable[[int, FrameType | None], object] | int | None
-"""What Python calls at a signal, or what the system does then."""
+"""A handler of a signal, as `signal.getsignal` returns it: a function, a default of the system, or `None`."""
 
 log = logging.getLogger("agentrail.process")
 
 GAVE_UP: Final = 70
-"""The exit status of a process that did not end by itself in time."""
+"""Exit status of a process that `_LastResort` ended because it did not end by itself in time."""
 
 ENDING: Final = ("SIGTERM", "SIGINT", "SIGHUP")
-"""Names of the signals that end a program in order, where the system has them."""
+"""Names of the signals that end a program in order; some systems lack some of them."""
 
 FULL_COLLECTION_AFTER: Final = 100
-"""Collections of the middle generation between two that look at all objects; Python's own figure is 10."""
+"""Third threshold of `gc.set_threshold`: collections of the middle generation between two full ones (default: 10)."""
 
 
 @checked
 def run(main: Callable[[], Awaitable[T]], *, stop_within: float = 10.0) -> T | None:
-    """Run *main* by `trio.run`, and return what it returns; SIGTERM, SIGINT or SIGHUP cancels it: then it is `None`.
+    """Run *main* by `trio.run` and return its result, or `None` if SIGTERM, SIGINT or SIGHUP cancelled it.
 
-    A signal that the process was started to ignore, as `nohup` has it with SIGHUP, stays ignored.
+    A signal that is ignored when the process starts, such as SIGHUP under `nohup`, stays ignored.
 
-    A program has *stop_within* seconds to end, from the signal on, or else from the end of *main*. The supervisors in
-    it are left within that time, and name what is stuck. What goes on then, or at a second signal, ends with the
-    process, by status 70. When `SupervisorStuck` comes out of *main*, that happens at once: a run of Trio ends only
-    after all its tasks. Meanwhile full collections come seldom: see `fewer_full_collections`.
+    The program has *stop_within* seconds to end, from the signal or from the end of *main* on. Its supervisors end
+    within that time, and name what is stuck. After that time, or at a second signal, the process is ended with exit
+    status 70, whatever still runs. If *main* raises `SupervisorStuck`, that happens at once: `trio.run` returns only
+    after all its tasks. While *main* runs, full garbage collections are rarer: see `fewer_full_collections`.
     """
     within = seconds(stop_within)
     if within is None:
@@ -62,9 +62,9 @@ def run(main: Callable[[], Awaitable[T]], *, stop_within: float = 10.0) -> T | N
 
 
 class _LastResort:
-    """Ends the process when its time is over: in a thread, because the loop may be held up.
+    """Ends the process when its time to stop is over. It waits in a thread, because the event loop may be blocked.
 
-    It is told by a queue that a handler of signals may use, whatever it has interrupted.
+    Signal handlers talk to the thread through a `SimpleQueue`, which is safe to use wherever a signal interrupts.
     """
 
     def __init__(self, within: float) -> None:
@@ -73,11 +73,11 @@ class _LastResort:
         threading.Thread(target=self._wait, name="agentrail last resort", daemon=True).start()
 
     def begin(self) -> None:
-        """Let the time begin, if it has not."""
+        """Start the countdown; no-op if it has started already."""
         self._goes_on.put(False)
 
     def cancel(self) -> None:
-        """Let the process go on: the program has ended."""
+        """Stop the countdown: the program has ended by itself."""
         self._goes_on.put(True)
 
     def _wait(self) -> None:
@@ -93,9 +93,9 @@ class _LastResort:
 
 @contextmanager
 def fewer_full_collections() -> Generator[None]:
-    """Have the garbage collector look at all objects more seldom: nothing runs meanwhile, and sessions are many.
+    """Make full garbage collections rarer within this block: each one blocks the event loop, longer with more sessions.
 
-    The young generations are collected as ever. A process that has chosen a higher threshold keeps it.
+    The young generations are collected as before. A higher threshold that the process has set already is kept.
     """
     young, middle, old = gc.get_threshold()
     gc.set_threshold(young, middle, max(old, FULL_COLLECTION_AFTER))
@@ -146,7 +146,7 @@ async def _obey(scope: trio.CancelScope, last_resort: _LastResort, task_status: 
 
 
 def _first(begin: Callable[[], None], then: _Handler) -> Callable[[int, FrameType | None], None]:
-    """Return a handler that lets the time *begin* also where the loop is held up, and *then* tells the loop."""
+    """Return a signal handler that calls *begin*, even while the event loop is blocked, then the handler *then*."""
 
     def told(number: int, frame: FrameType | None) -> None:
         begin()
@@ -157,7 +157,7 @@ def _first(begin: Callable[[], None], then: _Handler) -> Callable[[int, FrameTyp
 
 
 def _ending() -> Iterator[signal.Signals]:
-    """Return the signals that end the program: those that this system has, and the process does not ignore."""
+    """Yield the signals of `ENDING` that this system has and that the process does not ignore."""
     for name in ENDING:
         number: signal.Signals | None = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:

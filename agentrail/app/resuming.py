@@ -1,4 +1,4 @@
-"""A stored session and the code that there is now: what fits, what is new, what is gone."""
+"""Reunites a stored session with the code of today: compares its plugins, tools and models with a specification."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from agentrail.values.json import EMPTY, Json, freeze_object
 from agentrail.values.tools import ToolSpec
 
 Others: TypeAlias = dict[str, tuple[str, ...]]
-"""The plugins whose options are others now, with those that are the code's again."""
+"""By key, the plugins whose options differ from the stored ones, with the names of options that the code resets."""
 
 
 def reunited(
@@ -49,10 +49,10 @@ def reunited(
     *,
     pause: bool,
 ) -> Found:
-    """Return *stored* with its code: what was recorded holds, the specification gives code and the options of plugins.
+    """Return *stored* with its code. Recorded figures and models hold; *spec* gives the code and the plugins' options.
 
-    Options of plugins that were changed at run time stay; what of them a critical plugin lets go is said.
-    Plugins and tools of the specification that the session never had join it; those that it had and let go stay gone.
+    Options of plugins that were changed at run time stay. Those that a critical plugin resets are told in the result.
+    Plugins and tools of *spec* that the session never had are added; those that it once had and removed stay removed.
     """
     own: dict[str, Model] = {}
     prices = PriceList(spec.prices)
@@ -95,7 +95,7 @@ def reunited(
 
 
 def _take_models(outfit: SessionCode, stored: State, spec: SessionSpec, known: Callable[[str], Model]) -> None:
-    """Make the models of *spec* the session's own; raise if those that it has chosen do not take their options."""
+    """Register the model objects of *spec* in *outfit*; raise if a stored model of the session refuses its options."""
     for link, _ in chain_of(spec.model, EMPTY):
         own_model(outfit, link)
     for name, options in links_of(stored):
@@ -103,7 +103,7 @@ def _take_models(outfit: SessionCode, stored: State, spec: SessionSpec, known: C
 
 
 def _last_revision(stored: State) -> int:
-    """Return the highest number of a change of plugins or tools that the session remembers."""
+    """Return the highest revision in *stored*: each change of plugins or tools of a session has a number."""
     calls = () if stored.batch is None else stored.batch.calls
     joining = (change.seat.revision for change in stored.changes if change.seat is not None)
     numbers = (
@@ -126,7 +126,7 @@ def _seated(
     others: Others,
     judge: Live,
 ) -> tuple[AttachedPlugin, object]:
-    """Return the seat of a plugin as it is now, and what the plugin remembers; tell *others* if its options differ."""
+    """Return the plugin's record with the options of today, and its state; add it to *others* if its options differ."""
     place = stored.seats.index(seat)
     state = stored.plugin_states[place]
     plugin = plugins.get(seat.key)
@@ -147,10 +147,10 @@ def _seated(
 def _resolved(
     session_id: str, plugin: AnyPlugin, seat: AttachedPlugin, *, held: bool
 ) -> tuple[AnyPlugin, AttachedPlugin, tuple[str, ...]]:
-    """Return *plugin*, as the code has it, with the options that hold; its seat; and the options that were dropped.
+    """Return *plugin* with the options that hold, its record, and the names of the stored options that were dropped.
 
-    Changes at run time hold; but a critical plugin lets go of those that are not pinned if its code says something else
-    than when the session was started. With *held* all that is stored holds.
+    Options changed at run time hold. A critical plugin drops those not pinned if its options in the code differ
+    from those at the session's start. With *held*, all stored options hold.
     """
     now = options_of(plugin)
     stored = seat.options
@@ -168,7 +168,7 @@ def _resolved(
 
 
 def _with_options(session_id: str, key: str, plugin: AnyPlugin, changed: Mapping[str, Json]) -> AnyPlugin:
-    """Return *plugin* with the options *changed*, as JSON has them."""
+    """Return *plugin* with the options *changed*, which are JSON as stored."""
     if not changed:
         return plugin
     hints = {field.alias: field.hint for field in fields_of(type(plugin))}
@@ -182,7 +182,7 @@ def _with_options(session_id: str, key: str, plugin: AnyPlugin, changed: Mapping
 def _joining(
     stored: State, plugins: Mapping[str, AnyPlugin], judge: Live, revision: int
 ) -> list[tuple[AttachedPlugin, object]]:
-    """Return the seats of plugins that the session has never had."""
+    """Return the record and first state of each plugin that the session has never had."""
     had = {seat.key for seat in stored.seats} | {change.key for change in stored.changes} | {*stored.gone_plugins}
     joining: list[tuple[AttachedPlugin, object]] = []
     for key, plugin in plugins.items():
@@ -195,7 +195,7 @@ def _joining(
 def _waiting(
     stored: State, plugins: Mapping[str, AnyPlugin], held: Container[str], others: Others, judge: Live
 ) -> tuple[tuple[AttachedPlugin, ...], tuple[str, ...]]:
-    """Make the code known of plugins whose change waits; return their seats, and the keys of those without code."""
+    """Handle plugins that were still to be attached: return their records, and the keys of those without code now."""
     missing: list[str] = []
     seats: list[AttachedPlugin] = []
     for change in stored.changes:
@@ -219,7 +219,7 @@ def _waiting(
 def _compared(
     stored: State, tools: Mapping[str, Tool], sources: Collection[str]
 ) -> tuple[tuple[ToolSpec, ...], tuple[str, ...]]:
-    """Return the tools that are new or have changed, and the names of those that nobody has any more."""
+    """Return the tools that are new or have changed, and the names of the stored tools that no longer exist."""
     gone = tuple(
         name for name, attached in stored.tools.items() if name not in tools and attached.source not in sources
     )
@@ -235,7 +235,7 @@ def _compared(
 def _code(
     stored: State, tools: Mapping[str, Tool], changed: Iterable[ToolSpec], revision: int
 ) -> dict[tuple[str, int], Tool]:
-    """Return the code of the tools by name and revision: those that are as they were keep theirs."""
+    """Return the code of the tools by name and revision; a tool that has not changed keeps its old revision."""
     others = {spec.name for spec in changed}
     kept = {
         (name, attached.revision): tools[name]

@@ -1,4 +1,4 @@
-"""The code of a session, from its specification: what a new one and one that comes back have in common."""
+"""Builds the code of a session from its specification: the parts common to new and to resumed sessions."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def _local_sandbox(working_dir: str) -> Sandbox:
 
 @cache
 def _httpx_web() -> Web:
-    """Return what fetches pages for all sessions that bring nothing of their own: it has no state."""
+    """Return the one web fetcher for all sessions without one of their own; it is stateless, so it can be shared."""
     from agentrail.adapters.web import HttpxWeb  # noqa: PLC0415 - see above
 
     return HttpxWeb()
 
 
 def tools_of(spec: SessionSpec) -> dict[str, Tool]:
-    """Return the tools of *spec* by name, but for those of sources; refuse two of one name."""
+    """Return the tools of *spec* by name, but for those that come from tool sources; refuse two of one name."""
     tools: dict[str, Tool] = {}
     described = {name: agent.description for name, agent in spec.agents.items()}
     for given in (*spec.tools, *task_tools(described, seconds(spec.max_agent_seconds) or 0.0)):
@@ -76,9 +76,9 @@ def tools_of(spec: SessionSpec) -> dict[str, Tool]:
 
 
 def refuse_misnamed(spec: SessionSpec, also: Iterable[str] = ()) -> None:
-    """Raise `BadOptions` if a plugin of *spec* or of its agents names a tool that nobody there has; *also*: has too.
+    """Raise `BadOptions` if a plugin of *spec* or of its agents names a tool that none of them has; *also*: more tools.
 
-    A plugin may bind sub-agents, so it may name their tools; those of a source, such as an MCP server, come later.
+    A plugin may hold for sub-agents, so it may name their tools. Tools of a source, such as an MCP server, come later.
     """
     _refuse_misnamed(spec, also, spec.max_agent_depth)
 
@@ -96,7 +96,7 @@ def _refuse_misnamed(spec: SessionSpec, also: Iterable[str], depth: int) -> None
 
 
 def _family(spec: SessionSpec, depth: int) -> Iterator[SessionSpec]:
-    """Yield *spec* and those of its agents, as deep as they may be nested."""
+    """Yield *spec* and the specifications of its sub-agents, down to the nesting limit."""
     yield spec
     for agent in spec.agents.values() if depth else ():
         yield from _family(agent, depth - 1)
@@ -114,7 +114,7 @@ def sources_of(spec: SessionSpec) -> tuple[ToolSource, ...]:
 
 
 def own_model(outfit: SessionCode, model: str | Model) -> str:
-    """Return the name of *model*; one that is an object is the session's own from now on."""
+    """Return the name of *model*; a model given as an object is also registered in *outfit* under its name."""
     if isinstance(model, str):
         return model
     if not is_model(model):
@@ -125,7 +125,7 @@ def own_model(outfit: SessionCode, model: str | Model) -> str:
 
 
 class _WhyNot:
-    """Says why a plugin cannot choose a model with such options; one that it can is made at once. It is small."""
+    """Tells why a plugin cannot switch to a model with some options; a model that can be used is made at once."""
 
     __slots__ = ("_known", "_own")
 
@@ -144,7 +144,7 @@ class _WhyNot:
 def chosen(
     outfit: SessionCode, known: Callable[[str], Model], model: ModelChain, options: JsonObject
 ) -> SwitchModelSent:
-    """Return the choice of a chain, after making sure that there are such models and that they take their options."""
+    """Return the machine's input that switches to a chain; raise unless all its models exist and take their options."""
     links: list[Spare] = []
     for link, own_options in chain_of(model, options):
         name = own_model(outfit, link)
@@ -154,12 +154,12 @@ def chosen(
         raise WrongType.of("model", model, MODEL_WANTED)
     first, *spares = links
     known_prices = frozenset(link.model for link in links if outfit.prices.knows(link.model, link.options))
-    priced = known_prices or NONE_PRICED  # an empty set that is made anew takes 216 bytes, in each session
+    priced = known_prices or NONE_PRICED  # the shared empty set: a new one would take 216 bytes in each session
     return SwitchModelSent(first.model, first.options, tuple(spares), priced)
 
 
 class LateValidator:
-    """Checks arguments of a tool; what does that is made when the first arguments come."""
+    """Checks arguments of a tool; the real validator is built at the first check."""
 
     __slots__ = ("_check", "_tool")
 
@@ -168,14 +168,14 @@ class LateValidator:
         self._check: Validator | None = None
 
     def __call__(self, args: JsonObject, meter: Meter) -> str | None:
-        """Return why *args* do not fit, if they do not."""
+        """Return why *args* do not fit the tool's schema; `None` if they fit."""
         if self._check is None:
             self._check = validator_for(self._tool.spec)
         return self._check(args, meter)
 
 
 def _data(state: object) -> Json:
-    from agentrail.codec import data_of  # noqa: PLC0415 - only a plugin of a new version needs it
+    from agentrail.codec import data_of  # noqa: PLC0415 - only needed if a plugin's version has changed
 
     return data_of(state)
 
@@ -183,6 +183,6 @@ def _data(state: object) -> Json:
 def _storable(state: object) -> str | None:
     if state is None:
         return None
-    from agentrail.codec import storable  # noqa: PLC0415 - a session whose plugins have no state need not pay for it
+    from agentrail.codec import storable  # noqa: PLC0415 - only needed if a plugin has state
 
     return storable(state)

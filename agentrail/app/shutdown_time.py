@@ -1,4 +1,4 @@
-"""How long a supervisor may take to be left: its own time, or what a program that was told to end still has."""
+"""How long closing a supervisor may take: its `stop_within`, or the rest of the time of a program that is ending."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from agentrail.errors import WrongType
 from agentrail.values.foreign import seconds, shown
 
 LAST: Final = 1.0
-"""Seconds from the cancellation of what is not over in time until it is named; less if there is little time."""
+"""Seconds between cancelling what has not ended in time and reporting it as stuck; less if the whole time is short."""
 
 SHARE: Final = 0.1
-"""The most of the whole time that this may be."""
+"""The largest share of the whole time that `LAST` may take."""
 
 WANTED: Final = "seconds from 0 on, or `None` to wait as long as it takes"
 
 
 class ShutdownTime:
-    """The end of a program; a supervisor that is being left meanwhile has to hurry."""
+    """When the program must have ended, once it was told to; shared by all supervisors in one run of Trio."""
 
     def __init__(self) -> None:
         self._by = math.inf
@@ -30,19 +30,19 @@ class ShutdownTime:
         self._patient: set[trio.CancelScope] = set()
 
     def begin(self, within: float) -> None:
-        """Have all supervisors left within so many seconds, with time for the program to say what is stuck."""
+        """Make all supervisors close within *within* seconds, less a little for the program to report what is stuck."""
         self._last = last_of(within)
         self._by = trio.current_time() + within - 2 * self._last
         for patience in self._patient:
             patience.deadline = min(patience.deadline, self._by)
 
     def last(self, within: float | None) -> float:
-        """Return the seconds that what was cut short has to end: the supervisor's own, or the program's if fewer."""
+        """Return the seconds that cancelled tasks have to end: the supervisor's own, or the program's if shorter."""
         return min(last_of(within), self._last)
 
     @contextmanager
     def patience(self, within: float | None) -> Generator[trio.CancelScope]:
-        """Offer a scope in which the end of a supervisor is awaited; only the end of the program cuts it short."""
+        """Yield a cancel scope in which a supervisor waits up to *within* for its children; `begin` may shorten it."""
         own = math.inf if within is None else trio.current_time() + within - last_of(within)
         scope = trio.CancelScope(shield=True, deadline=min(own, self._by))
         self._patient.add(scope)
@@ -56,7 +56,7 @@ _RUNNING: Final[trio.lowlevel.RunVar[ShutdownTime]] = trio.lowlevel.RunVar("agen
 
 
 def ending() -> ShutdownTime:
-    """Return the end of this run of Trio."""
+    """Return the `ShutdownTime` of this run of Trio."""
     try:
         return _RUNNING.get()
     except LookupError:
@@ -66,7 +66,7 @@ def ending() -> ShutdownTime:
 
 
 def last_of(within: float | None) -> float:
-    """Return the seconds of so many in all that are left for what was cut short."""
+    """Return how many of *within* seconds are kept for tasks to end after their cancellation."""
     return LAST if within is None else min(LAST, within * SHARE)
 
 

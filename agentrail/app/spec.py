@@ -1,4 +1,4 @@
-"""What to run: a session's model, tools, plugins and figures."""
+"""`SessionSpec`: the user's description of a session, and the checks of it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NO_SERVICES: Mapping[str, Service] = MappingProxyType({})
 
 @named_value
 class SessionSpec(Options):
-    """What to run. Everything but the model has a default; the figures are those of `Options`."""
+    """Describes a session to start. Everything but the model has a default; the figures are those of `Options`."""
 
     model: ModelChain = ""
     """The model: a name such as `demo` or `anthropic:…`, or a `Model` object; several in a list: a chain.
@@ -49,28 +49,28 @@ class SessionSpec(Options):
     system: str = ""
     """The system prompt."""
     working_dir: str = "."
-    """Where the tools work."""
+    """Folder in which the tools work."""
     sandbox: Sandbox | None = None
-    """What confines the file and shell tools; `None`: a `LocalSandbox` of the working directory."""
+    """The sandbox that confines the file and shell tools; `None`: a `LocalSandbox` of the working directory."""
     web: Web | None = None
-    """How pages are fetched; `None`: no address that is private."""
+    """The fetcher of web pages for tools; `None`: the built-in one, which refuses private addresses."""
     user_data: Mapping[str, Json] = EMPTY
     """Anything of yours: plugins and tools see it, plugin events carry it."""
     prompt_mode: Literal["full", "task", "minimal", "none"] = "full"
-    """How much of a system prompt it has: `full`, `task`, `minimal` or `none`."""
+    """How much of the system prompt is sent: `full`, `task`, `minimal` or `none`."""
     model_options: Mapping[str, Json] = EMPTY
-    """Options for the model's provider; of a chain, the first one's."""
+    """Options for the model's provider; in a chain, for the first model's."""
     prices: Prices = NO_PRICES
     """What models cost: a `Price` for each name, or a function of a name and a `Usage`; else what is published."""
     services: Mapping[str, Service] = _NO_SERVICES
     """Async functions that plugins may call by `Ask(CallService(…))`."""
 
     agents: Mapping[str, SessionSpec] = NO_AGENTS
-    """Sub-agents that it may start with the tool `task`, by name; each inherits what its spec leaves out."""
+    """Sub-agents that the session may start with the tool `task`, by name; each inherits what its spec leaves out."""
     description: str = ""
-    """Of a sub-agent: what the model that may start it reads about it."""
+    """For a sub-agent: its description, which the model that may start it reads."""
     returns: Mapping[str, Json] = EMPTY
-    """Of a sub-agent: the JSON Schema, of an object, that its answers must fit; empty: they are text."""
+    """For a sub-agent: the JSON Schema of an object that its answers must fit; if empty, answers are text."""
 
     def but(self, **changes: object) -> Self:
         """Return a copy with *changes*."""
@@ -79,14 +79,14 @@ class SessionSpec(Options):
 
     @property
     def options(self) -> Options:
-        """The figures alone."""
+        """The figures alone, without model, tools and plugins: the part that is stored with the session."""
         changed = _changed(self)
         if not changed:
             return DEFAULTS
         return _shared(DEFAULTS.but(**{name: _cut(name, found) for name, found in changed.items()}))
 
     def check(self) -> None:
-        """Raise `BadSpec` for what cannot be run."""
+        """Raise `BadSpec` if a session of this specification, or of its sub-agents, could not run."""
         if self.returns:
             raise BadSpec("returns", OF_SUBAGENTS)
         _check_alone(self)
@@ -94,7 +94,7 @@ class SessionSpec(Options):
 
 
 def _check_alone(spec: SessionSpec) -> None:
-    """Raise `BadSpec` for what of *spec* cannot be run, its sub-agents apart."""
+    """Raise `BadSpec` if *spec* itself could not run; its sub-agents are not looked at."""
     if not spec.model:
         raise BadSpec("model", MISSING)
     for model, _ in chain_of(spec.model, spec.model_options):
@@ -120,7 +120,7 @@ def _check_alone(spec: SessionSpec) -> None:
 
 
 def _check_agents(agents: Mapping[str, SessionSpec], model: ModelChain, depth: int) -> None:
-    """Raise `BadSpec` for what cannot be a sub-agent, as deep as they may be nested."""
+    """Raise `BadSpec` if one of *agents* cannot be a sub-agent; agents of agents too, down to the nesting limit."""
     for name, agent in agents.items() if depth else ():
         if not isinstance(cast("object", name), str) or NAME.fullmatch(name) is None:
             raise BadSpec("agents", f"have one called {name!r}; use 1 to 64 letters, digits, `_` and `-`")
@@ -134,9 +134,9 @@ def _check_agents(agents: Mapping[str, SessionSpec], model: ModelChain, depth: i
 
 
 def _changed(spec: SessionSpec) -> dict[str, object]:
-    """Return the figures of *spec* by name, without those that are the very object that is the default.
+    """Return the figures of *spec* by name, but for those that are (by identity) the default.
 
-    Most specifications leave most figures alone, and a spawn need not look at a default again.
+    Most specifications set few figures, and a default needs no check at each spawn.
     """
     figures = zip(Options.__fields__, FIGURES(spec), DEFAULT_FIGURES, strict=True)
     return {name: found for name, found, default in figures if found is not default}
@@ -144,7 +144,7 @@ def _changed(spec: SessionSpec) -> dict[str, object]:
 
 @lru_cache(maxsize=64)
 def _shared(own: Options) -> Options:
-    """Return figures that are equal to *own*: many sessions have the same, and need them once."""
+    """Return one shared object equal to *own*: many sessions have the same figures, so memory holds them once."""
     return own
 
 
@@ -186,7 +186,7 @@ def _check_flag(name: str, found: object) -> None:
 
 
 def _check_figure(name: str, found: object, least: float) -> None:
-    """Raise `BadSpec` for what is not a figure of the kind of its default, too small or too large."""
+    """Raise `BadSpec` if *found* is not of its default's type, or is too small or too large."""
     default = getattr(DEFAULTS, name)
     whole = isinstance(default, int) or name == "context_window"
     plain = number(found)
@@ -200,7 +200,7 @@ def _check_figure(name: str, found: object, least: float) -> None:
 
 
 def _cut(name: str, found: object) -> object:
-    """Return a figure as it is kept: a plain number, and no time is longer than ten years."""
+    """Return a figure as it is stored: a plain number, and a time is cut to ten years."""
     plain = number(found)
     if plain is None:
         return found
@@ -208,12 +208,12 @@ def _cut(name: str, found: object) -> object:
 
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""What a sub-agent may be called."""
+"""Pattern of the names that a sub-agent may have."""
 
 DEFAULTS = Options()
 
 FIGURES: Final = cast("Callable[[Options], tuple[object, ...]]", attrgetter(*Options.__fields__))
-"""Reads the figures of a specification, in the order of `Options`."""
+"""Returns all figures of a specification as a tuple, in the order of `Options`."""
 
 DEFAULT_FIGURES: Final = FIGURES(DEFAULTS)
 
@@ -229,13 +229,13 @@ OF_SUBAGENTS = (
 )
 
 PROMPT_MODES: Final = ("full", "task", "minimal", "none")
-"""How much of a system prompt a session may have."""
+"""Values of `prompt_mode`: how much of the system prompt is sent."""
 
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "on_prompt_while_held": ("supersede", "queue"),
     "on_repeat_unknown": ("hold", "allow"),
 }
-"""What there is to choose from."""
+"""Allowed values of the options that take one of a few words."""
 
 AT_LEAST: Mapping[str, float] = {
     "max_turns": 1,
@@ -269,13 +269,13 @@ AT_LEAST: Mapping[str, float] = {
     "hibernate_after": 0.001,
     "shutdown": 0,
 }
-"""The least that makes sense of each figure."""
+"""The smallest allowed value of each figure."""
 
 MOST: Final = 2**53
-"""The most of any figure that is no time."""
+"""The largest allowed value of any figure that is no time."""
 
 MOST_CALLS: Final = 512
-"""The most calls of one response that may be let through: one step rules on all of them, and must not hold the loop."""
+"""Largest `max_calls_per_response`: one step decides on all calls of a response, and must not block the loop."""
 
 AT_MOST: Mapping[str, float] = {
     "compact_at": 1,
@@ -283,7 +283,7 @@ AT_MOST: Mapping[str, float] = {
     "max_argument_items": MAX_ITEMS,
     "max_calls_per_response": MOST_CALLS,
 }
-"""The most that makes sense of some figures."""
+"""The largest allowed value of the figures that have one of their own."""
 
 TIMES: Final = frozenset(
     {
@@ -298,7 +298,7 @@ TIMES: Final = frozenset(
         "tool_grace",
     }
 )
-"""The figures that are seconds; a longer one than ten years is cut to that."""
+"""The figures that are times in seconds; a time longer than ten years is cut to ten years."""
 
 PRICES_NEEDED: Final = ("input", "output")
-"""The prices that cannot be left out."""
+"""The prices that every `Price` given by a user must have."""

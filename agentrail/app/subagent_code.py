@@ -1,4 +1,4 @@
-"""Sub-agents: what each has of its own, and what it inherits from the session that starts it."""
+"""Makes the state and the code of sub-agents: what comes from their own specification, what from the parent session."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from agentrail.values.tools import Ok, ToolSpec, ok
 
 
 class Build(Protocol):
-    """Makes sessions of specs."""
+    """Makes states and code of sessions from specifications; `app.wiring.Builder` is the one implementation."""
 
     def new(
         self, child: str, spec: SessionSpec, path: tuple[str, ...], shared: SharedSurroundings | None
     ) -> tuple[State, SessionCode]:
-        """Return what a new session begins with; its tools may work where those of another do."""
+        """Return the first state and the code of a new session; *shared*: the surroundings of its parent's tools."""
         ...
 
     def found(self, spec: SessionSpec) -> FindCode:
-        """Return what finds the code of a stored session."""
+        """Return a function that finds the code of a stored session from *spec*."""
         ...
 
 
 Inherited = tuple[list[Attachable], bool]
-"""Plugins, and whether any of them is a limit that is shared."""
+"""The plugins that a sub-agent inherits, and whether one of them is a limit shared with the parent."""
 
 HERE: Final = "."
 _FENCE: Final = "```"
@@ -43,12 +43,12 @@ SILENT: Final = "it has ended without a word"
 
 
 def recipes(spec: SessionSpec, build: Build) -> Mapping[str, Recipe]:
-    """Return how the agents of *spec* are made."""
+    """Return, by name, a recipe for each sub-agent of *spec*."""
     return {name: AgentRecipe(agent, spec, build) for name, agent in spec.agents.items()}
 
 
 class AgentRecipe:
-    """How one kind of sub-agent is made."""
+    """Makes sub-agents of one name: the code of new ones and of stored ones."""
 
     __slots__ = ("_agent", "_base", "_build", "_returns")
 
@@ -63,7 +63,7 @@ class AgentRecipe:
     def make(
         self, task: Task, path: tuple[str, ...], parent: State, outfit: SessionCode, now: int
     ) -> tuple[State, SessionCode]:
-        """Return the state that a sub-agent begins with, and its code: what its spec leaves out is the parent's."""
+        """Return the first state and the code of a sub-agent; what its specification leaves out comes from the parent."""
         spec, shared = self._spec(task, parent, outfit, now)
         agent = self._agent
         stays = agent.sandbox is None and agent.web is None and agent.working_dir == HERE
@@ -71,20 +71,20 @@ class AgentRecipe:
         return state.but(setup=state.setup.but(shares=shared)), made
 
     def found(self, task: Task, parent: State, outfit: SessionCode, now: int) -> FindCode:
-        """Return what finds the code of a stored sub-agent."""
+        """Return a function that finds the code of a stored sub-agent."""
         return self._build.found(self._spec(task, parent, outfit, now)[0])
 
     def _spec(self, task: Task, parent: State, outfit: SessionCode, now: int) -> tuple[SessionSpec, bool]:
-        """Return the whole specification, and whether it shares a limit with the parent."""
+        """Return the sub-agent's whole specification, and whether it shares a limit (a plugin) with the parent."""
         agent, base = self._agent, self._base
         own = parent.setup.options
         figures: dict[str, object] = {
             "max_agents": min(agent.max_agents, own.max_agents),
             "max_agent_depth": min(agent.max_agent_depth, own.max_agent_depth - 1),
             "max_agent_seconds": min(agent.max_agent_seconds, own.max_agent_seconds),
-            "hibernate_after": None,  # its parent waits for it, and so does whoever works for it
+            "hibernate_after": None,  # its parent waits for it, so it must not be set aside
         }
-        if task.background:  # one in the foreground is limited by the call
+        if task.background:  # a task in the foreground is limited by the timeout of its tool call
             limits = (agent.max_turn_seconds, own.max_agent_seconds)
             figures["max_turn_seconds"] = min(limit for limit in limits if limit is not None)
         if not agent.model:
@@ -105,14 +105,14 @@ class AgentRecipe:
     # Its answers
 
     def asked(self, prompt: str) -> str:
-        """Return *prompt* with what is to be said of the answer."""
+        """Return *prompt* with instructions on the form of the answer, if the specification has `returns`."""
         if not self._returns:
             return prompt
         schema = canonical(self._returns)
         return f"{prompt}\n\nYour last message must be JSON alone, an object that fits this schema:\n{schema}"
 
     def read(self, text: str) -> Ok | str:
-        """Return its answer, or why *text* is none."""
+        """Return the sub-agent's answer from its last *text*, or why that text does not fit `returns`."""
         if not self._returns:
             return ok(text.strip() or SILENT)
         try:
@@ -130,14 +130,14 @@ class AgentRecipe:
 
 
 def _unfenced(text: str) -> str:
-    """Return *text* without the lines of a fence around it."""
+    """Return *text* without the Markdown code fence around it, if there is one."""
     first, _, rest = text.strip().partition("\n")
     inside, _, last = rest.rpartition("\n")
     return inside if first.rstrip() in {_FENCE, f"{_FENCE}json"} and last.strip() == _FENCE else text
 
 
 def _check_schema(schema: JsonObject) -> None:
-    from agentrail.tools.json_schema.validation import schema_problem  # noqa: PLC0415 - only who asks for a form pays for it
+    from agentrail.tools.json_schema.validation import schema_problem  # noqa: PLC0415 - only needed if a specification has `returns`
 
     problem = schema_problem(schema) if schema.get("type") == "object" else 'it must say `"type": "object"`'
     if problem is not None:
@@ -151,12 +151,12 @@ def _validator(schema: JsonObject) -> Callable[[JsonObject], str | None]:
 
 
 def _chain(parent: State, outfit: SessionCode) -> list[object]:
-    """Return the models of *parent*, as it has chosen them."""
+    """Return the models that *parent* uses now, as a chain."""
     return [(outfit.models.get(name, name), options) for name, options in links_of(parent)]
 
 
 def _inherited(parent: State, outfit: SessionCode, now: int, own: Sequence[Attachable]) -> Inherited:
-    """Return the plugins of *parent* that bind what works for it too, each under a key that is free."""
+    """Return the plugins of *parent* that must hold for its sub-agents too, under keys that *own* does not use."""
     taken = {unkeyed(given)[0] for given in own}
     ctx = StepDraft(drafted(parent), outfit.judge, now, 0.5).context()
     found: list[Attachable] = []

@@ -1,4 +1,4 @@
-"""`open_supervisor`: from here on, sessions live and die under one roof."""
+"""`open_supervisor` and `Supervisor`: start, find, resume and stop sessions and other children."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from agentrail.runtime.supervision.sessions import Sessions
     from agentrail.runtime.supervision.supervisor import SupervisorNode
     from agentrail.values.usage import Limit
-else:  # importing this module costs little; opening a supervisor brings the rest
+else:  # imported at the first use, so that importing this module is quick
     wiring = LazyModule("agentrail.app.wiring")
     bringing = LazyModule("agentrail.app.preload")
     growing = LazyModule("agentrail.app.wiring")
@@ -50,7 +50,7 @@ else:  # importing this module costs little; opening a supervisor brings the res
 
 
 Specs: TypeAlias = Mapping[str, Callable[[], SessionSpec]]
-"""Builds a specification, by its name."""
+"""Functions that build specifications, by the name of the specification."""
 
 Restart: TypeAlias = Literal["permanent", "transient", "temporary"]
 """When a child is started again: always, after a crash, or never."""
@@ -63,7 +63,7 @@ ID_WANTED = "text, or nothing: then one is made up"
 
 
 class Supervisor:
-    """Starts sessions, services and supervisors, starts them again when they crash, and ends them when it ends."""
+    """Starts sessions, services and supervisors, restarts them after crashes, and stops them all at its end."""
 
     def __init__(self, sessions: Sessions, node: SupervisorNode, specs: Specs) -> None:
         self._sessions = sessions
@@ -77,9 +77,9 @@ class Supervisor:
         *,
         restart: Literal["transient", "temporary"] = "transient",
     ) -> SessionHandle:
-        """Start a session and return its handle; raise why it does not start.
+        """Start a session and return its handle; raise an error that says why if it cannot start.
 
-        A `transient` session is started again, from its records, when it has crashed; a `temporary` one is not.
+        After a crash, a `transient` session is started again from its records; a `temporary` one is not.
         """
         _check_spec(spec)
         if not isinstance(cast("object", id), str | None):
@@ -98,10 +98,10 @@ class Supervisor:
         restart: Literal["transient", "temporary"] = "transient",
         recovery: Literal["continue", "pause"] = "continue",
     ) -> SessionHandle:
-        """Bring a session back from the journal, with what was under way; raise why it cannot.
+        """Bring a session back from the journal, and go on with what was under way; raise an error if that cannot be.
 
-        Its model, options and figures are those that it had; its code comes from *spec*, or from `specs` by the name
-        that its specification had. With *recovery* `"pause"` an open turn rests until `session.resume()`.
+        Its model, options and figures are the stored ones. Its code comes from *spec*, or from `specs` by the name
+        that its specification had. With *recovery* `"pause"`, an unfinished turn waits for `session.resume()`.
         """
         if spec is not None:
             _check_spec(spec)
@@ -120,7 +120,7 @@ class Supervisor:
         restart: Literal["transient", "temporary"] = "transient",
         recovery: Literal["continue", "pause"] = "continue",
     ) -> SessionHandle:
-        """Return the session of this id: the one that is here, or the stored one, or a new one."""
+        """Return the session of this id: the running one, or else the stored one resumed, or else a new one."""
         while True:
             try:
                 return await self.spawn(spec, id, restart=restart)
@@ -128,7 +128,7 @@ class Supervisor:
                 return await self.resume(id, spec, restart=restart, recovery=recovery)
             except SessionExists:
                 here = await self._sessions.arrived(id)
-                if here is not None:  # it is not if whoever was starting it has failed
+                if here is not None:  # `None` if the other caller, which was starting it, has failed
                     return here
 
     async def fork(
@@ -139,10 +139,10 @@ class Supervisor:
         at: int | None = None,
         id: str | None = None,  # noqa: A002 - what users call it
     ) -> SessionHandle:
-        """Start a session with the past of a stored one, up to record *at* or to its last, whatever has become of that.
+        """Start a session that has the history of a stored one, up to record *at*, or up to the last one.
 
-        It need not be here: one that has ended or was set aside can be forked too. Code comes from *spec*; without one
-        it is that of the session, if it is here, or comes from `specs` by the name that its specification had.
+        The origin need not run: a session that has ended or was set aside can be forked too. Its code comes from *spec*,
+        or else from the running origin, or else from `specs` by the name that the origin's specification had.
         """
         if spec is not None:
             _check_spec(spec)
@@ -153,7 +153,7 @@ class Supervisor:
         return await self._sessions.fork(self._node, origin, at, new_id() if id is None else id, code)
 
     async def stored(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
-        """Return what the journal tells of up to *limit* sessions behind the id *after*, without reading them."""
+        """Return summaries of up to *limit* stored sessions with ids greater than *after*, without reading records."""
         from agentrail.runtime.commands import counted  # noqa: PLC0415 - it brings the machine
 
         return await self._sessions.stored(after, counted("limit", limit))
@@ -167,10 +167,10 @@ class Supervisor:
         shutdown: float = 5.0,
         start_timeout: float = 30.0,
     ) -> None:
-        """Run an async function as a child, and return when it is ready.
+        """Run an async function as a child of this supervisor, and return when it is ready.
 
-        One with a `task_status` says itself when that is: it calls `task_status.started()` within *start_timeout*
-        seconds. When it is stopped, it is cancelled, and has *shutdown* seconds to end.
+        A function with a parameter `task_status` must call `task_status.started()` when it is ready, in *start_timeout*
+        seconds. To stop it, it is cancelled and then has *shutdown* seconds to end.
         """
         _check_choice("restart", restart, RESTARTS)
         await self._node.start(growing.service(service, name, restart, shutdown, start_timeout))
@@ -184,7 +184,7 @@ class Supervisor:
         period: float = 5.0,
         restart: Literal["permanent", "transient", "temporary"] = "permanent",
     ) -> Supervisor:
-        """Start a supervisor as a child: when it fails, it is started again, with the children that it had."""
+        """Start a supervisor as a child of this one; if it fails, it is started again with the children that it had."""
         _check_choice("restart", restart, RESTARTS)
         policy = growing.policy(strategy, max_restarts, period)
         node, child = growing.supervisor(self._node, name, policy, restart)
@@ -192,14 +192,14 @@ class Supervisor:
         return Supervisor(self._sessions, node, self._specs)
 
     async def stop_child(self, name: str) -> None:
-        """Stop a service or a supervisor for good."""
+        """Stop the service or supervisor *name*; it is not started again."""
         child = self._node.children.get(name)
         if child is None or child.body.kind == "session":
             raise UnknownChild.among(name, self._node.children)
         await self._node.stop(child)
 
     def session(self, id: str) -> SessionHandle:  # noqa: A002 - what users call it
-        """Return the handle of a session of the whole tree, quarantined ones included."""
+        """Return the handle of the session *id*, anywhere in the tree of supervisors; quarantined sessions included."""
         return self._sessions.handle(id)
 
     def sessions(self) -> tuple[SessionHandle, ...]:
@@ -216,7 +216,7 @@ class Supervisor:
 
 
 class _Code:
-    """Where the code of one session comes from; it is kept for as long as the session is here, and is small."""
+    """Finds the code of one session when it is resumed or restarted. One is kept per session, so it has few fields."""
 
     __slots__ = ("_pause", "_sessions", "_spec", "_specs")
 
@@ -232,7 +232,7 @@ class _Code:
         return resuming.reunited(stored, records, spec, known, wiring.Builder(known), pause=self._pause)
 
     def _built(self, stored: State) -> SessionSpec:
-        """Return the specification of a stored session, by its name."""
+        """Return the specification of a stored session, built by `specs` from its name."""
         build = self._specs.get(stored.setup.spec)
         if build is None:
             raise SpecMissing(stored.session_id, stored.setup.spec)
@@ -268,19 +268,19 @@ async def open_supervisor(  # noqa: PLR0913 - each is an option of its own
     specs: Specs | None = None,
     stop_within: float | None = 10.0,
 ) -> AsyncGenerator[Supervisor, None]:
-    """Open a supervisor; leaving the `async with` stops everything under it, the youngest first.
+    """Open a supervisor; leaving the `async with` stops all its children, the youngest first.
 
-    When a child crashes, the *strategy* says who is started again with it; more than *max_restarts* within *period*
-    seconds and the supervisor fails: `SupervisorFailed` comes out of the `async with`. Sessions are counted each by
-    itself, unless the strategy ties them to others.
+    When a child crashes, *strategy* says which other children are restarted too. After more than *max_restarts* in
+    *period* seconds the supervisor fails: the `async with` raises `SupervisorFailed`. Restarts of each session are
+    counted separately, unless the strategy ties sessions to others.
 
-    *models* make models by what stands before the colon of a name; *secrets* look up a secret by its name, when it is
-    needed, in the environment if not given. *limits* bound what all sessions together ask of a provider, by what stands
-    before the colon, with each key; whoever is over a limit waits, and sessions take turns.
+    *models* are factories by the part of a model's name before the colon. *secrets* looks up a secret by its name when
+    one is needed; the default is the environment. *limits* are rate limits by the part of a model's name before the
+    colon, for all sessions together and for each API key: a request over a limit waits, and sessions take turns.
 
-    With a *journal* of your own, sessions that are here when the supervisor ends are parked in it, and `resume` goes on
-    with them, in this process or another. *specs* build their specifications, by name: then those that had something
-    under way are brought back at once, and those that wait for a time when it comes.
+    With a *journal*, sessions that still run when the supervisor ends are parked in it, and `resume` goes on
+    with them, in this process or another. *specs* are functions that build specifications, by name. With them, stored
+    sessions that had work under way are resumed at once, and those that wait for a timer when it is due.
     """
     if not trio.lowlevel.in_trio_run():
         raise NoTrioRun
@@ -300,12 +300,12 @@ async def open_supervisor(  # noqa: PLR0913 - each is an option of its own
                     nursery.start_soon(sessions.bring_back, _Code(sessions, specs, None))
                 yield Supervisor(sessions, sessions.root, specs or {})
             finally:
-                stuck = await _left(roof, sessions, stop_within)  # noqa: ASYNC102 - it ends within its time
+                stuck = await _left(roof, sessions, stop_within)  # noqa: ASYNC102 - `_left` bounds its own time
     except BaseException as error:  # noqa: BLE001, ASYNC103 - it is raised below, with what else there is
         problems.append(error)
     problems += [error for error in (roof.error, stuck) if error is not None]
     if len(problems) > 1 and isinstance(problems[0], trio.Cancelled):
-        del problems[0]  # what went wrong at the end says more
+        del problems[0]  # the error of the closing says more
     if len(problems) > 1:
         raise BaseExceptionGroup(SEVERAL, problems)
     if problems:
@@ -313,7 +313,7 @@ async def open_supervisor(  # noqa: PLR0913 - each is an option of its own
 
 
 async def _left(roof: Roof, sessions: Sessions | None, within: float | None) -> SupervisorStuck | None:
-    """End what is under *roof*, and wait for that; return what is stuck if it takes longer than it may."""
+    """Stop all children and wait for them; return an error that names the stuck ones if *within* is exceeded."""
     began = trio.current_time()
     end, cut = (None, None) if sessions is None else (sessions.close, sessions.cut_short)
     with ending().patience(within) as patience:

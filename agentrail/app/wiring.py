@@ -1,6 +1,6 @@
-"""Putting the parts together: what all sessions share, and what each is given.
+"""Puts the parts together: builds what all sessions of a supervisor share, and the state and code of each session.
 
-What a supervisor is told to start beside sessions: services, and supervisors of their own.
+Also checks the arguments for other children of a supervisor: services, and supervisors below it.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ from agentrail.values.messages import Message
 from agentrail.values.usage import Limit
 
 MOST_RESTARTS: Final = 2**31
-"""The most that a number of restarts, or of sessions, counts for."""
+"""Cap for numbers of restarts and of sessions; larger arguments are cut to it."""
 
 
 def policy(strategy: str, max_restarts: int, period: float) -> Policy:
-    """Return how a supervisor treats its children."""
+    """Return the restart policy of a supervisor; raise if an argument is unusable."""
     if strategy not in STRATEGIES:
         raise BadChoice.among("strategy", strategy, STRATEGIES)
     restarts, within = number(max_restarts), seconds(period)
@@ -67,13 +67,13 @@ def policy(strategy: str, max_restarts: int, period: float) -> Policy:
 
 
 def service(run: Service, name: str, restart: str, shutdown: float, start_timeout: float) -> Child:
-    """Return a service as a child of a supervisor."""
+    """Return the `Child` record with which a supervisor runs the service *run*."""
     times = (time_of("shutdown", shutdown), time_of("start_timeout", start_timeout))
     return Child(ServiceBody(run), Ward(name, restart), *times)
 
 
 def time_of(name: str, found: object) -> float:
-    """Return the seconds of an argument, cut to ten years; raise `WrongType` for what is no time."""
+    """Return the argument *found* as seconds, cut to ten years; raise `WrongType` if it is no time."""
     plain = seconds(found)
     if plain is None:
         raise WrongType(name, shown(found), "seconds, 0 or more")
@@ -81,7 +81,7 @@ def time_of(name: str, found: object) -> float:
 
 
 def width_of(found: object) -> float:
-    """Return how many sessions the gate lets in per pass; raise `WrongType` for what is no width."""
+    """Return *found* as the number of sessions admitted per pass of the scheduler, or raise `WrongType`."""
     if type(found) is float and found == math.inf:
         return math.inf
     plain = number(found)
@@ -91,7 +91,7 @@ def width_of(found: object) -> float:
 
 
 def supervisor(above: SupervisorNode, name: str, policy: Policy, restart: str) -> tuple[SupervisorNode, Child]:
-    """Return a supervisor as a child of the one *above*; each of its children has its own time to end."""
+    """Return a new supervisor, and the `Child` record with which the one *above* runs it."""
     node = SupervisorNode(above.tree, policy, (*above.path, name))
     return node, Child(node, Ward(name, restart), math.inf)
 
@@ -106,7 +106,7 @@ def wired(
     gate_width: float | None,
     limits: Mapping[str, Limit],
 ) -> Sessions:
-    """Return the sessions of a new supervisor, with the tasks that they share already running."""
+    """Return the `Sessions` of a new supervisor; starts the tasks that all sessions share in *nursery*."""
     registry = Models(models, secrets)
     registry.check_limited(limits)
     own = MemoryJournal()
@@ -133,7 +133,7 @@ def wrap(session: Session) -> SessionHandle:
 
 
 class Builder:
-    """Makes sub-agents, and finds the code of those that come back."""
+    """Makes the state and code of new sub-agents, and finds the code of stored ones; passed down as `Build`."""
 
     def __init__(self, known: Callable[[str], Model]) -> None:
         self._known = known
@@ -141,12 +141,12 @@ class Builder:
     def new(
         self, child: str, spec: SessionSpec, path: tuple[str, ...], shared: SharedSurroundings | None
     ) -> tuple[State, SessionCode]:
-        """Return what a new session begins with; its tools may work where those of another do."""
+        """Return the first state and the code of a new session; *shared*: the surroundings of its parent's tools."""
         return outfitted(child, spec, self._known, path, shared)
 
     def found(self, spec: SessionSpec) -> FindCode:
-        """Return what finds the code of a stored session."""
-        from agentrail.app.resuming import reunited  # noqa: PLC0415 - it brings the codec, and not all come back
+        """Return a function that finds the code of a stored session from *spec*."""
+        from agentrail.app.resuming import reunited  # noqa: PLC0415 - it imports the codec, which only resumed sessions need
 
         def found(stored: State, records: int) -> Found:
             return reunited(stored, records, spec, self._known, self, pause=False)
@@ -161,12 +161,12 @@ def outfitted(
     path: tuple[str, ...] = (),
     shared: SharedSurroundings | None = None,
 ) -> tuple[State, SessionCode]:
-    """Return the state that a session begins with, and its code; a sub-agent may have *shared* surroundings."""
+    """Return the first state and the code of a new session; *shared*: sandbox and web of a sub-agent's parent."""
     own: dict[str, Model] = {}
     prices = PriceList(spec.prices)
     judge = judge_for(own, known, prices)
     keyed = attachments(spec)
-    if not path:  # the plugins of a sub-agent are those of its parent too, which were looked at with it
+    if not path:  # sub-agents were checked together with their top-level parent
         refuse_misnamed(spec)
     seats = tuple(seat_for(key, plugin) for key, plugin in keyed)
     order = in_order(seats)
