@@ -1,1 +1,1 @@
-"""The Protocols between the machine, its shell and the outside."""
+"""Protocols that the runtime uses and adapters implement: journals, models, sandboxes, tools, web; and failpoints."""

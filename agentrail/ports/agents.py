@@ -1,4 +1,4 @@
-"""What tools need of whoever runs the sub-agents of a session."""
+"""`Agents`: how tools start and ask the sub-agents of a session; implemented in the runtime."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from agentrail.values.value import Value, value
 
 @value
 class Task(Value):
-    """What a sub-agent does, or did."""
+    """One run of a sub-agent: what it was asked to do, and how far it is."""
 
     child: str
-    """Its session; `supervisor.session` takes it while it lives, the journal for ever."""
+    """Session id of the sub-agent: valid for `supervisor.session` while it runs, and in the journal for ever."""
     agent: str
-    """Which of the agents that the session may start."""
+    """Name of the agent, a key of `SessionSpec.agents`."""
     description: str
-    """What it is to do."""
+    """Short description of the task, as the model that started it gave it."""
     call_id: str
-    """The call that has started it."""
+    """Id of the tool call that started it."""
     background: bool = False
-    """Whether the call does not wait for it."""
+    """Whether it runs in the background: its tool call returned without waiting for the answer."""
     status: str = "running"
     """`running`, `waiting` for a person, `done` or `failed`."""
 
 
 class Agents(Protocol):
-    """The sub-agents of one session; they end with it."""
+    """Starts and stops the sub-agents of one session; they end with that session."""
 
     async def run(self, call_id: str, agent: str, description: str, prompt: str) -> Ok | Err:
-        """Have *agent* do what *prompt* says, and return what it answers; cancelled, it is stopped."""
+        """Run *agent* on *prompt* and return its answer; cancelling this call stops the sub-agent."""
         ...
 
     async def start(self, call_id: str, agent: str, description: str, prompt: str) -> Task | Err:
-        """Have *agent* do it in the background; return when it runs, or why it does not."""
+        """Start *agent* on *prompt* in the background; return its task once it runs, or why it could not start."""
         ...
 
     def tasks(self) -> tuple[Task, ...]:
-        """Return those that run, and the last ones in the background that have ended, in the order of their start."""
+        """Return the running tasks, and the last background tasks that have ended, in the order of their start."""
         ...
 
     async def result(self, child: str) -> Ok | Err:
-        """Return what a sub-agent answers, when it has; raise `UnknownTask` if there is none."""
+        """Wait for the answer of the background task *child*, and return it; raise `UnknownTask` if there is none."""
         ...
 
     async def cancel(self, child: str) -> None:
-        """Stop a sub-agent, and return when it and everything under it has ended."""
+        """Stop the sub-agent *child*; return when it and everything that it started have ended."""
         ...

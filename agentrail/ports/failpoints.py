@@ -1,4 +1,4 @@
-"""The places where a crash is tried out, by name: nothing happens there unless a test watches them."""
+"""Failpoints: named places in the code at which tests crash the process; without a test, `reach` is a no-op."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 
 class Failpoint(Enum):
-    """A place behind which a process may never get."""
+    """A place in the code at which a test may end the process."""
 
     MESSAGE_TAKEN = "a message was taken from a mailbox"
     APPEND = "a record is about to be given to the journal"
@@ -76,7 +76,7 @@ _WATCHERS: Final[list[Callable[[Failpoint], None]]] = []
 
 
 def reach(point: Failpoint) -> None:
-    """Tell whoever watches that *point* is reached; it may end the process."""
+    """Tell the watchers that *point* is reached; a watcher may end the process. No-op if no test watches."""
     if _WATCHERS:
         _tell(point)
 
@@ -88,7 +88,7 @@ def _tell(point: Failpoint) -> None:
 
 @contextmanager
 def watching(watcher: Callable[[Failpoint], None]) -> Generator[None]:
-    """Have *watcher* called whenever a place is reached, in whatever thread that is."""
+    """Call *watcher* with each failpoint that is reached within this block, in the thread that reaches it."""
     _WATCHERS.append(watcher)
     try:
         yield

@@ -1,4 +1,4 @@
-"""What tools need of whoever runs commands in the background of a session."""
+"""`Jobs`: how tools run commands in the background of a session; implemented in the runtime."""
 
 from __future__ import annotations
 
@@ -8,49 +8,49 @@ from agentrail.ports.sandbox import Process
 
 
 class Job(Protocol):
-    """A command in the background."""
+    """A command that runs, or ran, in the background of a session."""
 
     @property
     def job_id(self) -> str:
-        """What the model calls it."""
+        """Name of the job that the model uses, such as `job-1`."""
         ...
 
     @property
     def command(self) -> str:
-        """What runs."""
+        """The command line."""
         ...
 
     @property
     def process(self) -> Process:
-        """Listens to it, and knows how it ended."""
+        """The process of the command: has its output, and its exit code once it has ended."""
         ...
 
     @property
     def has_ended(self) -> bool:
-        """Whether it runs no more."""
+        """Whether the command has ended."""
         ...
 
     @property
     def problem(self) -> str:
-        """Why it could not be run, if it could not."""
+        """Why the command could not be run; empty if it could."""
         ...
 
     async def kill(self) -> None:
-        """Have it end, and return when it has."""
+        """End the command, and return when it has ended."""
         ...
 
 
 class Jobs(Protocol):
-    """The commands in the background of one session; they end with it."""
+    """Starts and finds the background commands of one session; they end with that session."""
 
     def start(self, command: str, process: Process) -> Job:
-        """Run *process*; raise `CommandRefused` if too many run already."""
+        """Run *process* as a job; raise `CommandRefused` if too many jobs run already."""
         ...
 
     def all(self) -> tuple[Job, ...]:
-        """Return those that run and the last ones that have ended, in the order in which they were started."""
+        """Return the running jobs and the last ones that have ended, in the order in which they were started."""
         ...
 
     def find(self, job_id: str) -> Job | None:
-        """Return one of them."""
+        """Return the job called *job_id*; `None` if there is none."""
         ...

@@ -1,8 +1,8 @@
-"""What the shell needs of a journal: what changed a session, in order, durable before it is visible.
+"""`Journal`: the store of sessions. It keeps one record per step of a session, durable before its effects are visible.
 
-A journal takes values; how it writes them is its own affair, large payloads included. What several sessions append at
-the same time it may commit together. Nothing here is bound to one process: a claim is an epoch, and whoever claims last
-is the only one who can write.
+A journal is given values; how it writes them, large payloads included, is its own affair. It may commit the records
+of several sessions together. Several processes may use one store: each claim of a session raises an epoch, and only
+the last claimer of a session can write to it.
 """
 
 from __future__ import annotations
@@ -20,54 +20,54 @@ from agentrail.values.events.life import SessionEnded
 from agentrail.values.value import Value, value
 
 MACHINE_VERSION = 1
-"""Which rules the steps of a record followed; raised by any change of `step` that alters an outcome."""
+"""Version of the machine that made a record; raised with each change of `core.machine.step` that alters an outcome."""
 
 
 @value
 class Record(Value):
-    """One step of one session: everything that belongs together, written together."""
+    """One step of one session: its input, what plugins decided, and what came of it; written in one commit."""
 
     session_id: str
-    """Whose step."""
+    """Session that made the step."""
     number: int
-    """Which one, from 1, without a hole."""
+    """Number of the record in its session: 1, 2, 3, without gaps."""
     arrival: Arrival
-    """What happened, when, and the chance that came with it."""
+    """The input of the step, its time, and the random number that was drawn for it."""
     rulings: tuple[Ruling, ...] = ()
-    """What plugins and validators decided."""
+    """What plugins and validators decided in the step; on replay, they are not asked again."""
     events: tuple[Envelope, ...] = ()
-    """The durable events, as they were published."""
+    """The durable events of the step, as they were published."""
     timers: tuple[tuple[str, int], ...] = ()
-    """The timers that are set behind it."""
+    """The timers that are set after the step: name, and time in milliseconds."""
     began: str | None = None
-    """The request whose first chunk came just before, if one did: that alone is not worth a record."""
+    """Id of the model request whose first chunk came before this step, if any: that has no record of its own."""
     command: str | None = None
-    """The id of the call that this answers."""
+    """Command id that the caller gave, if the step answers one; a repeated id gets the stored answer."""
     answer: Answer | None = None
     """The answer."""
     opening: State | None = None
-    """In the first record: what the session was spawned as, its specification as data."""
+    """In the first record only: the state with which the session began."""
     at_work: bool = False
-    """Whether something is under way behind it that a recovery has to settle: a request, a call, a hook's question."""
+    """Whether a request, a tool call or a hook's question is under way after the step, which a recovery must settle."""
     version: int = MACHINE_VERSION
-    """Which rules the step followed."""
+    """Version of the machine that made the step."""
 
 
 @value
 class Claim(Value):
-    """The right to write one session's records."""
+    """The right to write the records of one session, as `Journal.claim` returns it."""
 
     session_id: str
-    """Whose records."""
+    """The claimed session."""
     epoch: int
-    """Raised at each claim; a writer with an old one is refused."""
+    """Number of the claim, higher at each one; a writer with an older epoch is refused."""
     head: int
-    """The number of the last record."""
+    """Number of the session's last record when it was claimed; 0 if there is none."""
 
 
 @value
 class StoredAnswer(Value):
-    """What a command id was used for, and what was answered."""
+    """The stored command and answer of a command id."""
 
     input: AnyInput
     """The command."""
@@ -77,50 +77,50 @@ class StoredAnswer(Value):
 
 @value
 class StoredSession(Value):
-    """What a journal tells of a session without reading it."""
+    """Summary of a stored session, as a journal returns it without reading the records."""
 
     session_id: str
-    """Which session."""
+    """Id of the session."""
     head: int
-    """The number of its last record."""
+    """Number of the session's last record."""
     due: int | None = None
-    """When the first of its timers fires."""
+    """When the first of its timers is due; `None` if it has none."""
     at_work: bool = False
-    """Whether something was under way behind its last record."""
+    """Whether work was under way after its last record: see `Record.at_work`."""
     ended: bool = False
-    """Whether it has ended."""
+    """Whether the session has ended for good."""
     problem: str = ""
-    """Why it cannot be read, as far as a look at its outside tells."""
+    """Why its records cannot be read, if that is known without reading them; empty otherwise."""
 
 
 @value
 class Snapshot(Value):
-    """A session behind one of its records: a cache, so that fewer steps are done again."""
+    """State of a session after one of its records: a cache, so that a resume replays fewer records."""
 
     session_id: str
-    """Whose state."""
+    """Session of the state."""
     number: int
-    """Behind which record."""
+    """Number of the last record that the state includes."""
     state: State
-    """What the records up to there lead to."""
+    """State of the session after that record."""
     version: int = MACHINE_VERSION
-    """Which rules it was made by."""
+    """Version of the machine that made the state."""
 
 
 def stored_session(record: Record) -> StoredSession:
-    """Return what a journal tells of a session whose last record is *record*."""
+    """Return the summary of the session whose last record is *record*."""
     due = min(at for _, at in record.timers) if record.timers else None
-    ended = bool(record.events) and isinstance(record.events[-1].event, SessionEnded)  # nothing comes behind that
+    ended = bool(record.events) and isinstance(record.events[-1].event, SessionEnded)  # always a session's last
     return StoredSession(record.session_id, record.number, due, record.at_work, ended)
 
 
 def last_seq(record: Record, before: int) -> int:
-    """Return the number of the last durable event up to *record*; *before* is that of the record before."""
+    """Return the number of the last durable event up to *record*; *before*: the same for the previous record."""
     return record.events[-1].seq if record.events else before
 
 
 def check_numbers(claim: Claim, expected: int, records: Sequence[Record]) -> None:
-    """Raise `BadRecord` if *records* are not those that follow record *expected* of the claimed session."""
+    """Raise `BadRecord` unless *records* belong to the claimed session and are numbered from *expected* + 1 on."""
     for number, record in enumerate(records, expected + 1):
         if record.number != number or record.session_id != claim.session_id:
             found = f"it says that it is record {record.number} of session `{record.session_id}`"
@@ -128,64 +128,64 @@ def check_numbers(claim: Claim, expected: int, records: Sequence[Record]) -> Non
 
 
 def check_snapshot(claim: Claim, snapshot: Snapshot, head: int) -> None:
-    """Raise `BadRecord` if *snapshot* is not of the claimed session, or of a record that it does not have."""
+    """Raise `BadRecord` if *snapshot* is of another session than the claimed one, or of a record after its *head*."""
     if snapshot.session_id != claim.session_id or not 0 < snapshot.number <= head:
         found = f"there is no such one, so session `{snapshot.session_id}` has no snapshot behind it"
         raise BadRecord(claim.session_id, snapshot.number, found)
 
 
 def is_usable(snapshot: Snapshot, head: int) -> bool:
-    """Whether *snapshot* can be used for a session whose last record is *head*."""
+    """Whether *snapshot* was made by this machine version and is not newer than the session's last record, *head*."""
     return snapshot.version == MACHINE_VERSION and snapshot.number <= head
 
 
 class Journal(Protocol):
-    """Keeps records; returns from `append` only after the commit.
+    """Stores the records of sessions; `append` returns only after the commit.
 
-    A call that is cancelled has not written anything. One whose records are being written already cannot be cancelled
-    any more: it returns what became of them.
+    A cancelled call has written nothing. A call whose records are already being written can no longer be cancelled:
+    it returns how the write ended.
     """
 
     async def claim(self, session_id: str, owner: str) -> Claim:
-        """Become the only writer of a session; whoever was it before is refused from now on."""
+        """Make the caller the only writer of a session; writes under earlier claims are refused from now on."""
         ...
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
-        """Write *records* behind record *expected*, all or none, and return the new head.
+        """Write *records* after record number *expected*, all or none, and return the number of the last one.
 
-        Raises `Fenced` if somebody else has claimed the session since, `JournalFull` if nothing was written and it may
-        be tried again, another `JournalUnavailable` if it may have been, so that the records are read before that, and
-        `CommitUnknown` if what is in the journal cannot be known until another process opens it.
+        Raises `Fenced` if the session was claimed again since; `JournalFull` if nothing was written and the call may be
+        repeated; another `JournalUnavailable` if the records may have been written: read before repeating the call;
+        `CommitUnknown` if only another process that opens the journal can tell whether they were written.
         """
         ...
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
-        """Return up to *limit* records behind number *after*; raise `BadRecord` if one of them is damaged or lost."""
+        """Return up to *limit* records that follow number *after*; raise `BadRecord` if one is damaged or lost."""
         ...
 
     async def place(self, session_id: str, seq: int) -> int:
-        """Return the number of the record behind which the events after durable event *seq* are to be read."""
+        """Return the number of the record after which the durable events that follow event *seq* begin."""
         ...
 
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
-        """Return what was answered to a command id; `None` if it was never used.
+        """Return the command and answer stored under a command id; `None` if the id was never used.
 
-        It is kept as long as the records of the session: an old id that is taken for a new one is carried out twice.
+        Answers are kept as long as the session's records: a forgotten id would be taken for a new one, and run twice.
         """
         ...
 
     async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
-        """Return up to *limit* stored sessions behind the id *after*, in the order of their ids."""
+        """Return summaries of up to *limit* stored sessions with ids greater than *after*, sorted by id."""
         ...
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
-        """Keep a snapshot instead of the one before; raises what `append` raises, and may be forgotten at any time."""
+        """Store a snapshot in place of the previous one; raises as `append` does. A journal may drop it at any time."""
         ...
 
     async def snapshot(self, session_id: str) -> Snapshot | None:
-        """Return the snapshot of a session, if there is one that can be used."""
+        """Return the usable snapshot of a session; `None` if there is none (see `is_usable`)."""
         ...
 
     async def close(self) -> None:
-        """Give back files, threads and connections, behind what is under way; the next call opens them again."""
+        """Release files, threads and connections once calls under way have ended; the next call opens them again."""
         ...

@@ -1,4 +1,4 @@
-"""What the shell needs of a model, and of whatever makes a context shorter."""
+"""`Model`: a language model as the runtime calls it; `Compactor`: a function that shortens a conversation."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ class Model(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called, such as `demo` or `anthropic:some-model`."""
+        """Name of the model, such as `demo` or `anthropic:some-model`."""
         ...
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
-        """Make one attempt: give each chunk to *emit* as it comes, and return the whole response.
+        """Make one attempt at a request: call *emit* with each chunk as it comes, and return the whole response.
 
-        Raises `TransientModelError`, `PermanentModelError` or `ContextTooLong`; it is cancelled at any await.
+        Raises `TransientModelError`, `PermanentModelError` or `ContextTooLong`. It may be cancelled at any await.
         """
         ...
 
 
 ChainLink: TypeAlias = str | Model | tuple[str | Model, Mapping[str, Json]]
-"""A model by its name or itself, or one of both with options for its provider."""
+"""A model of a chain: a name or a `Model`, or a pair of one of them and options for its provider."""
 
 ModelChain: TypeAlias = ChainLink | Sequence[ChainLink]
-"""A model, or several: each is asked when those before it cannot answer."""
+"""One model, or several: each later one is asked only if all before it failed to answer."""
 
 
 @runtime_checkable
 class ChecksOptions(Protocol):
-    """A model that can say beforehand whether it takes its options."""
+    """Implemented by a model that can check its options before the first request."""
 
     def check(self, options: JsonObject) -> None:
-        """Raise `BadModelOptions` for *options* that it does not take."""
+        """Raise `BadModelOptions` if the model does not take *options*."""
         ...
 
 
 def times_beginning(model: Model) -> bool:
-    """Whether *model* gives up by itself if an answer does not begin: silence before its first word is no stall.
+    """Whether *model* itself times out if an answer does not begin; the watchdog then ignores silence before that.
 
-    Such a model says so by an attribute of this name. It is not a protocol, because those are slow to look for.
+    Such a model has an attribute of this name. There is no Protocol for it, because `isinstance` with one is slow.
     """
     found: object = getattr(model, "times_beginning", False)
     return found is True
@@ -56,19 +56,19 @@ def times_beginning(model: Model) -> bool:
 
 @value
 class Compacted(Value):
-    """A shorter context."""
+    """A shortened conversation, as a compactor returns it."""
 
     messages: tuple[Message, ...]
-    """What is left, in order; valid for a provider."""
+    """The remaining messages in order, in a form that providers accept."""
     removed: int
-    """How many messages went."""
+    """Number of messages that were removed."""
     note: str
-    """What was done, in words."""
+    """Description of what was done, for people."""
 
 
 class Compactor(Protocol):
-    """Makes a context shorter."""
+    """A function that shortens a conversation to fit a model's context window."""
 
     async def __call__(self, messages: Sequence[Message], keep: int) -> Compacted:
-        """Return *messages* in about *keep* characters; never split a call from its result."""
+        """Return *messages* shortened to about *keep* characters; a tool call and its result stay or go together."""
         ...

@@ -1,7 +1,7 @@
-"""What tools need of a sandbox: files below one root, and commands that are confined and end when they are told.
+"""`Sandbox`: files below one root folder, and confined commands that can be ended; all file and shell tools use it.
 
-A path is text relative to the root, with `/` between its parts. What a sandbox never opens raises `PathRefused`; what
-is not there raises `FileMissing`, and what the file system cannot do `FileFailed`.
+A path is text relative to the root, with `/` between its parts. A path that a sandbox never opens raises
+`PathRefused`, a missing file `FileMissing`, and a failure of the file system `FileFailed`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_FILE = 16 * 1024 * KIB
 
 
 class Kind(Enum):
-    """What stands at a path."""
+    """What a path names: a file, a folder, a link or something else."""
 
     FILE = "file"
     FOLDER = "folder"
@@ -30,78 +30,78 @@ class Kind(Enum):
 
 @value
 class Content(Value):
-    """What was read of a file."""
+    """The part of a file that was read."""
 
     data: bytes
-    """The bytes from the offset on, up to the limit."""
+    """The bytes from the requested offset on, up to the requested limit."""
     size: int
-    """How many bytes the whole file has."""
+    """Bytes of the whole file."""
 
 
 @value
 class Written(Value):
-    """A file was written: whoever reads it sees either all of the old content or all of the new."""
+    """Result of writing a file. The write is atomic: a reader sees all of the old content or all of the new."""
 
     size: int
-    """How many bytes it has now."""
+    """Bytes of the file now."""
     created: bool
     """Whether there was no such file before."""
 
 
 @value
 class Edited(Value):
-    """Text in a file was replaced."""
+    """Result of replacing text in a file."""
 
     replaced: int
-    """How many times."""
+    """Number of places that were replaced."""
     size: int
-    """How many bytes the file has now."""
+    """Bytes of the file now."""
 
 
 @value
 class Entry(Value):
-    """One thing in a folder."""
+    """One file, folder or link in a folder."""
 
     path: str
-    """Where it is, relative to the root."""
+    """Path relative to the root."""
     kind: Kind
-    """What it is; a link is not followed."""
+    """Whether it is a file, a folder or a link; links are not followed."""
     size: int = 0
-    """How many bytes a file has."""
+    """Bytes of a file; 0 for all else."""
 
 
 @value
 class Listing(Value):
-    """What was found, in order of path."""
+    """Result of `list` and `glob`: entries in order of path."""
 
     entries: tuple[Entry, ...]
-    """The things."""
+    """The entries that were found."""
     cut: bool = False
-    """Whether there are more than were asked for."""
+    """Whether entries beyond the limit were left out."""
 
 
 @value
 class Search(Value):
-    """What to look for in files."""
+    """Arguments of a search in files (`Sandbox.grep`)."""
 
     pattern: str
     """A regular expression, as Python reads it."""
     path: str = "."
-    """A file, or the folder to search with all below it."""
+    """A file, or a folder that is searched with all its sub-folders."""
     glob: str = "**"
-    """Which files, relative to the folder; without a `/`, the name alone is compared."""
+    """Pattern of the files to search, relative to the folder; without a `/`, it is compared with file names alone."""
     fixed: bool = False
     """Whether the pattern is plain text."""
     ignore_case: bool = False
     """Whether `a` finds `A`."""
     before: int = 0
-    """How many lines before a match are wanted."""
+    """Number of lines to return before each match."""
     after: int = 0
-    """How many lines behind a match are wanted."""
+    """Number of lines to return after each match."""
     ignored: bool = False
     """Whether to search also what `.gitignore` names, and `.git` itself."""
     limit: int = 1000
-    """How many matches are wanted at most."""
+    """Largest number of matches to return."""
 
 
 @value
@@ -113,78 +113,78 @@ class Match(Value):
     number: int
     """Which line, from 1."""
     line: str
-    """The line without its end; what is very long is cut."""
+    """The line without its line end; a very long line is cut."""
     before: tuple[str, ...] = ()
-    """The lines before it."""
+    """Lines before the match."""
     after: tuple[str, ...] = ()
-    """The lines behind it."""
+    """Lines after the match."""
 
 
 @value
 class Matches(Value):
-    """What a search found."""
+    """Result of a search in files."""
 
     matches: tuple[Match, ...]
-    """In order of path and line."""
+    """The matching lines, in order of path and line number."""
     cut: bool = False
-    """Whether it stopped at the limit."""
+    """Whether the search stopped at the limit of matches."""
     searched: int = 0
     """How many files were searched."""
     skipped: int = 0
-    """How many were not: no text, too large, or not to be opened."""
+    """Number of files that were not searched: no text, too large, or not readable."""
 
 
 @value
 class Command(Value):
-    """What to run."""
+    """A command for `Sandbox.execute` or `Sandbox.prepare`."""
 
     run: str | tuple[str, ...]
-    """A line for a shell, or a program and its arguments, which no shell sees."""
+    """A command line for a shell; or, as a tuple, a program and its arguments, run without a shell."""
     folder: str = "."
-    """Where, relative to the root."""
+    """Folder to run in, relative to the root."""
     timeout: float = 60.0
-    """Seconds until it is told to end."""
+    """Seconds after which the command is told to end."""
     env: tuple[tuple[str, str], ...] = ()
-    """Variables beside the few that every command gets; nothing of our own environment is passed on."""
+    """Environment variables beside the few that each command gets; the environment of this process is not passed on."""
     merge: bool = False
-    """Whether errors go where the output goes, in the order in which they were written."""
+    """Whether standard error is merged into standard output, in the order of writing."""
     keep: int = 256 * KIB
-    """Bytes of each output that are kept: half of its beginning, half of its end."""
+    """Bytes of each output stream that are kept: half from its beginning, half from its end."""
 
 
 @value
 class Output(Value):
-    """What was kept of an output."""
+    """The kept part of an output stream: its beginning and its end."""
 
     head: bytes = b""
-    """Its beginning; all of it if `tail` is empty."""
+    """Beginning of the output; all of it if `tail` is empty."""
     tail: bytes = b""
-    """Its end."""
+    """End of the output."""
     total: int = 0
-    """How many bytes were written."""
+    """Number of bytes that the command wrote."""
 
     @property
     def lost(self) -> int:
-        """How many bytes between head and tail were not kept."""
+        """Number of bytes between `head` and `tail` that were dropped."""
         return self.total - len(self.head) - len(self.tail)
 
     @property
     def text(self) -> str:
-        """The whole as text, with a note where something is missing."""
+        """The output as text, with a note where bytes were dropped."""
         note = f"\n[… {self.lost} bytes left out …]\n".encode() if self.lost else b""
         return (self.head + note + self.tail).decode(errors="replace")
 
 
 @value
 class Heard(Value):
-    """What a process has written since somebody last listened."""
+    """Output of a process from one position on, as `Process.heard` returns it."""
 
     data: bytes = b""
-    """The bytes that are still kept."""
+    """The output from that position on, as far as it is still kept."""
     next: int = 0
-    """Where to go on listening."""
+    """Position to pass as `since` in the next call of `heard`."""
     lost: int = 0
-    """How many bytes before `data` were not kept."""
+    """Number of bytes directly before `data` that were dropped."""
 
 
 @value
@@ -192,79 +192,79 @@ class Execution(Value):
     """How a command ended."""
 
     exit_code: int
-    """What it answered; the negative number of the signal that ended it, if one did."""
+    """Exit code of the command; if a signal ended it, the signal's negative number."""
     stdout: Output = attrs.field(factory=Output)
-    """What it wrote."""
+    """Its standard output."""
     stderr: Output = attrs.field(factory=Output)
-    """What it wrote as errors, unless both were merged."""
+    """Its standard error; empty if both streams were merged."""
     timed_out: bool = False
-    """Whether it ran out of time."""
+    """Whether it was ended because its timeout was over."""
     killed: bool = False
-    """Whether somebody called `kill`."""
+    """Whether `Process.kill` was called."""
     clean: bool = True
-    """Whether nothing that it started is known, or has to be feared, to be alive."""
+    """Whether all processes that the command started are known to have ended."""
 
 
 OnOutput: TypeAlias = Callable[[bytes], None]
-"""Hears each piece of output as it comes; it must return at once."""
+"""Callback for each piece of output as it comes; it must return at once."""
 
 
 class Process(Protocol):
-    """A command that was prepared: whoever owns a nursery runs it, others may listen to it and kill it meanwhile."""
+    """A prepared command. One task calls `run`; meanwhile other tasks may read its output and kill it."""
 
     @property
     def execution(self) -> Execution | None:
-        """How it ended, if it has."""
+        """How the command ended; `None` if it has not ended."""
         ...
 
     async def run(self) -> Execution:
-        """Start it and wait for its end, once; cancelled, it and all it started are gone when this returns."""
+        """Start the command and wait for its end, once. If cancelled, it ends all that the command started first."""
         ...
 
     def heard(self, since: int = 0) -> Heard:
-        """Return what it wrote as output behind byte *since*."""
+        """Return the output that follows byte *since*."""
         ...
 
     def kill(self) -> None:
-        """Have it end: `run` returns soon."""
+        """End the command; the pending `run` returns soon after."""
         ...
 
 
 class Sandbox(Protocol):
-    """Where file tools and shell tools do all that they do."""
+    """Executes all file access and all commands of the built-in tools, confined to one root folder."""
 
     async def read(self, path: str, offset: int = 0, limit: int = MAX_FILE) -> Content:
         """Return up to *limit* bytes of a file."""
         ...
 
     async def write(self, path: str, data: bytes) -> Written:
-        """Make a file hold *data*, with the folders above it: as one step for whoever reads it."""
+        """Write *data* to a file atomically; missing parent folders are created."""
         ...
 
     async def edit(self, path: str, old: bytes, new: bytes, *, every: bool = False) -> Edited:
-        """Replace *old*, which must occur once, or wherever it occurs; `BadEdit` says how often it does."""
+        """Replace *old*, which must occur exactly once unless *every*; else raise `BadEdit` with the number found."""
         ...
 
     async def exists(self, path: str) -> bool:
-        """Whether a file or folder is there."""
+        """Whether *path* names an existing file or folder."""
         ...
 
     async def list(self, path: str = ".", limit: int = 1000, *, ignored: bool = True) -> Listing:
-        """Return what stands in a folder; without *ignored*, not what `.gitignore` names, and not `.git` itself."""
+        """Return the entries of a folder; without *ignored*, leave out `.git` and what `.gitignore` names."""
         ...
 
     async def glob(self, pattern: str, path: str = ".", *, ignored: bool = False, limit: int = 1000) -> Listing:
-        """Return the files below a folder that match; `**` matches any number of folders."""
+        """Return the files below a folder whose paths match *pattern*; `**` matches any number of folders."""
         ...
 
     async def grep(self, search: Search) -> Matches:
-        """Return the lines that match."""
+        """Return the lines that match *search*."""
         ...
 
     def prepare(self, command: Command, on_output: OnOutput | None = None) -> Process:
-        """Return a process that can be run in the background of somebody's nursery."""
+        """Return the command as a process that is not started yet: the caller runs it in a nursery of its own."""
         ...
 
     async def execute(self, command: Command, on_output: OnOutput | None = None) -> Execution:
-        """Run a command to its end."""
+        """Run a command and wait for its end."""
         ...

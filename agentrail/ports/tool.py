@@ -1,8 +1,8 @@
-"""What the shell needs of a tool, and what a tool gets from it.
+"""`Tool`: something that the model may call, and `ToolContext`: what the runtime passes to it.
 
-What tools need of whoever runs sync code beside the sessions.
+`Threads` runs synchronous tools in worker threads.
 
-What the shell needs of whoever supplies a session with tools for as long as it lives.
+`ToolSource` supplies a session with tools that may change while it runs, such as those of an MCP server.
 """
 
 from __future__ import annotations
@@ -24,81 +24,81 @@ T = TypeVar("T")
 
 
 class Threads(Protocol):
-    """Worker threads for the sync code of one call."""
+    """Runs the synchronous code of one tool call in worker threads."""
 
     async def run(self, work: Callable[[], T], /) -> T:
-        """Return what *work* returns in a worker thread.
+        """Run *work* in a worker thread and return its result.
 
-        Who is cancelled does not wait for it: the thread goes on, its result is dropped, and the call is in quarantine
-        until it has ended. Raise `ToolError` if too many threads go on like that.
+        A cancelled caller does not wait: the thread goes on, its result is dropped, and the call is in quarantine
+        until the thread has ended. Raises `ToolError` if too many such abandoned threads still run.
         """
         ...
 
 
 def unheard(_: str) -> None:
-    """Stand in where nobody listens to progress."""
+    """No-op: the default of `ToolContext.report`, for calls without a subscriber."""
 
 
 class Surroundings:
-    """Where the tools of a session work; each part is made when it is first asked for."""
+    """The sandbox and web fetcher of a session's tools; each is made at its first use."""
 
     __slots__ = ()
 
     @property
     def sandbox(self) -> Sandbox:
-        """Where files are and commands run."""
+        """Sandbox of the session's tools."""
         raise NotImplementedError
 
     @property
     def web(self) -> Web:
-        """How pages are fetched."""
+        """Fetcher of web pages."""
         raise NotImplementedError
 
 
 @value
 class ToolContext(Value):
-    """What a tool may know and do beside its arguments."""
+    """Passed to each tool call beside its arguments: facts about the session, and what the tool may use."""
 
     session_id: str = "session"
-    """Whose call it is."""
+    """Session that makes the call."""
     call_id: str = "call"
-    """Which call."""
+    """Id of the call."""
     idempotency_key: str = "key"
-    """The same for every attempt of one call."""
+    """Key that is the same for each attempt of one call, so that a server can recognise a repeated one."""
     working_dir: str = "."
-    """Where tools work."""
+    """Folder in which the tools work."""
     model: str = ""
-    """The session's model."""
+    """Name of the session's model."""
     todos: tuple[Todo, ...] = ()
-    """The session's list of things to do."""
+    """The session's to-do list, as the tool `write_todos` last set it."""
     user_data: JsonObject = EMPTY
-    """What the spawner gave the session."""
+    """`SessionSpec.user_data`: anything that the program gave the session."""
     turn: int = 0
-    """Which turn."""
+    """Number of the turn, from 1."""
     total_tokens: int = 0
-    """What the session has used."""
+    """Tokens that the session has used so far."""
     cost_usd: float | None = None
-    """What the session has cost; `None`: not known."""
+    """Cost of the session so far in US dollars; `None` if it is not known."""
     report: Callable[[str], None] = attrs.field(default=unheard)
-    """Say how far it is: subscribers see it at once. In a worker thread it ends a call that was cancelled."""
+    """Report progress to subscribers at once. In the thread of a cancelled call it raises, to end the thread."""
     _sandbox: Sandbox | Surroundings | None = attrs.field(default=None, alias="sandbox")
     jobs: Jobs | None = None
-    """What runs in the session's background; a session always gives it."""
+    """The session's background commands; set in each call of a session, `None` only in calls by a program."""
     _web: Web | Surroundings | None = attrs.field(default=None, alias="web")
     threads: Threads | None = None
-    """Where sync code runs; a session always gives it."""
+    """Worker threads for synchronous code; set in each call of a session."""
     agents: Agents | None = None
-    """The session's sub-agents; `None`: it may start none."""
+    """The session's sub-agents; `None` if it may start none."""
 
     @property
     def sandbox(self) -> Sandbox | None:
-        """Where files are and commands run; a session always gives one, made when a tool first asks for it."""
+        """The session's sandbox, made at its first use; `None` only in calls outside a session."""
         found = self._sandbox
         return found.sandbox if isinstance(found, Surroundings) else found
 
     @property
     def web(self) -> Web | None:
-        """How pages are fetched; a session always gives it, made when a tool first asks for it."""
+        """The session's fetcher of web pages, made at its first use; `None` only in calls outside a session."""
         found = self._web
         return found.web if isinstance(found, Surroundings) else found
 
@@ -108,17 +108,17 @@ class Tool(Protocol):
 
     @property
     def spec(self) -> ToolSpec:
-        """Everything about it but its code."""
+        """Description of the tool: name, schema of the arguments, timeouts, effect class."""
         ...
 
     async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
-        """Do it. Raise `ToolError` to answer `Err`; any other exception is a crash of the call."""
+        """Execute a call. Raise `ToolError` to tell the model of an error; another exception is a crash of the call."""
         ...
 
 
 @runtime_checkable
 class Checkable(Protocol):
-    """A tool that can find out what has become of a call that was interrupted; its effect class is `checkable`."""
+    """A tool of effect class `checkable`: it can find out what became of a call that a crash interrupted."""
 
     async def probe(self, key: str) -> Probed:
         """Return the result of the call that ran under the idempotency key *key*, `NotStarted()`, or `Unknown()`."""
@@ -130,26 +130,26 @@ Service = Callable[[Json], Awaitable[Json]]
 
 
 class Offer(Protocol):
-    """Takes the tools that a source has now."""
+    """Callback with which a tool source hands its current tools to the session."""
 
     async def __call__(self, tools: Sequence[Tool], problems: Sequence[str] = ()) -> None:
-        """Let the session have these tools of the source and no others, in one step; *problems* are reported."""
+        """Replace all tools of the source in the session by *tools*, in one step; *problems* are reported as events."""
         ...
 
 
 @runtime_checkable
 class ToolSource(Protocol):
-    """Supplies tools that come and go; it is started again when it ends."""
+    """Supplies a session with tools that come and go, such as those of a server; restarted when it ends."""
 
     @property
     def name(self) -> str:
-        """What it is called; one session has no two of the same name."""
+        """Name of the source, unique within a session."""
         ...
 
     def check(self) -> None:
-        """Raise what must be put right before it can be started at all."""
+        """Raise an error if the source is set up so that it can never start; called before a session starts."""
         ...
 
     async def supply(self, working_dir: str, offer: Offer) -> None:
-        """Offer tools until that is possible no more, and raise why; when it is cancelled, nothing of it is left."""
+        """Offer tools until the source fails, then raise why. If cancelled, it must clean up before it ends."""
         ...

@@ -1,4 +1,4 @@
-"""What tools need of the web: one page, as text, within limits."""
+"""`Web`: fetches a web page as text, within limits, for the tool `web_fetch`."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from typing import Protocol
 from agentrail.values.value import Value, value
 
 MAX_PAGE = 2 * 1024 * 1024
-"""Bytes of a page that are read."""
+"""Bytes of a page that are read at most."""
 
 
 @value
 class Page(Value):
-    """What was found at an address."""
+    """A fetched page."""
 
     url: str
-    """Where it was in the end, behind all redirects."""
+    """Address of the page after all redirects."""
     status: int
-    """What the server answered, such as 200 or 404."""
+    """HTTP status of the answer, such as 200 or 404."""
     media_type: str
-    """What the server says that it is, such as `text/html`."""
+    """Media type that the server gives, such as `text/html`."""
     text: str
-    """Its text; HTML as Markdown, unless it was wanted as it is."""
+    """Text of the page; HTML is turned into Markdown unless `raw` was set."""
     cut: bool = False
-    """Whether it is longer than what was read."""
+    """Whether the page is longer than the part that was read."""
 
 
 class Web(Protocol):
-    """Fetches pages; it says `WebRefused` to addresses that nobody outside should reach, and `WebFailed` else."""
+    """Fetches pages. Raises `WebRefused` for addresses that tools must not reach, and `WebFailed` if a fetch fails."""
 
     async def fetch(self, url: str, *, timeout: float, raw: bool = False) -> Page:  # noqa: ASYNC109 - a limit of the fetch
-        """Return what is at *url*."""
+        """Return the page at *url*; with *raw*, HTML as it is; *timeout* is in seconds."""
         ...
