@@ -63,7 +63,7 @@ class AgentRecipe:
     def make(
         self, task: Task, path: tuple[str, ...], parent: State, outfit: SessionCode, now: int
     ) -> tuple[State, SessionCode]:
-        """Return the first state and the code of a sub-agent; what its specification leaves out comes from the parent."""
+        """Return first state and code of a sub-agent; what its specification leaves out comes from the parent."""
         spec, shared = self._spec(task, parent, outfit, now)
         agent = self._agent
         stays = agent.sandbox is None and agent.web is None and agent.working_dir == HERE

@@ -141,7 +141,7 @@ class Supervisor:
     ) -> SessionHandle:
         """Start a session that has the history of a stored one, up to record *at*, or up to the last one.
 
-        The origin need not run: a session that has ended or was set aside can be forked too. Its code comes from *spec*,
+        The origin need not run: a session that has ended or was set aside can be forked too. Code comes from *spec*,
         or else from the running origin, or else from `specs` by the name that the origin's specification had.
         """
         if spec is not None:

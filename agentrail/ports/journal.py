@@ -44,7 +44,7 @@ class Record(Value):
     command: str | None = None
     """Command id that the caller gave, if the step answers one; a repeated id gets the stored answer."""
     answer: Answer | None = None
-    """The answer."""
+    """The answer to that command."""
     opening: State | None = None
     """In the first record only: the state with which the session began."""
     at_work: bool = False
@@ -70,9 +70,9 @@ class StoredAnswer(Value):
     """The stored command and answer of a command id."""
 
     input: AnyInput
-    """The command."""
+    """The command, as the machine's input."""
     answer: Answer
-    """The answer."""
+    """The answer that its caller was given."""
 
 
 @value
