@@ -1,4 +1,4 @@
-"""A shorter context without asking anybody: the oldest whole rounds go, and a line says so."""
+"""Compaction without a model: drop the oldest whole rounds, and put a notice in their place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agentrail.values.messages import Message, Origin, ToolMessage, UserMessage,
 
 
 def rounds(messages: Sequence[Message]) -> list[list[Message]]:
-    """Split *messages* into rounds: a response with the results of its calls is never split."""
+    """Split *messages* into rounds; a response and the results of its calls stay together."""
     found: list[list[Message]] = []
     for message in messages:
         if isinstance(message, ToolMessage) and found:
@@ -20,7 +20,9 @@ def rounds(messages: Sequence[Message]) -> list[list[Message]]:
 
 
 def drop_oldest_rounds(messages: Sequence[Message], keep: int) -> tuple[tuple[Message, ...], int, str]:
-    """Return what is left in about *keep* characters, how many messages went, and a note.
+    """Drop the oldest rounds until about *keep* characters are left; return messages, number dropped, and a note.
+
+    The last user message with text and everything after it always stay: the model is working on them.
 
     The last user message with text and everything behind it always stay: they are what the model is working on.
     """
@@ -49,7 +51,7 @@ def _is_prompt(message: Message) -> bool:
 
 
 def _after_results_of_nobody(groups: list[list[Message]], first: int) -> int:
-    """Move on past results whose calls are not there."""
+    """Return the first place from *first* on whose group is no tool result without its call."""
     while first < len(groups) and isinstance(groups[first][0], ToolMessage):
         first += 1
     return first

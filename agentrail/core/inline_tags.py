@@ -1,4 +1,7 @@
-"""Inline tags: `<status>` and `<title>` are cut out of a text, however it comes in pieces.
+"""Inline tags: remove `<status>` and `<title>` from a text that arrives in pieces.
+
+A tag is an opening, at most `LONGEST` characters, and its closing. Anything else is text. So little text is held back,
+and none is lost.
 
 A tag is an opening, at most `LONGEST` characters, and its closing; anything else is text, so nothing is held back for
 long, and nothing is lost.
@@ -12,27 +15,27 @@ from agentrail.values.content import Said, Text
 from agentrail.values.value import Value, value
 
 TAGS: Final = ("status", "title")
-"""The tags there are."""
+"""Names of the tags that are recognized."""
 
 LONGEST: Final = 200
-"""Characters that may stand between the opening of a tag and its closing."""
+"""Most characters between the opening of a tag and its closing."""
 
 TITLE: Final = 60
-"""Characters of a title; what is longer is cut."""
+"""Most characters of a title; a longer one is cut."""
 
 
 @value
 class Tagged(Value):
-    """What stood in a tag."""
+    """A tag that was found in the text."""
 
     tag: str
-    """Which tag."""
+    """Name of the tag."""
     text: str
-    """The text in it."""
+    """The text inside."""
 
 
 class TagFilter:
-    """Cuts the tags out of one response; the pieces may be cut anywhere."""
+    """Removes the tags from one response; a tag may be split over several pieces."""
 
     __slots__ = ("_kept",)
 
@@ -40,11 +43,11 @@ class TagFilter:
         self._kept = ""
 
     def feed(self, piece: str) -> list[str | Tagged]:
-        """Take the next piece; return what is certain by now, in order."""
+        """Take the next piece; return text and tags that are complete now, in order."""
         return self._cut(self._kept + piece, last=False)
 
     def end(self) -> list[str | Tagged]:
-        """Return what was kept back: nothing comes behind it."""
+        """Return the text held back as a possible tag; call it after the last piece."""
         return self._cut(self._kept, last=True)
 
     def _cut(self, text: str, *, last: bool) -> list[str | Tagged]:
@@ -67,7 +70,7 @@ class TagFilter:
 
 
 def _tag_at(text: str, place: int) -> Tagged | bool:
-    """Return the tag that begins at *place*, or whether one may still come of what stands there."""
+    """Return the tag that begins at *place*; `True` if a tag may follow once more text is there, `False` if not."""
     for tag in TAGS:
         opening, closing = f"<{tag}>", f"</{tag}>"
         inside = place + len(opening)
@@ -83,7 +86,7 @@ def _tag_at(text: str, place: int) -> Tagged | bool:
 
 
 def without_tags(parts: tuple[Said, ...]) -> tuple[tuple[Said, ...], tuple[Tagged, ...]]:
-    """Return *parts* of a whole response without their tags, and the tags; a part with nothing else goes."""
+    """Return *parts* of a complete response without tags, and the tags; parts that become empty are left out."""
     cutter = TagFilter()
     left: list[Said] = []
     tags: list[Tagged] = []

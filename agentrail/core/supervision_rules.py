@@ -1,4 +1,7 @@
-"""The rules of supervision: what a supervisor does when one of its children has ended. No clock, no chance, no tasks.
+"""Rules of supervision: what a supervisor does after one of its children has ended. A pure function of data.
+
+They are OTP's, except for sessions: restarts are counted for each session alone, and wait for a pause. A session that
+crashes too often is set aside and does not crash the supervisor, unless a strategy ties other children to it.
 
 They are OTP's, but for sessions: those are counted each by itself, wait before they are started again, and are set
 aside where OTP would give up the supervisor, as long as no other child hangs on them.
@@ -12,49 +15,49 @@ from typing import Final, Literal, TypeAlias
 from agentrail.values.value import Value, value
 
 Strategy: TypeAlias = Literal["one_for_one", "one_for_all", "rest_for_one"]
-"""Who is started again with a child that has crashed."""
+"""Which children are restarted after a crash."""
 
 STRATEGIES: Final[tuple[Strategy, ...]] = ("one_for_one", "one_for_all", "rest_for_one")
-"""Who is started again when one has crashed: it, all, or it and those that were started after it."""
+"""Which children are restarted after a crash: the crashed one, all, or it and those started after it."""
 
 SAME_INPUT: Final = 3
-"""Crashes of a session on one message after which it is set aside."""
+"""Crashes in a row on one message after which a session is set aside."""
 
 FIRST_PAUSE: Final = 0.1
 """Seconds before the second restart of a session in a row; twice as long before each that follows."""
 
 LONGEST_PAUSE: Final = 30.0
-"""The most seconds that a session waits before it is started again."""
+"""Longest pause before a restart, in seconds."""
 
 
 @value
 class Policy(Value):
-    """How a supervisor treats its children."""
+    """Settings of a supervisor."""
 
     strategy: str = "one_for_one"
-    """Who is started again with a child that has crashed."""
+    """Which children are restarted after a crash."""
     max_restarts: int = 3
-    """How many restarts there may be..."""
+    """How many restarts are allowed within `period`."""
     period: float = 5.0
-    """...within so many seconds."""
+    """Seconds over which restarts are counted."""
 
 
 @value
 class Ward(Value):
-    """A child, as far as its supervisor's rules know it."""
+    """What the rules know of one child of a supervisor."""
 
     key: str
-    """Which child."""
+    """Name of the child."""
     restart: str = "permanent"
     """When it is started again: `permanent`: always, `transient`: after a crash, `temporary`: never."""
     session: bool = False
     """Whether it is a session."""
     restarts: tuple[float, ...] = ()
-    """When it was started again, as far as that still counts."""
+    """Times of its restarts within the last `period`."""
     input: str = ""
-    """The message that it crashed on last; empty: none."""
+    """Message on which it crashed last; empty if it was not handling one."""
     crashes: int = 0
-    """How often in a row it crashed on that."""
+    """How often in a row it crashed on that message."""
 
 
 @value
@@ -62,33 +65,33 @@ class Ending(Value):
     """How a child has ended."""
 
     crashed: bool = True
-    """Whether it broke; else it came to its end."""
+    """Whether it crashed; otherwise it finished."""
     input: str = ""
-    """The message that it had in hand; empty: none."""
+    """Message that it was handling; empty if none."""
     lost: bool = False
-    """Whether it belongs to somebody else now, so that nobody here may start it again."""
+    """Whether another process owns the session now, so that it must not be restarted here."""
     fatal: bool = False
-    """Whether nothing may go on."""
+    """Whether the supervisor must stop everything."""
 
 
 @value
 class RestartDecision(Value):
-    """What a supervisor does about it, in this order."""
+    """What a supervisor does after a child has ended; the fields are in the order of the actions."""
 
     ward: Ward | None
-    """The child from now on; `None`: it is forgotten."""
+    """The child from now on; `None` if it is removed."""
     restarts: tuple[float, ...]
-    """The restarts of the supervisor that count from now on."""
+    """Times of the supervisor's restarts that still count."""
     stop: tuple[str, ...] = ()
-    """Children to stop, one after the other."""
+    """Keys of children to stop, in this order."""
     forget: tuple[str, ...] = ()
-    """Those of them that are not started again."""
+    """Those of them that are removed and not started again."""
     start: tuple[str, ...] = ()
-    """Children to start, one after the other."""
+    """Keys of children to start, in this order."""
     pause: float = 0.0
-    """Seconds to wait before that."""
+    """Seconds to wait before starting them."""
     set_aside: bool = False
-    """Whether the child is a session that is kept to be read."""
+    """Whether the child is a session that is not restarted, but can still be read."""
     same_input: bool = False
     """Whether it crashed on the same message each time."""
     fails: bool = False
@@ -105,7 +108,7 @@ def decide(
     at: float,
     chance: float = 1.0,
 ) -> RestartDecision:
-    """Say what a supervisor with these children, in the order of their start, does about the *ending* of one."""
+    """Return what a supervisor of *wards* (in order of their start) does after the *ending* of child *key*."""
     ward = wards[key]
     if ending.fatal:
         return RestartDecision(None, restarts, fails=True)
@@ -131,14 +134,14 @@ def decide(
 
 
 def _counted(ward: Ward, ending: Ending) -> Ward:
-    """Return *ward* with its crash counted, if it crashed on a message."""
+    """Return *ward* with this crash added to its count of crashes on one message."""
     if not ending.input:
         return ward.but(input="", crashes=0)
     return ward.but(input=ending.input, crashes=ward.crashes + 1 if ending.input == ward.input else 1)
 
 
 def _alone(policy: Policy, ward: Ward, restarts: tuple[float, ...], at: float, chance: float) -> RestartDecision:
-    """Start a session again, at once or after a pause, or set it aside."""
+    """Decide about one session under `one_for_one`: restart it, at once or after a pause, or set it aside."""
     counted = _recent((*ward.restarts, at), policy, at)
     ward = ward.but(restarts=counted)
     if len(counted) > policy.max_restarts:
@@ -147,7 +150,7 @@ def _alone(policy: Policy, ward: Ward, restarts: tuple[float, ...], at: float, c
 
 
 def pause_before(restart: int, chance: float) -> float:
-    """Return the seconds before restart number *restart*; *chance*, up to 1, spreads those that crash together."""
+    """Return the seconds to wait before restart number *restart*; *chance* (0 to 1) adds jitter."""
     if restart <= 1:
         return 0.0
     return min(FIRST_PAUSE * 2.0 ** min(restart - 2, 16), LONGEST_PAUSE) * (0.5 + chance / 2)
@@ -158,7 +161,7 @@ def _recent(times: Iterable[float], policy: Policy, at: float) -> tuple[float, .
 
 
 def _group(policy: Policy, wards: Mapping[str, Ward], key: str) -> tuple[str, ...]:
-    """Return the children that are started again with the one called *key*, in the order of their start."""
+    """Return the keys of the children that are restarted together with *key*, in order of their start."""
     names = tuple(wards)
     match policy.strategy:
         case "one_for_all":

@@ -1,1 +1,1 @@
-"""The transition table and `step`, with one module for each group of inputs."""
+"""The machine: a session's behaviour as a pure function from state and input to state, effects and events."""

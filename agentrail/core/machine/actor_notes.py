@@ -1,4 +1,4 @@
-"""A session that gives its memory back while nobody needs it, and is brought up again from its journal.
+"""Inputs about the session's actor: it crashed, was suspended or traced, or hibernates and wakes up.
 
 What a session is told of its actor: it was suspended, it is watched, it crashed.
 """
@@ -20,18 +20,18 @@ from agentrail.values.value import Value
 
 
 def on_watched(w: StepDraft, _: Value) -> None:
-    """Answer; the actor does the rest."""
+    """Answer `suspend` or `trace`; the actor itself does the work."""
     w.answer = DONE
 
 
 def on_restarted(w: StepDraft, restarted: ActorRestarted) -> None:
-    """Report a crash that was repaired; whoever crashed while it fell asleep is awake now."""
+    """Report a crash after which the actor was restarted; a hibernating session is awake again."""
     w.s.asleep = False
     w.emit(SessionRestarted(restarted.cause))
 
 
 def on_crashed_too_often(w: StepDraft, crashed: CrashedTooOften) -> None:
-    """Report a crash that was not, and remember it: nobody is to start the session again unasked."""
+    """Report the last crash and keep it in the state: the session is not started again unless a caller asks."""
     w.s.crashed = crashed.cause
     if crashed.input:
         w.emit(InputQuarantined(crashed.input, crashed.cause))
@@ -39,20 +39,20 @@ def on_crashed_too_often(w: StepDraft, crashed: CrashedTooOften) -> None:
 
 
 def on_sleep_due(w: StepDraft, _: SleepDue) -> None:
-    """Go to sleep, if nothing is under way; what is held may wait meanwhile."""
+    """Mark the session as asleep, unless work is under way; calls may go on waiting for a person."""
     if can_sleep(w.s):
         w.s.asleep = True
         w.emit(SessionHibernated())
 
 
 def on_woke(w: StepDraft, _: SessionWoke) -> None:
-    """Go on as if nothing had been."""
+    """Mark the session as awake."""
     if w.s.asleep:
         w.s.asleep = False
         w.emit(SessionWoken())
 
 
 def can_sleep(state: State) -> bool:
-    """Whether nothing of a session is under way, and nothing waits but a person's decision; no sub-agent sleeps."""
+    """Whether a session may hibernate: it has no work under way and no sub-agent; calls may wait for a person."""
     busy = state.at_work or state.quarantined or state.queue or state.changes or state.paused
     return state.phase is Phase.IDLE and not (state.asleep or busy or state.setup.path)

@@ -1,4 +1,4 @@
-"""What people decide about calls that wait for them."""
+"""Decisions of people about held calls and answers to questions."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from agentrail.values.tools import ok
 
 
 def held_calls(w: StepDraft) -> dict[str, tuple[Call, Hold]]:
-    """Return the held calls by approval id."""
+    """Return the held calls, keyed by approval id."""
     return {c.hold.approval_id: (c, c.hold) for c in w.s.waiting_calls if c.hold is not None}
 
 
 def open_questions(w: StepDraft) -> dict[str, Call]:
-    """Return the calls that ask by the refs of their questions."""
+    """Return the calls that wait for an answer, keyed by the ref of their question."""
     return {c.question.ref: c for c in w.s.waiting_calls if c.question is not None}
 
 
 def _not_held(w: StepDraft, approval_id: str, call: str) -> UnknownApproval:
-    """Say why an id cannot be approved or rejected."""
+    """Return the error for an approval id that no held call has."""
     if approval_id in open_questions(w):
         return WrongDecision(approval_id, call, "a question", "`session.respond`")
     return UnknownApproval.among(approval_id, held_calls(w))
 
 
 def on_approve(w: StepDraft, sent: ApproveSent) -> None:
-    """Let a held call go on, with the arguments that were approved and no others."""
+    """Handle `approve`: let a held call run, with exactly the arguments approved."""
     s = w.s
     found = held_calls(w).get(sent.approval_id)
     if found is None:
@@ -64,7 +64,7 @@ def on_approve(w: StepDraft, sent: ApproveSent) -> None:
 
 
 def _approved(call: Call, hold: Hold, edited: JsonObject | None) -> Call:
-    """Return *call* on its way again: behind the holder, or from the first plugin if it was edited."""
+    """Return *call* as approved: plugins after the holder are asked next, or all of them if arguments were edited."""
     holders = call.holders | {hold.plugin}
     if edited is None:
         return call.but(
@@ -97,7 +97,7 @@ def resolve(
     reason: str | None = None,
     edited: JsonObject | None = None,
 ) -> None:
-    """Record a decision about a held call."""
+    """Report a decision about a held call and clear its timer."""
     s = w.s
     w.clear_timer(hold_timer(hold.approval_id))
     w.emit(ApprovalResolved(hold.approval_id, call.call_id, call.name, status, reason, edited is not None))
@@ -107,7 +107,7 @@ def resolve(
 
 
 def on_reject(w: StepDraft, sent: RejectSent) -> None:
-    """Give a held call an error result with the reason."""
+    """Handle `reject`: give a held call an error result with the reason."""
     found = held_calls(w).get(sent.approval_id)
     if found is None:
         w.refuse(_not_held(w, sent.approval_id, "reject"))
@@ -119,7 +119,7 @@ def on_reject(w: StepDraft, sent: RejectSent) -> None:
 
 
 def on_hold_timer(w: StepDraft, approval_id: str) -> None:
-    """Nobody has decided in time: the call gets an error result, and the model is told."""
+    """Give a held call an error result because no person decided in time."""
     found = held_calls(w).get(approval_id)
     if found is None:
         return
@@ -135,7 +135,7 @@ def _refused(w: StepDraft, call: Call, hold: Hold, text: str) -> None:
 
 
 def on_respond(w: StepDraft, sent: RespondSent) -> None:
-    """Give a call that asks the answer of the person."""
+    """Handle `respond`: give the person's answer to the call that asked."""
     s = w.s
     asking = open_questions(w)
     call = asking.get(sent.ref)

@@ -1,4 +1,4 @@
-"""A step in the making: the draft of the state, and everything the step will say and ask for."""
+"""Draft of a step: a mutable copy of the state, with the effects and events gathered so far."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from agentrail.values.usage import NOTHING_USED, Usage
 
 @cache
 def _plain(what: str) -> Due:
-    """Return what may come next and is about no call and no text: it is made once."""
+    """Return a `Due` without a ref; cached, as they are all alike."""
     return Due(what)
 
 
 class StepDraft:
-    """What the functions of the machine work on; it never leaves the step."""
+    """Everything that the functions of the machine read and change in one step; discarded at its end."""
 
     __slots__ = (
         "answer",
@@ -65,7 +65,7 @@ class StepDraft:
     # Saying and asking
 
     def emit(self, *events: Event) -> None:
-        """Report *events*; each takes the next number."""
+        """Emit *events*; each gets the next sequence number."""
         s = self.s
         turn = s.turns if s.turn is not None else 0
         for event in events:
@@ -73,11 +73,11 @@ class StepDraft:
             self.events.append(Envelope(s.session_id, s.seq, 0, self.at, turn, s.round, event, s.setup.path))
 
     def ask(self, effect: AnyEffect) -> None:
-        """Ask the world for *effect*."""
+        """Ask the runtime to carry out *effect*."""
         self.effects.append(effect)
 
     def refuse(self, error: AgentrailError) -> None:
-        """Answer the caller that nothing was done."""
+        """Answer the caller with *error*: the call changes nothing."""
         self.answer = Refused(error)
 
     def make_id(self, prefix: str) -> str:
@@ -88,17 +88,17 @@ class StepDraft:
     # What comes next
 
     def next(self, what: str, ref: str = "") -> None:
-        """Do *what* before anything else that is due."""
+        """Put a hook or stage at the front of what is due."""
         self.s.due = (Due(what, ref) if ref else _plain(what), *self.s.due)
 
     def later(self, what: str, ref: str = "") -> None:
-        """Do *what* when everything else that is due is done."""
+        """Put a hook or stage at the end of what is due."""
         self.s.due = (*self.s.due, Due(what, ref))
 
     # Timers
 
     def set_timer(self, timer: str, at: int) -> None:
-        """Fire *timer* at a time; it replaces one of the same name."""
+        """Set *timer* to fire at *at*; it replaces one of the same name."""
         place = self._place(timer)
         timers = self.s.timers
         self.s.timers = (
@@ -107,7 +107,7 @@ class StepDraft:
         self.effects.append(SetTimer(timer, at))
 
     def clear_timer(self, timer: str) -> None:
-        """Forget *timer*, if it is set."""
+        """Delete *timer*. No-op if it is not set."""
         place = self._place(timer)
         if place is not None:
             self.s.timers = (*self.s.timers[:place], *self.s.timers[place + 1 :])
@@ -122,7 +122,9 @@ class StepDraft:
     # Loops
 
     def subjects_of(self, turn: Turn) -> dict[str, int]:
-        """Return how often calls of *turn* were about the same thing; `keep_subjects` keeps what is added to it.
+        """Return the number of calls per subject in *turn*, as a dict to change; `keep_subjects` stores it.
+
+        A dict, because one step may count thousands of calls.
 
         One step may rule on thousands of calls, and a turn may be about as many things.
         """
@@ -131,7 +133,7 @@ class StepDraft:
         return self.subjects[1]
 
     def keep_subjects(self, subjects: tuple[str, dict[str, int]]) -> None:
-        """Keep, at the end of the step, what the calls of a turn were about, if it is still open."""
+        """Store the counts of `subjects_of` in the open turn; called at the end of the step."""
         turn = self.s.turn
         if turn is not None and subjects[0] == turn.ref:
             self.s.turn = turn.but(subjects=tuple(subjects[1].items()))
@@ -143,7 +145,7 @@ class StepDraft:
         self.s.history = self.s.history.and_(*messages)
 
     def count(self, usage: Usage) -> None:
-        """Add *usage* to what the session has used."""
+        """Add *usage* to the session's total."""
         if usage is not NOTHING_USED:
             self.s.usage = self.s.usage.plus(usage)
 
@@ -155,7 +157,7 @@ class StepDraft:
         spares: tuple[Spare, ...] = (),
         priced: frozenset[str] = frozenset(),
     ) -> None:
-        """Choose a model, and what it may fall back to."""
+        """Set the session's model and its fallback models."""
         s = self.s
         if not priced <= s.priced:
             s.priced |= priced
@@ -164,11 +166,11 @@ class StepDraft:
         if (model, options) != (s.model, s.model_options):
             self.emit(ModelSwitched(s.model, model, options != s.model_options, by))
             if s.used_model is None:
-                s.used_model = (s.model, s.model_options)  # the first request says if it goes to another one
+                s.used_model = (s.model, s.model_options)  # a request to another model is reported when it is sent
             s.model, s.model_options = model, options
 
     def take(self, ruling: Ruling, *, report: bool = True) -> None:
-        """Record *ruling*, keep the plugin states that it changed, and *report* who broke."""
+        """Record *ruling* and the plugin states it changed; with *report*, emit an event per plugin that failed."""
         self.rulings.append(ruling)
         if ruling.states:
             states = list(self.s.plugin_states)
@@ -179,7 +181,7 @@ class StepDraft:
             self.emit(*ruling.errors)
 
     def apply(self, ruling: Ruling) -> None:
-        """Carry out what a pipeline that passed has accumulated and every hook may: sections and a model."""
+        """Apply the parts of a ruling that every hook allows: sections of the system prompt, and a model."""
         gathered = ruling.gathered
         if gathered.sections:
             sections = dict(self.s.sections)
@@ -192,7 +194,7 @@ class StepDraft:
             self.use_model(gathered.switch)
 
     def use_model(self, switch: Switch) -> None:
-        """Use a plugin's model from the next request on."""
+        """Use the model that a plugin chose from the next request on."""
         s = self.s
         priced = frozenset({switch.model}) if switch.priced else frozenset[str]()
         self.switch_model(switch.model, switch.options, switch.plugin, priced=priced)
@@ -200,7 +202,7 @@ class StepDraft:
             s.turn = s.turn.but(model=switch.model, options=switch.options, spares=())
 
     def context(self) -> Context:
-        """Return the session as its plugins see it."""
+        """Return the view of the session that plugins get."""
         s = self.s
         turn = s.turn
         model, spares = (s.model, s.spares) if turn is None else (turn.model, turn.spares)
@@ -228,7 +230,7 @@ class StepDraft:
         )
 
     def _budget_left(self) -> float | None:
-        """Return the money that may still be spent, by the tightest limit."""
+        """Return the money left under the tightest limit of the plugins; `None` if none has one or cost is unknown."""
         s = self.s
         limits = [seat.money_limit for seat in s.seats if seat.money_limit is not None]
         left = [limit.left(s.usage, s.elsewhere) for limit in limits]

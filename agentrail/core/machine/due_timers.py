@@ -1,4 +1,4 @@
-"""Timers that came due."""
+"""What happens when a timer fires."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agentrail.values.stream import NOTHING_YET
 
 def _on_turn(w: StepDraft, _: str) -> None:
     why = f"the turn took longer than {w.s.setup.options.max_turn_seconds:g} s"
-    partial, w.partial = w.partial, NOTHING_YET  # it is of this turn, and the next one may begin in this step
+    partial, w.partial = w.partial, NOTHING_YET  # belongs to this turn; the next one may begin in this step
     abort_turn(w, "deadline", why, partial=partial)
 
 
@@ -45,11 +45,11 @@ TIMERS: Final[Mapping[str, Callable[[StepDraft, str], None]]] = {
     "hold": on_hold_timer,
     "ask": _on_ask,
 }
-"""What each kind of timer means; its name is the kind and, behind a colon, what it is about."""
+"""Handler by kind of timer. A timer's name is its kind and, after a colon, the id it is about."""
 
 
 def on_timer(w: StepDraft, fired: TimerFired) -> None:
-    """Do what the timer was set for; one that was cleared or replaced meanwhile changes nothing."""
+    """Call the handler of a timer. No-op if it was cleared or replaced after it fired."""
     s = w.s
     due = dict(s.timers).get(fired.timer)
     if due is None or due > w.at:

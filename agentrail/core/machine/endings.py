@@ -1,4 +1,4 @@
-"""How turns and sessions end: exactly one end or abort, exactly one `after_turn`, whatever happens."""
+"""Ends of turns and sessions. Each turn has exactly one `AgentEnd` or `AgentAbort`, then exactly one `after_turn`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NOT_BROUGHT_BACK = "the process ended while it ran, and its turn has ended befor
 
 
 def cut_request(w: StepDraft, partial: Partial) -> None:
-    """Cut the request that is out, and keep the text that had come."""
+    """Cancel the running request, and keep the text received so far."""
     s = w.s
     if s.request is None:
         return
@@ -50,14 +50,14 @@ def cut_request(w: StepDraft, partial: Partial) -> None:
 
 
 def keep_partial(w: StepDraft, partial: Partial) -> None:
-    """Keep what had come of a response that was cut, marked as interrupted."""
+    """Append the text of a response that was cut to the history, marked as interrupted, and count its usage."""
     w.count(partial.usage)
     if partial.text and w.s.turn is not None:
         w.say(AssistantMessage((Text(partial.text),), model=w.s.turn.model, usage=partial.usage, interrupted=True))
 
 
 def cancel_compaction(w: StepDraft) -> None:
-    """Give up the compaction that runs; nothing changes by it."""
+    """Cancel the compaction, if there is one; the history stays as it is."""
     compaction, w.s.compaction = w.s.compaction, None
     if compaction is not None and compaction.running:
         w.ask(CancelCompaction(compaction.compaction_id))
@@ -78,7 +78,7 @@ def close_batch(w: StepDraft) -> None:
 
 
 def end_turn(w: StepDraft, stop: str) -> None:
-    """End the open turn by itself."""
+    """Finish the open turn normally: report `AgentEnd` with *stop* as the reason, then run `after_turn`."""
     s = w.s
     turn = s.turn
     if turn is None:
@@ -97,7 +97,7 @@ def abort_turn(
     kill_tools: str = "killable",
     partial: Partial = NOTHING_YET,
 ) -> None:
-    """Abort what is going on: the open turn, or what has not become one."""
+    """Abort the open turn and run `after_turn`; without one, abort what runs between turns (a prompt being taken)."""
     s = w.s
     turn = s.turn
     s.due = ()
@@ -150,7 +150,7 @@ def _refuse_what_was_taken(w: StepDraft, reason: str) -> None:
 
 
 def begin_after_turn(w: StepDraft, _: str) -> Hook | None:
-    """Build the hook of a turn that is over."""
+    """Build the `after_turn` hook of the turn that has just ended."""
     s = w.s
     turn = s.turn
     if turn is None or turn.ended is None:
@@ -161,12 +161,12 @@ def begin_after_turn(w: StepDraft, _: str) -> Hook | None:
 
 
 def finish_after_turn(w: StepDraft, _ref: str, _hook: Hook, _ruling: Ruling) -> None:
-    """Close a turn whose `after_turn` has run."""
+    """Close the turn after its `after_turn` hook has run."""
     turn_over(w, "")
 
 
 def turn_over(w: StepDraft, _: str) -> None:
-    """Close a turn that has ended and whose `after_turn` has run or was cut short."""
+    """Close the turn: its `after_turn` has run or was aborted. Then decide what comes next (`settle`)."""
     w.s.turn = None
     w.s.round = 0
     w.next("settle")
@@ -176,7 +176,7 @@ def turn_over(w: StepDraft, _: str) -> None:
 
 
 def on_abort(w: StepDraft, sent: AbortSent) -> None:
-    """Carry out a caller's abort."""
+    """Handle `abort`: drop the queue and cancel calls as asked, then abort the open turn."""
     s = w.s
     w.answer = DONE
     for text in sent.dropped:
@@ -193,14 +193,14 @@ def on_abort(w: StepDraft, sent: AbortSent) -> None:
 
 
 def stop_subagents(w: StepDraft) -> None:
-    """Have all sub-agents stopped, those in the background too."""
+    """Stop all running sub-agents, those in the background included."""
     there = tuple(agent.child for agent in w.s.subagents if not agent.rests)
     if there:
         w.ask(StopSubagents(there))
 
 
 def let_go_of_resting(w: StepDraft) -> None:
-    """Tell the end of the sub-agents that rest with a turn which ends: nobody brings them back any more."""
+    """Report the end of sub-agents that were never resumed after a recovery, because their turn ends."""
     s = w.s
     for agent in s.subagents:
         if agent.rests:
@@ -209,13 +209,13 @@ def let_go_of_resting(w: StepDraft) -> None:
 
 
 def drop_queue(w: StepDraft) -> None:
-    """Drop all prompts that wait."""
+    """Drop all queued prompts, and report each."""
     waiting, w.s.queue = w.s.queue, ()
     w.emit(*(PromptDropped(prompt.ref, prompt.text) for prompt in waiting))
 
 
 def after_aborted_nothing(w: StepDraft, reason: str) -> None:
-    """Go on after an abort that found no turn: a session that was starting does not start."""
+    """Continue after an abort without an open turn: a session that was still starting ends, others settle."""
     if w.s.opening:
         fail_start(w, SessionRefused(w.s.session_id, "an abort", reason))
     else:
@@ -223,7 +223,7 @@ def after_aborted_nothing(w: StepDraft, reason: str) -> None:
 
 
 def on_stop(w: StepDraft, sent: StopSent) -> None:
-    """Stop the session for good: first the turn, then `session_end`."""
+    """Handle `stop`: abort the open turn with all its calls; `settle` then runs `session_end`."""
     s = w.s
     w.answer = DONE
     s.stopping = sent.reason
@@ -235,17 +235,17 @@ def on_stop(w: StepDraft, sent: StopSent) -> None:
 
 
 def begin_session_end(w: StepDraft, _: str) -> Hook:
-    """Build the hook of a session that stops."""
+    """Build the `session_end` hook of a session that was stopped."""
     return SessionEnd(w.s.stopping or "stopped")
 
 
 def finish_session_end(w: StepDraft, _ref: str, _hook: Hook, _ruling: Ruling) -> None:
-    """Close a session whose `session_end` has run."""
+    """End the session after its `session_end` hook has run."""
     end_session(w, w.s.stopping or "stopped")
 
 
 def end_session(w: StepDraft, reason: str) -> None:
-    """End the session; what still waits is dropped, and nothing comes behind this."""
+    """End the session: drop everything queued and emit `SessionEnded`, always the session's last event."""
     s = w.s
     _drop_steering(w)
     drop_queue(w)
@@ -259,7 +259,7 @@ def end_session(w: StepDraft, reason: str) -> None:
 
 
 def fail_start(w: StepDraft, error: AgentrailError) -> None:
-    """End a session that was never really there, and tell whoever spawned it."""
+    """End a session that could not start, and report *error* to the caller of `spawn`."""
     w.s.opening = False
     w.ask(ReportStart(error))
     end_session(w, str(error))

@@ -1,4 +1,4 @@
-"""What comes next: hooks and stages, one after the other, until nothing is due or a hook has to wait."""
+"""Order of work inside a step: run the due hooks and stages one by one, until none is left or a hook must wait."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ FLOW: Final[Mapping[str, tuple[Begin, Finish]]] = {
     "before_steering": (steering.begin_before_steering, steering.finish_before_steering),
     "before_plugin_opts_update": (reconfiguring.begin_opts_update, reconfiguring.finish_opts_update),
 }
-"""Each hook: what its plugins are asked about, and what follows from their ruling."""
+"""For each hook: the function that builds it, and the function that applies the plugins' ruling."""
 
 STAGES: Final[Mapping[str, Stage]] = {
     "settle": prompts.settle,
@@ -61,20 +61,20 @@ STAGES: Final[Mapping[str, Stage]] = {
     "turn_over": endings.turn_over,
     "after_aborted_nothing": endings.after_aborted_nothing,
 }
-"""What follows without asking anybody."""
+"""Steps of the flow that ask no plugin, by name."""
 
 AGAIN: Final = "ask_again"
-"""The stage that asks again for a plugin; it goes on with the flow, so that it is called from here."""
+"""Name of the stage that repeats a plugin's request after a restart; `drain` runs it itself, as it uses the flow."""
 
 OF_ONE_CALL: Final = frozenset({"before_tool", "on_tool_error", "after_tool"})
-"""Pipelines of different calls may wait side by side."""
+"""Hooks about one tool call: several of them may be paused at the same time."""
 
 WAIT_FOR_NONE: Final = OF_ONE_CALL | {"before_steering"}
-"""Hooks that need not wait for one that waits; the user may say something at any time."""
+"""Hooks that may run while another hook is paused, because the user may speak at any time."""
 
 
 def drain(w: StepDraft) -> None:
-    """Do what is due, in order, until a hook has to wait."""
+    """Run what is due, in order, until nothing is left or a hook must wait."""
     s = w.s
     while s.due:
         due = s.due[0]
@@ -119,13 +119,13 @@ def _rule(w: StepDraft, hook: Hook, ref: str, place: Place, gathered: Gathered, 
 
 
 def _suspend(w: StepDraft, hook: Hook, ref: str, decided: Ruling) -> None:
-    """Let a hook wait for what one of its plugins asks for."""
+    """Pause a hook until what one of its plugins asked for is carried out."""
     s = w.s
     pause = decided.pause
     if pause is None or pause.request is None or decided.by is None:
         return
     if hook.moment in OF_ONE_CALL:
-        w.next("advance_batch")  # one call that waits holds back no other
+        w.next("advance_batch")  # a call whose hook is paused does not delay the others
     ask_id = w.make_id("ask")
     w.emit(AskStarted(ask_id, decided.by, hook.moment, type(pause.request).__name__))
     request: AskRequest | Failed = pause.request
@@ -145,7 +145,7 @@ def _suspend(w: StepDraft, hook: Hook, ref: str, decided: Ruling) -> None:
 
 
 def _screened(w: StepDraft, asker: str, request: RunTool, ask_id: str) -> RunTool | Failed:
-    """Have the plugins of the security band rule on a tool that another plugin wants to run; a hold is a no."""
+    """Let the security plugins rule on a tool that another plugin wants to run; a hold counts as a refusal."""
     s = w.s
     attached = s.tools.get(request.name)
     if attached is None:
@@ -167,7 +167,7 @@ def _screened(w: StepDraft, asker: str, request: RunTool, ask_id: str) -> RunToo
 
 
 def ask_again(w: StepDraft, ask_id: str) -> None:
-    """Do again what a plugin had asked for when the process ended, unless that could do harm."""
+    """Repeat a plugin's request that a restart interrupted, unless its tool may be unsafe to run twice."""
     s = w.s
     waiting = next((other for other in s.suspended if other.ask_id == ask_id), None)
     if waiting is None or waiting.pause.request is None:
@@ -193,13 +193,13 @@ STATUS: Final[Mapping[type[AskAnswer], str]] = {Answered: "ok", Failed: "failed"
 
 
 def on_settled(w: StepDraft, settled: AskSettled) -> None:
-    """Ask the plugin that asked once more, with the answer."""
+    """Resume the hook that waited for a plugin's request, and ask that plugin again with the answer."""
     w.count(settled.usage)
     answer(w, settled.ask_id, settled.answer)
 
 
 def answer(w: StepDraft, ask_id: str, given: AskAnswer) -> None:
-    """Go on with the hook that waits for *ask_id*; an answer that nobody waits for changes nothing."""
+    """Resume the hook that waits for *ask_id*. No-op if none does: it was dropped meanwhile."""
     s = w.s
     waiting = next((other for other in s.suspended if other.ask_id == ask_id), None)
     if waiting is None:

@@ -1,4 +1,4 @@
-"""A session that begins with the past of another one: nothing of what that had under way goes on here."""
+"""Forks: a session that starts with another one's past; none of the original's running work continues in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from agentrail.values.events.people import ApprovalRequired, AskUser
 
 
 def branch(origin: State, session_id: str) -> State:
-    """Return what a fork of *origin* is spawned as: its past, its plugins and what is held, and nothing that waits.
+    """Return the initial state of a fork of *origin*: its history, plugins and held calls; no queues, no running work.
+
+    The fork is a session of its own, even if *origin* is a sub-agent.
 
     It is nobody's sub-agent, also if its origin is one.
     """
@@ -49,7 +51,7 @@ def branch(origin: State, session_id: str) -> State:
 
 
 def on_branched(w: StepDraft, branched: SessionBranched) -> None:
-    """Begin, at rest, with the code that there is now: what was held is held again, what ran is told as unknown."""
+    """Start a fork with the code of now: held calls are held again, calls that ran are declared unknown."""
     s = w.s
     w.answer = DONE
     s.phase = Phase.IDLE
@@ -78,7 +80,7 @@ def on_branched(w: StepDraft, branched: SessionBranched) -> None:
 
 
 def _drop_turn(w: StepDraft) -> None:
-    """Let the turn go that was open in the other session: here nobody waits for its end."""
+    """Drop the original's open turn without an event: no caller of the fork waits for it."""
     s = w.s
     close_batch(w)
     s.turn = None
@@ -86,7 +88,7 @@ def _drop_turn(w: StepDraft) -> None:
 
 
 def _settle(w: StepDraft, call: Call) -> None:
-    """Give a call its result that was on its way in the other session: here it never runs."""
+    """Give a call that was not finished in the original its error result: the fork does not run it."""
     if call.done:
         return
     if call.started_at:
@@ -97,7 +99,7 @@ def _settle(w: StepDraft, call: Call) -> None:
 
 
 def _wait_again(w: StepDraft, call: Call) -> None:
-    """Ask the person again, under an id of this session."""
+    """Ask the person again about a call, under an id of the fork."""
     s = w.s
     if call.hold is not None:
         old = call.hold

@@ -1,4 +1,4 @@
-"""From a prompt to a turn, and from one turn to the next."""
+"""Prompts: taking and queueing them, starting turns, and choosing what to do between two turns."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from agentrail.values.events.life import (
 from agentrail.values.messages import Origin, UserMessage
 
 STATE_LIMIT = 64 * 1024
-"""Bytes that the state of a plugin may take."""
+"""Most bytes that the state of a plugin may take as JSON."""
 
 
 def on_opened(w: StepDraft, _: SessionOpened) -> None:
-    """Give each plugin its first state, then ask them whether the session may start."""
+    """Start a new session: create the plugins' first states, then ask the `session_start` hooks."""
     s = w.s
     w.answer = DONE
     s.phase = Phase.RUNNING
@@ -61,12 +61,12 @@ def on_opened(w: StepDraft, _: SessionOpened) -> None:
 
 
 def begin_session_start(_w: StepDraft, _: str) -> Hook:
-    """Build the hook of a session that begins."""
+    """Build the `session_start` hook."""
     return SessionStart()
 
 
 def finish_session_start(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
-    """Start the session, or not."""
+    """Report to the caller of `spawn` that the session runs, or end it if a plugin refuses."""
     if ruling.verdict is Verdict.ABORT:
         fail_start(w, SessionRefused(w.s.session_id, f"plugin `{ruling.by}`", ruling.reason))
         return
@@ -81,7 +81,7 @@ def finish_session_start(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -
 
 
 def on_prompt(w: StepDraft, sent: PromptSent) -> None:
-    """Take a prompt, or queue it, or let it supersede what waits for a person; drop one that an abort has cleared."""
+    """Handle `prompt`: start a turn, queue it, or end a resting turn for it; drop it if an abort cleared the queue."""
     if sent.cleared:
         prompt = Prompt(w.make_id("p"), sent.parts)
         w.emit(PromptDropped(prompt.ref, prompt.text))
@@ -91,7 +91,7 @@ def on_prompt(w: StepDraft, sent: PromptSent) -> None:
 
 
 def accept(w: StepDraft, parts: tuple[Part, ...]) -> None:
-    """Accept something that the user says, in whatever state."""
+    """Accept a text of the user in any phase: start a turn with it if the session is idle, else queue it."""
     s = w.s
     limit = s.setup.options.max_prompt_queue
     free = s.phase is Phase.IDLE and s.turn is None
@@ -111,7 +111,7 @@ def accept(w: StepDraft, parts: tuple[Part, ...]) -> None:
 
 
 def _supersede(w: StepDraft) -> None:
-    """End a turn that rests, because the user has said something new."""
+    """End a turn that waits for a person, because the user sent a new prompt instead."""
     why = "superseded by a new message of the user"
     for call in w.s.waiting_calls:
         release(w, call, "superseded", why)
@@ -126,7 +126,7 @@ def _supersede(w: StepDraft) -> None:
 
 
 def on_withdraw(w: StepDraft, sent: WithdrawSent) -> None:
-    """Take a queued prompt back."""
+    """Handle `withdraw`: remove a prompt from the queue."""
     s = w.s
     for prompt in s.queue:
         if prompt.ref == sent.ref:
@@ -138,12 +138,12 @@ def on_withdraw(w: StepDraft, sent: WithdrawSent) -> None:
 
 
 def settle(w: StepDraft, _: str) -> None:
-    """No turn is open: stop if asked to, change plugins if asked to, take the next prompt, or be idle."""
+    """Choose what comes next while no turn is open: stop, change plugins, take the next prompt, or become idle."""
     s = w.s
     _steering_to_queue(w)
     if s.stopping is not None:
         s.phase = Phase.RUNNING
-        if s.subagents:  # they end first: the last of them brings it here again
+        if s.subagents:  # the session ends after them: the end of the last one calls this again
             stop_subagents(w)
         else:
             w.next("session_end")
@@ -159,7 +159,7 @@ def settle(w: StepDraft, _: str) -> None:
 
 
 def _steering_to_queue(w: StepDraft) -> None:
-    """Put steering that no request will carry in front of the prompts that wait."""
+    """Put steering texts that no request will carry any more at the front of the prompt queue."""
     s = w.s
     if s.steering:
         s.queue = (*(Prompt(text.ref, (Text(text.text),)) for text in s.steering), *s.queue)
@@ -167,13 +167,13 @@ def _steering_to_queue(w: StepDraft) -> None:
 
 
 def begin_before_prompt(w: StepDraft, _: str) -> Hook | None:
-    """Build the hook of the prompt that is being taken."""
+    """Build the `before_prompt` hook of the prompt that is being taken."""
     taken = w.s.taking
     return None if taken is None else BeforePrompt(taken.text, taken.ref)
 
 
 def finish_before_prompt(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
-    """Start the turn, or reject the prompt."""
+    """Start the turn, or reject the prompt if a plugin says so."""
     s = w.s
     taken, s.taking = s.taking, None
     if taken is None:

@@ -1,4 +1,4 @@
-"""Changes to what a session is made of: its model, its tools, its plugins."""
+"""Changes of a living session: its model, its tools and its plugins."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from agentrail.values.events.plugins import PluginAttached, PluginDetached, Plug
 from agentrail.values.events.tools import ToolAttached, ToolDetached, ToolsUpdated
 
 REPORTS: Final = {"update": PluginOptsUpdated, "attach": PluginAttached, "detach": PluginDetached}
-"""How the outcome of each kind of change is reported."""
+"""Event that reports the outcome, by kind of plugin change."""
 
 
 def on_switch_model(w: StepDraft, sent: SwitchModelSent) -> None:
-    """Choose the model of the next turn."""
+    """Handle `switch_model`: use the model from the next turn on."""
     w.answer = DONE
     w.switch_model(sent.model, sent.options, None, sent.spares, sent.priced)
 
 
 def on_change_tools(w: StepDraft, sent: ChangeToolsSent) -> None:
-    """Attach and detach tools, all or none."""
+    """Attach and detach tools; if one of the changes is impossible, refuse all."""
     s = w.s
     for name in sent.detach:
         if name not in s.tools:
@@ -51,7 +51,7 @@ def on_change_tools(w: StepDraft, sent: ChangeToolsSent) -> None:
     w.answer = DONE
     if not sent.source:
         s.gone_tools = gone(s.gone_tools, (*detach, *sent.closed), left)
-    elif sent.source in s.gone_tools:  # it has been attached again
+    elif sent.source in s.gone_tools:  # the source has been attached again since
         s.gone_tools = tuple(name for name in s.gone_tools if name != sent.source)
     put_tools(w, left)
     w.emit(*(ToolDetached(name) for name in detach), *(ToolAttached(spec.name) for spec in sent.attach))
@@ -59,7 +59,7 @@ def on_change_tools(w: StepDraft, sent: ChangeToolsSent) -> None:
 
 
 def put_tools(w: StepDraft, left: Mapping[str, Attached]) -> None:
-    """Let the session have these tools; "always" was said of a source's tool, and ends when that goes or changes."""
+    """Set the session's tools; approvals "for always" of a source's tool end when it is removed or changed."""
     s = w.s
     renewed = {
         name
@@ -75,7 +75,7 @@ def _is_same(before: Attached, after: Attached | None) -> bool:
 
 
 def gone(before: tuple[str, ...], more: Iterable[str], there: Container[str]) -> tuple[str, ...]:
-    """Return what was there and has been let go: that does not join again by itself, be it in the specification."""
+    """Return the names removed so far, so that recovery does not add them again from the specification."""
     return tuple(name for name in dict.fromkeys((*before, *more)) if name not in there)
 
 
@@ -83,17 +83,17 @@ def gone(before: tuple[str, ...], more: Iterable[str], there: Container[str]) ->
 
 
 def on_update_plugin(w: StepDraft, sent: UpdatePluginSent) -> None:
-    """Queue new options of a plugin; the last ones count."""
+    """Handle `update_plugin`: queue new options for a plugin; later ones replace earlier ones."""
     _queue(w, Change("update", sent.seat.key, sent.seat, sent.options))
 
 
 def on_attach_plugin(w: StepDraft, sent: AttachPluginSent) -> None:
-    """Queue a plugin that joins."""
+    """Handle `attach_plugin`: queue a plugin to add."""
     _queue(w, Change("attach", sent.seat.key, sent.seat))
 
 
 def on_detach_plugin(w: StepDraft, sent: DetachPluginSent) -> None:
-    """Queue a plugin that leaves."""
+    """Handle `detach_plugin`: queue a plugin to remove."""
     _queue(w, Change("detach", sent.key))
 
 
@@ -114,7 +114,7 @@ def _queue(w: StepDraft, change: Change) -> None:
 
 
 def drop_changes(w: StepDraft) -> None:
-    """Report the changes that will never apply, because the session ends."""
+    """Report queued plugin changes as dropped, because the session ends."""
     waiting, w.s.changes = w.s.changes, ()
     for change in waiting:
         made = REPORTS[change.kind]
@@ -122,7 +122,7 @@ def drop_changes(w: StepDraft) -> None:
 
 
 def _keys_to_be(w: StepDraft) -> list[str]:
-    """Return the keys of the plugins as they will be when everything that waits has been applied."""
+    """Return the keys of the plugins as they will be after all queued changes."""
     keys = [seat.key for seat in w.s.seats]
     for change in w.s.changes:
         if change.kind == "attach":
@@ -133,7 +133,7 @@ def _keys_to_be(w: StepDraft) -> list[str]:
 
 
 def change_plugins(w: StepDraft, _: str) -> None:
-    """Apply the first change that waits."""
+    """Apply the first queued plugin change; other plugins are asked first about new options."""
     s = w.s
     change = s.changes[0]
     if change.kind == "update":
@@ -178,7 +178,7 @@ def _place(w: StepDraft, key: str) -> int | None:
 
 
 def begin_opts_update(w: StepDraft, key: str) -> Hook | None:
-    """Build the hook of new options, for the other plugins."""
+    """Build the hook that asks the other plugins about new options of one."""
     s = w.s
     change = s.changes[0]
     if _place(w, key) is None:
@@ -190,7 +190,7 @@ def begin_opts_update(w: StepDraft, key: str) -> Hook | None:
 
 
 def finish_opts_update(w: StepDraft, key: str, _hook: Hook, ruling: Ruling) -> None:
-    """Apply new options, or report who refused them."""
+    """Apply new options, or report which plugin refused them."""
     s = w.s
     change, s.changes = s.changes[0], s.changes[1:]
     place = _place(w, key)

@@ -1,4 +1,4 @@
-"""A session that comes back from its journal: what was under way is settled, by what doing it again would mean."""
+"""Recovery: a session is back from its journal. What was under way is run again, probed, or declared unknown."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.tools import EffectClass, err
 
 ENDED = "the process ended"
-"""Why something that was under way has come to nothing."""
+"""Reason given for work that the end of a process interrupted."""
 
 MAX_RUNS = 3
-"""How often a call is run that each time ends with the process: it may be what ends it."""
+"""How often a call is run if the process ends each time: the call itself may be the cause."""
 
 
 def on_returned(w: StepDraft, returned: SessionReturned) -> None:
-    """Take up what the journal tells, with the code that there is now; nothing changes if it does not fit."""
+    """Continue a session rebuilt from its journal with the code of now; change nothing if a plugin refuses."""
     problem = reseat(w, returned.seats, returned.options)
     if problem is not None:
         w.refuse(problem)
@@ -63,19 +63,19 @@ def on_returned(w: StepDraft, returned: SessionReturned) -> None:
 
 
 def on_resumed(w: StepDraft, _: ResumeSent) -> None:
-    """Go on with a turn that has rested since the session came back."""
+    """Continue a turn that was paused when the session came back."""
     w.answer = DONE
     if w.s.paused:
         wake(w)
 
 
-# The code that there is now
+# The code of this process
 
 
 def reseat(
     w: StepDraft, seats: tuple[AttachedPlugin, ...], options: tuple[tuple[str, tuple[str, ...]], ...] = ()
 ) -> PluginMismatch | None:
-    """Let the plugins take their places again, some with other *options*; return why one of them cannot."""
+    """Replace the session's plugins by *seats*, some with new options; return why one refuses, or `None`."""
     s = w.s
     before = {seat.key: (seat, state) for seat, state in zip(s.seats, s.plugin_states, strict=True)}
     states: list[object] = []
@@ -136,7 +136,7 @@ def _moved(waiting: Suspension, to: int) -> Suspension:
 
 
 def change_tools(w: StepDraft, returned: SessionReturned | SessionBranched) -> None:
-    """Take the tools that are new or have changed, and let go of those whose code is gone."""
+    """Add or replace the tools that are new or changed in the code, and remove those that are gone."""
     if not returned.tools and not returned.gone:
         return
     s = w.s
@@ -150,14 +150,14 @@ def change_tools(w: StepDraft, returned: SessionReturned | SessionBranched) -> N
 
 
 def _renew_changes(w: StepDraft, seats: tuple[AttachedPlugin, ...]) -> None:
-    """Give the changes of plugins that wait the form that they have with the code of now."""
+    """Update the queued plugin changes to the descriptions that the code of now gives."""
     renewed = {(seat.key, seat.revision): seat for seat in seats}
     changes = (_renewed(change, renewed) for change in w.s.changes)
     w.s.changes = tuple(change for change in changes if change is not None)
 
 
 def _renewed(change: Change, seats: Mapping[tuple[str, int], AttachedPlugin]) -> Change | None:
-    """Return *change* as it is with the code of now, without the options that it lets go; `None` if none is left."""
+    """Return *change* as the code of now describes it, without options that it overrides; `None` if none is left."""
     seat = None if change.seat is None else seats.get((change.seat.key, change.seat.revision))
     if seat is None:
         return change
@@ -166,7 +166,7 @@ def _renewed(change: Change, seats: Mapping[tuple[str, int], AttachedPlugin]) ->
 
 
 def _drop_changes(w: StepDraft, keys: tuple[str, ...]) -> None:
-    """Report the changes of plugins that cannot be made, because their code is not there any more."""
+    """Report queued plugin changes as failed if the plugin's code no longer exists."""
     dropped = tuple(change for change in w.s.changes if change.key in keys)
     if dropped:
         w.s.changes = tuple(change for change in w.s.changes if change.key not in keys)
@@ -175,7 +175,7 @@ def _drop_changes(w: StepDraft, keys: tuple[str, ...]) -> None:
 
 
 def _tell_of_lost(w: StepDraft, lost: tuple[str, ...]) -> None:
-    """Name, in the next request, what was there and is gone."""
+    """Queue a notice for the next request that names tools, plugins and jobs that no longer exist."""
     s = w.s
     gone = (*(f"the command in the background {job}" for job in s.jobs), *lost)
     s.jobs = ()
@@ -187,7 +187,7 @@ def _tell_of_lost(w: StepDraft, lost: tuple[str, ...]) -> None:
 
 
 def _end_strays(w: StepDraft) -> None:
-    """Tell of calls that had left their turn; what was cancelled has ended now."""
+    """Report cancelled calls as ended: they ended with the process that ran them."""
     s = w.s
     lingering, s.lingering, s.quarantined = s.lingering, (), ()
     w.clear_timer(GRACE_TIMER)
@@ -199,7 +199,7 @@ def _end_strays(w: StepDraft) -> None:
 
 
 def _settle(w: StepDraft, *, pause: bool) -> None:
-    """Note what is to be done again; from here on nothing is under way, and nothing has been started."""
+    """Plan what to do about everything that was under way, and start nothing yet."""
     s = w.s
     if s.request is not None and s.turn is not None:
         w.emit(Retry(s.turn.attempt, 0, ENDED, dropped_text=s.phase is Phase.STREAMING))
@@ -223,7 +223,7 @@ def _settle(w: StepDraft, *, pause: bool) -> None:
 
 
 def _settle_call(w: StepDraft, call: Call, *, pause: bool) -> None:
-    """Run a call again, ask what has become of it, or say that nobody knows: by what running it again would mean."""
+    """Plan for an interrupted call, by its tool's effect class: run it again, probe it, or declare it unknown."""
     if any(agent.call_id == call.call_id and not agent.background for agent in w.s.subagents):
         if pause:
             let_rest(w, call)
@@ -245,7 +245,7 @@ def _settle_call(w: StepDraft, call: Call, *, pause: bool) -> None:
 
 
 def _pause(w: StepDraft) -> None:
-    """Let the open turn rest: what is due waits until somebody says how it goes on."""
+    """Keep what is due aside until `resume`, so that the open turn does not continue by itself."""
     s = w.s
     waits = any(timer == RETRY_TIMER for timer, _ in s.timers)
     w.clear_timer(RETRY_TIMER)

@@ -1,4 +1,4 @@
-"""Calls that may or may not have taken effect: the same call again is for a person to decide."""
+"""Doubts: interrupted calls that may have taken effect. A person decides whether an equal call may run."""
 
 from __future__ import annotations
 
@@ -10,34 +10,36 @@ from agentrail.values.json import JsonObject
 from agentrail.values.tools import EffectClass
 
 REPEAT_TIMEOUT = 120.0
-"""Seconds that a person has to decide, as many as a plugin's hold gives them."""
+"""Seconds that a person has to decide; the same as for a plugin's hold."""
 
 REPEAT_HINT = "the same call was stopped before and may have taken effect; find out before you let it run again"
-"""What the person should know."""
+"""What the person who decides about such a call is told."""
 
 MOST: Final = 32
-"""Doubts of a session; for one more, those about the tool of the oldest become one doubt about all of its calls."""
+"""Most doubts per session; beyond it, doubts about the oldest one's tool are merged into one about all its calls."""
 
 HOLDER = "on_repeat_unknown"
-"""Who holds such a call: no plugin, but the option of that name."""
+"""Shown as holder of such a call: the name of the option, as no plugin holds it."""
 
 
 def doubt_about(w: StepDraft, call: Call) -> Doubt | None:
-    """Return what would be in doubt if *call*, which has started, were stopped: nothing if it may run again."""
+    """Return the doubt that arises if *call* is stopped now; `None` if its tool is safe to repeat."""
     unsafe = call.spec is None or call.spec.effect is EffectClass.UNSAFE
     holds = w.s.setup.options.on_repeat_unknown == "hold"
     return Doubt(call.call_id, call.name, call.args) if unsafe and holds else None
 
 
 def remember(w: StepDraft, doubt: Doubt | None) -> None:
-    """Note that a call was stopped, and nobody knows what it has done."""
+    """Store a doubt about a stopped call, whose outcome is unknown. No-op if *doubt* is `None`."""
     if doubt is not None and doubt.args is not None:
         clear_up(w, doubt.name, doubt.args)
         w.s.in_doubt = bounded((*w.s.in_doubt, doubt))
 
 
 def bounded(doubts: tuple[Doubt, ...]) -> tuple[Doubt, ...]:
-    """Return at most `MOST` doubts that cover all that *doubts* cover: an unsafe call is never repeated silently.
+    """Return at most `MOST` doubts that cover all that *doubts* cover, so that no unsafe call is repeated unseen.
+
+    Too many doubts are merged into one per tool; if those are too many, into one about all tools.
 
     Too many doubts about one tool become one about all of its calls; those about too many tools, one about all calls.
     """
@@ -51,7 +53,7 @@ def bounded(doubts: tuple[Doubt, ...]) -> tuple[Doubt, ...]:
 
 
 def is_in_doubt(w: StepDraft, name: str, args: JsonObject) -> bool:
-    """Whether an equal call may have taken effect; of one that is safe to repeat, only if it was itself stopped."""
+    """Whether an equal call may have taken effect; a call safe to repeat counts only if it was itself stopped."""
     doubts = w.s.in_doubt
     if not doubts:
         return False
@@ -61,7 +63,7 @@ def is_in_doubt(w: StepDraft, name: str, args: JsonObject) -> bool:
 
 
 def clear_up(w: StepDraft, name: str, args: JsonObject) -> None:
-    """Forget the doubt about a call: it runs again, because a person wants it. One about many calls stays."""
+    """Forget the doubt about a call that a person approved; a doubt that covers many calls stays."""
     doubts = w.s.in_doubt
     if doubts:
         w.s.in_doubt = tuple(one for one in doubts if one.args is None or not one.covers(name, args))

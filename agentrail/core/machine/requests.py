@@ -1,4 +1,4 @@
-"""One round up to the request: what is merged, whether the context is compacted, what goes to the model."""
+"""A round up to its request: merge waiting texts, compact the context if needed, ask plugins, send the request."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _merge(w: StepDraft) -> None:
 
 
 def request(w: StepDraft, _: str) -> None:
-    """Merge what came while the context was compacted or a retry waited, and make the next attempt."""
+    """Start an attempt of the request: merge texts that came meanwhile, compact if asked to, then ask plugins."""
     _merge(w)
     wanted = w.s.compact_wanted
     if wanted is not None:
@@ -57,7 +57,7 @@ def request(w: StepDraft, _: str) -> None:
 
 
 def begin_before_request(w: StepDraft, _: str) -> Hook | None:
-    """Build the hook of the next attempt."""
+    """Build the `before_request` hook of the next attempt."""
     s = w.s
     if s.turn is None:
         return None
@@ -66,7 +66,7 @@ def begin_before_request(w: StepDraft, _: str) -> Hook | None:
 
 
 def finish_before_request(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
-    """Send the request, or abort the turn."""
+    """Send the request with what plugins changed, or abort the turn if one says so."""
     s = w.s
     if ruling.verdict is Verdict.ABORT:
         abort_by(w, ruling)
@@ -110,7 +110,7 @@ def finish_before_request(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) 
 
 
 def abort_by(w: StepDraft, ruling: Ruling) -> None:
-    """Abort the turn because a plugin said so, or because a critical one broke."""
+    """Abort the turn because a plugin ruled so, or because a critical plugin failed."""
     abort_turn(w, "critical" if ruling.critical else "plugin", f"{ruling.by}: {ruling.reason}")
 
 
@@ -118,7 +118,7 @@ def abort_by(w: StepDraft, ruling: Ruling) -> None:
 
 
 def on_compact(w: StepDraft, sent: CompactSent) -> None:
-    """Compact now, or before the next request."""
+    """Handle `compact`: compact now if the session is idle, else before the next request."""
     s = w.s
     reason = sent.reason or "asked by a caller"
     if s.resting:
@@ -146,14 +146,14 @@ def _why_compact(w: StepDraft) -> str | None:
 
 
 def want_compaction(w: StepDraft, reason: str, *, forced: bool) -> None:
-    """Ask the plugins, then compact; this serves whoever has asked for it meanwhile."""
+    """Ask the plugins about a compaction, then start it; this also settles earlier requests for one."""
     w.s.compact_wanted = None
     w.s.compaction = Compaction(w.make_id("k"), reason, forced=forced)
     w.next("before_compact")
 
 
 def begin_before_compact(w: StepDraft, _: str) -> Hook | None:
-    """Build the hook of the compaction that is about to run."""
+    """Build the `before_compact` hook of the compaction that is about to start."""
     s = w.s
     if s.compaction is None:
         return None
@@ -162,7 +162,7 @@ def begin_before_compact(w: StepDraft, _: str) -> Hook | None:
 
 
 def finish_before_compact(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
-    """Run the compaction, or leave it."""
+    """Start the compaction, or skip it if a plugin says so."""
     s = w.s
     compaction = s.compaction
     if compaction is None:
@@ -184,7 +184,7 @@ def finish_before_compact(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) 
 
 
 def on_compaction_ended(w: StepDraft, ended: CompactionEnded) -> None:
-    """Go on with the shorter context."""
+    """Take over the compacted messages, unless no provider would accept them; then continue the turn."""
     s = w.s
     if s.compaction is None or s.compaction.compaction_id != ended.compaction_id:
         return
@@ -203,7 +203,7 @@ def on_compaction_ended(w: StepDraft, ended: CompactionEnded) -> None:
 
 
 def on_compaction_failed(w: StepDraft, failed: CompactionFailed) -> None:
-    """Go on with the context as it was."""
+    """Report the failure and continue with the unchanged history."""
     s = w.s
     if s.compaction is None or s.compaction.compaction_id != failed.compaction_id:
         return

@@ -1,4 +1,4 @@
-"""What comes back from the model: responses, and requests that fail."""
+"""Results of requests: complete responses, failures and stalls, with retries and fallback models."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ STOPS = {
     StopReason.LENGTH: "length",
     StopReason.REFUSED: "refused",
 }
-"""How a turn ends on a final answer, by why the model stopped."""
+"""Maps why the model stopped to how a turn ends if this response is its last."""
 
 
 MOST_DOUBLED = 64
-"""Times that a back-off doubles: a float has room for about a thousand, and a session may retry more often."""
+"""Most doublings of a back-off, so that the float does not overflow however many retries are allowed."""
 
 
 def _is_current(w: StepDraft, request_id: str) -> bool:
@@ -46,14 +46,14 @@ def _is_current(w: StepDraft, request_id: str) -> bool:
 
 
 def on_began(w: StepDraft, began: StreamBegan) -> None:
-    """Let the deltas out."""
+    """Note that the response has begun, and publish its buffered deltas."""
     if _is_current(w, began.request_id):
         w.s.phase = Phase.STREAMING
         w.ask(OpenStream(began.request_id))
 
 
 def on_ended(w: StepDraft, ended: StreamEnded) -> None:
-    """Take a whole response into the history."""
+    """Append a complete response to the history and ask plugins about it; retry once if it is empty."""
     s = w.s
     if not _is_current(w, ended.request_id) or s.turn is None:
         return
@@ -80,7 +80,7 @@ def on_ended(w: StepDraft, ended: StreamEnded) -> None:
 
 
 def _cut_tags(w: StepDraft, response: Response) -> Response:
-    """Take the tags out of *response*, and report the title."""
+    """Remove inline tags from *response*, and report a title found in them."""
     parts, tags = without_tags(response.parts)
     title = title_in(tags)
     if title:
@@ -115,12 +115,12 @@ def _take_nothing(w: StepDraft, turn: Turn) -> None:
 
 
 def begin_after_response(w: StepDraft, _: str) -> Hook | None:
-    """Build the hook of a complete response."""
+    """Build the `after_response` hook of a complete response."""
     return None if w.response is None else AfterResponse(w.response)
 
 
 def finish_after_response(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -> None:
-    """Go on with the calls of the response, or with its end."""
+    """Continue after a response: rule on its tool calls, or conclude the turn if it has none."""
     s = w.s
     if isinstance(hook, AfterResponse):
         w.emit(ResponseComplete(hook.message))
@@ -151,7 +151,7 @@ def finish_after_response(w: StepDraft, _ref: str, hook: Hook, ruling: Ruling) -
 
 
 def _conclude(w: StepDraft) -> None:
-    """There are no calls: merge what the user has said since, or ask whether the answer is final."""
+    """Conclude a response without calls: start another round if steering waits, else ask `before_finish`."""
     s = w.s
     if s.turn is None:
         return
@@ -162,12 +162,12 @@ def _conclude(w: StepDraft) -> None:
 
 
 def begin_before_finish(_w: StepDraft, _: str) -> Hook:
-    """Build the hook of the final answer."""
+    """Build the `before_finish` hook of a final answer."""
     return BeforeFinish()
 
 
 def finish_before_finish(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
-    """End the turn, or prolong it."""
+    """End the turn, or start another round if a plugin adds a text or steering waits."""
     s = w.s
     if ruling.verdict is Verdict.ABORT:
         abort_by(w, ruling)
@@ -182,7 +182,7 @@ def finish_before_finish(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -
 
 
 def _may_prolong(w: StepDraft, text: str, hook: str) -> bool:
-    """Count an intervention against the limit of the turn; report it if it is over."""
+    """Count a plugin's text against the turn's limits; return false and report it as dropped if one is reached."""
     s = w.s
     if s.turn is None:
         return False
@@ -206,7 +206,7 @@ def _prolong(w: StepDraft, text: str, hook: str) -> bool:
 
 
 def on_cut(w: StepDraft, cut: StreamCut) -> None:
-    """Try again, compact, or give up, by the kind of the failure."""
+    """Handle a failed request by its kind: compact and retry, retry, use a fallback model, or abort the turn."""
     s = w.s
     if not _is_current(w, cut.request_id) or s.turn is None:
         return
@@ -230,7 +230,7 @@ def on_cut(w: StepDraft, cut: StreamCut) -> None:
 
 
 def on_stalled(w: StepDraft, stalled: StreamStalled) -> None:
-    """Report a stall; cut the request if it was one too many."""
+    """Report a stall; at the limit, cancel the request and try again."""
     s = w.s
     if not _is_current(w, stalled.request_id) or s.turn is None or s.request is None:
         return
@@ -268,7 +268,7 @@ def _try_again(w: StepDraft, turn: Turn, partial: Partial, failure: Failure) -> 
 
 
 def _fall_back(w: StepDraft, turn: Turn, partial: Partial, failure: Failure) -> None:
-    """Go on with the next model of the chain, until the turn ends."""
+    """Retry with the next fallback model, which is used until the turn ends."""
     w.count(partial.usage)
     spare, *left = turn.spares
     w.s.turn = turn.but(

@@ -1,4 +1,4 @@
-"""A turn at rest: only a person can move it, and what it has left behind goes on when one does."""
+"""Turns at rest: only a person can continue them. Entering and leaving that state."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from agentrail.core.vocabulary.tool_calls import Call, CallStatus
 
 
 def rest(w: StepDraft) -> None:
-    """Wait for a person: nothing of the turn is under way, and its time stands still."""
+    """Put the turn to rest: all its calls wait for a person, and its clock stops."""
     w.s.phase = Phase.IDLE
     stop_clock(w)
 
 
 def wake(w: StepDraft) -> None:
-    """Leave the rest: a person has decided something."""
+    """Continue the turn after a person has decided something."""
     s = w.s
     s.phase = Phase.RUNNING if s.batch is None else Phase.EXECUTING_TOOLS
     s.due, s.paused = (*s.paused, *s.due), ()
@@ -26,7 +26,7 @@ def wake(w: StepDraft) -> None:
 
 
 def let_rest(w: StepDraft, call: Call) -> None:
-    """Let a call rest with its sub-agent, which comes back when the turn goes on; the time that it has left stays."""
+    """Mark a sub-agent that recovery does not resume yet, and keep the time left for its call."""
     s = w.s
     timer = call_timer(call.call_id)
     due = dict(s.timers).get(timer)
@@ -41,7 +41,7 @@ def let_rest(w: StepDraft, call: Call) -> None:
 
 
 def _reattach(w: StepDraft) -> None:
-    """Bring back the sub-agents that have rested with the turn, and let their calls wait for them again."""
+    """Resume the sub-agents that were waiting for the paused turn, and let their calls wait for them."""
     s = w.s
     resting = tuple(agent for agent in s.subagents if agent.rests)
     if not resting:
@@ -60,11 +60,11 @@ def _reattach(w: StepDraft) -> None:
 
 
 def again(w: StepDraft, call: Call) -> None:
-    """Let a call wait again for its sub-agent, which has come back; the time that it has left is the same."""
+    """Let a call wait for its resumed sub-agent, with the time that was left."""
     put(w, call.but(status=CallStatus.RUNNING, attempt=call.attempt + 1))
     w.ask(StartCall(call.call_id, call.attempt + 1, call.name, call.revision, call.args, key_of(w, call)))
 
 
 def key_of(w: StepDraft, call: Call) -> str:
-    """Return what stays the same for every attempt of *call*."""
+    """Return the idempotency key of *call*, the same for every attempt."""
     return f"{w.s.session_id}/{call.call_id}"

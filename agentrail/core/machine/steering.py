@@ -1,4 +1,4 @@
-"""What the user says while a turn is open."""
+"""Steering: texts that a user sends while a turn is open, delivered before the next request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agentrail.values.messages import Origin, UserMessage
 
 
 def on_steer(w: StepDraft, sent: SteerSent) -> None:
-    """Queue a steering text; in idle it is a prompt."""
+    """Take a steering text and ask the plugins about it; with no turn open it is a prompt."""
     s = w.s
     if s.phase is Phase.IDLE:
         accept(w, (Text(sent.text),))
@@ -37,13 +37,13 @@ def on_steer(w: StepDraft, sent: SteerSent) -> None:
 
 
 def begin_before_steering(w: StepDraft, _: str) -> Hook | None:
-    """Build the hook of a steering text."""
+    """Build the `before_steering` hook for the text that was just sent."""
     text = w.steered
     return None if text is None else BeforeSteering(text.text, text.ref)
 
 
 def finish_before_steering(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
-    """Queue the text, and make way for it."""
+    """Queue the text unless a plugin refused it; then skip pending calls, or cut the response for "now"."""
     s = w.s
     text, w.steered = w.steered, None
     if text is None:
@@ -67,7 +67,7 @@ def finish_before_steering(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling)
 
 
 def _cut_for_steering(w: StepDraft) -> None:
-    """Cut the stream, or the wait for one, and go on with what the user said."""
+    """Cancel the running request, or the wait for a retry, and start the next round with the steering text."""
     s = w.s
     if s.turn is None or s.turn.ended is not None or s.round >= s.setup.options.max_turns:
         return
@@ -83,7 +83,7 @@ def _cut_for_steering(w: StepDraft) -> None:
 
 
 def merge_steering(w: StepDraft) -> None:
-    """Merge the texts that wait into one user message."""
+    """Append all queued steering texts to the history as one user message."""
     s = w.s
     waiting, s.steering = s.steering, ()
     if waiting:

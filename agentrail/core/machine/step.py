@@ -1,4 +1,6 @@
-"""The machine: `step(state, arrival, judge) -> Step`. No clock, no chance, no I/O: they come with the arrival.
+"""The machine: `step(state, arrival, judge) -> Step`, a pure function. Time and randomness come with the arrival.
+
+`redo` repeats recorded steps to rebuild a session, with the rulings that were recorded then.
 
 A session again, from what was recorded of it: the same steps, with the rulings of then.
 """
@@ -43,26 +45,26 @@ from agentrail.values.json import freeze_object
 from agentrail.values.value import Value, value
 
 Handler = Callable[..., None]
-"""Takes the step in the making and the input that its place in the table names."""
+"""Function that handles one kind of input; it takes the step's draft and the input."""
 
 
 @value
 class Step(Value):
-    """What one input did."""
+    """Result of one step."""
 
     state: State
-    """The session behind it."""
+    """The session's state after the input."""
     effects: tuple[AnyEffect, ...] = ()
-    """What the world is to do, in order."""
+    """Effects for the runtime to carry out, in order."""
     events: tuple[Envelope, ...] = ()
-    """What is reported, in order."""
+    """Events to publish, in order."""
     rulings: tuple[Ruling, ...] = ()
-    """What plugins and validators decided, in order, empty rulings included."""
+    """Decisions of plugins and validators, in order, the empty ones included; they are journaled for `redo`."""
     answer: Answer | None = None
-    """What the caller gets, if there is one."""
+    """Answer to the caller; `None` if the input did not come from one."""
 
     def changes(self, before: State) -> bool:
-        """Whether anything is to be remembered of it."""
+        """Whether the step did anything that must be journaled; *before* is the state it started from."""
         if self.events or self.effects:
             return True
         return any(getattr(self.state, name) is not getattr(before, name) for name in State.__fields__)
@@ -117,11 +119,11 @@ HANDLERS: Final = MappingProxyType[type[Value], Handler](
         inputs.ElsewhereUsed: subagents.on_elsewhere,
     }
 )
-"""One function per input; an input that is not here has no legal row in the table."""
+"""The handler of each kind of input. A kind that is missing here is illegal in every phase."""
 
 
 def step(state: State, arrival: Arrival, judge: Judge) -> Step:
-    """Apply *arrival* to *state*, which stays as it is; the table says whether and how far it may reach."""
+    """Apply *arrival* to *state* and return the result; raise `IllegalInput` if the transition table forbids it."""
     given = arrival.input
     rule = TABLE[state.phase][type(given)]
     if not rule.to:
@@ -139,7 +141,7 @@ def step(state: State, arrival: Arrival, judge: Judge) -> Step:
 
 
 def _audit(phase: Phase, given: type[Value], to: Phase, effects: Sequence[AnyEffect]) -> None:
-    """Refuse a step that did what its row does not allow; this stays on in production."""
+    """Raise `LeftItsRow` if a step entered a phase, or asked for an effect, that its rule in the table forbids."""
     rule = TABLE[phase][given]
     if to not in rule.to:
         raise LeftItsRow(phase.value, given.__name__, f"it went to `{to.value}`")
@@ -149,7 +151,7 @@ def _audit(phase: Phase, given: type[Value], to: Phase, effects: Sequence[AnyEff
 
 
 def _log_errors(w: StepDraft, ruling: Ruling) -> None:
-    """Write down who broke at the last events: nothing comes behind the end, no event either."""
+    """Log plugins that failed on the session's last events: after `SessionEnded` no event may report them."""
     for error in ruling.errors:
         if isinstance(error, PluginError):
             fields = freeze_object({"plugin": error.plugin, "hook": error.hook, "error": error.error})
@@ -157,7 +159,9 @@ def _log_errors(w: StepDraft, ruling: Ruling) -> None:
 
 
 def _learn(w: StepDraft) -> None:
-    """Show the events of the step to the plugins that listen; what that causes is never shown to them.
+    """Show the step's events to plugins with `on_event`; events that this causes are never shown to them.
+
+    If a critical plugin fails here, the open turn is aborted under the table's rule for an abort.
 
     A critical plugin that breaks here aborts the open turn, and that goes as the row of an abort allows.
     """
@@ -184,7 +188,7 @@ def _learn(w: StepDraft) -> None:
 
 
 def _abort_for(w: StepDraft, ruling: Ruling) -> None:
-    """Abort the turn because a critical plugin broke at the events of this step; nothing that it begins may run."""
+    """Abort the turn because a critical plugin failed in `on_event`; calls that this step would start do not start."""
     phase = w.s.phase
     begun, w.effects = w.effects, []
     calls = {effect.call_id for effect in begun if isinstance(effect, StartCall)}
@@ -209,7 +213,7 @@ def redo(
     began: str | None = None,
     number: int = 0,
 ) -> State:
-    """Apply one recorded step to *state*; raise `ReplayDiffers` if it does not come out as it did then."""
+    """Repeat one recorded step on *state*; raise `ReplayDiffers` if its events or rulings differ from the record."""
     if began is not None:
         state = step(state, Arrival(StreamBegan(began), arrival.at), Recorded(())).state
     judge = Recorded(rulings, state.session_id, number)

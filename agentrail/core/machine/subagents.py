@@ -1,4 +1,4 @@
-"""Sub-agents, as their parent sees them: what happens in them is told, and what they use is counted."""
+"""Sub-agents from the parent's side: record their start, events, usage and end."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from agentrail.values.events.tools import SubagentEnd, SubAgentEvent, SubagentSt
 from agentrail.values.tools import Err, result_text
 
 FOR_PEOPLE: Final = (ApprovalRequired, ApprovalResolved, AskUser, UserResponded)
-"""Events that a parent tells as its own: whoever decides talks to it."""
+"""Events of sub-agents that the parent emits too, because people decide about them through the parent."""
 
 
 def on_started(w: StepDraft, started: SubagentStarted) -> None:
-    """Take note of a sub-agent."""
+    """Record a sub-agent that has started."""
     s = w.s
     s.subagents = (*s.subagents, Subagent(started.child, started.call_id, started.agent, started.background))
     w.emit(SubagentStart(started.call_id, started.child, started.description, started.agent, started.background))
@@ -32,7 +32,7 @@ def on_started(w: StepDraft, started: SubagentStarted) -> None:
 
 
 def on_reported(w: StepDraft, reported: SubagentReported) -> None:
-    """Tell what has happened in a sub-agent, and count what it has used since the last report."""
+    """Report events of a sub-agent, and count its usage since the last report."""
     found = _find(w, reported.child)
     if found is None or reported.heard < found.heard:
         return
@@ -49,7 +49,9 @@ def on_reported(w: StepDraft, reported: SubagentReported) -> None:
 
 
 def on_ended(w: StepDraft, ended: SubagentEnded) -> None:
-    """Tell the end of a sub-agent; the call that waits has its result, the next request tells of one in the background.
+    """Record a sub-agent's end; give its answer to the waiting call, or to the next request if none waits.
+
+    Both happen in one step, so after a crash no call waits for a sub-agent that has ended.
 
     Both in one step: nobody finds a call, after a crash, whose sub-agent is no more.
     """
@@ -75,7 +77,9 @@ def on_ended(w: StepDraft, ended: SubagentEnded) -> None:
 
 
 def bring_back(w: StepDraft, why: str, *, pause: bool) -> None:
-    """Bring back the sub-agents that something waits for; tell the end of the others.
+    """After a recovery, resume the sub-agents that a call or the session needs; report the others as ended.
+
+    The sub-agent of a paused turn is resumed when the turn is: a caller may end the turn before.
 
     One whose call rests with its turn comes back when that goes on: somebody might end the turn before.
     """
@@ -89,7 +93,7 @@ def bring_back(w: StepDraft, why: str, *, pause: bool) -> None:
     for agent in lost:
         call = find(w, agent.call_id) if agent.rests else None
         if call is not None:
-            put(w, call.but(status=CallStatus.RUNNING))  # as it was when the process ended: it is settled as such
+            put(w, call.but(status=CallStatus.RUNNING))  # its status when the process ended, from which it is settled
         w.emit(SubagentEnd(agent.call_id, agent.child, why, is_error=True))
     if lost:
         _go_on_stopping(w)
@@ -104,14 +108,14 @@ def _is_wanted(w: StepDraft, agent: Subagent) -> bool:
 
 
 def _go_on_stopping(w: StepDraft) -> None:
-    """End the session, if it has only waited for its sub-agents."""
+    """End the session if it is stopping and only waited for its sub-agents."""
     s = w.s
     if s.stopping is not None and not s.subagents and s.turn is None and not s.due:
         w.next("settle")
 
 
 def on_elsewhere(w: StepDraft, elsewhere: ElsewhereUsed) -> None:
-    """Count what others use of limits that this session, a sub-agent itself, shares with them."""
+    """For a sub-agent: record what other sessions used of the limits it shares with them."""
     w.s.elsewhere = elsewhere.used
 
 
@@ -131,7 +135,7 @@ def _told(agent: Subagent, event: Event) -> Event:
 
 
 def _let_wait(w: StepDraft, agent: Subagent) -> None:
-    """Stop the clock of its call, and that of the turn if nothing else of it goes on."""
+    """Stop the time limit of the sub-agent's call, and that of the turn if all its other work waits too."""
     timer = call_timer(agent.call_id)
     due = None if agent.background else dict(w.s.timers).get(timer)
     left = None
@@ -144,7 +148,7 @@ def _let_wait(w: StepDraft, agent: Subagent) -> None:
 
 
 def _let_go_on(w: StepDraft, agent: Subagent) -> None:
-    """Let the clocks go on, if the call still runs."""
+    """Let both time limits run again, if the call still runs."""
     s = w.s
     call = find(w, agent.call_id)
     runs = call is not None and call.status is CallStatus.RUNNING

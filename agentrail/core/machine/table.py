@@ -1,4 +1,8 @@
-"""The transition table: for each phase and input, where a session may go and which effects it may ask for, and why.
+"""The transition table: for each phase and kind of input, the phases a step may lead to and the effects it may ask for.
+
+It covers every pair, is checked at every step, and is printed in the docs. Tests demand that each entry is really used.
+Two things are allowed with every rule and are not listed. A plugin's `on_event` may ask for `WriteLog`. A critical
+plugin that fails in `on_event` aborts the open turn, as the rule of `AbortSent` allows in the phase reached.
 
 It is total, it is checked at every step, and the docs are printed from it; tests demand that each promise is seen kept.
 Two things go with any row and stand in none. What `on_event` wants written is a `WriteLog`. And a critical plugin whose
@@ -81,7 +85,7 @@ from agentrail.values.value import Value
 NEW, IDLE, RUNNING = Phase.NEW, Phase.IDLE, Phase.RUNNING
 STREAMING, EXECUTING, ENDED = Phase.STREAMING, Phase.EXECUTING_TOOLS, Phase.ENDED
 
-# Inputs that share rows
+# Inputs that share rules
 
 WATCHED: Final = (SuspendSent, ResumeSent, TraceSent)
 CRASHED: Final = (ActorRestarted, CrashedTooOften)
@@ -99,17 +103,17 @@ COMMANDS: Final = (
 SUBAGENTS: Final = (SubagentStarted, SubagentReported, SubagentEnded, ElsewhereUsed)
 RESULTS: Final = (*STREAM, *CALLS, TimerFired, AskSettled, *COMPACTIONS, HooksWereSlow, *SUBAGENTS)
 
-# Effects that go together
+# Effects that occur together
 
 ON: Final = (StartRequest, StartCompaction, CarryOut, SetTimer, ClearTimer)
-"""Going on up to whatever has to be waited for: the next request of this turn, or the turn of the next prompt."""
+"""Effects of continuing until something must be waited for: this turn's next request, or the next prompt's turn."""
 LEAVE: Final = (CancelCalls, CancelAsk)
-"""Taking calls out of their turn, and hooks that wait."""
+"""Effects of taking calls out of their turn, and of dropping paused hooks."""
 END: Final = (CloseSession, CancelCalls, SetTimer, ClearTimer, StopSubagents)
-"""Ending a session: background work is cancelled too, and sub-agents are stopped before it."""
+"""Effects of ending a session: its background calls are cancelled and its sub-agents stopped first."""
 
 AGAIN: Final = (ResumeSubagents, StartCall, ProbeCall, *LEAVE, *ON)
-"""Going on with what was under way when the process ended."""
+"""Effects of continuing, after a restart, what was under way before."""
 
 # Rules that several phases share
 
@@ -120,12 +124,12 @@ BACK: Final = "what was under way goes on by what doing it again would mean, or 
 
 
 def stays(phase: Phase, why: str, may: Kinds = ()) -> TableRule:
-    """Say that an input leaves the session in its phase."""
+    """Return the rule of an input that leaves the session in *phase*."""
     return goes(phase, may=may, why=why)
 
 
 def anywhere(phase: Phase) -> Rows:
-    """Return the rows that are alike in every phase in which a session lives."""
+    """Return rules that are the same in every phase in which a session lives."""
     return {
         **each((SessionOpened, SessionBranched), OPENED),
         **each(SETTINGS, stays(phase, "it applies at once to what is to come; the request that is out stays as it is")),
@@ -392,4 +396,4 @@ TABLE: Final[Mapping[Phase, Mapping[type[Value], TableRule]]] = MappingProxyType
         )
     }
 )
-"""Phase → input → rule, for every pair."""
+"""The rule of each phase and each kind of input, for every pair."""

@@ -1,4 +1,4 @@
-"""What the transition table is made of."""
+"""Building blocks of the transition table (`table.py`)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from agentrail.values.value import Value, value
 
 @value
 class TableRule(Value):
-    """What one input may do in one phase."""
+    """What one kind of input may do in one phase."""
 
     to: frozenset[Phase]
-    """Where the session may be behind it; empty: the input is illegal here."""
+    """Phases in which the step may leave the session; empty if the input is illegal in this phase."""
     may: frozenset[type[Value]]
-    """Which effects the step may ask for."""
+    """Types of the effects that the step may ask for."""
     why: str
-    """What this row is about."""
+    """Explanation of this rule, printed in the docs."""
 
 
 Kinds: TypeAlias = tuple[type[Value], ...]
@@ -25,15 +25,15 @@ Rows: TypeAlias = dict[type[Value], TableRule]
 
 
 def illegal(why: str) -> TableRule:
-    """Say that an input has no meaning here."""
+    """Return the rule of an input that is an error in its phase."""
     return TableRule(frozenset(), frozenset(), why)
 
 
 def goes(*to: Phase, may: Kinds = (), why: str) -> TableRule:
-    """Say where an input may lead, and what it may ask for."""
+    """Return the rule of an input that may lead to the phases *to* and ask for the effects *may*."""
     return TableRule(frozenset(to), frozenset(may), why)
 
 
 def each(inputs: Kinds, rule: TableRule) -> Rows:
-    """Give several inputs the same row."""
+    """Return a dict that gives each of *inputs* the same rule."""
     return dict.fromkeys(inputs, rule)

@@ -1,4 +1,4 @@
-"""Before a call runs: is it known, does it fit, is it a loop, and what do the plugins say?"""
+"""Checks before a tool call runs: does the tool exist, do the arguments fit, is it a loop, do plugins allow it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from agentrail.values.meter import RESPONSE_STEPS, Meter
 from agentrail.values.tools import ToolSpec
 
 NAMED_TOOLS = 100
-"""Tools that the result of a call to an unknown one names: each such call says it again."""
+"""How many of the session's tools the error result of a call to an unknown tool names."""
 
 
 def begin_before_tool(w: StepDraft, call_id: str) -> Hook | None:
-    """Build the hook of a call, unless it cannot run whatever anybody says."""
+    """Build the `before_tool` hook of a call; `None` if the call got an error result without asking plugins."""
     call = find(w, call_id)
     if call is None or call.status not in (CallStatus.NEW, CallStatus.RULING):
         return None
@@ -39,7 +39,7 @@ def begin_before_tool(w: StepDraft, call_id: str) -> Hook | None:
 
 
 def where_before_tool(w: StepDraft, call_id: str) -> tuple[Place, Consent, Gathered]:
-    """Say where the pipeline of a call goes on, what people have agreed to, and what it has accumulated."""
+    """Return where a call's pipeline continues, which approvals it has, and what it has gathered."""
     call = find(w, call_id)
     if call is None:
         return START, NO_CONSENT, NOTHING_GATHERED
@@ -81,13 +81,13 @@ def _some_tools(w: StepDraft) -> str:
 
 
 def unfit(w: StepDraft, call: Call, args: JsonObject) -> str | None:
-    """Say why *args* do not fit the call's tool, if they do not."""
+    """Return why *args* do not fit the schema of the call's tool, or `None`."""
     ruling = check(w, call.name, call.revision, args)
     return None if ruling.verdict is Verdict.PASS else f"the arguments do not fit `{call.name}`: {ruling.reason}"
 
 
 def check(w: StepDraft, tool: str, revision: int, args: JsonObject) -> Ruling:
-    """Have the judge say whether *args* fit *tool*."""
+    """Ask the judge whether *args* fit the schema of *tool*, and record its ruling."""
     options = w.s.setup.options
     meter = w.meter
     if meter is None:
@@ -98,7 +98,7 @@ def check(w: StepDraft, tool: str, revision: int, args: JsonObject) -> Ruling:
 
 
 def _loops(w: StepDraft, call: Call, spec: ToolSpec) -> tuple[str, ...] | None:
-    """Remark on loops; `None`: the turn was aborted for one."""
+    """Return warnings for the model if the call looks like a loop; `None` if the turn was aborted for it."""
     s = w.s
     turn = s.turn
     if turn is None:
@@ -126,7 +126,7 @@ def _loops(w: StepDraft, call: Call, spec: ToolSpec) -> tuple[str, ...] | None:
 
 
 def _subject(call: Call, spec: ToolSpec) -> str | None:
-    """Say what *call* is about, and which part of it: a long file that is read piece by piece is no loop."""
+    """Return what *call* is about (a file, and which part: reading a long file piece by piece is no loop)."""
     if spec.subject is None:
         return None
     first, *parts = (spec.subject,) if isinstance(spec.subject, str) else spec.subject
@@ -137,7 +137,7 @@ def _subject(call: Call, spec: ToolSpec) -> str | None:
 
 
 def finish_before_tool(w: StepDraft, call_id: str, hook: Hook, ruling: Ruling) -> None:
-    """Make the call ready, hold it, or give it its error result."""
+    """Apply the plugins' ruling: the call becomes ready, is held for a person, or gets an error result."""
     call = find(w, call_id)
     if call is None or call.done or not isinstance(hook, BeforeTool):
         return
@@ -159,7 +159,7 @@ def finish_before_tool(w: StepDraft, call_id: str, hook: Hook, ruling: Ruling) -
     elif call.approved is not None and not is_same(args, call.approved):
         changed = ", ".join(ruling.gathered.replaced_by)
         pause = Pause(Place(len(w.s.seats), final=True), None, None, f"{changed} changed the arguments after approval")
-        gathered = ruling.gathered.but(emits=())  # they were said when the pipeline ended
+        gathered = ruling.gathered.but(emits=())  # already emitted when the pipeline ended
         hold(w, call.but(args=args), ruling.but(by=changed, gathered=gathered), pause)
     elif call.approved is None and is_in_doubt(w, call.name, args):
         pause = Pause(Place(len(w.s.seats), final=True), None, REPEAT_TIMEOUT, REPEAT_HINT)
@@ -171,7 +171,7 @@ def finish_before_tool(w: StepDraft, call_id: str, hook: Hook, ruling: Ruling) -
 
 
 def hold(w: StepDraft, call: Call, ruling: Ruling, pause: Pause) -> None:
-    """Let *call* wait for a person."""
+    """Hold *call* until a person approves or rejects it."""
     s = w.s
     approval_id = w.make_id(f"{s.session_id}:a")
     expires = None if pause.deadline is None else w.at + int(pause.deadline * 1000)

@@ -1,4 +1,4 @@
-"""Giving calls their one result, and what becomes of work that has left its turn."""
+"""Results of tool calls, and how calls leave a turn before they have ended."""
 
 from __future__ import annotations
 
@@ -33,29 +33,29 @@ DOUBT = {
     EffectClass.CHECKABLE: "it may have taken effect; check before calling it again",
     EffectClass.UNSAFE: "it may have taken effect; find out before calling it again",
 }
-"""What a synthetic result says of a call that had started, by effect class."""
+"""Text for the error result of an interrupted call: what it may have done, by its tool's effect class."""
 
 
 def doubt(spec: ToolSpec | None) -> str:
-    """Return what is to be said of a call that had started and was stopped."""
+    """Return the text of `DOUBT` for the tool *spec*."""
     return DOUBT[spec.effect if spec is not None else EffectClass.UNSAFE]
 
 
 def put(w: StepDraft, call: Call) -> None:
-    """Store *call* as it is now."""
+    """Replace the call of this id in the open batch."""
     batch = w.s.batch
     if batch is not None:
         w.s.batch = Batch(batch.calls.put(call), batch.decisions, batch.texts)
 
 
 def find(w: StepDraft, call_id: str) -> Call | None:
-    """Return a call of the open batch."""
+    """Return the call with this id in the open batch, `None` if there is none."""
     batch = w.s.batch
     return None if batch is None else batch.calls.find(call_id)
 
 
 def limited(parts: tuple[Part, ...], most: int) -> tuple[Part, ...]:
-    """Return *parts* with at most *most* characters of text and JSON, and a note where some were cut."""
+    """Return *parts* shortened to *most* characters of text and JSON, with a note at each cut."""
     texts = [_text_of(part) for part in parts]
     total = sum(map(len, texts))
     if total <= most:
@@ -66,13 +66,13 @@ def limited(parts: tuple[Part, ...], most: int) -> tuple[Part, ...]:
         if len(text) <= max(left, 0):  # an image always fits
             kept.append(part)
         elif left > 0:
-            kept.append(Text(text[:left]))  # also of JSON, which is none when it is cut
+            kept.append(Text(text[:left]))  # JSON too: cut JSON is only text
         left -= len(text)
     return (*kept, Text(f"\n[cut: {most} of {total} characters shown]"))
 
 
 def _text_of(part: Part) -> str:
-    """Return what of *part* counts as text."""
+    """Return the text of *part* that counts against the limit (JSON as text, nothing for an image)."""
     if isinstance(part, Data):
         return canonical(part.data)
     return part.text if isinstance(part, Text) else ""
@@ -81,7 +81,7 @@ def _text_of(part: Part) -> str:
 def give_result(
     w: StepDraft, call: Call, parts: tuple[Part, ...], *, is_error: bool, details: JsonObject | None = None
 ) -> None:
-    """Give *call* its one result."""
+    """Give *call* its result, and report it; a call has exactly one."""
     if call.done:
         return
     if call.spec is not None:
@@ -93,7 +93,7 @@ def give_result(
 
 
 def give_error(w: StepDraft, call: Call, text: str) -> None:
-    """Give *call* a synthetic error result."""
+    """Give *call* an error result that the session makes itself."""
     give_result(w, call, (Text(text),), is_error=True)
 
 
@@ -102,11 +102,11 @@ def results_of(batch: Batch) -> tuple[ToolMessage, ...]:
     return tuple(call.result for call in batch.calls if call.result is not None)
 
 
-# Leaving the turn
+# Calls that leave their turn
 
 
 def quarantine(w: StepDraft, strays: tuple[Stray, ...]) -> None:
-    """Cancel work that has left its turn, and watch it until it ends."""
+    """Cancel calls that have left their turn, and report those that do not end within `tool_grace`."""
     if not strays:
         return
     w.s.quarantined = (*w.s.quarantined, *(stray.but(since=w.at) for stray in strays))
@@ -117,28 +117,28 @@ def quarantine(w: StepDraft, strays: tuple[Stray, ...]) -> None:
 
 
 def next_report(w: StepDraft) -> int:
-    """Return when the next stray is to be reported if it still runs."""
+    """Return when the next cancelled call is to be reported as abandoned, in milliseconds since 1970."""
     grace = int(w.s.setup.options.tool_grace * 1000)
     return min(stray.since for stray in w.s.quarantined if not stray.reported) + grace
 
 
 def call_timer(call_id: str) -> str:
-    """Return the name of the timer that limits a call."""
+    """Return the name of the timer for the time limit of a call."""
     return f"call:{call_id}"
 
 
 def hold_timer(approval_id: str) -> str:
-    """Return the name of the timer that limits a hold."""
+    """Return the name of the timer for the expiry of a hold."""
     return f"hold:{approval_id}"
 
 
 def stray_of(call: Call, at: int) -> Stray:
-    """Return what is watched of a call that leaves its turn."""
+    """Return the `Stray` that stands for *call* after it leaves its turn."""
     return Stray(call.call_id, call.name, at, call.started_at, touches_files(call.spec))
 
 
 def release(w: StepDraft, call: Call, status: str, text: str) -> None:
-    """Give a call that waits for a person its result, because something else was decided."""
+    """Give a call that waits for a person an error result, because something else was decided."""
     if call.hold is not None:
         w.clear_timer(hold_timer(call.hold.approval_id))
         w.emit(ApprovalResolved(call.hold.approval_id, call.call_id, call.name, status), *call.hold.gathered.emits)
@@ -148,7 +148,7 @@ def release(w: StepDraft, call: Call, status: str, text: str) -> None:
 
 
 def skip_for_steering(w: StepDraft) -> None:
-    """Take every call that is not immune out of the batch, because the user has said something new."""
+    """Give every call that steering may interrupt an error result, and cancel those that run."""
     batch = w.s.batch
     if batch is None:
         return
@@ -170,7 +170,7 @@ def skip_for_steering(w: StepDraft) -> None:
 
 
 def kill(w: StepDraft, kill_tools: str, why: str) -> None:
-    """Give every open call its result because the turn is aborted; what runs is cancelled, or lingers."""
+    """Give each open call of an aborted turn an error result; cancel running ones, but leave immune ones running."""
     batch = w.s.batch
     if batch is None:
         return
@@ -198,7 +198,7 @@ def kill(w: StepDraft, kill_tools: str, why: str) -> None:
 
 
 def kill_lingering(w: StepDraft, why: str) -> None:
-    """Cancel the calls that go on in the background, and tell of each."""
+    """Cancel the calls that were left running in the background, and report each."""
     strays, w.s.lingering = w.s.lingering, ()
     for stray in strays:
         remember(w, stray.doubt)
@@ -207,7 +207,7 @@ def kill_lingering(w: StepDraft, why: str) -> None:
 
 
 def tell_of(w: StepDraft, stray: Stray, result: ToolResult) -> None:
-    """Report the outcome of a call that went on in the background."""
+    """Report the outcome of a call that was left running in the background."""
     told = ok("it is done") if isinstance(result, Effect) else result
     is_error = isinstance(told, Err)
     w.emit(
@@ -228,11 +228,11 @@ def _lives_on(call: Call, kill_tools: str) -> bool:
     return kill_tools == "killable" and call.spec is not None and call.spec.immune
 
 
-# Hooks that wait
+# Paused hooks
 
 
 def drop_suspension(w: StepDraft, suspension: Suspension) -> None:
-    """Give up what a plugin asked for; what its pipeline emitted is said."""
+    """Cancel what a plugin of a paused hook asked for; events that the hook has gathered are still emitted."""
     w.s.suspended = tuple(other for other in w.s.suspended if other is not suspension)
     w.clear_timer(f"ask:{suspension.ask_id}")
     if suspension.asked:
@@ -242,7 +242,7 @@ def drop_suspension(w: StepDraft, suspension: Suspension) -> None:
 
 
 def tell_of_asked(w: StepDraft, waiting: Suspension, given: AskAnswer) -> None:
-    """Report the end of a tool that a plugin asked for, if that has started."""
+    """Report the end of a tool that a plugin asked for, if it had started."""
     request, started = waiting.pause.request, waiting.started_at
     if started is None or not isinstance(request, RunTool):
         return
@@ -263,7 +263,7 @@ def _said(given: AskAnswer) -> str:
 
 
 def drop_suspensions_of_done_calls(w: StepDraft) -> None:
-    """Give up pipelines about calls that have their result now."""
+    """Drop paused hooks about calls that have their result now."""
     for suspension in w.s.suspended:
         call = find(w, suspension.ref) if suspension.ref else None
         if call is not None and call.done:

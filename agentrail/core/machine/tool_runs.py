@@ -1,4 +1,4 @@
-"""Running the calls of a response: which start, what they answer, and when all have their results."""
+"""Running tool calls: start those that may run, take their answers, and finish the batch when all have results."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ CAN_RUN_AGAIN = frozenset({EffectClass.PURE, EffectClass.IDEMPOTENT})
 
 
 def advance_batch(w: StepDraft, _: str) -> None:
-    """Start the calls that may start; rest if only held ones are left; end the batch if none is."""
+    """Start calls that are ready; rest if the others all wait for a person; finish the batch if all are done."""
     s = w.s
     batch = s.batch
     if batch is None or (s.turn is not None and s.turn.ended is not None):
@@ -91,7 +91,7 @@ def advance_batch(w: StepDraft, _: str) -> None:
 
 
 def _start_ready(w: StepDraft, batch: Batch) -> CallList:
-    """Start the calls for which there is room, in order; return all calls as they are then."""
+    """Start as many ready calls as may run at once, in order; return the batch's calls afterwards."""
     s = w.s
     running = s.running_calls()
     most = s.setup.options.max_parallel_tools
@@ -118,7 +118,7 @@ def _start_ready(w: StepDraft, batch: Batch) -> CallList:
 
 
 def _has_loner(calls: CallList) -> bool:
-    """Whether a call that is under way must run alone."""
+    """Whether a running call belongs to a tool that must not run in parallel with others."""
     busy = calls.among(CallStatus.RUNNING), calls.among(CallStatus.SETTLING)
     return any(call.spec is not None and not call.spec.parallel for some in busy for call in some)
 
@@ -135,7 +135,7 @@ def _start(w: StepDraft, call: Call) -> None:
 
 
 def probe(w: StepDraft, call_id: str) -> None:
-    """Ask a tool what has become of a call that ran when the process ended."""
+    """Ask a tool what became of a call that was running when an earlier process ended."""
     call = find(w, call_id)
     if call is None or call.status is not CallStatus.SETTLING or call.spec is None:
         return
@@ -156,7 +156,7 @@ def _running(w: StepDraft, call_id: str, attempt: int) -> Call | None:
 
 
 def on_returned(w: StepDraft, returned: ToolReturned) -> None:
-    """Take a tool's answer, or note the outcome of one that had left its turn."""
+    """Take a tool's result; if the call no longer belongs to the turn, only note that it ended."""
     if returned.jobs is not None:
         w.s.jobs = returned.jobs
     call = _running(w, returned.call_id, returned.attempt)
@@ -174,7 +174,7 @@ def on_returned(w: StepDraft, returned: ToolReturned) -> None:
 
 
 def take_answer(w: StepDraft, call: Call, answer: Ok | Err) -> None:
-    """Report a call's answer and let the plugins see it."""
+    """Report the answer of *call* and ask `after_tool` about it."""
     put(w, call.but(status=CallStatus.RETURNED, answer=answer))
     is_error = isinstance(answer, Err)
     w.emit(
@@ -185,7 +185,7 @@ def take_answer(w: StepDraft, call: Call, answer: Ok | Err) -> None:
 
 
 def _carry_out(w: StepDraft, call: Call, effect: ToolEffect) -> Ok | None:
-    """Do what a tool wants of the session; `None`: the call waits for a person."""
+    """Carry out an effect that a tool returned; return its answer, `None` if the call now waits for a person."""
     match effect:
         case SetTodos(todos=todos):
             w.s.todos = todos
@@ -202,7 +202,7 @@ def _carry_out(w: StepDraft, call: Call, effect: ToolEffect) -> Ok | None:
 
 
 def on_raised(w: StepDraft, raised: ToolRaised) -> None:
-    """A tool broke: ask whether to try again, where that is safe, or take it as its answer."""
+    """Handle a tool's exception: ask about a retry if the tool is safe to repeat, else answer with the error."""
     call = _running(w, raised.call_id, raised.attempt)
     if call is None:
         closed_late(w, raised.call_id, err(raised.error), answered=True)
@@ -220,7 +220,7 @@ def _failed(call: Call, error: str) -> Err:
 
 
 def on_stopped(w: StepDraft, stopped: ToolStopped) -> None:
-    """A cancelled call has ended."""
+    """Give a cancelled call that has ended its error result."""
     call = _running(w, stopped.call_id, stopped.attempt)
     if call is None:
         closed_late(w, stopped.call_id, err("it was cancelled"), answered=False)
@@ -230,7 +230,7 @@ def on_stopped(w: StepDraft, stopped: ToolStopped) -> None:
 
 
 def on_probed(w: StepDraft, probed: CallProbed) -> None:
-    """Go on with a call whose fate was asked for: it has its answer, it runs, or nobody knows."""
+    """Continue an interrupted call after its probe: run it, take its result, or declare it unknown."""
     call = _running(w, probed.call_id, probed.attempt)
     if call is None:
         closed_late(w, probed.call_id, err("it was interrupted"), answered=False)
@@ -246,7 +246,7 @@ def on_probed(w: StepDraft, probed: CallProbed) -> None:
 
 
 def give_up(w: StepDraft, call: Call) -> None:
-    """Say that nobody knows what a call has done that ran when the process ended."""
+    """Answer an interrupted call with an error: its outcome is unknown."""
     w.clear_timer(call_timer(call.call_id))
     w.emit(ToolUnknown(call.call_id, call.name))
     remember(w, doubt_about(w, call))
@@ -254,7 +254,7 @@ def give_up(w: StepDraft, call: Call) -> None:
 
 
 def begin_on_tool_error(w: StepDraft, call_id: str) -> Hook | None:
-    """Build the hook of a failure that would be retried."""
+    """Build the `on_tool_error` hook of a failed call that may be retried."""
     call = find(w, call_id)
     if call is None or call.status is not CallStatus.FAILED:
         return None
@@ -262,7 +262,7 @@ def begin_on_tool_error(w: StepDraft, call_id: str) -> Hook | None:
 
 
 def finish_on_tool_error(w: StepDraft, call_id: str, _hook: Hook, ruling: Ruling) -> None:
-    """Run the tool again, or take the failure as its answer."""
+    """Run the call again, or take the failure as its answer if a plugin says so."""
     call = find(w, call_id)
     if call is None or call.done:
         return
@@ -278,7 +278,7 @@ def finish_on_tool_error(w: StepDraft, call_id: str, _hook: Hook, ruling: Ruling
 
 
 def begin_after_tool(w: StepDraft, call_id: str) -> Hook | None:
-    """Build the hook of a result."""
+    """Build the `after_tool` hook of a call that has its answer."""
     call = find(w, call_id)
     if call is None or call.status is not CallStatus.RETURNED or call.answer is None:
         return None
@@ -286,7 +286,7 @@ def begin_after_tool(w: StepDraft, call_id: str) -> Hook | None:
 
 
 def finish_after_tool(w: StepDraft, call_id: str, _hook: Hook, ruling: Ruling) -> None:
-    """Give the call its result, as the plugins left it."""
+    """Give the call its result, as changed by plugins, or withhold it and abort the turn."""
     s = w.s
     call = find(w, call_id)
     if call is None or call.done or call.answer is None:
@@ -308,13 +308,13 @@ def finish_after_tool(w: StepDraft, call_id: str, _hook: Hook, ruling: Ruling) -
 
 
 def begin_after_tool_batch(w: StepDraft, _: str) -> Hook | None:
-    """Build the hook of a batch that is complete."""
+    """Build the `after_tool_batch` hook of a batch whose calls all have results."""
     batch = w.s.batch
     return None if batch is None else AfterToolBatch(results_of(batch))
 
 
 def finish_after_tool_batch(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -> None:
-    """Put the results into the history, and go on or end the turn."""
+    """Append the results to the history, then start the next round or end the turn."""
     s = w.s
     batch = s.batch
     if batch is None:
@@ -337,11 +337,11 @@ def finish_after_tool_batch(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling
         end_turn(w, "left")
 
 
-# Work that has left its turn
+# Calls that still run although their turn no longer waits for them
 
 
 def closed_late(w: StepDraft, call_id: str, result: ToolResult, *, answered: bool) -> None:
-    """Forget a call that had left its turn; tell of one that was to go on."""
+    """Handle the end of a call that left its turn; report the result if it was left running on purpose."""
     s = w.s
     s.quarantined = tuple(stray for stray in s.quarantined if stray.call_id != call_id)
     if all(stray.reported for stray in s.quarantined):
@@ -358,7 +358,7 @@ def closed_late(w: StepDraft, call_id: str, result: ToolResult, *, answered: boo
 
 
 def on_grace(w: StepDraft) -> None:
-    """Report the work that was cancelled and still runs."""
+    """Report cancelled calls that still run after `tool_grace` as abandoned."""
     s = w.s
     grace = int(s.setup.options.tool_grace * 1000)
     late = tuple(stray for stray in s.quarantined if not stray.reported and w.at >= stray.since + grace)
@@ -371,7 +371,7 @@ def on_grace(w: StepDraft) -> None:
 
 
 def on_call_timer(w: StepDraft, call_id: str) -> None:
-    """A call has run too long: it gets its result, and is cancelled."""
+    """Stop a call that has reached its time limit, and give it an error result."""
     s = w.s
     call = find(w, call_id)
     if call is not None and call.status is CallStatus.RUNNING and call.spec is not None:

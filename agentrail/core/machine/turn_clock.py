@@ -1,4 +1,4 @@
-"""The clock of a turn: waiting for a person counts towards no limit."""
+"""Time limit of a turn (`max_turn_seconds`): its clock is stopped while the turn waits for a person."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from agentrail.core.machine.endings import TURN_TIMER
 
 
 def stop_clock(w: StepDraft) -> None:
-    """Stop the clock of the turn, if it has one that runs."""
+    """Stop the turn's clock and keep the time left. No-op if the turn has no limit or its clock is stopped."""
     s = w.s
     due = dict(s.timers).get(TURN_TIMER)
     if due is not None and s.turn is not None:
@@ -16,7 +16,7 @@ def stop_clock(w: StepDraft) -> None:
 
 
 def start_clock(w: StepDraft) -> None:
-    """Let the clock of the turn go on, if it was stopped."""
+    """Start the turn's clock again with the time left. No-op if it was not stopped."""
     s = w.s
     if s.turn is not None and s.turn.deadline_left is not None:
         w.set_timer(TURN_TIMER, w.at + s.turn.deadline_left)

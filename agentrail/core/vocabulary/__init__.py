@@ -1,1 +1,1 @@
-"""What goes into the machine, what it keeps and what comes out of it: data alone, to be read first."""
+"""Data types of the state machine: its inputs, its state and its effects. Read these modules first."""

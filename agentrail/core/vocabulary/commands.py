@@ -1,4 +1,6 @@
-"""What callers send to a session: one input for each call to its handle.
+"""Inputs that callers send to a session: one class for each method of its handle.
+
+The machine answers each with `Accepted`, `Done` or `Refused`.
 
 What a caller gets back: accepted, done, or refused with the reason.
 """
@@ -19,27 +21,27 @@ from agentrail.values.value import Value, value
 
 @value
 class Accepted(Value):
-    """The text will be handled; it is durable."""
+    """Answer to `prompt` and `steer`: the text was journaled and will be handled."""
 
     ref: str
-    """What events call it."""
+    """Id under which later events speak of this text."""
     status: str
     """`started` or `queued`."""
     position: int = 0
-    """Its place in the queue, from 1; 0 if it was started."""
+    """Its place in the queue, from 1; 0 if its turn started at once."""
 
 
 @value
 class Done(Value):
-    """The call was carried out, or will be, as the table of calls says."""
+    """Answer to a call that was carried out, or that will be as soon as its turn allows."""
 
 
 @value
 class Refused(Value):
-    """The call changed nothing."""
+    """Answer to a call that changed nothing."""
 
     error: AgentrailError
-    """Why."""
+    """The error that the handle raises to the caller."""
 
 
 Answer: TypeAlias = Accepted | Done | Refused
@@ -51,9 +53,9 @@ class PromptSent(Value):
     """`prompt` was called."""
 
     parts: tuple[Part, ...]
-    """What was said."""
+    """Text and images of the prompt."""
     cleared: bool = False
-    """Whether an abort has cleared the queue while it was still in the mailbox: it is dropped."""
+    """Whether an abort with `clear_queue` came while the prompt was still in the mailbox; it is then dropped."""
 
 
 @value
@@ -61,45 +63,45 @@ class SteerSent(Value):
     """`steer` was called."""
 
     text: str
-    """What was said."""
+    """The text for the model."""
     when: str = "gap"
-    """`gap`: before the next request; `now`: the stream is cut for it."""
+    """`gap`: deliver before the next request; `now`: cancel the running response and deliver at once."""
     partial: Partial = NOTHING_YET
-    """What had come of the stream."""
+    """Text and usage of the running response, as received so far."""
 
 
 When: TypeAlias = Literal["gap", "now"]
 """When a steering text reaches the model: before its next request, or at once."""
 
 Kill: TypeAlias = Literal["none", "killable", "all"]
-"""Which calls an abort stops."""
+"""Which running calls an abort cancels: none, those whose tool may be killed, or all."""
 
 KILLS: Final[tuple[Kill, ...]] = ("none", "killable", "all")
-"""Which calls an abort stops, from the fewest to the most."""
+"""The values of `Kill`, from the one that stops fewest calls to the one that stops most."""
 
 
 @value
 class AbortSent(Value):
-    """`abort` was called, once or more often before it was handled."""
+    """`abort` was called; several calls that wait in the mailbox are joined into one."""
 
     reason: str | None = None
-    """The caller's words."""
+    """The reason that the caller gave, if any."""
     kill_tools: str = "killable"
-    """`killable`, `all` or `none`."""
+    """Which running calls are cancelled: a value of `Kill`."""
     clear_queue: bool = False
-    """Whether queued prompts go too."""
+    """Whether queued prompts are dropped too."""
     dropped: tuple[str, ...] = ()
-    """Texts of prompts that were still in the mailbox and go too; only in older records, now each has its own."""
+    """Texts of prompts dropped from the mailbox; only in records of earlier versions (now `PromptSent.cleared`)."""
     partial: Partial = NOTHING_YET
-    """What had come of the stream."""
+    """Text and usage of the running response, as received so far."""
 
     def covers(self, other: AbortSent) -> bool:
-        """Whether it stops and drops all that *other* does."""
+        """Whether this abort stops and drops everything that *other* would; *other* need not be sent then."""
         kills = KILLS.index(self.kill_tools) >= KILLS.index(other.kill_tools)
         return kills and self.clear_queue >= other.clear_queue
 
     def joined(self, other: AbortSent) -> AbortSent:
-        """Return the abort that does what either does, for the reason that was given first."""
+        """Return one abort that does what this one and *other* do; the reason is the first one given."""
         return self.but(
             reason=other.reason if self.reason is None else self.reason,
             kill_tools=max(self.kill_tools, other.kill_tools, key=KILLS.index),
@@ -112,13 +114,13 @@ class ApproveSent(Value):
     """`approve` was called."""
 
     approval_id: str
-    """Which held call."""
+    """Id of the held call."""
     args: JsonObject | None = None
-    """Edited arguments; `None`: as they are."""
+    """Arguments as edited by the person; `None` if they are unchanged."""
     always: bool = False
-    """Whether calls of this family pass from now on."""
+    """Whether later calls of the same command family need no approval."""
     auto_resume: bool = True
-    """Whether the model goes on when the batch is done."""
+    """Whether the next request is made once all calls of the response have results."""
 
 
 @value
@@ -126,11 +128,11 @@ class RejectSent(Value):
     """`reject` was called."""
 
     approval_id: str
-    """Which held call."""
+    """Id of the held call."""
     reason: str | None = None
-    """Why."""
+    """Why the person rejects the call, for the model."""
     auto_resume: bool = False
-    """Whether the model goes on when the batch is done."""
+    """Whether the next request is made once all calls of the response have results."""
 
 
 @value
@@ -138,9 +140,9 @@ class RespondSent(Value):
     """`respond` was called."""
 
     ref: str
-    """Which question."""
+    """Id of the question that a tool asked."""
     answer: str
-    """The answer."""
+    """The person's answer."""
 
 
 @value
@@ -148,33 +150,33 @@ class SwitchModelSent(Value):
     """`switch_model` was called."""
 
     model: str
-    """Which model."""
+    """Name of the new model."""
     options: JsonObject = EMPTY
-    """Options for its provider."""
+    """Options for the model's provider."""
     spares: tuple[Spare, ...] = ()
-    """What it may fall back to, in order."""
+    """Models to fall back to, in order."""
     priced: frozenset[str] = frozenset()
-    """Those of them whose price is known."""
+    """Those of the named models whose price is known."""
 
 
 @value
 class ChangeToolsSent(Value):
-    """`attach_tools`, `detach_tools` or `replace_tools` was called, or a source of tools has other ones now."""
+    """`attach_tools`, `detach_tools` or `replace_tools` was called, or a source (an MCP server) changed its tools."""
 
     attach: tuple[ToolSpec, ...] = ()
-    """Tools that come."""
+    """Tools to add."""
     detach: tuple[str, ...] = ()
-    """Tools that go."""
+    """Names of tools to remove."""
     replace: bool = False
-    """Whether tools that come may take the place of those that are there."""
+    """Whether an added tool may replace one of the same name."""
     revision: int = 0
-    """The number of this change."""
+    """Serial number of this change; calls keep the revision of the tool that they were made for."""
     source: str = ""
-    """Which source has other tools now; empty: it was called."""
+    """Name of the source whose tools changed; empty if a caller made the change."""
     problems: tuple[str, ...] = ()
-    """Why the source has no tools, or not all of them."""
+    """Why the source offers no tools, or only some of them."""
     closed: tuple[str, ...] = ()
-    """Sources that go, with all their tools."""
+    """Names of sources to remove with all their tools."""
 
 
 @value
@@ -182,9 +184,9 @@ class UpdatePluginSent(Value):
     """`update_plugin` was called."""
 
     seat: AttachedPlugin
-    """The plugin in its new form."""
+    """Description of the plugin with its new options."""
     options: JsonObject
-    """The options that change."""
+    """The options that change, with their new values."""
 
 
 @value
@@ -192,7 +194,7 @@ class AttachPluginSent(Value):
     """`attach_plugin` was called."""
 
     seat: AttachedPlugin
-    """The plugin."""
+    """Description of the plugin to add."""
 
 
 @value
@@ -200,7 +202,7 @@ class DetachPluginSent(Value):
     """`detach_plugin` was called."""
 
     key: str
-    """Which plugin."""
+    """Key of the plugin to remove."""
 
 
 @value
@@ -208,37 +210,37 @@ class CompactSent(Value):
     """`compact` was called."""
 
     reason: str | None = None
-    """Why."""
+    """Why the context is to be compacted; reported in events."""
 
 
 @value
 class WithdrawSent(Value):
-    """`withdraw` was called."""
+    """`withdraw` was called: take a queued prompt back."""
 
     ref: str
-    """Which queued prompt."""
+    """Id of the prompt."""
 
 
 @value
 class StopSent(Value):
-    """`stop` was called."""
+    """`stop` was called: end the session for good."""
 
     reason: str = "stopped"
-    """Why."""
+    """Why the session ends; reported in events."""
     partial: Partial = NOTHING_YET
-    """What had come of the stream."""
+    """Text and usage of the running response, as received so far."""
 
 
 @value
 class SuspendSent(Value):
-    """`suspend` was called."""
+    """`suspend` was called: until `resume`, everything but urgent commands (abort, stop) waits in the mailbox."""
 
 
 @value
 class ResumeSent(Value):
-    """`resume` was called."""
+    """`resume` was called: waiting messages are handled again, and a turn paused by recovery goes on."""
 
 
 @value
 class TraceSent(Value):
-    """`trace` was called."""
+    """`trace` was called: a caller wants to see each step of the actor from now on."""

@@ -1,4 +1,4 @@
-"""Everything a session can ask the world to do."""
+"""Effects: what a step of the machine asks the runtime to do, as data."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from agentrail.values.value import Value, value
 
 @value
 class ReportStart(Value):
-    """Tell whoever spawned the session that it runs, or why it does not."""
+    """Report to the caller of `spawn` that the session has started, or why it could not."""
 
     error: AgentrailError | None = None
-    """Why it does not."""
+    """Why the session did not start; `None` if it did."""
 
 
 @value
@@ -26,167 +26,167 @@ class StartRequest(Value):
     """Send a request to the model."""
 
     request: ModelRequest
-    """The request."""
+    """Everything that the model receives."""
     stall_timeout: float
-    """Seconds without a chunk that count as a stall."""
+    """Seconds without a chunk after which the response counts as stalled."""
     inline_tags: bool = False
-    """Whether status and title tags are cut out of the deltas."""
+    """Whether `<status>` and `<title>` tags are removed from the deltas."""
 
 
 @value
 class OpenStream(Value):
-    """Let the deltas of a stream out: that it began is known now."""
+    """Publish the deltas of a response, which were buffered until the start of the response was journaled."""
 
     request_id: str
-    """Of which request."""
+    """Id of the request."""
 
 
 @value
 class CancelRequest(Value):
-    """Cut a request."""
+    """Cancel a running request to the model."""
 
     request_id: str
-    """Which request."""
+    """Id of the request."""
 
 
 @value
 class StartCall(Value):
-    """Run a tool."""
+    """Start a tool."""
 
     call_id: str
-    """For which call."""
+    """Id of the call."""
     attempt: int
-    """Which attempt."""
+    """Number of the attempt, from 1."""
     name: str
-    """Which tool."""
+    """Name of the tool."""
     revision: int
-    """Which form of it."""
+    """Revision of the tool: which of the tools that had this name."""
     args: JsonObject
-    """With which arguments."""
+    """Arguments of the call."""
     key: str
-    """The same for every attempt of one call."""
+    """Idempotency key: the same for every attempt of one call."""
 
 
 @value
 class ProbeCall(Value):
-    """Ask a tool what has become of a call that ran when the process ended."""
+    """Ask a tool what became of a call that was running when an earlier process ended."""
 
     call_id: str
-    """Which call."""
+    """Id of the call."""
     attempt: int
-    """Which attempt."""
+    """Number of the attempt that was running."""
     name: str
-    """Which tool."""
+    """Name of the tool."""
     revision: int
-    """Which form of it."""
+    """Revision of the tool: which of the tools that had this name."""
     args: JsonObject
-    """With which arguments it ran."""
+    """Arguments of the interrupted call."""
     key: str
-    """Under which key it ran."""
+    """Idempotency key of the interrupted call."""
 
 
 @value
 class CancelCalls(Value):
-    """Cancel calls that run."""
+    """Cancel running tool calls."""
 
     call_ids: tuple[str, ...]
-    """Which calls."""
+    """Ids of the calls."""
 
 
 @value
 class SetTimer(Value):
-    """Fire a timer at a time; one with the same name is replaced."""
+    """Set a timer; it replaces one with the same name."""
 
     timer: str
-    """Which timer."""
+    """Name of the timer: its kind and, after a colon, the id of its call or hold."""
     at: int
-    """When, in milliseconds since 1970."""
+    """When it fires, in milliseconds since 1970."""
 
 
 @value
 class ClearTimer(Value):
-    """Forget a timer."""
+    """Delete a timer."""
 
     timer: str
-    """Which timer."""
+    """Name of the timer."""
 
 
 @value
 class CarryOut(Value):
-    """Do what a plugin asked for."""
+    """Carry out what a plugin asked for with `Ask`: a model call, a tool, a file or a service."""
 
     ask_id: str
-    """Which question."""
+    """Id of the request, which the answer repeats."""
     plugin: str
-    """Who asks."""
+    """Key of the plugin that asks."""
     request: AskRequest
-    """What is to be done."""
+    """What the plugin asks for."""
     model: str
-    """The session's model."""
+    """The session's model, used if the plugin names none."""
 
 
 @value
 class CancelAsk(Value):
-    """Give up what a plugin asked for."""
+    """Cancel what a plugin asked for; its answer is no longer wanted."""
 
     ask_id: str
-    """Which question."""
+    """Id of the request."""
 
 
 @value
 class StartCompaction(Value):
-    """Make a context shorter."""
+    """Start to shorten the context (summarize it or drop messages)."""
 
     compaction_id: str
-    """Which compaction."""
+    """Id of the compaction, which its outcome repeats."""
     messages: Sequence[Message]
-    """The context."""
+    """Messages to shorten."""
     keep: int
-    """About how many characters may stay."""
+    """Size that may be left, in characters (a target, not a limit)."""
 
 
 @value
 class CancelCompaction(Value):
-    """Give up a compaction."""
+    """Cancel a running compaction."""
 
     compaction_id: str
-    """Which compaction."""
+    """Id of the compaction."""
 
 
 @value
 class ResumeSubagents(Value):
-    """Bring sub-agents back that the process before this one had."""
+    """Resume the sub-agents that were running when an earlier process ended."""
 
     children: tuple[str, ...]
-    """Their sessions."""
+    """Session ids of the sub-agents."""
 
 
 @value
 class StopSubagents(Value):
-    """Stop sub-agents, with everything under them."""
+    """Stop sub-agents, each with its own sub-agents."""
 
     children: tuple[str, ...]
-    """Their sessions."""
+    """Session ids of the sub-agents."""
 
 
 @value
 class WriteLog(Value):
-    """Write a line to the log."""
+    """Write a line to the program's log."""
 
     level: str
-    """How grave it is."""
+    """Log level: `debug`, `info`, `warning` or `error`."""
     message: str
     """The line."""
     fields: JsonObject
-    """What belongs to it."""
+    """Data to log beside the message."""
 
 
 @value
 class CloseSession(Value):
-    """The session is over: end everything under it."""
+    """End the session's actor with everything it started; the session is over."""
 
     reason: str
-    """Why."""
+    """Why the session ended."""
 
 
 AnyEffect: TypeAlias = (

@@ -1,4 +1,4 @@
-"""Everything that can happen to a session: calls to its handle, results of its effects, and time."""
+"""Inputs of the machine: calls to the session's handle (`commands`), results of its effects, timers and life events."""
 
 from __future__ import annotations
 
@@ -35,83 +35,83 @@ from agentrail.values.value import Value, value
 
 @value
 class SessionOpened(Value):
-    """The session was spawned."""
+    """The session was just spawned; always its first input."""
 
 
 @value
 class ActorRestarted(Value):
-    """The session's actor crashed, and was started again from the records."""
+    """The session's actor crashed and was started again from the journal."""
 
     cause: str
-    """What it crashed of."""
+    """The exception that crashed the actor, as text."""
 
 
 @value
 class CrashedTooOften(Value):
-    """The session's actor crashed too often, and is not started again."""
+    """The session's actor crashed too often; the supervisor does not start it again."""
 
     cause: str
-    """What it crashed of."""
+    """The exception that crashed the actor, as text."""
     input: str = ""
-    """The kind of message that it crashed on each time; empty: on different ones."""
+    """Kind of message that crashed it each time; empty if the messages differed."""
 
 
 @value
 class SessionReturned(Value):
-    """The session came back from its journal; its code may be other than it was."""
+    """The session was rebuilt from its journal, maybe with newer code: its plugins and tools may have changed."""
 
     records: int
-    """How many records it was rebuilt from."""
+    """Number of journal records that the session was rebuilt from."""
     seats: tuple[AttachedPlugin, ...]
-    """The row of plugins from now on; those that were there before are all in it."""
+    """All plugins from now on, the earlier ones included."""
     tools: tuple[ToolSpec, ...] = ()
-    """Tools that are new or have changed."""
+    """Tools that are new or whose definition changed."""
     gone: tuple[str, ...] = ()
-    """Tools that are not there any more."""
+    """Names of tools that no longer exist in the code."""
     revision: int = 0
-    """The number of this change of tools."""
+    """Serial number of this change of tools."""
     without: tuple[str, ...] = ()
-    """Plugins whose change waits, and whose code is not there."""
+    """Keys of plugins with a queued change whose code no longer exists."""
     lost: tuple[str, ...] = ()
-    """What else was there and is gone, in words."""
+    """What else no longer exists (background jobs, for instance), in words for the model."""
     pause: bool = False
-    """Whether an open turn rests until somebody says how it goes on."""
+    """Whether an open turn stays paused until `resume` or an abort."""
     options: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Plugins whose options are others now, each with those that were changed at run time and are the code's again."""
+    """Plugins whose options changed: the key, and the names of run-time changes that the code's values replaced."""
     waiting: tuple[AttachedPlugin, ...] = ()
-    """Plugins whose change waits, in the form that they will have."""
+    """Plugins with a queued change, described as they will be after it."""
 
 
 @value
 class SessionBranched(Value):
-    """The session begins with the past of another one; its code may be other than it was then."""
+    """The session starts as a fork of another one, maybe with newer code."""
 
     origin: str
-    """Which one."""
+    """Session id of the one it was forked from."""
     at: int
-    """Behind which of its records."""
+    """Number of the last record that the fork shares with it."""
     left_behind: tuple[str, ...] = ()
-    """What it has done since that cannot be undone, in words."""
+    """What the original did after that record and cannot be undone, in words."""
     seats: tuple[AttachedPlugin, ...] = ()
-    """The row of plugins from now on; those that were there before are all in it."""
+    """All plugins from now on, the earlier ones included."""
     tools: tuple[ToolSpec, ...] = ()
-    """Tools that are new or have changed."""
+    """Tools that are new or whose definition changed."""
     gone: tuple[str, ...] = ()
-    """Tools that are not there any more."""
+    """Names of tools that no longer exist in the code."""
     revision: int = 0
-    """The number of this change of tools."""
+    """Serial number of this change of tools."""
     options: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Plugins whose options are others now, each with those that were changed at run time and are the code's again."""
+    """Plugins whose options changed: the key, and the names of run-time changes that the code's values replaced."""
 
 
 @value
 class SleepDue(Value):
-    """Nothing has happened for so long that the session may give its memory back."""
+    """The session was idle for `hibernate_after` seconds: its actor may free its memory."""
 
 
 @value
 class SessionWoke(Value):
-    """The session was brought up again, because something is there for it."""
+    """A hibernating session was rebuilt from its journal because a message came for it."""
 
 
 @value
@@ -119,7 +119,7 @@ class StreamBegan(Value):
     """The first chunk of a response came."""
 
     request_id: str
-    """Of which request."""
+    """Id of the request that is answered."""
 
 
 @value
@@ -127,187 +127,187 @@ class StreamEnded(Value):
     """A response is complete."""
 
     request_id: str
-    """Of which request."""
+    """Id of the request that was answered."""
     response: Response
-    """The whole of it."""
+    """The complete response."""
 
 
 @value
 class StreamCut(Value):
-    """A request ended before its response was complete."""
+    """A request failed, or its response broke off."""
 
     request_id: str
-    """Which request."""
+    """Id of the request."""
     partial: Partial
-    """What had come."""
+    """Text and usage received before the failure."""
     failure: Failure
-    """Why."""
+    """What went wrong."""
 
 
 @value
 class StreamStalled(Value):
-    """No chunk came for a while."""
+    """No chunk of the response came for `stall_timeout` seconds."""
 
     request_id: str
-    """Of which request."""
+    """Id of the request."""
     elapsed_s: float
-    """Seconds since the last chunk, or since the request went out if none has come."""
+    """Seconds since the last chunk, or since the request was sent if none has come."""
     partial: Partial = NOTHING_YET
-    """What had come before."""
+    """Text and usage received before the stall."""
 
 
 @value
 class ToolReturned(Value):
-    """A tool answered."""
+    """A tool returned a result."""
 
     call_id: str
-    """Which call."""
+    """Id of the call."""
     attempt: int
-    """Which attempt."""
+    """Number of the attempt."""
     result: ToolResult
-    """The answer."""
+    """What the tool returned."""
     jobs: tuple[str, ...] | None = None
-    """The commands that run in the background now; `None`: as before."""
+    """Background shell commands that run now; `None` if they did not change."""
 
 
 @value
 class ToolRaised(Value):
-    """A tool broke."""
+    """A tool raised an exception."""
 
     call_id: str
-    """Which call."""
+    """Id of the call."""
     attempt: int
-    """Which attempt."""
+    """Number of the attempt."""
     error: str
-    """Type and message."""
+    """Type and message of the exception."""
 
 
 @value
 class ToolStopped(Value):
-    """A cancelled call has ended."""
+    """A tool that was cancelled has ended."""
 
     call_id: str
-    """Which call."""
+    """Id of the call."""
     attempt: int
-    """Which attempt."""
+    """Number of the attempt."""
 
 
 @value
 class CallProbed(Value):
-    """A tool was asked what has become of a call."""
+    """Result of a `ProbeCall`: what became of a call that was running when an earlier process ended."""
 
     call_id: str
-    """Which call."""
+    """Id of the call."""
     attempt: int
-    """Which attempt."""
+    """Number of the attempt."""
     found: Probed
-    """What has become of it."""
+    """Its result, or that it never started, or that its outcome is unknown."""
 
 
 @value
 class TimerFired(Value):
-    """A timer came due."""
+    """A timer that the session had set came due."""
 
     timer: str
-    """Which timer."""
+    """Name of the timer."""
     partial: Partial = NOTHING_YET
-    """What had come of the response that is out, if it is the time of the turn that is over."""
+    """Text and usage of the running response so far; given only when the time limit of the turn is over."""
 
 
 @value
 class AskSettled(Value):
-    """What a plugin asked for is done, or could not be done."""
+    """What a plugin asked for was carried out, or failed."""
 
     ask_id: str
-    """Which question."""
+    """Id of the request (see `CarryOut`)."""
     answer: AskAnswer
-    """The answer."""
+    """The answer for the plugin."""
     usage: Usage = NOTHING_USED
-    """What the answer used."""
+    """Tokens that a model call for the plugin used."""
 
 
 @value
 class CompactionEnded(Value):
-    """The context was made shorter."""
+    """The context was shortened."""
 
     compaction_id: str
-    """Which compaction."""
+    """Id of the compaction."""
     messages: tuple[Message, ...]
-    """What is left."""
+    """The messages that are left."""
     removed: int
-    """How many messages went."""
+    """Number of messages removed."""
     note: str
     """What was done, in words."""
 
 
 @value
 class CompactionFailed(Value):
-    """The context could not be made shorter."""
+    """The context could not be shortened."""
 
     compaction_id: str
-    """Which compaction."""
+    """Id of the compaction."""
     error: str
-    """Why."""
+    """Why it could not."""
 
 
 @value
 class HooksWereSlow(Value):
-    """The hooks of a step took too long."""
+    """The plugins' hooks took too long in one step of the session."""
 
     plugins: tuple[str, ...]
-    """The plugins that ran in it."""
+    """Keys of the plugins whose hooks ran in the step."""
     elapsed_ms: int
-    """How long the step took."""
+    """Duration of the step, in milliseconds."""
 
 
 @value
 class SubagentStarted(Value):
-    """A sub-agent runs."""
+    """A tool call started a sub-agent (a child session)."""
 
     child: str
-    """Its session."""
+    """Session id of the sub-agent."""
     call_id: str
-    """The call that has started it."""
+    """Id of the call that started it."""
     agent: str
-    """Which of the agents that the session may start."""
+    """Its name in the parent's list of agents."""
     description: str
-    """What it is to do."""
+    """The task it was given, in a few words."""
     background: bool = False
-    """Whether the call does not wait for it."""
+    """Whether the call returns at once instead of waiting for the sub-agent."""
 
 
 @value
 class SubagentReported(Value):
-    """A sub-agent has gone on."""
+    """News from a running sub-agent: its events and its usage."""
 
     child: str
-    """Its session."""
+    """Session id of the sub-agent."""
     events: tuple[Event, ...] = ()
-    """What has happened there since the last report."""
+    """Its events since the last report."""
     heard: int = 0
-    """The number of the last of all these events."""
+    """Sequence number of the last of these events."""
     used: Usage = NOTHING_USED
-    """What it has used in all, with what is under it."""
+    """Its total usage, its own sub-agents included."""
     waits: bool = False
-    """Whether nothing of it goes on without a person."""
+    """Whether the sub-agent can do nothing until a person decides something."""
 
 
 @value
 class SubagentEnded(Value):
-    """A sub-agent is over, with everything under it."""
+    """A sub-agent ended, and its own sub-agents with it."""
 
     child: str
-    """Its session."""
+    """Session id of the sub-agent."""
     answer: Ok | Err
-    """What it answered, or why it did not: the result of the call that waits for it."""
+    """Its final answer, or why there is none: the result of the call that waits for it."""
 
 
 @value
 class ElsewhereUsed(Value):
-    """Others have used something of a limit that a sub-agent shares with them."""
+    """Other sessions used part of a money limit that this sub-agent shares with them."""
 
     used: Usage
-    """What they have used in all, since it began."""
+    """Their total usage since this sub-agent began."""
 
 
 SubagentInput: TypeAlias = SubagentStarted | SubagentReported | SubagentEnded | ElsewhereUsed
@@ -354,13 +354,13 @@ INPUTS: Final[tuple[type[Value], ...]] = get_args(AnyInput)
 
 @value
 class Arrival(Value):
-    """An input in its envelope: when it came, and chance, which the machine has none of its own."""
+    """An input with the time and the random number for its step: the machine has no clock and no randomness."""
 
     input: AnyInput
-    """What happened."""
+    """The input."""
     at: int
-    """When, in milliseconds since 1970."""
+    """When it was taken from the mailbox, in milliseconds since 1970."""
     random: float = 0.5
-    """A number between 0 and 1."""
+    """A number between 0 and 1, for the jitter of back-offs."""
     partial: Partial = NOTHING_YET
-    """What had come of the response that is out: only if the input does not say it, and a critical plugin listens."""
+    """Text and usage of the running response; set if the input has none and a critical plugin may abort the turn."""

@@ -1,4 +1,4 @@
-"""What a session is between two inputs."""
+"""State of a session between two inputs, and the values it consists of."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from agentrail.values.value import Value, copier, draftable, value
 
 
 class Phase(Enum):
-    """Which row of the transition table a session is in."""
+    """Phase of a session: with the type of an input, it selects a rule of the transition table."""
 
     NEW = "new"
     IDLE = "idle"
@@ -37,40 +37,40 @@ class Phase(Enum):
 
 @value
 class Setup(Value):
-    """What a session was spawned with and keeps for life."""
+    """What a session got when it was spawned; never changes."""
 
     system: str = ""
     """The system prompt."""
     options: Options = Options()
-    """Its figures."""
+    """Its limits and choices."""
     working_dir: str = "."
-    """Where its tools work."""
+    """Directory in which its tools work."""
     user_data: JsonObject = EMPTY
-    """What the spawner gave it."""
+    """Data from the caller of `spawn`, for plugins and tools."""
     prompt_mode: str = "full"
-    """How much of a system prompt it has."""
+    """How much of the system prompt it gets: `full`, `task`, `minimal` or `none`."""
     path: tuple[str, ...] = ()
-    """Of a sub-agent: parent session and call, outermost first."""
+    """For a sub-agent: the ids of parent session and call, outermost first; else empty."""
     spec: str = ""
-    """What its specification is called."""
+    """Name of the specification it was spawned from."""
     agents: tuple[str, ...] = ()
-    """The names of the sub-agents that it may start."""
+    """Names of the sub-agents that it may start."""
     shares: bool = False
-    """Whether it shares a limit with the session that has started it."""
+    """For a sub-agent: whether it shares a money limit with its parent."""
 
 
 @value
 class Prompt(Value):
-    """A prompt that was accepted."""
+    """An accepted prompt."""
 
     ref: str
-    """What events call it."""
+    """Id under which events speak of it."""
     parts: tuple[Part, ...]
-    """What was said."""
+    """Its text and images."""
 
     @property
     def text(self) -> str:
-        """The text of it."""
+        """Its text, without images."""
         return text_of(self.parts)
 
 
@@ -79,137 +79,137 @@ class Steering(Value):
     """A steering text that waits for the next request."""
 
     ref: str
-    """What events call it."""
+    """Id under which events speak of it."""
     text: str
-    """The text."""
+    """The text for the model."""
 
 
 @value
 class Spare(Value):
-    """A model that is asked when those before it cannot answer."""
+    """A fallback model, used when the models before it in the list fail."""
 
     model: str
-    """Which model."""
+    """Name of the model."""
     options: JsonObject = EMPTY
-    """With which options of its provider."""
+    """Options for the model's provider."""
 
 
 @value
 class Turn(Value):
-    """The open turn."""
+    """The open turn: the work on one prompt."""
 
     ref: str
-    """The prompt it answers."""
+    """Id of its prompt."""
     started_at: int
-    """When it started."""
+    """When it started, in milliseconds since 1970."""
     mark: int
-    """How long the history was before it."""
+    """Length of the history before the turn."""
     used: Usage
-    """What the session had used before it."""
+    """Usage of the session before the turn."""
     model: str
-    """The model it uses."""
+    """Name of the model in use."""
     options: JsonObject
-    """With which options of its provider."""
+    """Options for the model's provider."""
     attempt: int = 0
-    """Attempts of the request of this round."""
+    """Attempts of this round's request so far."""
     last_error: str | None = None
-    """Why the last attempt failed."""
+    """Why the last attempt failed; `None` if none did."""
     overflowed: bool = False
-    """Whether the context was compacted by force for this request."""
+    """Whether this round's context was compacted because the provider reported an overflow."""
     empty: bool = False
-    """Whether a response with nothing in it was retried."""
+    """Whether this round's request is a retry because the first response was empty."""
     interventions: int = 0
-    """How often plugins have prolonged it."""
+    """How often plugins have prolonged the turn."""
     last_call: tuple[str, JsonObject] | None = None
-    """The last call, to see repetition."""
+    """Tool and arguments of the last call, to detect repetition."""
     repeats: int = 0
-    """How often the last call came in a row."""
+    """How many times in a row the last call was made."""
     subjects: tuple[tuple[str, int], ...] = ()
-    """How often calls were about the same thing."""
+    """Number of calls per subject (a file, for instance), to detect loops."""
     stop: str = "end"
-    """How it ends, if it ends now."""
+    """How the turn ends if this response is its last: `end`, `length` or `refused`."""
     ended: str | None = None
-    """`finished` or `aborted`, once it is over and only `after_turn` is left."""
+    """`finished` or `aborted` once only `after_turn` is left to run; `None` before."""
     abort_kind: str | None = None
-    """What aborted it, as `AgentAbort.kind`; `None` if it was not aborted."""
+    """Why it was aborted, as in `AgentAbort.kind`; `None` if it was not."""
     abort_reason: str | None = None
-    """The words that came with the abort; `None` if there were none."""
+    """Reason given with the abort; `None` if there was none."""
     deadline_left: int | None = None
-    """Milliseconds left when it came to rest."""
+    """Milliseconds that were left when its clock was stopped; `None` while the clock runs."""
     spares: tuple[Spare, ...] = ()
-    """The models it may still fall back to, in order."""
+    """Fallback models that are left, in order."""
     failed_over: int = 0
-    """Attempts of the request of this round with the models before this one."""
+    """Attempts of this round's request with the models before the current one."""
 
 
 @value
 class Request(Value):
-    """The request that is out."""
+    """The running request to the model."""
 
     request_id: str
-    """Which request."""
+    """Id of the request."""
     stalls: int = 0
-    """How often it stalled."""
+    """How many times it has stalled."""
 
 
 @value
 class Compaction(Value):
-    """The compaction that runs, or is about to."""
+    """A compaction that runs or is about to."""
 
     compaction_id: str
-    """Which compaction."""
+    """Id of the compaction."""
     reason: str
-    """Why."""
+    """Why the context is compacted."""
     running: bool = False
-    """Whether it runs."""
+    """Whether it has started; before that, plugins are asked."""
     forced: bool = False
-    """Whether the turn is lost if it fails."""
+    """Whether the turn is aborted if it fails, because the context does not fit."""
 
 
 @value
 class Suspension(Value):
-    """A hook that waits for what one of its plugins asked for."""
+    """A run of a hook that is paused until the runtime has carried out what a plugin asked for."""
 
     ask_id: str
-    """Which question."""
+    """Id of the plugin's request."""
     hook: Hook
-    """What the plugins are asked about."""
+    """The hook with its data."""
     ref: str
-    """Of which call or text, if the hook is about one."""
+    """Id of the call or text that the hook is about; empty if there is none."""
     plugin: str
-    """Who asks."""
+    """Key of the plugin that asked."""
     pause: Pause
-    """Where the pipeline goes on, and the request."""
+    """Where to continue the pipeline, and what was asked for."""
     gathered: Gathered
-    """What the pipeline has accumulated."""
+    """What earlier plugins of this pipeline decided."""
     started_at: int | None = None
-    """When the tool that it asked for started, if it asked for one."""
+    """When the tool that the plugin asked for started; `None` if it asked for no tool."""
     asked: bool = True
-    """Whether it is being asked for; not yet, if the session has just come back."""
+    """Whether the request was handed to the runtime; false after a restart until it is repeated."""
 
 
 @value
 class Due(Value):
-    """A hook or a stage that comes next."""
+    """A hook or stage that the machine is to run next."""
 
     what: str
-    """Which one."""
+    """Name of the hook or stage."""
     ref: str = ""
-    """For which call or text, if it is about one."""
+    """Id of the call or text it is about; empty if there is none."""
 
 
 @value
 class Change(Value):
-    """A change to the row of plugins that waits until no turn is open."""
+    """A change of the session's plugins, queued until no turn is open."""
 
     kind: str
     """`update`, `attach` or `detach`."""
     key: str
-    """Which plugin."""
+    """Key of the plugin."""
     seat: AttachedPlugin | None = None
-    """The plugin as it will be."""
+    """Description of the plugin after the change; `None` for `detach`."""
     options: JsonObject = EMPTY
-    """The options that change."""
+    """Options that change, with their new values."""
 
 
 @value
@@ -217,35 +217,35 @@ class Attached(Value):
     """A tool of the session."""
 
     spec: ToolSpec
-    """The tool."""
+    """Description of the tool."""
     revision: int
-    """Which form of it."""
+    """Revision of the tool: which of the tools that had this name."""
     source: str = ""
-    """Which source of tools has brought it; empty: none."""
+    """Name of the source (an MCP server) it came from; empty if none."""
 
 
 @value
 class Subagent(Value):
-    """A sub-agent that runs."""
+    """A sub-agent (child session) that has not ended."""
 
     child: str
-    """Its session."""
+    """Session id of the sub-agent."""
     call_id: str
-    """The call that has started it."""
+    """Id of the call that started it."""
     agent: str
-    """Which of the agents that the session may start."""
+    """Its name in the session's list of agents."""
     background: bool = False
-    """Whether the call does not wait for it."""
+    """Whether the call returned at once instead of waiting for it."""
     heard: int = 0
-    """The number of the last event of it that was heard."""
+    """Sequence number of its last reported event."""
     used: Usage = NOTHING_USED
-    """What it has used, as far as that was counted here."""
+    """The part of its usage that this session has counted."""
     waits: bool = False
-    """Whether nothing of it goes on without a person."""
+    """Whether the sub-agent can do nothing until a person decides something."""
     left: int | None = None
-    """While it waits or rests: milliseconds that are left of its call's time."""
+    """Milliseconds left of its call's time limit while its clock is stopped; `None` while the clock runs."""
     rests: bool = False
-    """Whether it comes back only when its turn goes on, which rests since the session came back."""
+    """Whether it is not running after a recovery, and is resumed when the paused turn goes on."""
 
 
 NOBODY: Final = PluginRow((), ())
@@ -255,7 +255,7 @@ NO_TOOLS: Final[Mapping[str, Attached]] = MappingProxyType({})
 
 @draftable
 class State(Value):
-    """A session between two inputs."""
+    """State of a session between two inputs; never changes (a step makes a new one)."""
 
     session_id: str
     setup: Setup
@@ -307,7 +307,7 @@ class State(Value):
     elsewhere: Usage = NOTHING_USED
 
     def plugin_state(self, plugin: str | type[object]) -> object:
-        """Return what a plugin remembers, by its class or the key that it was given."""
+        """Return the state of one plugin, given by its class or its key; raise `UnknownPlugin` if there is none."""
         key = plugin if isinstance(plugin, str) else plugin.__name__
         for seat, remembered in zip(self.seats, self.plugin_states, strict=True):
             if seat.key == key:
@@ -316,12 +316,12 @@ class State(Value):
 
     @property
     def resting(self) -> bool:
-        """Whether a turn is open and only a person can move it."""
+        """Whether the open turn can only be continued by a person's decision."""
         return self.phase is Phase.IDLE and self.turn is not None
 
     @property
     def at_work(self) -> bool:
-        """Whether something is under way that ends without a person: a request, a call, a hook's question."""
+        """Whether anything runs that ends without a person: a request, a call, a sub-agent, a plugin's request."""
         if self.phase is Phase.IDLE or self.phase is Phase.ENDED:
             goes_on = not self.paused and (self.suspended or self.compaction is not None)
             return bool(self.lingering or goes_on or any(not agent.rests for agent in self.subagents))
@@ -329,7 +329,7 @@ class State(Value):
 
     @property
     def waits(self) -> bool:
-        """Whether a turn is open and nothing of it goes on without a person, here or in a sub-agent."""
+        """Whether the open turn, its sub-agents included, can do nothing until a person decides something."""
         if self.phase is not Phase.EXECUTING_TOOLS or self.batch is None:
             return self.resting
         calls = self.batch.calls
@@ -342,28 +342,28 @@ class State(Value):
         return all(map(self._rests_below, calls.among(CallStatus.RUNNING))) if running else held > 0
 
     def _rests_below(self, call: Call) -> bool:
-        """Whether a call waits for a sub-agent that waits for a person."""
+        """Whether *call* waits for a sub-agent that in turn waits for a person."""
         agents = self.subagents
         return any(agent.waits and not agent.background and agent.call_id == call.call_id for agent in agents)
 
     @property
     def row(self) -> PluginRow:
-        """Its plugins and what they remember."""
+        """The session's plugins with their states, as the judge takes them."""
         return PluginRow(self.seats, self.plugin_states) if self.seats else NOBODY
 
     @property
     def waiting_calls(self) -> tuple[Call, ...]:
-        """The calls that wait for a person."""
+        """Calls that wait for an approval or an answer of a person."""
         return () if self.batch is None else tuple(c for c in self.batch.calls if c.status in WAITS_FOR_PERSON)
 
     def running_calls(self) -> int:
-        """How many calls run or are about to be probed, lingering ones included."""
+        """Return how many calls run or are about to be probed, those left over from earlier turns included."""
         running = 0 if self.batch is None else self.batch.calls.busy
         return running + len(self.lingering)
 
 
 class Draft(State):
-    """A state in the making: it may be changed, and never leaves its step."""
+    """A mutable copy of a state, on which one step works; `finished` freezes it."""
 
     __slots__ = ()
     __setattr__ = object.__setattr__
@@ -371,10 +371,10 @@ class Draft(State):
 
 
 drafted: Final = cast("Callable[[State], Draft]", copier(State, Draft))
-"""Returns a draft of a state."""
+"""Return a mutable copy of a state."""
 
 
 def finished(draft: Draft) -> State:
-    """Freeze *draft*; nobody may use it as a draft from now on."""
+    """Turn *draft* into a frozen state, in place: its class is swapped. No code may change it afterwards."""
     draft.__class__ = State  # type: ignore[assignment]  # the same fields in the same places, frozen
     return draft

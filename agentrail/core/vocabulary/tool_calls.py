@@ -1,4 +1,4 @@
-"""One call to a tool, from the response that asks for it to its one result."""
+"""Tool calls of a response: their state, from the model's request to the result of each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agentrail.values.value import Value, value
 
 
 class CallStatus(Enum):
-    """Where a call is on its way."""
+    """Where a call is between the response that makes it and its result."""
 
     NEW = "new"
     RULING = "ruling"
@@ -34,86 +34,86 @@ class CallStatus(Enum):
 
 @value
 class Hold(Value):
-    """Why and how a call waits for a person."""
+    """A call that waits for a person's approval: what the person sees, and how the call goes on."""
 
     approval_id: str
-    """What `approve` and `reject` take."""
+    """Id to pass to `approve` and `reject`."""
     hint: str
-    """What the person should know."""
+    """What the person should know before deciding."""
     plugin: str
-    """Who holds it."""
+    """Key of the plugin that holds the call."""
     args: JsonObject
-    """What is asked about: exactly these run."""
+    """Arguments to approve; the call runs with exactly these."""
     place: Place
-    """Where the pipeline goes on."""
+    """Where the pipeline of plugins continues after approval."""
     gathered: Gathered
-    """What the pipeline has accumulated."""
+    """What the plugins before the holder decided."""
     requested_at: int
-    """Since when."""
+    """When approval was requested, in milliseconds since 1970."""
     expires_at: int | None
-    """Until when; `None`: for ever."""
+    """When the hold expires, in milliseconds since 1970; `None`: never."""
     family: str | None
-    """What "always" would mean."""
+    """Command family that `approve(always=True)` lets pass; `None` if it cannot be approved for always."""
 
 
 @value
 class Question(Value):
-    """What a call asks the person."""
+    """A question that a call asks a person."""
 
     ref: str
-    """What `respond` takes."""
+    """Id to pass to `respond`."""
     question: str
-    """The question."""
+    """Text of the question."""
     options: tuple[str, ...]
     """Answers to choose from."""
 
 
 @value
 class Call(Value):
-    """A call of the open batch."""
+    """A tool call of the current response."""
 
     call_id: str
-    """The session's own id."""
+    """Id of the call, made by the session (the provider's id may not be unique)."""
     name: str
-    """Which tool."""
+    """Name of the tool."""
     args: JsonObject
-    """The arguments, as they would run now."""
+    """Arguments with which it would run now (plugins may have replaced them)."""
     status: CallStatus = CallStatus.NEW
-    """Where it is on its way."""
+    """Where the call is between request and result."""
     spec: ToolSpec | None = None
-    """Its tool, as it was when the call was ruled on."""
+    """The tool's description at the time of the ruling; `None` before."""
     revision: int = 0
-    """Which form of the tool that was."""
+    """Revision of the tool at that time."""
     refusal: str | None = None
-    """Why it cannot run, known before anybody was asked."""
+    """Why it cannot run, if that was known before any plugin was asked."""
     attempt: int = 1
-    """Which attempt runs, or would."""
+    """Number of the current or next attempt, from 1."""
     started_at: int = 0
-    """When the first attempt started."""
+    """When the first attempt started, in milliseconds since 1970; 0 if none has."""
     error: str = ""
-    """What the last attempt raised."""
+    """Exception of the last attempt, as text."""
     notes: tuple[str, ...] = ()
-    """Lines that the result gets."""
+    """Lines to add to the result."""
     hold: Hold | None = None
-    """Why it waits for a person, if it does."""
+    """The hold, if the call waits for approval."""
     question: Question | None = None
-    """What it asks, if it does."""
+    """The question, if the call waits for an answer."""
     approved: JsonObject | None = None
-    """The arguments a person approved."""
+    """Arguments that a person approved."""
     holders: frozenset[str] = frozenset()
-    """The plugins whose holds were approved."""
+    """Keys of the plugins whose holds a person approved."""
     place: Place = Place()
-    """Where its pipeline begins, or goes on."""
+    """Where its pipeline of plugins begins or continues."""
     gathered: Gathered = NOTHING_GATHERED
-    """What its pipeline has accumulated."""
+    """What the plugins asked so far decided about it."""
     answer: Ok | Err | None = None
-    """What the tool answered."""
+    """What the tool returned, before plugins see it."""
     result: ToolMessage | None = None
-    """Its one result."""
+    """Its result for the model; `None` until there is one."""
 
     @property
     def done(self) -> bool:
-        """Whether it has its result."""
+        """Whether the call has its result."""
         return self.status is CallStatus.DONE
 
 
@@ -122,7 +122,7 @@ TO_START = frozenset({CallStatus.RULING, CallStatus.READY, CallStatus.FAILED})
 
 
 PAGE: Final = 64
-"""Calls of a batch that are copied when one of them changes."""
+"""Calls per page of a `CallList`: so many are copied when one of them changes."""
 
 _NEW: Final = object.__new__
 
@@ -151,12 +151,12 @@ class CallList(Sequence[Call]):
         self._statuses = bytearray([_CODES[call.status] for call in whole])
 
     def find(self, call_id: str) -> Call | None:
-        """Return the call with this id."""
+        """Return the call with this id, `None` if there is none."""
         place = self._places.get(call_id)
         return None if place is None else self._pages[place // PAGE][place % PAGE]
 
     def put(self, changed: Call) -> CallList:
-        """Return the list with *changed* in its place."""
+        """Return a new list in which *changed* replaces the call of the same id."""
         made = _NEW(CallList)
         made._places = self._places  # noqa: SLF001  # another list of the same calls
         place = self._places[changed.call_id]
@@ -178,13 +178,13 @@ class CallList(Sequence[Call]):
 
     @property
     def busy(self) -> int:
-        """How many calls count towards what may run at once."""
+        """Number of calls that count against `max_parallel_tools`."""
         count = self._statuses.count
         return count(_RUNNING) + count(_SETTLING)
 
     @property
     def waiting(self) -> int:
-        """How many calls wait for a person."""
+        """Number of calls that wait for a person."""
         count = self._statuses.count
         return count(_HELD) + count(_ASKING)
 
@@ -227,30 +227,30 @@ class Batch(Value):
     """The calls of one response."""
 
     calls: CallList
-    """In the order of the response."""
+    """The calls, in the order of the response."""
     decisions: tuple[tuple[str, bool], ...] = ()
-    """What people decided: the trigger, and whether the model goes on."""
+    """Decisions of people about its calls: what was decided, and whether the model is to go on."""
     texts: tuple[tuple[str, str], ...] = ()
-    """Interventions for when it is complete: hook and text."""
+    """Texts of plugins to append when all results are there: pairs of hook and text."""
 
 
 ANY_TOOL: Final = ""
-"""What stands for the name of a tool in a doubt about calls of many tools."""
+"""Tool name of a `Doubt` that covers calls of every tool."""
 
 
 @value
 class Doubt(Value):
-    """A call that may have taken effect, though it was stopped; or one that stands for many such calls."""
+    """An interrupted call that may or may not have taken effect, or several such calls summed up in one."""
 
     call_id: str
-    """Which call; of many, the first."""
+    """Id of the call, or of the first one if there are several."""
     name: str
-    """Which tool; `ANY_TOOL` if it stands for calls of many."""
+    """Name of the tool; `ANY_TOOL` if it covers several."""
     args: JsonObject | None
-    """With which arguments; `None` if it stands for calls with any."""
+    """Arguments of the call; `None` if it covers calls with any arguments."""
 
     def covers(self, name: str, args: JsonObject) -> bool:
-        """Whether a call of tool *name* with *args* may be it."""
+        """Whether a call of tool *name* with *args* would repeat the doubtful one."""
         if self.args is None:
             return self.name in (name, ANY_TOOL)
         return self.name == name and is_same(self.args, args)
@@ -258,40 +258,40 @@ class Doubt(Value):
 
 @value
 class Stray(Value):
-    """Work that has left its turn and still runs."""
+    """A call that still runs although its turn no longer waits for it."""
 
     call_id: str
-    """Which call."""
+    """Id of the call."""
     name: str
-    """Which tool."""
+    """Name of the tool."""
     since: int
-    """Since when, in milliseconds since 1970."""
+    """When it left its turn, in milliseconds since 1970."""
     started_at: int = 0
-    """When it started."""
+    """When it started, in milliseconds since 1970."""
     writes: bool = False
-    """Whether it touches files or a shell."""
+    """Whether it may change files or use a shell."""
     reported: bool = False
-    """Whether it was reported as abandoned."""
+    """Whether it was reported as abandoned (cancelled, but still running after `tool_grace`)."""
     doubt: Doubt | None = None
-    """Of a call that goes on: what is in doubt if it is stopped."""
+    """For a call that was left running: the doubt to remember if it is stopped later."""
 
 
 def touches_files(spec: ToolSpec | None) -> bool:
-    """Whether a tool works on files or a shell."""
+    """Whether a tool needs files or a shell."""
     return spec is not None and not spec.requires.isdisjoint(("files", "shell"))
 
 
 def can_be_probed(spec: ToolSpec | None) -> bool:
-    """Whether a tool can say what has become of a call: those that start sub-agents, whose records tell, can too."""
+    """Whether a tool can report the fate of an interrupted call: checkable ones, and those that start sub-agents."""
     return spec is not None and (spec.effect is EffectClass.CHECKABLE or "agents" in spec.requires)
 
 
 TOO_MANY = "it did not run: a response may make at most {limit} calls, and this one makes {found}; make fewer at once"
-"""What the result of a call says that is one too many."""
+"""Error result of a call beyond `max_calls_per_response`."""
 
 
 def first_calls(calls: Sequence[ToolCall], limit: int) -> CallList:
-    """Return *calls* at the beginning of their way; those over *limit* are at its end, with a result that says so."""
+    """Return the initial `CallList` of a response; the calls beyond *limit* get an error result at once."""
     if len(calls) <= limit:
         return CallList(map(first_call, calls))
     refused = (Text(TOO_MANY.format(limit=limit, found=len(calls))),)
@@ -309,5 +309,5 @@ def first_calls(calls: Sequence[ToolCall], limit: int) -> CallList:
 
 
 def first_call(call: ToolCall) -> Call:
-    """Return *call* at the beginning of its way."""
+    """Return *call* as a `Call` that has not been ruled on."""
     return Call(call.call_id, call.name, call.args)
