@@ -1,4 +1,4 @@
-"""Tools: the decorator, the contract, what a tool may take and return, and those that are built in."""
+"""Tools: the decorator `tool`, the protocol `Tool`, types of arguments and results, and the built-in tools."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What an annotation says, as one of nine shapes; the schema and the reading of arguments both come from them.
+"""Turns type annotations into shapes; the JSON Schema and the reader of arguments are both made from shapes.
 
-A shape is something that JSON Schema can say and that can be told apart strictly. An annotation that is neither is
-refused here, when the tool is defined, with the place and what to write instead.
+A shape is a type that JSON Schema can express and that JSON values can be checked against strictly. Any other
+annotation is refused here, when the tool is defined, with its place and what to write instead.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ Choosable: TypeAlias = str | int | bool | None
 
 @value
 class ShapePlace(Value):
-    """Where an annotation stands, for whoever is told that it will not do."""
+    """The place of an annotation, for the message of `BadTool` that refuses it."""
 
     tool: str
-    """In which tool."""
+    """Name of the tool."""
     what: str
-    """Of what: "its parameter `x`"."""
+    """The annotated thing, in words: "its parameter `x`"."""
 
     def inside(self, what: str) -> ShapePlace:
-        """Return the place of *what* in this one."""
+        """Return the place of *what*, which is a part of this place."""
         return ShapePlace(self.tool, f"{self.what}, {what}")
 
     def refuse(self, problem: str) -> NoReturn:
-        """Refuse what stands here."""
+        """Raise `BadTool` for the annotation at this place; *problem* says why."""
         raise BadTool(self.tool, f"{self.what} {problem}")
 
 
 @value
 class Scalar(Value):
-    """Text, a number, a truth value or nothing."""
+    """Shape of a text, a number, a boolean or null."""
 
     kind: type
     """`str`, `int`, `float`, `bool` or `NoneType`."""
@@ -51,23 +51,23 @@ class Scalar(Value):
 
 @value
 class AnyJson(Value):
-    """Whatever JSON can hold."""
+    """Shape of any JSON value."""
 
     is_object: bool
-    """Whether it must be an object."""
+    """Whether the value must be an object."""
 
 
 @value
 class ChoiceShape(Value):
-    """One of a few values: a `Literal` or an `Enum`."""
+    """Shape of a `Literal` or an `Enum`: one of a few values."""
 
     pairs: tuple[tuple[Choosable, object], ...]
-    """What the model sends, and what the function gets."""
+    """For each choice: the value that the model sends, and the one that the function gets."""
 
 
 @value
 class ListOf(Value):
-    """Any number of one shape."""
+    """Shape of a list or tuple of any length, with items of one shape."""
 
     item: Shape
     """The shape."""
@@ -148,7 +148,7 @@ _ELSE: Final = (
 
 
 def shape_of(annotation: object, at: ShapePlace) -> Shape:
-    """Return the shape of *annotation*, which stands *at* a place; `BadTool` if it has none."""
+    """Return the shape of *annotation*; raise `BadTool` if it has none, naming the place *at* which it stands."""
     if annotation is None or any(annotation is kind for kind in _SCALARS):
         return Scalar(annotation) if isinstance(annotation, type) else NOTHING
     origin, args = get_origin(annotation), get_args(annotation)

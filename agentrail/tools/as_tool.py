@@ -1,4 +1,4 @@
-"""A tool from whatever was given as one."""
+"""Turns an entry of `SessionSpec.tools` into a tool."""
 
 from __future__ import annotations
 

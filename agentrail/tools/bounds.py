@@ -1,7 +1,7 @@
 """Bounds on a value, written beside its type: `Annotated[int, Range(ge=1, le=100)]`.
 
-A bound says the same thing twice: as keywords of JSON Schema, and as a test of a value. Like the keywords, it speaks
-about some types only and holds for a value of any other, so `Annotated[int | None, Range(ge=1)]` admits `None`.
+A bound is given in two forms: as keywords of JSON Schema, and as a test of a value. Like the keywords, it applies
+to some types only, and values of other types pass: `Annotated[int | None, Range(ge=1)]` admits `None`.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _LENGTHS: Final = {
 
 @value
 class Range(Authored):
-    """How small and how large a number may be."""
+    """Limits of a number."""
 
     ge: float | None = attrs.field(default=None, kw_only=True)
-    """It is at least this."""
+    """The number must be at least this."""
     gt: float | None = attrs.field(default=None, kw_only=True)
-    """It is more than this."""
+    """The number must be more than this."""
     le: float | None = attrs.field(default=None, kw_only=True)
-    """It is at most this."""
+    """The number must be at most this."""
     lt: float | None = attrs.field(default=None, kw_only=True)
-    """It is less than this."""
+    """The number must be less than this."""
 
     def flaw(self) -> str | None:
         """Say what is wrong with the bound itself."""
@@ -49,7 +49,7 @@ class Range(Authored):
         return {keyword: limit for keyword, limit in said.items() if limit is not None}
 
     def holds(self, found: object) -> bool:
-        """Whether *found* is inside."""
+        """Whether *found* is within the limits, or is no number."""
         if isinstance(found, bool) or not isinstance(found, int | float):
             return True
         return (
@@ -62,12 +62,12 @@ class Range(Authored):
 
 @value
 class Length(Authored):
-    """How many characters a text, items a list or keys a `dict` may have."""
+    """Limits of a length: characters of a text, items of a list, keys of a `dict`."""
 
     min: int = attrs.field(default=0, kw_only=True)
-    """At least so many."""
+    """The smallest length."""
     max: int | None = attrs.field(default=None, kw_only=True)
-    """At most so many; `None`: any number."""
+    """The largest length; `None` if any length is allowed."""
 
     def flaw(self) -> str | None:
         """Say what is wrong with the bound itself."""
@@ -83,19 +83,19 @@ class Length(Authored):
         return said if self.max is None else {**said, most: self.max}
 
     def holds(self, found: object) -> bool:
-        """Whether *found* is neither too short nor too long."""
+        """Whether the length of *found* is within the limits, or *found* has no length."""
         if not isinstance(found, str | list | tuple | dict):
             return True
-        length = len(found)  # pyright: ignore[reportUnknownArgumentType]  # what it holds does not matter
+        length = len(found)  # pyright: ignore[reportUnknownArgumentType]  # only the length matters, not the types of its items
         return self.min <= length and (self.max is None or length <= self.max)
 
 
 @value
 class Pattern(Authored):
-    """What a text looks like; searched for anywhere in it, so anchor it with `^` and `$`."""
+    """A regular expression that a text must match. It is searched anywhere in it, so anchor it with `^` and `$`."""
 
     regex: str
-    """A regular expression as `re` reads it, without groups that it refers back to and without atomic ones."""
+    """The regular expression, in the syntax of `re`, without back-references and atomic groups."""
 
     def flaw(self) -> str | None:
         """Say what is wrong with the bound itself."""
@@ -106,7 +106,7 @@ class Pattern(Authored):
         return {"pattern": self.regex} if kind == "string" else EMPTY
 
     def holds(self, found: object) -> bool:
-        """Whether *found* matches."""
+        """Whether the expression matches in *found*, or *found* is no text."""
         return not isinstance(found, str) or regex(self.regex).found_in(found, Meter(CHECK_STEPS))
 
 

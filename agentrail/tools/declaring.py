@@ -1,4 +1,4 @@
-"""What a tool declares about itself, and whether that will do."""
+"""Makes and checks the specification (`ToolSpec`) that a tool declares."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class ToolOptions(TypedDict, total=False):
-    """What a tool may declare; see `ToolSpec` for what each means and is otherwise."""
+    """Options that a tool may declare; `ToolSpec` has their meanings and defaults."""
 
     timeout: float
     immune: bool
@@ -34,14 +34,14 @@ class ToolOptions(TypedDict, total=False):
 
 
 def make_spec(name: str, description: str, parameters: JsonObject, **options: Unpack[ToolOptions]) -> ToolSpec:
-    """Return the spec of a tool with a hand-written schema, *parameters*; `BadTool` if it will not do."""
+    """Return the spec of a tool with the hand-written schema *parameters*; raise `BadTool` if a part is invalid."""
     spec = declare(name, description, parameters, options)
     check_schema(spec)
     return spec
 
 
 def declare(name: str, description: str, parameters: JsonObject, options: ToolOptions) -> ToolSpec:
-    """Return the spec of a tool; whether *parameters* are a good schema is another matter."""
+    """Return the spec of a tool, its options checked; the schema *parameters* is not checked here."""
     unknown = options.keys() - ToolOptions.__annotations__.keys()
     if unknown:
         wrong = min(unknown)
@@ -67,14 +67,14 @@ def declare(name: str, description: str, parameters: JsonObject, options: ToolOp
 
 
 def check_declared(spec: ToolSpec) -> None:
-    """Raise `BadTool` if something that *spec* declares will not do; its schema is another matter."""
+    """Raise `BadTool` if a declared option of *spec* is invalid; its schema is not checked here."""
     for holds, problem in _RULES:
         if not holds(spec):
             raise BadTool(spec.name, problem)
 
 
 def check_schema(spec: ToolSpec) -> None:
-    """Raise `BadTool` if arguments could not be checked with the schema of *spec*; none at all takes any object."""
+    """Raise `BadTool` if the schema of *spec* cannot be used to check arguments; an empty one accepts any object."""
     parameters = spec.parameters
     if not parameters:
         return
@@ -105,7 +105,7 @@ def _properties(spec: ToolSpec) -> Mapping[str, object]:
 
 
 def _subjects(spec: ToolSpec) -> tuple[str, ...]:
-    """Return the names that the spec has as its subject; what is no name stands for one that no tool has."""
+    """Return the argument names in the spec's `subject`; one that is no text becomes `""`, which no tool has."""
     given = cast("object", spec.subject)
     names = cast("tuple[object, ...]", given) if isinstance(given, tuple) else (given,)
     return tuple(name if isinstance(name, str) else "" for name in names) or ("",)

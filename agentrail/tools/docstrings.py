@@ -1,4 +1,4 @@
-"""What a docstring says: the first paragraph, and one text for each name under `Args:` or `Attributes:`."""
+"""Reads docstrings of tools: the first paragraph, and the text of each name under `Args:` or `Attributes:`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _ENTRY: Final = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)")
 
 @value
 class Documented(Value):
-    """What was written about something."""
+    """The parts of a docstring."""
 
     summary: str
     """The first paragraph, on one line."""
     names: Mapping[str, str]
-    """What was written about each name."""
+    """The text for each name under `Args:` or `Attributes:`."""
 
 
 def read_docstring(text: str | None) -> Documented:
@@ -41,7 +41,7 @@ def _summary(lines: list[str]) -> str:
 
 
 def _entries(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield each name of the sections with its lines; deeper lines go on with the entry above them."""
+    """Yield each name with its lines; a line that is indented deeper belongs to the name above it."""
     inside, depth = False, 0
     entry: tuple[str, list[str]] | None = None
     for line in lines:

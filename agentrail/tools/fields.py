@@ -1,4 +1,4 @@
-"""The fields of a class, or the parameters of a function: names, shapes, defaults and what was written about them."""
+"""Lists the fields of a class as `ArgumentField`s: names, shapes, defaults and descriptions."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from agentrail.values.value import Value, value
 
 
 class Missing(Enum):
-    """Stands for the default of what has none."""
+    """Marker for a field or parameter without a default."""
 
     MISSING = "missing"
 
 
 MISSING: Final = Missing.MISSING
 _FACTORY: Final = type(cast("object", attrs.Factory(dict[str, str])))
-"""attrs tells type checkers that `Factory` is a function, so this is the class of one."""
+"""attrs types `Factory` as a function for type checkers, so its class is taken from an instance."""
 
 
 @value
@@ -39,20 +39,20 @@ class _Slot(Value):
 
 @value
 class ArgumentField(Value):
-    """One named thing that an object holds."""
+    """One property of a JSON object: a field of a class, or a parameter of a function."""
 
     name: str
-    """The key of it in the JSON object."""
+    """Key in the JSON object."""
     shape: Shape
-    """What it is."""
+    """Shape of the value."""
     at: ShapePlace
-    """Where it stands."""
+    """Place of the annotation, for error messages."""
     required: bool = True
-    """Whether it must be given."""
+    """Whether the key must be there."""
     description: str | None = None
-    """What the model reads about it."""
+    """Description for the model; `None` if nothing was written."""
     default: Json | Missing = MISSING
-    """What it is if it is not given, where JSON can hold that."""
+    """Default as JSON; `MISSING` if there is none, or JSON cannot hold it."""
 
 
 def fields_of(cls: type, at: ShapePlace) -> tuple[ArgumentField, ...]:
@@ -75,13 +75,13 @@ def fields_of(cls: type, at: ShapePlace) -> tuple[ArgumentField, ...]:
 
 
 def summary_of(cls: type) -> str:
-    """Return what was written about *cls*; a dataclass writes its signature where nobody did."""
+    """Return the summary of the docstring of *cls*; empty if it is the signature that `dataclass` writes itself."""
     text = cls.__doc__ or ""
     return "" if text.startswith(f"{cls.__name__}(") else read_docstring(text).summary
 
 
 def hints_of(subject: object, at: ShapePlace) -> dict[str, object]:
-    """Return the annotations of *subject*, a class or a function, as they are at run time."""
+    """Return the annotations of *subject*, a class or a function, evaluated; refuse those that raise."""
     try:
         return get_type_hints(subject, include_extras=True)
     except Exception as why:  # noqa: BLE001 - an annotation is code, which may raise anything
@@ -91,14 +91,14 @@ def hints_of(subject: object, at: ShapePlace) -> dict[str, object]:
 
 
 def _unqualified(hint: object) -> object:
-    """Return *hint* without what only a `TypedDict` says about its keys."""
+    """Return *hint* without `Required`, `NotRequired` and `ReadOnly` around it."""
     while get_origin(hint) in {Required, NotRequired, ReadOnly}:
         hint = get_args(hint)[0]
     return hint
 
 
 def as_default(given: object) -> Json | Missing:
-    """Return *given* as JSON, where that can be."""
+    """Return *given* as JSON; `MISSING` if JSON cannot hold it."""
     try:
         return MISSING if given is MISSING else freeze(_plain(given))
     except NotJson:
@@ -137,7 +137,7 @@ def _slots(cls: type, hints: Mapping[str, object]) -> Iterator[_Slot]:
 
 
 def _is_required(hint: object, otherwise: bool) -> bool:
-    """Look at the hint itself: `__required_keys__` does not know what stood in a string."""
+    """Whether the key must be there, read from the hint: `__required_keys__` misses hints that were strings."""
     origin = get_origin(hint)
     if origin is ReadOnly:
         return _is_required(get_args(hint)[0], otherwise)

@@ -1,6 +1,6 @@
-"""A tool from a function: the decorator, and the function it leaves in place.
+"""The decorator `tool`, and the objects that it makes of functions.
 
-From what a function returns to the result of a call.
+Also turns the value that a function returns into the result of a call.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from agentrail.values.foreign import items_of
 from agentrail.values.json import JsonObject, freeze
 from agentrail.values.tools import Effect, EffectClass, Err, Ok, ToolResult, ToolSpec, err, ok
 
-if TYPE_CHECKING:  # reading functions is for those who have some: a program without tools need not pay for it
+if TYPE_CHECKING:  # imported late, so that a program without tools does not pay for it
     from agentrail.tools.signature import Signature
 
 
@@ -29,7 +29,7 @@ DONE: Final = ok("done")
 
 
 def as_result(tool: str, returned: object) -> ToolResult:
-    """Return what *tool* *returned* as a result: text, parts, JSON, nothing, or a result already; else `TypeError`."""
+    """Return *returned*, the value from *tool*'s function, as a result; raise `TypeError` for an unusable type."""
     if returned is None:
         return DONE
     if isinstance(returned, Ok | Err | Effect):
@@ -47,7 +47,7 @@ def as_result(tool: str, returned: object) -> ToolResult:
 
 
 def _parts(returned: object) -> tuple[Part, ...]:
-    """Return the parts that *returned* is a list or tuple of; none if it is anything else."""
+    """Return *returned* as parts if it is a list or tuple of `Part`s; empty otherwise."""
     if not issubclass(type(returned), list | tuple):
         return ()
     parts: list[Part] = []
@@ -70,10 +70,10 @@ R = TypeVar("R")
 
 
 class Made(Generic[P, R]):
-    """What a tool of an async function and one of a sync function have in common."""
+    """Base of the tools that the decorator makes, of async and of sync functions."""
 
     spec: ToolSpec
-    """Everything about it but its code."""
+    """Description of the tool: name, schema, timeouts, effect class."""
     __name__: str
 
     def __init__(self, fn: Callable[P, R], spec: ToolSpec, signature: Signature) -> None:
@@ -85,14 +85,14 @@ class Made(Generic[P, R]):
         self._misfits = signature.misfits
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function."""
+        """Call the function as if it were not decorated."""
         return self._fn(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.spec.name!r})"
 
     async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
-        """Call the function with *args*; arguments that do not fit, and `ToolError`, are an `Err`."""
+        """Call the function with *args*; return `Err` if they do not fit, or if it raises `ToolError`."""
         try:
             given = self._read(args)
         except self._misfits as why:
@@ -111,7 +111,7 @@ class Made(Generic[P, R]):
 
 @final
 class FunctionTool(Made[P, Coroutine[object, object, R]]):
-    """An async function that a model may call; called by a program, it is the function."""
+    """A tool made of an async function; a program can still call it like that function."""
 
     async def _call(self, given: dict[str, object], _: ToolContext, /) -> object:
         return await cast("Callable[..., Coroutine[object, object, R]]", self._fn)(**given)
@@ -119,7 +119,7 @@ class FunctionTool(Made[P, Coroutine[object, object, R]]):
 
 @final
 class SyncTool(Made[P, R]):
-    """A sync function that a model may call, in a worker thread; called by a program, it is the function."""
+    """A tool made of a sync function, run in a worker thread; a program can still call it like that function."""
 
     async def _call(self, given: dict[str, object], ctx: ToolContext, /) -> object:
         def work() -> object:
@@ -133,7 +133,7 @@ class SyncTool(Made[P, R]):
 
 
 class Decorator(Protocol):
-    """Makes a tool of a function."""
+    """Type of `tool(…)` with options: a decorator that makes a tool of a function."""
 
     @overload
     def __call__(self, fn: Callable[P, Coroutine[object, object, R]], /) -> FunctionTool[P, R]: ...  # type: ignore[overload-overlap]  # the first that fits counts
@@ -159,9 +159,9 @@ def tool(
 ) -> object:
     """Make a tool of a function: `@tool`, or `@tool(timeout=30)` with what it declares.
 
-    Its name, unless *name* is given, its description and the schema of its arguments come from the function. A plain
-    return is an `Ok`; raising `ToolError` is an `Err`. A sync function runs in a worker thread. A function of which no
-    tool can be made is a `BadTool`.
+    Name (unless *name* is given), description and schema of the arguments come from the function. A plain
+    return is an `Ok`; raising `ToolError` is an `Err`. A sync function runs in a worker thread. Raises `BadTool` if no
+    tool can be made of the function.
     """
 
     def decorate(fn: Callable[..., object]) -> object:

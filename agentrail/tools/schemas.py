@@ -1,4 +1,4 @@
-"""JSON Schema from shapes: draft 2020-12, each class once under `$defs`."""
+"""Writes JSON Schema (draft 2020-12) from shapes; each class is defined once, under `$defs`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def schema_of(fields: Iterable[ArgumentField]) -> JsonObject:
 
 
 class _Writer:
-    """Writes one schema; keeps the classes it has met."""
+    """Writes one schema, and collects the classes in it for `$defs`."""
 
     __slots__ = ("_names", "definitions")
 
@@ -42,7 +42,7 @@ class _Writer:
         self._names: dict[type, str] = {}
 
     def object_of(self, fields: Iterable[ArgumentField]) -> dict[str, Json]:
-        """Write an object: no keys but these."""
+        """Return the schema of an object that has *fields* and no other keys."""
         fields = tuple(fields)
         schema: dict[str, Json] = {
             "type": "object",
@@ -89,7 +89,7 @@ class _Writer:
 
     def _bounded(self, shape: Bounded, at: ShapePlace) -> dict[str, Json]:
         schema = self._of(shape.shape, at)
-        kinds = cast("str | tuple[str, ...]", schema.get("type", ()))  # what this class puts there
+        kinds = cast("str | tuple[str, ...]", schema.get("type", ()))  # `_of` writes only these types
         for bound in shape.bounds:
             said: dict[str, Json] = {}
             for kind in (kinds,) if isinstance(kinds, str) else kinds:
@@ -106,7 +106,7 @@ class _Writer:
         return schema
 
     def _name(self, cls: type, at: ShapePlace) -> str:
-        """Return the name of *cls* under `$defs`; it gets one before its fields are read, for it may hold itself."""
+        """Return the name of *cls* under `$defs`; set before its fields are read, because it may contain itself."""
         if cls not in self._names:
             name, twin = cls.__name__, 1
             while name in self.definitions:
@@ -121,7 +121,7 @@ class _Writer:
 
 
 def _any_of(schemas: list[dict[str, Json]]) -> dict[str, Json]:
-    """Join *schemas*; types that say nothing else become a list of types."""
+    """Return a schema that accepts what any of *schemas* accepts; bare types are merged into a list of types."""
     if {} in schemas:
         return {}
     bare = [schema["type"] for schema in schemas if schema.keys() == {"type"}]

@@ -1,4 +1,4 @@
-"""What a function says about its arguments: signature and docstring, read once, when the tool is defined."""
+"""Reads the signature and docstring of a tool's function, once, when the tool is defined."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ _UNNAMED: Final = {
 
 @value
 class Signature(Value):
-    """What the model is told about a function, and how its arguments become the function's."""
+    """The description of a function for the model, and the reader that turns JSON arguments into the function's."""
 
     description: str
-    """What it does."""
+    """The function's description for the model."""
     parameters: JsonObject
     """The JSON Schema of its arguments."""
     read: Arguments
-    """From the arguments of a call to those of the function."""
+    """Turns the JSON arguments of a call into keyword arguments of the function."""
     context: str | None
-    """Which parameter gets the `ToolContext`."""
+    """Name of the parameter that gets the `ToolContext`; `None` if there is none."""
     misfits: tuple[type[Exception], ...] = (ArgumentMisfitError, NotTakenError)
-    """What `read` raises of arguments that do not fit."""
+    """The exceptions that `read` raises for arguments that do not fit."""
 
 
 def read_signature(fn: Callable[..., object], tool: str) -> Signature:
-    """Read *fn*, which becomes the tool named *tool*; `BadTool` if a model could not be told how to call it."""
+    """Read *fn*, the function of the tool named *tool*; raise `BadTool` if it cannot be described to a model."""
     _refuse_unless_function(fn, tool)
     itself = ShapePlace(tool, "it")
     written = read_docstring(fn.__doc__)
@@ -86,7 +86,7 @@ def _field(parameter: inspect.Parameter, hint: object, written: str | None, at: 
     if default is None or isinstance(default, str | int | float):
         try:
             reader_of(shape)(default)
-        except Exception:  # noqa: BLE001 - whatever it raises, the default does not fit
+        except Exception:  # noqa: BLE001 - a user's class may raise anything: the default does not fit
             at.refuse(
                 f"is annotated `{name_of(hint)}`, which its default {default!r} does not fit; annotate what it may be"
             )

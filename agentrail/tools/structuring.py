@@ -1,7 +1,7 @@
-"""From JSON to what a function is annotated with, strictly: only an integer becomes a `float` where one is wanted.
+"""Converts JSON to the annotated types of a function, strictly: the one coercion is from an integer to a `float`.
 
-A reader takes a JSON value and returns the Python one, or raises. It takes what the schema of its shape takes; lists
-and dicts come out new, so a tool may change them. A class is called with its fields as a function with its parameters.
+A reader takes a JSON value and returns the Python one, or raises. It accepts what the schema of its shape accepts.
+Lists and dicts are copied, so a tool may change them. A class is called with its fields as keyword arguments.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ _OUTSIDE: Final = "it is out of bounds"
 
 
 class ArgumentMisfitError(ValueError):
-    """A value is not what the schema says."""
+    """A value does not fit the schema."""
 
     def __init__(self, problem: object, name: str | None = None) -> None:
         super().__init__(problem if name is None else f"`{name}`: {problem}")
 
 
 class NotTakenError(ValueError):
-    """A class did not take its fields, which are what the schema says."""
+    """A class refused its fields by an exception, although they fit the schema."""
 
     def __init__(self, problem: object, name: str) -> None:
         super().__init__(f"`{name}`: {problem}")
 
 
 def reader_of(shape: Shape) -> Reader:
-    """Return what reads a JSON value as *shape*."""
+    """Return a reader: a function from a JSON value to a Python value of *shape*."""
     match shape:
         case Scalar(kind):
             return _number if kind is float else _exactly(kind)
@@ -73,13 +73,13 @@ def reader_of(shape: Shape) -> Reader:
             read = reader_of(inner)
             return _bounded(read, tuple(bound.holds for bound in bounds)) if bounds else read
         case RecordShape(cls):
-            return lambda found: _class_reader(cls)(found)  # noqa: PLW0108 - not before it is needed: a class may hold itself
+            return lambda found: _class_reader(cls)(found)  # noqa: PLW0108 - made at the first use, because a class may contain itself
         case _:
             assert_never(shape)
 
 
 def object_reader(fields: Iterable[ArgumentField]) -> Arguments:
-    """Return what reads a JSON object with these *fields*; what is not given is not in the result either."""
+    """Return a reader of a JSON object with these *fields*; keys that are not given are not in its result."""
     fields = tuple(fields)
     readers = {field.name: reader_of(field.shape) for field in fields}
     required = frozenset(field.name for field in fields if field.required)

@@ -1,6 +1,6 @@
-"""The tools that come with agentrail; whatever they do, they do through the session's sandbox, jobs and web.
+"""The built-in tools. They reach files, commands and the web only through the session's sandbox, jobs and web port.
 
-The list of the built-in tools.
+`standard_tools` returns all of them.
 """
 
 from __future__ import annotations

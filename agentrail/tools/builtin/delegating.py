@@ -1,4 +1,4 @@
-"""`task` and its company: work that a sub-agent does."""
+"""The tools for sub-agents: `task`, `task_list`, `task_result` and `task_cancel`."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ MAX_SHOWN: Final = 200
 
 
 class TaskTool:
-    """Starts a sub-agent; which there are stands in its description."""
+    """The tool `task`: starts a sub-agent. Its description lists the sub-agents of the session."""
 
     def __init__(self, agents: Mapping[str, str], timeout: float) -> None:
         described, takes = _described(agents), _parameters(tuple(agents))
         self.spec = ToolSpec("task", described, takes, timeout=timeout, requires=frozenset({"agents"}))
 
     async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
-        """Run the sub-agent, or start it in the background."""
+        """Run the sub-agent and return its answer, or start it in the background."""
         agents = agents_of(ctx)
         agent, description, prompt = (cast("str", args[name]) for name in ("agent", "description", "prompt"))
         if not args.get("background"):
@@ -38,8 +38,8 @@ class TaskTool:
         said = f"the task `{started.child}` runs in the background; `task_result` waits for its answer"
         return ok(said, freeze_object({"task": started.child}))
 
-    async def probe(self, key: str) -> Probed:  # noqa: ARG002, ASYNC124 - whatever it is, and tools are async
-        """Say that a call may be made again: a sub-agent that has started for it is found, and goes on."""
+    async def probe(self, key: str) -> Probed:  # noqa: ARG002, ASYNC124 - the key is not needed, and tools are async
+        """Return that the interrupted call may run again: a sub-agent that it had started is found, and goes on."""
         return NotStarted()
 
 
@@ -113,5 +113,5 @@ async def task_cancel(task: Annotated[str, Length(min=1, max=200)], ctx: ToolCon
 
 
 def task_tools(agents: Mapping[str, str], timeout: float) -> tuple[Tool, ...]:
-    """Return the tools of a session with *agents*, by name and description; none without."""
+    """Return the tools for sub-agents, given the *agents* of a session (name to description); none without agents."""
     return (TaskTool(agents, timeout), task_list, task_result, task_cancel) if agents else ()

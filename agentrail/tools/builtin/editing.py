@@ -1,6 +1,6 @@
-"""`write_file` and `edit_file`.
+"""The tools `write_file` and `edit_file`.
 
-The lines of a file that come closest to a text which is not in it.
+Also finds the lines most like a text that `edit_file` did not find, to help the model correct its call.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from agentrail.tools.function import tool
 from agentrail.values.tools import Ok, ok
 
 PIECE: Final = 16 * 1024
-"""Bytes that are compared at once; others get their turn in between."""
+"""Bytes that are compared without a checkpoint; between two pieces, other tasks run."""
 
 MAX_COMPARED: Final = 1024 * 1024
-"""Bytes of a file that are compared."""
+"""Bytes of a file that are compared at most."""
 
 MAX_ANCHOR: Final = 200
-"""Characters of a line that are compared."""
+"""Characters of a line that are compared at most."""
 
 MAX_SHOWN: Final = 12
-"""Lines that are shown."""
+"""Similar lines that are shown at most."""
 
 NEAR: Final = 0.5
-"""How much of two lines must be the same for one to be near the other."""
+"""Smallest similarity of two lines, from 0 to 1, for which a line is shown."""
 
 
 async def nearest(sandbox: Sandbox, path: str, text: str) -> str:
-    """Return the lines, numbered, that come closest to *text*; empty if nothing is near."""
+    """Return the lines of the file that are most like *text*, numbered; empty if none is similar enough."""
     lines = text.splitlines() or [text]
     place, anchor = max(enumerate(lines), key=lambda pair: len(pair[1].strip()))
     wanted = _pairs(anchor)
@@ -58,18 +58,18 @@ async def nearest(sandbox: Sandbox, path: str, text: str) -> str:
 
 
 def likeness(one: frozenset[str], other: frozenset[str]) -> float:
-    """Return how much of two lines is the same, from 0 to 1."""
+    """Return the similarity of two lines, given by their pairs of characters, from 0 to 1."""
     return 2 * len(one & other) / (len(one) + len(other)) if one or other else 0.0
 
 
 def _pairs(line: str) -> frozenset[str]:
-    """Return what a line is compared by: its neighbouring characters, whatever the spaces and the case."""
+    """Return all pairs of neighbouring characters of a line, without spaces and case: lines are compared by these."""
     bare = f"^{''.join(line[: 4 * MAX_ANCHOR].split()).casefold()[:MAX_ANCHOR]}$"
     return frozenset(bare[at : at + 2] for at in range(len(bare) - 1)) if len(bare) > 2 else frozenset()  # noqa: PLR2004 - more than the marks of both ends
 
 
 SHOWN_PLACES = 10
-"""Lines that are named where a text occurs more than once."""
+"""Line numbers that are shown if the text to replace occurs more than once."""
 
 
 @tool(timeout=30, effect="idempotent", parallel=False, subject="path", requires=("files",))
@@ -119,7 +119,7 @@ async def edit_file(  # noqa: D417 - the model does not see `ctx`
 
 
 async def _help(sandbox: Sandbox, path: str, old: str) -> str:
-    """Say why *old* cannot be replaced, and what may be meant."""
+    """Return why *old* cannot be replaced, with the similar lines or the places where it occurs."""
     data = (await sandbox.read(path, 0, MAX_FILE)).data
     places = list(numbered(data, old.encode()))
     if places:

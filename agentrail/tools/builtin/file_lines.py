@@ -1,4 +1,4 @@
-"""The lines of a file, taken piece by piece: neither a long file nor a long line takes much memory."""
+"""Reads lines of a file piece by piece, so that neither a long file nor a long line takes much memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentrail.tools.builtin.workspace import MAX_TEXT, refuse, shown
 from agentrail.values.value import Value, value
 
 PIECE: Final = 64 * 1024
-"""Bytes that are read at once."""
+"""Bytes of a piece that is read at once."""
 
 MAX_LINE: Final = 2000
 """Characters of a line that are shown."""
@@ -25,15 +25,15 @@ class Lines(Value):
     lines: tuple[str, ...]
     """The lines, without their ends."""
     known: int
-    """How many lines of the file were seen."""
+    """Number of lines of the file that were read through."""
     is_whole: bool
-    """Whether that is all of them."""
+    """Whether the file was read through to its end, so that `known` is its number of lines."""
     size: int
     """How many bytes the file has."""
 
     @property
     def last(self) -> int:
-        """The number of the last one."""
+        """The number of the last line in `lines`."""
         return self.first + len(self.lines) - 1
 
     @property
@@ -43,7 +43,7 @@ class Lines(Value):
 
 
 class _Window:
-    """Keeps the lines from *first* on, as many as are wanted and fit."""
+    """Collects up to *most* lines from line *first* on, as far as they fit into an answer."""
 
     def __init__(self, first: int, most: int) -> None:
         self._skip = first - 1
@@ -56,7 +56,7 @@ class _Window:
         self.is_full = False
 
     def add(self, piece: bytes) -> None:
-        """Take the next piece of the file."""
+        """Add the next piece of the file."""
         if self._skip:
             ends = piece.count(b"\n")
             passed = min(ends, self._skip)
@@ -74,7 +74,7 @@ class _Window:
             self._is_open = True
 
     def close(self) -> None:
-        """The file has ended; its last line may have no end."""
+        """Finish: the file has ended, and its last line may lack a line end."""
         if self._is_open and not self.is_full and not self._skip:
             self._end()
 
@@ -91,7 +91,7 @@ class _Window:
 
 
 async def lines_of(sandbox: Sandbox, path: str, first: int, most: int) -> Lines:
-    """Return up to *most* lines from line *first* on, fewer if they are long; what is no text is refused."""
+    """Return up to *most* lines from line *first* on, fewer if they are long; refuse a file that is no text."""
     window = _Window(first, most)
     position, size = 0, 0
     while not window.is_full:

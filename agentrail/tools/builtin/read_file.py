@@ -1,4 +1,4 @@
-"""`read_file`."""
+"""The tool `read_file`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`grep`, `glob` and `list_dir`."""
+"""The tools `grep`, `glob` and `list_dir`."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def _names(names: Iterable[str], *, cut: bool) -> str:
 
 
 def _fitting(lines: Iterable[str]) -> tuple[str, int]:
-    """Return as many *lines* as may be shown, and how many there are beside."""
+    """Return as many *lines* as fit into an answer, joined, and the number of the lines left out."""
     kept: list[str] = []
     room, left_out = MAX_TEXT, 0
     for line in lines:

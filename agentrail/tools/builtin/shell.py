@@ -1,4 +1,4 @@
-"""`shell`, `shell_output` and `shell_kill`."""
+"""The tools `shell`, `shell_output` and `shell_kill`."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from agentrail.values.json import JsonObject
 from agentrail.values.tools import Err, Ok, err, ok
 
 MAX_BYTES: Final = 50 * 1024
-"""Bytes of an output that the model gets whole."""
+"""Largest output, in bytes, that the model gets whole."""
 
 MAX_LINES: Final = 2000
-"""Lines of an output that the model gets whole."""
+"""Largest output, in lines, that the model gets whole."""
 
 HEAD: Final = (100, 8_000)
-"""Lines and characters of the beginning of an output that is too long."""
+"""Lines and characters that are shown from the beginning of a longer output."""
 
 TAIL: Final = (200, 16_000)
-"""Lines and characters of its end."""
+"""Lines and characters that are shown from the end of a longer output."""
 
 KEEP: Final = 1024 * 1024
-"""Bytes of an output that are kept at all."""
+"""Bytes of an output that are kept at all, in the file under `FOLDER` too."""
 
 FOLDER: Final = ".shell_output"
-"""Where an output is written that is too long."""
+"""Folder for the files with outputs that are too long for an answer."""
 
 DAY: Final = 24 * 3600.0
 
 MAX_HEARD: Final = 24_000
-"""Bytes of the output of a job that are read at once."""
+"""Bytes of a job's output that one call of `shell_output` returns."""
 
 _ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -75,7 +75,7 @@ async def shell(  # noqa: D417 - the model does not see `ctx`
 
 
 def _reporter(ctx: ToolContext) -> OnOutput:
-    """Return what tells subscribers about the beginning of an output."""
+    """Return a callback that reports the beginning of the output to subscribers while the command runs."""
     told_so_far = 0
 
     def report(piece: bytes) -> None:
@@ -88,7 +88,7 @@ def _reporter(ctx: ToolContext) -> OnOutput:
 
 
 def how_it_ended(execution: Execution, timeout: float | None = None) -> str:
-    """Say how a command ended, in brackets; nothing if all is well."""
+    """Return how a command ended, in brackets for the model; empty if it ended well."""
     said: list[str] = []
     if execution.timed_out:
         said.append(f"ended after {timeout} seconds: it took too long" if timeout else "ended: it took too long")
@@ -104,7 +104,7 @@ def how_it_ended(execution: Execution, timeout: float | None = None) -> str:
 
 
 async def _told_output(sandbox: Sandbox, execution: Execution, call_id: str) -> tuple[str, JsonObject]:
-    """Return the output as the model gets it, and about it for programs."""
+    """Return the output as text for the model (cut, with the path of the full file) and its details as JSON."""
     output = execution.stdout
     text = output.text
     details: dict[str, str | int | bool] = {

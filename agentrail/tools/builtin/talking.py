@@ -1,4 +1,4 @@
-"""`write_todos` and `ask_user`: what the session is asked to do."""
+"""The tools `write_todos` and `ask_user`: they return effects, which the session carries out."""
 
 from __future__ import annotations
 

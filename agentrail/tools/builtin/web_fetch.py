@@ -1,4 +1,4 @@
-"""`web_fetch`."""
+"""The tool `web_fetch`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a built-in tool finds around it, and how it says what went wrong there."""
+"""Shared by the built-in tools: the call's sandbox, jobs and web; errors of those, and lengths, told to the model."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from agentrail.ports.tool import ToolContext
 from agentrail.ports.web import Web
 
 MAX_TEXT = 28_000
-"""Characters of an answer; a note of what is left out still fits behind it."""
+"""Characters of an answer; leaves room for a note, after it, on what was left out."""
 
 
 def refuse(message: str) -> NoReturn:
-    """Answer the model with an error."""
+    """Raise `ToolError`: the model gets *message* as the error of its call."""
     raise ToolError(message)
 
 
 @contextmanager
 def told() -> Generator[None]:
-    """Tell the model what the outside says; anything else is a crash of the call."""
+    """Turn errors of sandbox, jobs and web within this block into `ToolError`; any other exception passes."""
     try:
         yield
     except ToolError:
@@ -40,20 +40,20 @@ def sandbox_of(ctx: ToolContext) -> Sandbox:
 
 
 def jobs_of(ctx: ToolContext) -> Jobs:
-    """Return what runs in the background of the call's session."""
+    """Return the background commands of the call's session."""
     return refuse("nothing can run in the background here") if ctx.jobs is None else ctx.jobs
 
 
 def web_of(ctx: ToolContext) -> Web:
-    """Return how the call fetches pages."""
+    """Return the web fetcher of the call."""
     return refuse("there is no way to the web here") if ctx.web is None else ctx.web
 
 
 def shown(text: str, most: int) -> str:
-    """Return *text* on at most *most* characters."""
+    """Return *text*, cut to *most* characters with a note of how many are left out."""
     return text if len(text) <= most else f"{text[:most]}… [{len(text) - most} more characters]"
 
 
 def counted(number: int, thing: str) -> str:
-    """Return *number* and *thing*, in the plural where it is one."""
+    """Return *number* and *thing*, with a plural `s` unless the number is 1."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

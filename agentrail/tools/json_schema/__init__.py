@@ -1,1 +1,1 @@
-"""JSON Schema and the regular expressions in it: a value is checked in counted steps."""
+"""Checks values against JSON Schema and regular expressions, in counted steps so that no check blocks the loop."""

@@ -1,7 +1,7 @@
-"""The keywords of JSON Schema that hold schemas: to which part of a value each applies them.
+"""The keywords of JSON Schema that hold sub-schemas, such as `items` and `anyOf`: a function for each.
 
-What counts as evaluated, for `unevaluatedItems` and `unevaluatedProperties`, is looked up again where it is asked for,
-as jsonschema does: its verdicts are the measure of ours.
+For `unevaluatedItems` and `unevaluatedProperties`, evaluated parts are computed again at each such keyword,
+as the library jsonschema does: its verdicts are the reference for ours.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _unevaluated_properties(check: Check, node: Node, found: Json, path: Path, f
 def _evaluated(
     check: Check, node: Node, found: Json, own: Callable[[Check, Node, Json], set[str | int]]
 ) -> set[str | int]:
-    """Return the items or properties of *found* that *node*, or what it applies to all of *found*, has looked at."""
+    """Return the items or properties of *found* that *node*, or a schema that it applies to *found*, has evaluated."""
     seen = own(check, node, found)
     inside = [*node.refs]
     for keyword in _SAME:
@@ -219,4 +219,4 @@ APPLICATORS: Final[Mapping[str, tuple[tuple[str, ...], Apply]]] = {
     "unevaluatedItems": (("array",), _unevaluated_items),
     "unevaluatedProperties": (("object",), _unevaluated_properties),
 }
-"""The keywords, which kinds of values each is about, and what applies it."""
+"""By keyword: the JSON types that it applies to, and the function that applies it."""

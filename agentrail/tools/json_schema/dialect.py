@@ -1,7 +1,7 @@
-"""JSON Schema as we read it: draft 2020-12 for frozen JSON, and nothing is ever fetched.
+"""Compiles a JSON Schema (draft 2020-12) into nodes; no schema is ever fetched from an address.
 
-Tuples are arrays, 1.0 is no integer, and `$schema` changes nothing. A schema becomes nodes in counted steps: each
-schema inside it is one, and every reference leads to one.
+Tuples are arrays, 1.0 is no integer, and `$schema` has no effect. Compiling takes counted steps: each schema
+inside becomes a node, and each reference points to a node.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from agentrail.values.json import Json, JsonObject
 from agentrail.values.meter import Meter
 
 READY_STEPS: Final = 50_000
-"""Steps that making a schema ready may take."""
+"""Steps that compiling a schema may take."""
 
 _NODE: Final = 10
-"""Steps that one node takes."""
+"""Steps that compiling one node counts for."""
 
 _CHILD: Final = (
     "additionalProperties",
@@ -75,29 +75,29 @@ META: Final[JsonObject] = {
     "type": ["object", "boolean"],
     "properties": {keyword: form for form, keywords in _FORMS for keyword in keywords},
 }
-"""The schema of schemas: what the official one says in eight documents that refer to each other."""
+"""The meta-schema, to check schemas with: the official one's eight documents, merged into one."""
 
 
 class FlawError(ValueError):
-    """A schema is well written and cannot be used; the text says why."""
+    """A schema is valid by the meta-schema but cannot be used here; the text says why."""
 
 
 def node_of(schema: JsonObject, meter: Meter) -> Node:
-    """Make *schema* ready: raise `FlawError` if it cannot be used, `TooManyStepsError` if it takes more than there is.
+    """Compile *schema*; raise `FlawError` if it cannot be used, `TooManyStepsError` if *meter* runs out.
 
-    It is as `json.loads` returns it: no two schemas in it are one object.
+    *schema* must be as `json.loads` returns it: no object may occur twice in it, since schemas are found by `id()`.
     """
     return _Maker(schema, meter).top()
 
 
 @cache
 def meta_node() -> Node:
-    """Return the schema of schemas, made ready."""
+    """Return the compiled meta-schema."""
     return node_of(META, Meter(READY_STEPS))
 
 
 class _Maker:
-    """Makes nodes of one schema."""
+    """Compiles one schema into nodes."""
 
     __slots__ = ("_anchors", "_bases", "_meter", "_nodes", "_resources", "_todo", "_top")
 
@@ -107,20 +107,20 @@ class _Maker:
         self._nodes: dict[int, Node] = {}
         self._todo: list[tuple[Mapping[str, Json], Node]] = []
         self._bases: dict[int, str] = {}
-        """The base URI of each schema."""
+        """The base URI of each schema, by its `id()`."""
         self._resources: dict[str, Json] = {"": top}
         self._anchors: dict[tuple[str, str], Json] = {}
         self._index(top, "")
 
     def top(self) -> Node:
-        """Return the node of the whole."""
+        """Return the node of the whole schema."""
         node = self._node(self._top)
         while self._todo:
             self._fill(*self._todo.pop())
         return node
 
     def _index(self, schema: Json, base: str) -> None:
-        """Note where *schema* and all that are inside it stand."""
+        """Record the URIs of *schema* and of all schemas inside it, for references."""
         todo: list[tuple[Json, str]] = [(schema, base)]
         while todo:
             said, base = todo.pop()
@@ -139,7 +139,7 @@ class _Maker:
             todo.extend((inner, base) for inner in _inside(said))
 
     def _node(self, said: Json) -> Node:
-        """Return the node of one schema, which is filled later if it is new."""
+        """Return the node of one schema; a new node is queued, and filled later."""
         known = self._nodes.get(id(said)) if isinstance(said, Mapping) else None
         if known is not None:
             return known
@@ -207,7 +207,7 @@ class _Maker:
                 found = _followed(self._resources[uri], fragment)
         except (LookupError, ValueError) as why:
             raise FlawError(f"`{keyword}` leads to `{ref}`, which is not in the schema") from why  # noqa: EM102, TRY003
-        if id(found) not in self._bases:  # it stands where no keyword says that it is a schema
+        if id(found) not in self._bases:  # the reference points to a place that no keyword marks as a schema
             if not Check(self._meter).fits(meta_node(), found):
                 raise FlawError(f"`{keyword}` leads to `{ref}`, which is no schema")  # noqa: EM102, TRY003 - see the class
             self._index(found, uri)
@@ -223,7 +223,7 @@ def _other_kinds(named: Json) -> Iterator[str]:
 
 
 def _inside(schema: Mapping[str, Json]) -> Iterator[Json]:
-    """Yield the schemas that stand in *schema*."""
+    """Yield the schemas directly inside *schema*."""
     for keyword in _CHILD:
         if keyword in schema:
             yield schema[keyword]
@@ -241,7 +241,7 @@ def _base(base: str, name: str) -> str:
 
 
 def _followed(found: Json, pointer: str) -> Json:
-    """Return what stands at *pointer*, a JSON pointer, in *found*."""
+    """Return the value at the JSON pointer *pointer* in *found*; raise `LookupError` if there is none."""
     for step in pointer.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
         if isinstance(found, Mapping):
@@ -249,5 +249,5 @@ def _followed(found: Json, pointer: str) -> Json:
         elif isinstance(found, Sequence) and not isinstance(found, str):
             found = found[int(name)]
         else:
-            raise LookupError(name)  # noqa: TRY004 - nothing is there
+            raise LookupError(name)  # noqa: TRY004 - the pointer leads nowhere
     return found

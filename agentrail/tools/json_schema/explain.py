@@ -1,4 +1,4 @@
-"""What is wrong with arguments, in words that a model can act on: where, what was found, what is wanted."""
+"""Explains to a model why its arguments do not fit a schema: where, what was found, what is wanted."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from agentrail.values.json import Json
 MAX_FAULTS: Final = 5
 MAX_CHARS: Final = 500
 _LOOKED_AT: Final = 200
-"""So many faults are put in order, at most."""
+"""Faults that are sorted at most; further ones are ignored."""
 _FEW: Final = 3
 _CLIPPED: Final = 120
-"""Characters that are shown of one name, or of what is wanted."""
+"""Characters that are shown of a name, or of a description of what is wanted."""
 _LEVELS: Final = 3
-"""Schemas inside each other that what is wanted is read from."""
+"""Depth of nested schemas down to which a description of what is wanted goes."""
 
 _Step: TypeAlias = str | int
 _Told: TypeAlias = tuple[tuple[tuple[bool, int, str], ...], str]
-"""A sort key, and the sentence."""
+"""A sentence about one fault, with its sort key."""
 
 _TYPES: Final = {
     "string": "text",
@@ -62,15 +62,15 @@ _WANTED: Final[Mapping[str, Callable[[Json], str]]] = {
     "false": lambda _: "nothing",
     "$ref": lambda said: f"`{str(said).rpartition('/')[2]}`",
 }
-"""What a keyword wants, by what it says."""
+"""By keyword: words for what it wants, made from the keyword's value."""
 _BRANCHING: Final = {"anyOf": "", "oneOf": "only one of "}
-"""The keywords that want what one of several schemas wants, and what is said before those."""
+"""The keywords that want one of several schemas to fit, with the words before the list of them."""
 _TELLING: Final = ("enum", "const", "$ref", "anyOf", "oneOf", "type")
 """The keywords that describe a schema in short, best first."""
 
 
 def explain(found: Iterable[SchemaFault]) -> str | None:
-    """Return what is wrong, in a fixed order and on one line, or `None` if nothing is *found*."""
+    """Return the faults *found* as text on one line, in a fixed order; `None` if there are none."""
     faults = set(islice((told for fault in found for told in _told(fault)), _LOOKED_AT))
     if not faults:
         return None
@@ -86,7 +86,7 @@ def explain(found: Iterable[SchemaFault]) -> str | None:
 
 
 def clipped(text: str, most: int) -> str:
-    """Return *text*, at most *most* characters of it."""
+    """Return *text*, cut to at most *most* characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
@@ -124,7 +124,7 @@ def _sentence(path: tuple[_Step, ...], said: str) -> _Told:
 
 
 def _nearest_branch(fault: SchemaFault) -> Sequence[SchemaFault]:
-    """Return what is wrong with the one branch of an `anyOf` that was meant, if it is plain which."""
+    """Return the faults of the branch of an `anyOf` that the model probably meant; empty if that is not clear."""
     meant = [branch for branch in fault.branches if not any(_is_of_another_kind(inner, fault) for inner in branch)]
     fewest = min(map(len, meant), default=0)
     nearest = [branch for branch in meant if len(branch) == fewest]
@@ -141,7 +141,7 @@ def _missing(found: Json, required: Json) -> Iterator[str]:
 
 
 def _where(path: tuple[_Step, ...]) -> str:
-    """Write *path* as a program would."""
+    """Return *path* as code would write it, such as `items[0].name`."""
     written = ""
     for whole in path:
         step = whole if isinstance(whole, int) else whole[:_CLIPPED]
@@ -161,7 +161,7 @@ def _found(found: Json, keyword: str) -> str:
 
 
 def _shown(found: Json) -> str:
-    """Show *found* in little room."""
+    """Return a short text for the value *found*."""
     if isinstance(found, str):
         return clipped(json.dumps(found[:60], ensure_ascii=False), 60)
     if isinstance(found, Mapping):
@@ -179,7 +179,7 @@ def _wanted(keyword: str, said: Json, level: int = 0) -> str:
 
 
 def _wanted_of(schema: Json, level: int = 0) -> str:
-    """Say in short what *schema* wants."""
+    """Return a short description of what *schema* accepts."""
     if isinstance(schema, Mapping) and level < _LEVELS:
         for keyword in _TELLING:
             if keyword in schema:
@@ -192,7 +192,7 @@ def _several(said: Json) -> Sequence[Json]:
 
 
 def _either(said: Iterable[str]) -> str:
-    """Join *said*, as far as it will be shown."""
+    """Join *said* by "or", cut to what is shown."""
     *others, last = [*_short(said)] or ["nothing"]
     return f"{', '.join(others)} or {last}" if others else last
 
@@ -202,7 +202,7 @@ def _quoted(names: Iterable[str]) -> str:
 
 
 def _short(said: Iterable[str]) -> Iterator[str]:
-    """Yield what is *said* until it is more than is shown."""
+    """Yield the items of *said* until they fill the characters that are shown."""
     room = _CLIPPED
     for one in said:
         yield one

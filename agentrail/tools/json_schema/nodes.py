@@ -1,4 +1,4 @@
-"""A schema made ready, node by node, and one check of a value by it, in counted steps.
+"""A compiled schema (`Node`), and the check of a value against it (`Check`), in counted steps.
 
 A check takes at least one step for each part of the value and of the schema that it looks at, so the steps of a meter
 bound its cost. The verdict is the same on every machine, because nothing depends on a clock.
@@ -15,7 +15,7 @@ from agentrail.values.json import FrozenObject, Json
 from agentrail.values.meter import Meter, TooManyStepsError
 
 MAX_NESTED: Final = 240
-"""Schemas that may be applied inside each other; the deepest JSON takes three for each of its levels."""
+"""Depth to which schemas may be applied inside each other; each level of the deepest JSON allowed takes three."""
 
 KINDS: Final = ("string", "integer", "number", "boolean", "null", "array", "object")
 KIND_OF: Final[Mapping[type, str]] = {
@@ -31,13 +31,13 @@ KIND_OF: Final[Mapping[type, str]] = {
 }
 
 Path: TypeAlias = "tuple[Path, str | int] | None"
-"""Where a value stands, the last step first; `None` at the top."""
+"""The place of a value in the arguments, as a linked list with the last step first; `None` at the top."""
 Holds: TypeAlias = Callable[[Json, Meter], bool]
 Apply: TypeAlias = "Callable[[Check, Node, Json, Path, list[SchemaFault]], None]"
 
 
 class SchemaFault:
-    """What is wrong with one value by one keyword."""
+    """A value that one keyword of the schema rejects."""
 
     __slots__ = ("branches", "found", "keyword", "names", "path", "said", "schema")
 
@@ -60,16 +60,16 @@ class SchemaFault:
 
 
 class Node:
-    """One schema: what is to be checked for each kind of value, and the schemas inside it."""
+    """One compiled schema: the checks for each JSON type, and the nodes of the schemas inside it."""
 
     __slots__ = ("applied", "children", "leaves", "lists", "named", "patterns", "refs", "schema")
 
     def __init__(self, schema: Mapping[str, Json] | bool) -> None:
         self.schema: Mapping[str, Json] = schema if isinstance(schema, Mapping) else {}
         self.leaves: dict[str, list[tuple[str, Holds]]] = {}
-        """Keywords that hold no schema, by the kind of value that they are about."""
+        """The checks of keywords without sub-schemas, by the JSON type that they apply to."""
         self.applied: dict[str, list[Apply]] = {}
-        """Keywords that hold schemas, likewise."""
+        """The checks of keywords with sub-schemas, by the JSON type that they apply to."""
         self.children: dict[str, Node] = {}
         self.lists: dict[str, tuple[Node, ...]] = {}
         self.named: dict[str, dict[str, Node]] = {}
@@ -80,12 +80,12 @@ class Node:
 
 
 def never(_: Json, _meter: Meter) -> bool:
-    """Hold for no value."""
+    """Return `False`: the check of the schema `false`, which no value fits."""
     return False
 
 
 class Check:
-    """One check of a value."""
+    """One check of a value against a node, with the steps that are left for it."""
 
     __slots__ = ("meter", "nested")
 
@@ -94,7 +94,7 @@ class Check:
         self.nested = 0
 
     def apply(self, node: Node, found: Json, path: Path, faults: list[SchemaFault]) -> None:
-        """Add what is wrong with *found* by *node* to *faults*; raise `TooManyStepsError` if that takes too many."""
+        """Check *found* against *node* and append faults to *faults*; raise `TooManyStepsError` if steps run out."""
         kind = KIND_OF[type(found)]
         leaves, applied = node.leaves.get(kind, ()), node.applied.get(kind, ())
         self.meter.spend(1 + len(leaves) + len(applied))
@@ -110,7 +110,7 @@ class Check:
             self.nested -= 1
 
     def fits(self, node: Node, found: Json) -> bool:
-        """Whether nothing is wrong with *found* by *node*."""
+        """Whether *found* fits *node*."""
         faults: list[SchemaFault] = []
         self.apply(node, found, None, faults)
         return not faults

@@ -1,8 +1,8 @@
-"""Searches text for a regular expression in steps that are counted; the verdicts are those of `re`.
+"""Searches text for a regular expression in counted steps; the verdicts are those of `re`.
 
-Nothing can stop `re` once it searches. So `re` is only asked if the worst that its backtracking can do is known, and
-affordable. Every other search enters no state of the expression twice at one place of the text: its steps grow with
-the length of the expression times the length of the text.
+A search by `re` cannot be stopped. So `re` is used only if the worst case of its backtracking is known, and small
+enough. All other searches run here, and enter no state of the expression twice at one place of the text: their steps
+grow with the length of the expression times the length of the text.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from agentrail.tools.json_schema.regex_parser import Atom, Branch, LookAround, P
 from agentrail.values.meter import Meter, TooManyStepsError
 
 MAX_STATES: Final = 5_000
-"""States of the program that is made of an expression."""
+"""States that the program of an expression may have."""
 
 CASELESS: Final = 4
-"""Characters of a class without case that `re` compiles in the time of one step."""
+"""Characters in case-insensitive classes that `re` compiles in the time of one counted step."""
 
 NATIVE_STEPS: Final = 32
-"""Steps that `re` makes in the time of one of ours."""
+"""Steps of `re` that take the time of one counted step."""
 
 _COMPUTED: Final = 64
-"""The worst case of a group that is repeated more often is not computed."""
+"""Repetitions of a group up to which its worst case in `re` is computed; above, `re` is not used."""
 
 _EXPRESSIONS: Final = 512
-"""Expressions that are kept compiled."""
+"""Compiled expressions that are cached."""
 
 
 class Regex:
@@ -49,7 +49,7 @@ class Regex:
                 raise UnusableError(f"repeats its groups more than {MAX_STATES} times; repeat them less") from None  # noqa: EM102, TRY003 - see the class
             self._program = None
         self.work = 2 * (MAX_STATES if self._program is None else self._program.size) + caseless // CASELESS
-        """Steps that it took to make it ready."""
+        """Steps that compiling the expression counts for."""
 
     def found_in(self, text: str, meter: Meter) -> bool:
         """Whether *text* has a match anywhere; raise `TooManyStepsError` if that takes more steps than are left."""
@@ -61,7 +61,7 @@ class Regex:
         return self.found_step_by_step(text, meter)
 
     def found_step_by_step(self, text: str, meter: Meter) -> bool:
-        """Search without `re`, whatever it would cost there."""
+        """Search without `re`, even if `re` could be used; tests compare both."""
         if self._program is None:
             raise TooManyStepsError
         seen: set[int] = set()
@@ -69,7 +69,7 @@ class Regex:
         return any(self._program.run(text, place, meter, seen) for place in range(places))
 
     def _worst(self, length: int) -> float:
-        """Return the most steps of `re` in a text of *length*."""
+        """Return the worst-case steps of `re` in a text of *length* characters."""
         places = 1 if self._anchored else length + 1
         own, tries = _worst(self._parts, length)
         return length + places * (own + tries)
@@ -82,7 +82,7 @@ def regex(pattern: str) -> Regex:
 
 
 def flaw_of(pattern: str) -> str | None:
-    """Say why *pattern* cannot be searched for in counted steps, as in "it …"; `None` if it can."""
+    """Return why *pattern* cannot be searched for in counted steps, in words that follow "it"; `None` if it can."""
     try:
         regex(pattern)
     except UnusableError as why:
@@ -90,11 +90,11 @@ def flaw_of(pattern: str) -> str | None:
     return None
 
 
-# The worst that `re` can do
+# Worst cases of backtracking in `re`
 
 
 def _worst(parts: Parts, length: int) -> tuple[float, float]:
-    """Return the most steps of `re` from one place of a text of *length* on, and how often what follows is tried."""
+    """Return the worst-case steps of `re` for *parts* at one place, and how often it tries the parts after them."""
     own, tries = 0.0, 1.0
     for part in parts:
         more, again = _worst_of(part, length)
@@ -124,13 +124,13 @@ def _worst_of_group(inner: Parts, most: int | None, length: int) -> tuple[float,
         return math.inf, math.inf
     own, tries = _worst(inner, length)
     total = (0.0, 1.0)
-    for _ in range(most):  # once more, or what follows
+    for _ in range(most):  # either the group once more, or the parts after it
         total = 1 + own + tries * total[0], 1 + tries * total[1]
     return total
 
 
 def _size(parts: Parts) -> int:
-    """Return how many parts there are, those inside of others included."""
+    """Return the number of parts, nested ones included."""
     size = 0
     for part in parts:
         match part:
@@ -154,29 +154,29 @@ def _is_at_start(parts: Parts) -> bool:
             return False
 
 
-# The search that enters no state twice at one place
+# The search in counted steps: it enters no state twice at one place
 
 
 class _Program:
-    """The states of an expression: each says what must be there, and which states come next."""
+    """An expression as a list of states: each has a test of the text, and the states that may follow."""
 
     __slots__ = ("_start", "_states", "back", "wanted")
 
     def __init__(self, parts: Parts, room: Meter, back: int = 0, *, wanted: bool = True) -> None:
         self.back = back
-        """Characters to go back first."""
+        """For a look-behind: characters to go back before matching."""
         self.wanted = wanted
-        """Whether it must match; otherwise it must not."""
+        """For a look-around: whether it must match, or must not."""
         self._states: list[tuple[_Test, tuple[int, ...]]] = [(None, ())]
         self._start = self._add(parts, 0, room)
 
     @property
     def size(self) -> int:
-        """How many states there are."""
+        """Number of states."""
         return len(self._states)
 
     def _add(self, parts: Parts, after: int, room: Meter) -> int:
-        """Add the states of *parts*, which lead to the state *after*, and return the first."""
+        """Add the states of *parts*, from the last to the first, before the state *after*; return the first state."""
         for part in reversed(parts):
             match part:
                 case Atom(fits):
@@ -210,7 +210,7 @@ class _Program:
         return len(self._states) - 1
 
     def run(self, text: str, place: int, meter: Meter, seen: set[int]) -> bool:
-        """Whether a match begins at *place*; whatever is *seen* already has failed before."""
+        """Whether a match begins at *place*. Pairs of state and place in *seen* have failed already: skipped."""
         states, width = self._states, len(text) + 1
         todo = [self._start * width + place]
         while todo:
@@ -230,7 +230,7 @@ class _Program:
 
 
 def _end(test: _Test, text: str, place: int, meter: Meter) -> int | None:
-    """Return the place after what *test* wants at *place*; `None` if it is not there."""
+    """Return the place after the text that *test* matches at *place*; `None` if it does not match."""
     if test is None:
         return place
     if isinstance(test, _Program):
@@ -242,4 +242,4 @@ def _end(test: _Test, text: str, place: int, meter: Meter) -> int | None:
 
 
 _Test: TypeAlias = Callable[[str, int], re.Match[str] | None] | _Program | None
-"""What a state wants: an atom, something ahead or behind, or nothing."""
+"""The test of a state: an atom, a look-around, or `None` for no test."""

@@ -1,4 +1,4 @@
-"""Reads regular expressions into parts, with the parser of `re` itself: what is read here is what `re` would search."""
+"""Parses regular expressions into parts, with the parser of `re` itself, so that both read an expression alike."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Final, Protocol, TypeAlias, cast
 from agentrail.values.value import Value, value
 
 MAX_PATTERN: Final = 4_096
-"""Characters of an expression."""
+"""Characters that an expression may have."""
 
 MAX_GROUPS: Final = 50
-"""Groups of an expression inside each other."""
+"""Depth of nested groups that an expression may have."""
 
 MAX_CASELESS: Final = 200_000
-"""Characters in all classes of an expression that ignores case: `re` looks at each when it compiles one."""
+"""Characters in all classes of a case-insensitive expression: compiling takes `re` time for each of them."""
 
 _Node: TypeAlias = tuple[object, object]
 
@@ -27,7 +27,7 @@ class _State(Protocol):
 
 
 class _Tree(Protocol):
-    """An expression as the parser of `re` returns it."""
+    """The tree of an expression, as the parser of `re` returns it."""
 
     state: _State
 
@@ -62,22 +62,22 @@ _ONE: Final = ("LITERAL", "NOT_LITERAL", "IN", "ANY")
 
 
 class UnusableError(ValueError):
-    """An expression cannot be searched for in counted steps; the text says why, as in "it …"."""
+    """An expression cannot be searched for in counted steps; the text says why, in words that follow "it"."""
 
 
 @value
 class Atom(Value):
-    """One character, or a place between two."""
+    """A part that matches one character, or a place between two (such as `^` and `$`)."""
 
     fits: Callable[[str, int], re.Match[str] | None]
-    """The `match` of an expression for this atom alone."""
+    """The method `match` of a compiled expression for this atom alone."""
     at_start: bool = False
-    """Whether it fits at the start of the text only."""
+    """Whether it matches at the start of the text only."""
 
 
 @value
 class Branch(Value):
-    """One of several sequences."""
+    """A part that matches one of several sequences: `a|b`."""
 
     ways: tuple[Parts, ...]
     """The sequences."""
@@ -85,26 +85,26 @@ class Branch(Value):
 
 @value
 class Repeat(Value):
-    """A sequence, repeated; whether more or fewer times are tried first changes no verdict."""
+    """A part that repeats a sequence; greedy or not makes no difference to whether there is a match."""
 
     inner: Parts
     """The sequence."""
     least: int
-    """At least so many times."""
+    """Smallest number of repetitions."""
     most: int | None
-    """At most so many times; `None` if any number will do."""
+    """Largest number of repetitions; `None` if any number is allowed."""
 
 
 @value
 class LookAround(Value):
-    """A sequence that is looked for ahead or behind, without going there."""
+    """A look-ahead or look-behind: a sequence that must, or must not, match here without taking characters."""
 
     inner: Parts
     """The sequence."""
     back: int
-    """Characters to go back first."""
+    """Characters to go back before matching; 0 for a look-ahead."""
     wanted: bool
-    """Whether it must match; otherwise it must not."""
+    """Whether it must match, or must not."""
 
 
 Part: TypeAlias = Atom | Branch | Repeat | LookAround
@@ -112,9 +112,9 @@ Parts: TypeAlias = tuple[Part, ...]
 
 
 def read(pattern: str, flags: int = 0) -> tuple[Parts, int]:
-    """Return the parts of *pattern*, and the characters in its classes without case.
+    """Return the parts of *pattern*, and the number of characters in its case-insensitive classes.
 
-    Raise `UnusableError` if it is no expression, or one that cannot be searched for in counted steps.
+    Raise `UnusableError` if it is no regular expression, or one that cannot be searched for in counted steps.
     """
     if len(pattern) > MAX_PATTERN:
         raise UnusableError(f"has more than {MAX_PATTERN} characters; make it shorter")  # noqa: EM102, TRY003 - see the class
@@ -129,7 +129,7 @@ def read(pattern: str, flags: int = 0) -> tuple[Parts, int]:
 
 
 class _Reader:
-    """Turns the tree of the parser into parts."""
+    """Turns the tree of the parser of `re` into parts."""
 
     __slots__ = ("caseless",)
 
@@ -137,7 +137,7 @@ class _Reader:
         self.caseless = 0
 
     def read(self, tree: object, flags: int, depth: int) -> Parts:
-        """Return the parts of *tree*, which stands in *depth* groups."""
+        """Return the parts of *tree*, which is inside *depth* groups."""
         if depth > MAX_GROUPS:
             raise RecursionError
         return tuple(part for op, said in cast("_Tree", tree) for part in self._parts(str(op), said, flags, depth + 1))
@@ -171,7 +171,7 @@ class _Reader:
                 raise UnusableError("refers back to a group, or does not go back into one; write it without")  # noqa: EM101, TRY003 - see above
 
     def _written(self, op: str, said: object, flags: int) -> str:
-        """Write one character or class again, as an expression of its own."""
+        """Return one character or class as the source of an expression of its own."""
         if op == "ANY":
             return "."
         if op == "LITERAL":

@@ -1,4 +1,4 @@
-"""The keywords of JSON Schema that hold no schema: about which kinds of values each is, and what it wants of them."""
+"""The keywords of JSON Schema without sub-schemas, such as `minimum`: the JSON types of each, and its check."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from agentrail.values.meter import Meter
 
 _Number: TypeAlias = int | float
 _Maker: TypeAlias = Callable[[Json, Meter], Holds | None]
-"""Makes the test of a value from what a keyword says, in counted steps; `None` if it says nothing."""
+"""Makes a keyword's check from the keyword's value, in counted steps; `None` if it checks nothing."""
 
 _NUMBERS: Final = ("integer", "number")
 _FRACTION: Final = 50
-"""Steps that exact arithmetic takes."""
+"""Steps that one exact division counts for."""
 _EXPRESSION: Final = 200
-"""Steps that making the smallest expression ready takes."""
+"""Steps that compiling the smallest regular expression counts for."""
 _WRITTEN: Final = 3
-"""Steps that writing a part of a value takes."""
+"""Steps that turning a part of a value into text counts for."""
 
 
 def _compared(compare: Callable[[_Number, _Number], bool]) -> _Maker:
@@ -129,7 +129,7 @@ LEAVES: Final[Mapping[str, tuple[tuple[str, ...], _Maker]]] = {
 
 
 def expression(pattern: str, meter: Meter) -> Regex:
-    """Make an expression ready; raise `UnusableError` if that cannot be, `TooManyStepsError` if it takes too long."""
+    """Compile an expression; raise `UnusableError` if it is unusable, `TooManyStepsError` if steps run out."""
     meter.spend(_EXPRESSION + len(pattern))
     made = Regex(pattern)
     meter.spend(made.work)
@@ -137,7 +137,7 @@ def expression(pattern: str, meter: Meter) -> Regex:
 
 
 def _key(found: Json, meter: Meter) -> tuple[bool, Json]:
-    """Return what is equal for equal JSON, and can be looked up: 1 and 1.0 are one number, but `True` is none."""
+    """Return a hashable key, equal for equal JSON: 1 and 1.0 are equal, 1 and `True` are not."""
     if isinstance(found, str | int | float) or found is None:
         meter.spend(1)
         return isinstance(found, bool), found
@@ -145,7 +145,7 @@ def _key(found: Json, meter: Meter) -> tuple[bool, Json]:
 
 
 def _text(found: Json, meter: Meter) -> str:
-    """Write *found* so that equal JSON is one text."""
+    """Return *found* as text, the same for equal JSON."""
     meter.spend(_WRITTEN)
     if isinstance(found, Mapping):
         pairs = (f"{json.dumps(name)}:{_text(found[name], meter)}" for name in sorted(found))

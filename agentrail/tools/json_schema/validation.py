@@ -1,8 +1,8 @@
-"""Whether arguments fit a schema, and if not, why; what takes too many steps to say is refused.
+"""Validates the arguments of tool calls against their schema; arguments whose check takes too many steps are refused.
 
-The quick check: an object of plain properties, which is what most tools take.
+`flat_check` is a quick check for schemas of an object with plain properties, which most tools have.
 
-It says yes or no as the whole engine does, in one look at each property; the engine is asked for the reasons of a no.
+It gives the same verdict as the full engine, which is only run to explain why arguments do not fit.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Fits: TypeAlias = Callable[[JsonObject], bool]
 
 _KINDS: Final = {"string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,), "null": (NoneType,)}
 _SILENT: Final = {"title", "description", "default", "examples", "$schema", "$comment", "deprecated"}
-"""Keywords that admit everything."""
+"""Keywords that reject no value."""
 _OBJECT: Final = _SILENT | {"type", "properties", "required", "additionalProperties"}
 _PROPERTY: Final = _SILENT | {"type", "enum"}
 
 
 def flat_check(schema: JsonObject) -> Fits | None:
-    """Return a check for *schema*, or `None` if more than this module knows is needed."""
+    """Return a quick check for *schema*; `None` if it has keywords that only the full engine knows."""
     if schema.get("type") != "object" or schema.get("additionalProperties") is not False or schema.keys() - _OBJECT:
         return None
     kinds: dict[str, frozenset[type]] = {}
@@ -73,7 +73,7 @@ def _check(
 
 
 def _same(found: Json) -> tuple[bool, Json]:
-    """Return what is equal for equal JSON: 1 and 1.0 are one number, but `True` is none."""
+    """Return a key that is equal for equal JSON: 1 and 1.0 are equal, 1 and `True` are not."""
     return isinstance(found, bool), found
 
 
@@ -82,10 +82,10 @@ def _is_plain(found: Json) -> bool:
 
 
 class Validator(Protocol):
-    """Says why arguments do not fit a schema; `None` if they fit."""
+    """A function from arguments to the reason why they do not fit a schema, or `None` if they fit."""
 
     def __call__(self, args: JsonObject, meter: Meter | None = None) -> str | None:
-        """Check *args*; *meter* has the steps that are left for the checks of a response."""
+        """Check *args*; *meter* counts the steps that are left for all checks of one response."""
 
 
 MAX_SCHEMAS: Final = 1_024
@@ -103,15 +103,15 @@ _TOO_LARGE: Final = f"making it ready takes more than {READY_STEPS} steps; make 
 
 @checked
 def validator_for(spec: ToolSpec) -> Validator:
-    """Return the validator of *spec*: a function from arguments to why they do not fit, or `None` if they fit.
+    """Return the validator of *spec*: a function from arguments to the reason they do not fit, or `None` if they fit.
 
-    It never raises. What `flat_check` does not cover is checked in at most `CHECK_STEPS` steps, or refused.
+    The validator never raises. Beyond `flat_check`, it takes at most `CHECK_STEPS` steps, then refuses the arguments.
     """
     return _validator(canonical(spec.parameters))
 
 
 def schema_problem(parameters: JsonObject) -> str | None:
-    """Say why *parameters* are no schema that the arguments of a call could be checked with."""
+    """Return why *parameters* cannot be used as a schema for arguments; `None` if they can."""
     made = _ready(canonical(parameters))
     return made if isinstance(made, str) else None
 
@@ -133,7 +133,7 @@ def _validator(schema: str) -> Validator:
             return explain(_faults(made, args, part))
         except (TooManyStepsError, RecursionError):
             return _TOO_MUCH if given == CHECK_STEPS else _TOO_MANY
-        except Exception as why:  # noqa: BLE001 - nothing that a schema or a value does may stop a session
+        except Exception as why:  # noqa: BLE001 - a defect in the engine must not stop a session
             return f"they cannot be checked ({clipped(f'{type(why).__name__}: {why}', 200)})"
         finally:
             if meter is not None:
@@ -144,7 +144,7 @@ def _validator(schema: str) -> Validator:
 
 @lru_cache(maxsize=MAX_SCHEMAS)
 def _ready(schema: str) -> Node | str:
-    """Return *schema*, the canonical text of one, made ready, or why it cannot be used."""
+    """Return the node compiled from *schema*, a canonical JSON text, or the reason why it cannot be used."""
     read = json.loads(schema)
     try:
         return explain(_faults(meta_node(), read, Meter(READY_STEPS))) or node_of(read, Meter(READY_STEPS))
@@ -155,7 +155,7 @@ def _ready(schema: str) -> Node | str:
 
 
 def _faults(node: Node, found: Json, meter: Meter) -> list[SchemaFault]:
-    """Return what is wrong; if that takes too many steps, what was found until then, if anything."""
+    """Return the faults of *found*; if steps run out, those that were found until then, if any."""
     faults: list[SchemaFault] = []
     try:
         Check(meter).apply(node, found, None, faults)
