@@ -88,6 +88,12 @@ def characters_of_a_tag(size: int) -> bool:
     return html_to_markdown.Start("a", f" b=c{' ' * (size - 7)}d=e").attributes.get("d") == "e"
 
 
+@scene("adapters.html_to_markdown.MAX_MISTAKES")
+def tags_whose_quotes_do_not_close(number: int) -> bool:
+    """Each quote opens in a tag, and closes in front of the next one: whichever tag is read, all ends are in quotes."""
+    return html_to_markdown.to_markdown('<a ">" ' * number + "end", "http://a.example/").endswith("end")
+
+
 class Site:
     """A server that sends its visitors on so many times, to a page of so many bytes."""
 

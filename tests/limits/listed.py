@@ -235,79 +235,38 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "values.foreign.MOST_WORDS": (10_000, ("characters_of_an_error",)),
     "values.foreign.TEN_YEARS": (315576000.0, ("seconds_of_a_time",)),
     "values.tools.ToolSpec.max_result_chars": (30_000, ("characters_of_a_result",)),
+    "adapters.mcp.server_tools.PATTERN_STEPS": (500_000, ("steps_for_the_patterns_of_a_server",)),
+    "adapters.sandboxes.local.MAX_SEARCH": (20.0, ("seconds_of_a_search",)),
+    "adapters.sandboxes.searching.LINE_STEPS": (50_000, ("steps_of_a_line",)),
+    "adapters.sandboxes.searching.SEARCH_STEPS": (2_000_000, ("steps_of_a_search",)),
+    "app.supervisor.Supervisor.start_supervisor.max_restarts": (3, ("restarts_of_services_of_a_supervisor_below",)),
+    "app.supervisor.Supervisor.start_supervisor.period": (5.0, ("seconds_that_a_restart_counts_below",)),
+    "app.supervisor.open_supervisor.max_restarts": (3, ("restarts_of_services_of_the_root",)),
+    "app.supervisor.open_supervisor.period": (5.0, ("seconds_that_a_restart_counts_at_the_root",)),
+    "hooks.context.MoneyLimit.max_usd": (None, ("dollars_of_which_some_are_left",)),
+    "plugins.budget.BudgetGuard.max_usd": (None, ("dollars_of_a_guarded_session",)),
+    "runtime.supervision.subagents.ATTEMPTS": (2, ("answers_until_one_is_in_the_form",)),
+    "runtime.handle.SessionHandle.trace.capacity": (256, ("steps_that_wait_for_a_reader_by_default",)),
+    "runtime.actor.journal_log.ATTEMPTS": (2, ("attempts_until_the_first_record_is_written",)),
+    "tools.declaring.ToolOptions.max_result_chars": (None, ("characters_of_a_result_of_a_declared_tool",)),
+    "tools.json_schema.dialect.READY_STEPS": (50_000, ("steps_of_making_a_schema_ready",)),
+    "tools.json_schema.regex.MAX_STATES": (5000, ("states_of_an_expression",)),
+    "values.meter.RESPONSE_STEPS": (100_000, ("steps_of_checking_the_calls_of_a_response",)),
+    "adapters.html_to_markdown.MAX_MISTAKES": (100, ("tags_whose_quotes_do_not_close",)),
 }
 """Each limit as its module and name, its figure (of an option: the default), and the scenes at it."""
 
 HELD_BY_TESTS: Final[dict[str, tuple[Figure, str]]] = {
-    "adapters.mcp.server_tools.PATTERN_STEPS": (
-        500_000,
-        "tests/mcp/test_raw.py::test_a_server_whose_schemas_cost_too_much_loses_the_tools_behind_them",
-    ),
     "adapters.sandboxes.bubblewrap.Limits.file_size": (
         2_147_483_648,
-        "tests/sandboxes/test_bubblewrap.py::test_a_limit_holds",
+        "tests/sandboxes/test_bubblewrap.py::test_a_file_may_have_as_many_bytes_as_its_limit_and_no_more",
     ),
-    "adapters.sandboxes.local.MAX_SEARCH": (
-        20.0,
-        "tests/sandboxes/test_searching.py::test_elsewhere_the_process_is_ended",
-    ),
-    "adapters.sandboxes.searching.LINE_STEPS": (
-        50_000,
-        "tests/sandboxes/test_searching.py::test_a_line_that_takes_too_many_steps_ends_the_search_in_memory",
-    ),
-    "adapters.sandboxes.searching.SEARCH_STEPS": (
-        2_000_000,
-        "tests/sandboxes/test_searching.py::test_many_lines_are_searched_beside_others_and_not_without_end",
-    ),
-    "app.supervisor.Supervisor.start_supervisor.max_restarts": (
-        3,
-        "tests/limits/shell.py::restarts_of_services_of_a_supervisor_that_was_started_again",
-    ),
-    "app.supervisor.Supervisor.start_supervisor.period": (
-        5.0,
-        "tests/runtime/test_tree.py::test_a_restart_counts_for_the_period_and_no_longer",
-    ),
-    "app.supervisor.open_supervisor.max_restarts": (
-        3,
-        "tests/runtime/test_tree.py::test_too_many_crashes_come_out_of_the_root",
-    ),
-    "app.supervisor.open_supervisor.period": (
-        5.0,
-        "tests/runtime/test_tree.py::test_a_restart_counts_for_the_period_and_no_longer",
-    ),
-    "hooks.context.MoneyLimit.max_usd": (
-        None,
-        "tests/runtime/test_subagents_bound.py::test_what_is_left_of_a_budget_is_known_to_any_plugin_also_in_a_sub_agent",
-    ),
-    "plugins.budget.BudgetGuard.max_usd": (
-        None,
-        "tests/plugins/test_promises.py::test_a_raised_limit_keeps_what_was_spent",
-    ),
-    "runtime.supervision.subagents.ATTEMPTS": (
-        2,
-        "tests/runtime/test_subagents.py::test_an_answer_that_does_not_fit_twice_is_an_error",
-    ),
-    "runtime.handle.SessionHandle.trace.capacity": (256, "tests/limits/shell.py::steps_that_wait_for_a_reader"),
-    "runtime.actor.journal_log.ATTEMPTS": (
-        2,
-        "tests/runtime/test_supervisor.py::test_a_journal_that_breaks_at_the_start_is_why_it_does_not_start",
-    ),
-    "tools.builtin.shell.KEEP": (1_048_576, "tests/tools/builtin/test_shell.py::test_a_huge_output_is_kept_in_part"),
-    "tools.declaring.ToolOptions.max_result_chars": (None, "tests/limits/tools.py::characters_of_a_result"),
-    "tools.json_schema.dialect.READY_STEPS": (
-        50_000,
-        "tests/tools/test_cost.py::test_a_schema_that_takes_too_many_steps_makes_no_tool",
-    ),
-    "tools.json_schema.regex.MAX_STATES": (
-        5000,
-        "tests/tools/test_regex.py::test_what_cannot_be_counted_is_no_expression_of_ours",
-    ),
-    "values.meter.RESPONSE_STEPS": (
-        100_000,
-        "tests/runtime/test_arguments.py::test_the_calls_of_one_response_share_the_steps_of_their_checks",
+    "tools.builtin.shell.KEEP": (
+        1_048_576,
+        "tests/tools/builtin/test_shell.py::test_an_output_as_large_as_what_is_kept_is_kept_whole",
     ),
 }
-"""Limits that need a process, many steps or a whole supervisor to come to, and the test that does."""
+"""Limits that need a process to come to, and the test that tries one below, the limit, and one above."""
 
 NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
     "seconds, of virtual or real time: how long something is waited for is told by a test of what waits": (
@@ -520,10 +479,6 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "adapters.models.settings.Settings.max_tokens",
     ),
     "handed on: what keeps so much of an output is held by the tests of processes": ("adapters.mcp.pipes.KEPT",),
-    "cannot be come to, as another limit lies before it: that of characters, of quotes that can be left open": (
-        "adapters.html_to_markdown.MAX_MISTAKES",
-        "plugins.shell.parser.MAX_WORDS",
-    ),
 }
 """What looks like a limit and is none, by the reason."""
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.limits import SCENES, adapters, figure_of, machine, mailboxes, shell, tools
+from tests.limits import SCENES, adapters, figure_of, machine, mailboxes, shell, steps, tools
 from tests.limits.finding import PACKAGE, Figure, everything, found_in
 from tests.limits.listed import ELSEWHERE, HELD_BY_TESTS, LIMITS, NO_LIMITS
 
 ROOT = PACKAGE.parent
-MODULES = (adapters, machine, mailboxes, shell, tools)
+MODULES = (adapters, machine, mailboxes, shell, steps, tools)
 """The modules of scenes: to import them enters those."""
 
 EXCUSED = {name for names in NO_LIMITS.values() for name in names}

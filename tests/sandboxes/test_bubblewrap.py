@@ -163,6 +163,14 @@ async def test_a_limit_holds(tmp_path: Path, line: str, limits: Limits | None) -
 
 
 @needs_bubblewrap
+@pytest.mark.parametrize("side", [-1, 0, 1])
+async def test_a_file_may_have_as_many_bytes_as_its_limit_and_no_more(tmp_path: Path, side: int) -> None:
+    done = await run(tmp_path, f"head -c {10_000 + side} /dev/zero > file", Limits(file_size=10_000))
+    assert (done.exit_code == 0) is (side <= 0)
+    assert (tmp_path / "file").stat().st_size == min(10_000, 10_000 + side)
+
+
+@needs_bubblewrap
 @pytest.mark.skipif(os.geteuid() == 0, reason="the kernel does not count the processes of root")
 async def test_the_number_of_processes_is_limited(tmp_path: Path) -> None:
     done = await run(tmp_path, "for i in $(seq 60); do sleep 5 & done; wait", Limits(processes=20))

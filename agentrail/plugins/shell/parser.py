@@ -23,7 +23,6 @@ from agentrail.plugins.shell.lexer_words import (
 
 MAX_CHARACTERS: Final = 8_192
 MAX_COMMANDS: Final = 256
-MAX_WORDS: Final = 4_096
 MAX_DEPTH: Final = 16
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./:=,@%+^\-]+")
@@ -46,14 +45,13 @@ RESERVED: Final = names(
 class ShellReader:
     """Reads one text, from its beginning to its end; `found` has the commands, inner ones first."""
 
-    __slots__ = ("at", "base", "depth", "found", "pending", "text", "words")
+    __slots__ = ("at", "base", "depth", "found", "pending", "text")
 
     def __init__(self, text: str, base: int = 0, depth: int = 0) -> None:
         self.text = text
         self.at = 0
         self.base = base
         self.depth = depth
-        self.words = 0
         self.found: list[SimpleCommand] = []
         self.pending: list[tuple[str, bool, bool]] = []
 
@@ -264,9 +262,6 @@ class ShellReader:
         """Read one word."""
         start = self.at
         draft = WordDraft()
-        self.words += 1
-        if self.words > MAX_WORDS:
-            self.stop(f"more than {MAX_WORDS} words")
         while char := self.here():
             if run := _PLAIN.match(self.text, self.at):
                 draft.plain(run.group())
@@ -384,6 +379,5 @@ class ShellReader:
             self.stop("backticks that are not simple", start)
         reader = ShellReader(inner, self.base + start + 1, self.depth + 1)
         self.found.extend(reader.read())
-        self.words += reader.words
         draft.quoted("$()", Expansion.COMMAND | (NO_EXPANSION if in_quotes else Expansion.SPLITS))
         self.at = end + 1

@@ -10,6 +10,7 @@ import trio
 
 from agentrail.adapters.sandboxes.memory import MemorySandbox
 from agentrail.runtime.work.background_jobs import MAX_RUNNING, BackgroundJobs
+from agentrail.tools.builtin.shell import KEEP
 from tests.patience import PATIENCE
 from tests.profiles import CAMPAIGN
 from tests.sandboxes.test_trees import peak
@@ -54,6 +55,13 @@ async def test_a_long_output_goes_to_a_file(tmp_path: Path) -> None:
     assert text.split("\n") == [*numbers[:100], note, *numbers[-200:]]
     assert (tmp_path / path).read_text().split() == numbers
     assert await call("glob", tmp_path, pattern="call-1.txt") != path
+
+
+@pytest.mark.parametrize("side", [-1, 0, 1])
+async def test_an_output_as_large_as_what_is_kept_is_kept_whole(tmp_path: Path, side: int) -> None:
+    text = await call("shell", tmp_path, command=f"head -c {KEEP + side} /dev/zero | tr '\\0' x")
+    assert ("its first and last" not in text) is (side <= 0)
+    assert ((tmp_path / ".shell_output/call-1.txt").read_bytes() == b"x" * (KEEP + side)) is (side <= 0)
 
 
 async def test_a_huge_output_is_kept_in_part(tmp_path: Path) -> None:

@@ -1,0 +1,340 @@
+"""Scenes of what is counted in steps or in money, and of what is tried again: each size is come to exactly."""
+
+# ruff: noqa: SLF001 - what is kept, and not told, is looked at
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from functools import cache
+from typing import TypeVar
+
+import trio
+
+from agentrail import open_supervisor, tool
+from agentrail.adapters.sandboxes.local import LocalSandbox
+from agentrail.adapters.sandboxes.memory import MemorySandbox
+from agentrail.adapters.sandboxes.searching import counted, rested
+from agentrail.errors import JournalFailed, SearchTooSlow, SupervisorFailed
+from agentrail.hooks.context import MoneyLimit
+from agentrail.plugins import BudgetGuard
+from agentrail.ports.sandbox import Search
+from agentrail.testing import say
+from agentrail.tools.json_schema.regex import Regex
+from agentrail.tools.json_schema.regex_parser import UnusableError
+from agentrail.tools.json_schema.simple_keywords import expression
+from agentrail.tools.json_schema.validation import schema_problem, validator_for
+from agentrail.values.content import ToolCall
+from agentrail.values.events import AgentAbort, ToolExecutionEnd
+from agentrail.values.json import JsonObject, freeze_object
+from agentrail.values.meter import Meter
+from agentrail.values.tools import ToolSpec, ok
+from agentrail.values.usage import NOTHING_USED, Price, Usage
+from tests.cells.bench import Bench
+from tests.cells.bench import call as call_of
+from tests.limits import scene
+from tests.limits.adapters import tools as adopted
+from tests.runtime.families import agent, task
+from tests.runtime.journals import TestJournal
+from tests.runtime.tools import quick
+from tests.runtime.world import open_world, settle
+
+T = TypeVar("T")
+
+# Expressions and schemas
+
+
+@scene("tools.json_schema.regex.MAX_STATES")
+def states_of_an_expression(count: int) -> bool:
+    """The state at its end is there without being made."""
+    own = _states("^(x+x+)+")
+    try:
+        made = Regex(f"^(x+x+)+y{{{count - own}}}")
+    except UnusableError:
+        return False
+    assert made._program is not None
+    assert made._program.size == count + 1
+    return True
+
+
+@cache
+def _states(pattern: str) -> int:
+    made = Regex(pattern)._program
+    assert made is not None
+    return made.size - 1
+
+
+@scene("tools.json_schema.dialect.READY_STEPS")
+def steps_of_making_a_schema_ready(steps: int) -> bool:
+    """Twelve steps are those of the schema itself, and one those of each value that it allows."""
+    return schema_problem(freeze_object({"enum": [*range(steps - 12)]}, [1_000_000])) is None
+
+
+@cache
+def steps_of_making(pattern: str) -> int:
+    meter = Meter(10**9)
+    expression(pattern, meter)
+    return 10**9 - meter.left
+
+
+@scene("adapters.mcp.server_tools.PATTERN_STEPS")
+def steps_for_the_patterns_of_a_server(steps: int) -> bool:
+    """Each tool has one; to repeat a character once more takes two steps, and to write it once more takes three."""
+    large = "x{4000}"
+    times, rest = divmod(steps, steps_of_making(large))
+    odd = "x" * ((rest - steps_of_making("x{1000}")) % 2)
+    more = (rest - steps_of_making(f"{odd}x{{1000}}")) // 2
+    patterns = [*[large] * times, f"{odd}x{{{1000 + more}}}"]
+    assert sum(map(steps_of_making, patterns)) == steps
+    found = adopted(*({"type": "object", "properties": {"a": {"pattern": pattern}}} for pattern in patterns))
+    return len(found) == len(patterns)
+
+
+LIGHT: dict[str, object] = {"not": {"const": ""}}
+ITEMS = freeze_object(
+    {
+        "type": "object",
+        "properties": {
+            "x": {"type": "array", "items": {"allOf": [LIGHT] * 20}},
+            "y": {"type": "array", "items": LIGHT},
+        },
+    }
+)
+"""A schema whose check takes many steps for each item of one list, and five for one of the other."""
+
+
+@cache
+def steps_of_checking(heavy: int, light: int) -> int:
+    meter = Meter(10**9)
+    assert validator_for(ToolSpec("take", "take", ITEMS))(items(heavy, light), meter) is None
+    return 10**9 - meter.left
+
+
+def items(heavy: int, light: int) -> JsonObject:
+    return freeze_object({"x": [0] * heavy, "y": [0] * light})
+
+
+@scene("values.meter.RESPONSE_STEPS")
+async def steps_of_checking_the_calls_of_a_response(steps: int) -> bool:
+    """Three to seven calls: as many as make the number of items whole."""
+    heavy, light = steps_of_checking(251, 0) - steps_of_checking(250, 0), 5
+    assert steps_of_checking(250, 7) == steps_of_checking(250, 0) + 7 * light
+    base = steps_of_checking(0, 0)
+    number = next(number for number in range(3, 8) if (steps - number * base - 900 * heavy) % light == 0)
+    left, each = (steps - number * base - 900 * heavy) // light, 900 // number
+    counts = [(each, 0)] * (number - 1)
+    counts.append((900 - each * (number - 1), left))
+    assert sum(steps_of_checking(*count) for count in counts) == steps
+    take = quick("take")
+    take.spec = take.spec.but(parameters=ITEMS)
+    async with open_world() as world:
+        wanted = say(calls=[ToolCall("", "take", items(*count)) for count in counts])
+        session = await world.spawn([wanted, "fine"], tools=[take])
+        await session.ask("go")
+        return len(world.heard(session).of(ToolExecutionEnd)) == number
+
+
+# Searches
+
+
+SLOW = "(x+x+)+"
+
+
+def steps_of(pattern: str, length: int) -> int:
+    meter = Meter(10**9)
+    Regex(pattern).found_in("x" * length, meter)
+    return 10**9 - meter.left
+
+
+@cache
+def length_below(steps: int) -> int:
+    """Return how many characters `SLOW` with a `y` behind it searches in fewer steps than those."""
+    each = steps_of(f"{SLOW}y", 201) - steps_of(f"{SLOW}y", 200)
+    return 200 + (steps - steps_of(f"{SLOW}y", 200)) // each - 1
+
+
+@scene("adapters.sandboxes.searching.LINE_STEPS")
+async def steps_of_a_line(steps: int) -> bool:
+    """Each `y` that is wanted more takes one step more, and the line has none."""
+    length = length_below(49_000)
+    pattern = SLOW + "y" * (1 + steps - steps_of(f"{SLOW}y", length))
+    assert steps_of(pattern, length) == steps
+    try:
+        await MemorySandbox({"a": b"x" * length}).grep(Search(pattern))
+    except SearchTooSlow:
+        return False
+    return True
+
+
+@scene("adapters.sandboxes.searching.SEARCH_STEPS")
+async def steps_of_a_search(steps: int) -> bool:
+    meter = counted()
+
+    def search() -> Generator[None, None, None]:
+        meter.spend(steps)
+        yield
+
+    try:
+        await rested(search(), meter, "x")
+    except SearchTooSlow:
+        return False
+    return True
+
+
+class Slow(LocalSandbox):
+    """A sandbox whose files take so long to search."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(".")
+        self._seconds = seconds
+
+    async def _look(self, work: Callable[[], T]) -> T:
+        await trio.sleep(self._seconds)
+        raise ValueError
+
+
+@scene("adapters.sandboxes.local.MAX_SEARCH")
+async def seconds_of_a_search(seconds: int) -> bool:
+    """Half a second before it is over it is not."""
+    try:
+        await Slow(seconds - 0.5).grep(Search("x"))
+    except SearchTooSlow:
+        return False
+    except ValueError:
+        return True
+    return False
+
+
+# Money
+
+
+def spent(usd: float) -> Usage:
+    return Usage(1_000_000 * int(usd), 0)
+
+
+@scene("plugins.budget.BudgetGuard.max_usd", 5, last=-1)
+async def dollars_of_a_guarded_session(usd: int) -> bool:
+    """As soon as all of it is spent, no request goes out."""
+    async with open_world() as world:
+        script = [say("one", usage=spent(2)), say("two", usage=spent(usd - 2)), say("three", usage=spent(1))]
+        prices = {"scripted": Price(1.0, 1.0)}
+        session = await world.spawn(script, plugins=[BudgetGuard(max_usd=5.0)], prices=prices)
+        for _ in range(3):
+            await session.prompt("go")
+        await settle()
+        aborted = world.heard(session).of(AgentAbort)
+        assert all("max_usd=5.0 is used up" in (abort.reason or "") for abort in aborted)
+        return not aborted
+
+
+@scene("hooks.context.MoneyLimit.max_usd", 5, last=-1)
+def dollars_of_which_some_are_left(usd: int) -> bool:
+    used = Usage(1, 0, cost_usd=float(usd))
+    left = MoneyLimit(5.0).left(used, used)
+    shared = MoneyLimit(5.0, shared=True).left(Usage(1, 0, cost_usd=2.0), Usage(1, 0, cost_usd=usd - 2.0))
+    assert left == shared == max(0.0, 5.0 - usd)
+    assert MoneyLimit(5.0).left(NOTHING_USED, used) == 5.0
+    return left is not None and left > 0
+
+
+# What is tried again
+
+
+@scene("runtime.actor.journal_log.ATTEMPTS")
+async def attempts_until_the_first_record_is_written(count: int) -> bool:
+    """The last of them succeeds."""
+    journal, tried = TestJournal(), 0
+
+    def failing(_: object) -> Exception | None:
+        nonlocal tried
+        tried += 1
+        return OSError("gone") if tried < count else None
+
+    async with open_world(journal) as world:
+        journal.failing = failing
+        try:
+            await world.spawn([], "mine")
+        except JournalFailed:
+            assert tried == count - 1
+            return False
+        assert tried >= count
+    return True
+
+
+FORM = {"type": "object", "properties": {"room": {"type": "string"}}, "required": ["room"]}
+
+
+@scene("runtime.supervision.subagents.ATTEMPTS")
+async def answers_until_one_is_in_the_form(count: int) -> bool:
+    async with open_world() as world:
+        finder = agent([*["the kitchen"] * (count - 1), '{"room": "kitchen"}'], returns=FORM)
+        session = await world.spawn([task(), "fine"], "p", agents={"finder": finder})
+        await session.ask("go")
+        return not world.heard(session).only(ToolExecutionEnd).is_error
+
+
+# Restarts of a whole tree
+
+
+async def outlives(times: list[float], *, below: bool, max_restarts: int, period: float = 5.0) -> bool:
+    """Whether a supervisor, or one below it, outlives the crashes of a service at those seconds."""
+    breaking = trio.Event()
+
+    async def service() -> None:
+        nonlocal breaking
+        breaking = trio.Event()
+        await breaking.wait()
+        raise ValueError
+
+    try:
+        async with open_supervisor(max_restarts=0 if below else max_restarts, period=period) as root:
+            owner = root
+            if below:
+                owner = await root.start_supervisor("below", max_restarts=max_restarts, period=period)
+            await owner.start_service(service, "a")
+            start = trio.current_time()
+            for at in times:
+                await trio.sleep_until(start + at)
+                breaking.set()
+                await settle()
+    except SupervisorFailed:
+        return False
+    return True
+
+
+@scene("app.supervisor.open_supervisor.max_restarts", 3)
+async def restarts_of_services_of_the_root(count: int) -> bool:
+    return await outlives([0.0] * count, below=False, max_restarts=3)
+
+
+@scene("app.supervisor.open_supervisor.period", 5)
+async def seconds_that_a_restart_counts_at_the_root(seconds: int) -> bool:
+    return not await outlives([0.0, float(seconds)], below=False, max_restarts=1)
+
+
+@scene("app.supervisor.Supervisor.start_supervisor.max_restarts", 3)
+async def restarts_of_services_of_a_supervisor_below(count: int) -> bool:
+    return await outlives([0.0] * count, below=True, max_restarts=3)
+
+
+@scene("app.supervisor.Supervisor.start_supervisor.period", 5)
+async def seconds_that_a_restart_counts_below(seconds: int) -> bool:
+    return not await outlives([0.0, float(seconds)], below=True, max_restarts=1)
+
+
+# Results
+
+
+@tool(max_result_chars=100)
+def look(path: str) -> str:
+    """Look at a file."""
+    return path
+
+
+@scene("tools.declaring.ToolOptions.max_result_chars", 100)
+def characters_of_a_result_of_a_declared_tool(size: int) -> bool:
+    bench = Bench(tools=(look.spec,))
+    bench.prompt()
+    bench.begins()
+    bench.answers("", call_of("look", path="a"))
+    bench.returns("c3", ok("x" * size))
+    return bench.state.history[-1].text == "x" * size
