@@ -1,8 +1,9 @@
+from collections import Counter
 from itertools import product
 
 import pytest
 
-from agentrail.core.machine.step import HANDLERS, step
+from agentrail.core.machine.step import GROUPS, HANDLERS, handlers_of, step
 from agentrail.core.machine.table import TABLE
 from agentrail.core.vocabulary.effects import EFFECTS, WriteLog
 from agentrail.core.vocabulary.inputs import INPUTS, Arrival, SessionBranched
@@ -25,7 +26,9 @@ def test_an_illegal_rule_asks_for_nothing() -> None:
 
 
 def test_an_input_has_a_handler_just_if_it_is_legal_somewhere() -> None:
-    assert set(HANDLERS) == {kind for kind in INPUTS if any(TABLE[phase][kind].to for phase in Phase)}
+    legal = {kind for kind in INPUTS if any(TABLE[phase][kind].to for phase in Phase)}
+    assert Counter(kind for group in GROUPS for kind, _ in handlers_of(group)) == dict.fromkeys(legal, 1)
+    assert set(HANDLERS) == legal
 
 
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase is not Phase.NEW])

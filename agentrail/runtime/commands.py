@@ -7,25 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 import attrs
 import trio
 
-from agentrail.core.vocabulary.commands import KILLS as KILLS
-from agentrail.core.vocabulary.commands import AbortSent as AbortSent
-from agentrail.core.vocabulary.commands import Accepted, Answer, Refused
-from agentrail.core.vocabulary.commands import ApproveSent as ApproveSent
-from agentrail.core.vocabulary.commands import AttachPluginSent as AttachPluginSent
-from agentrail.core.vocabulary.commands import ChangeToolsSent as ChangeToolsSent
-from agentrail.core.vocabulary.commands import CompactSent as CompactSent
-from agentrail.core.vocabulary.commands import DetachPluginSent as DetachPluginSent
-from agentrail.core.vocabulary.commands import PromptSent as PromptSent
-from agentrail.core.vocabulary.commands import RejectSent as RejectSent
-from agentrail.core.vocabulary.commands import RespondSent as RespondSent
-from agentrail.core.vocabulary.commands import ResumeSent as ResumeSent
-from agentrail.core.vocabulary.commands import SteerSent as SteerSent
-from agentrail.core.vocabulary.commands import StopSent as StopSent
-from agentrail.core.vocabulary.commands import SuspendSent as SuspendSent
-from agentrail.core.vocabulary.commands import SwitchModelSent as SwitchModelSent
-from agentrail.core.vocabulary.commands import TraceSent as TraceSent
-from agentrail.core.vocabulary.commands import UpdatePluginSent as UpdatePluginSent
-from agentrail.core.vocabulary.commands import WithdrawSent as WithdrawSent
+from agentrail.core.vocabulary.commands import AbortSent, Accepted, Answer, ApproveSent, PromptSent, Refused, StopSent
 from agentrail.core.vocabulary.inputs import AnyInput
 from agentrail.errors import (
     AgentrailError,
@@ -62,33 +44,22 @@ from agentrail.values.events.envelope import Cursor, Event
 from agentrail.values.foreign import described as described
 from agentrail.values.foreign import number, shown
 from agentrail.values.json import EMPTY, JsonObject, freeze_object, weight
+from agentrail.values.value import Value
 
 STOPPING = (AbortSent, StopSent)
 """What is taken also while the journal has no space."""
 
-TEXTS: Mapping[type[object], tuple[str, ...]] = {
-    SteerSent: ("text",),
-    AbortSent: ("reason",),
-    ApproveSent: ("approval_id",),
-    RejectSent: ("approval_id", "reason"),
-    RespondSent: ("ref", "answer"),
-    SwitchModelSent: ("model",),
-    DetachPluginSent: ("key",),
-    CompactSent: ("reason",),
-    WithdrawSent: ("ref",),
-    StopSent: ("reason",),
-}
-"""The fields that a caller gives as text."""
 
-MAY_BE_NONE = {(AbortSent, "reason"), (RejectSent, "reason"), (CompactSent, "reason")}
-"""Those of them that may be `None`."""
+class _PlainFields(dict[type[Value], tuple[tuple[str, str], ...]]):
+    """By class: the fields that are text, text or `None`, or a boolean, each with its annotation."""
 
-FLAGS: Mapping[type[object], tuple[str, ...]] = {
-    AbortSent: ("clear_queue",),
-    ApproveSent: ("always", "auto_resume"),
-    RejectSent: ("auto_resume",),
-}
-"""The fields that a caller gives as a boolean."""
+    def __missing__(self, kind: type[Value]) -> tuple[tuple[str, str], ...]:
+        plain = ("str", "str | None", "bool")
+        found = self[kind] = tuple((name, noted) for name, noted in kind.__annotations__.items() if noted in plain)
+        return found
+
+
+_PLAIN_FIELDS = _PlainFields()
 
 PLUGIN_WANTED = "its class, or the key that it was given"
 
@@ -101,12 +72,12 @@ def letter(given: AnyInput, command: str | None, slot: Slot[Answer]) -> Letter:
     if command is not None:
         kept_text(command, "the command id")
     size = OVERHEAD
-    for name in TEXTS.get(type(given), ()):
-        text = getattr(given, name)
-        if text is not None or (type(given), name) not in MAY_BE_NONE:
-            size += len(kept_text(text, f"the {name}").encode())
-    for name in FLAGS.get(type(given), ()):
-        check_flag(name, getattr(given, name))
+    for name, kind in _PLAIN_FIELDS[type(given)]:
+        found = getattr(given, name)
+        if kind == "bool":
+            check_flag(name, found)
+        elif found is not None or kind == "str":
+            size += len(kept_text(found, f"the {name}").encode())
     if isinstance(given, PromptSent):
         size += sum(_bytes(part) for part in given.parts)
     elif isinstance(given, ApproveSent) and given.args is not None:

@@ -18,6 +18,7 @@ from agentrail.values.json import Json, JsonObject, freeze_object
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from agentrail.core.vocabulary import commands as sent
     from agentrail.core.vocabulary.commands import Accepted, Answer
     from agentrail.core.vocabulary.inputs import AnyInput
     from agentrail.core.vocabulary.state import Prompt, State
@@ -37,9 +38,10 @@ if TYPE_CHECKING:
     from agentrail.values.tools import Err, Ok
 
     AsTool: TypeAlias = Callable[[object], Tool]
-    Choose: TypeAlias = Callable[[Session, ModelChain, JsonObject], commands.SwitchModelSent]
+    Choose: TypeAlias = Callable[[Session, ModelChain, JsonObject], sent.SwitchModelSent]
     Prepare: TypeAlias = Callable[[], None]
 else:  # what only a living session needs is imported with the first one
+    sent = LazyModule("agentrail.core.vocabulary.commands")
     commands = LazyModule("agentrail.runtime.commands")
 
 Said: TypeAlias = str | Iterable[Part]
@@ -69,17 +71,17 @@ class SessionHandle:
 
     async def prompt(self, text: Said, *, command: str | None = None) -> Accepted:
         """Say something: it starts a turn, or waits for the open one to end."""
-        return commands.accepted(await self._user(commands.PromptSent(commands.kept_parts(text)), command))
+        return commands.accepted(await self._user(sent.PromptSent(commands.kept_parts(text)), command))
 
     async def prompt_nowait(self, text: Said, *, command: str | None = None) -> Accepted:
         """Do as `prompt`, but raise `MailboxFull` instead of waiting for room in the mailbox."""
-        letter, slot = self._letter(commands.PromptSent(commands.kept_parts(text)), command)
+        letter, slot = self._letter(sent.PromptSent(commands.kept_parts(text)), command)
         self._session.mailbox.post_user_nowait(letter)
         return commands.accepted(await slot.wait())
 
     async def ask(self, text: Said, *, command: str | None = None) -> Reply:
         """Say something and return how its turn ended, or that it rests with held calls."""
-        letter, slot = self._letter(commands.PromptSent(commands.kept_parts(text)), command)
+        letter, slot = self._letter(sent.PromptSent(commands.kept_parts(text)), command)
         turn: Slot[Outcome] = Slot()
         letter.watch = self._session.waiters.watch(turn)
         await self._session.mailbox.post_user(letter)
@@ -95,14 +97,13 @@ class SessionHandle:
         return outcome
 
     async def _past(self, ref: str) -> Outcome | None:
-        session = self._session
-        return await commands.outcome_of(session.state, ref, session.records.read, session.ties.held)
+        return await commands.outcome_of(self._session.state, ref, self._session.records.read, self._session.ties.held)
 
     async def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:
         """Say something to the open turn: before its next request, or at once with `when="now"`."""
         if when not in WHEN:
             raise BadChoice.among("when", when, WHEN)
-        return commands.accepted(await self._result(commands.SteerSent(text, when), command))
+        return commands.accepted(await self._result(sent.SteerSent(text, when), command))
 
     async def abort(
         self,
@@ -113,16 +114,16 @@ class SessionHandle:
         command: str | None = None,
     ) -> None:
         """Stop what is going on, at once; return when that is written, or at once while the journal cannot write."""
-        if kill_tools not in commands.KILLS:
-            raise BadChoice.among("kill_tools", kill_tools, commands.KILLS)
-        letter, slot = self._letter(commands.AbortSent(reason, kill_tools, clear_queue), command)
+        if kill_tools not in sent.KILLS:
+            raise BadChoice.among("kill_tools", kill_tools, sent.KILLS)
+        letter, slot = self._letter(sent.AbortSent(reason, kill_tools, clear_queue), command)
         self._session.abort_now(kill_tools, command, slot)
         reach(Failpoint.STOPPED_AT_ONCE)
         await self._stopped(letter, slot)
 
     async def stop(self, reason: str = "stopped", *, command: str | None = None) -> None:
         """End the session for good; return when all of it has, or raise `NotWrittenYet` if the journal cannot write."""
-        letter, slot = self._letter(commands.StopSent(reason), command)
+        letter, slot = self._letter(sent.StopSent(reason), command)
         self._session.abort_now("all", command, slot)
         await self._stopped(letter, slot)
         gone = await self._session.wait_down()
@@ -137,7 +138,7 @@ class SessionHandle:
 
     async def compact(self, reason: str | None = None, *, command: str | None = None) -> None:
         """Make the context shorter: now, or before the next request."""
-        await self._user(commands.CompactSent(reason), command)
+        await self._user(sent.CompactSent(reason), command)
 
     # Deciding
 
@@ -152,7 +153,7 @@ class SessionHandle:
     ) -> None:
         """Let a held call run, with edited *args* if given; *always*: and all of its family from now on."""
         edited = None if args is None else freeze_object(args)
-        await self._decide(commands.ApproveSent(approval_id, edited, always, auto_resume), approval_id, command)
+        await self._decide(sent.ApproveSent(approval_id, edited, always, auto_resume), approval_id, command)
 
     async def reject(
         self,
@@ -163,11 +164,11 @@ class SessionHandle:
         command: str | None = None,
     ) -> None:
         """Give a held call an error result with the *reason*."""
-        await self._decide(commands.RejectSent(approval_id, reason, auto_resume), approval_id, command)
+        await self._decide(sent.RejectSent(approval_id, reason, auto_resume), approval_id, command)
 
     async def respond(self, ref: str, answer: str, *, command: str | None = None) -> None:
         """Answer a question of the agent."""
-        await self._decide(commands.RespondSent(ref, answer), ref, command)
+        await self._decide(sent.RespondSent(ref, answer), ref, command)
 
     async def _decide(self, given: AnyInput, ref: str, command: str | None) -> None:
         """Bring a decision to the session that waits for it: this one, or a sub-agent."""
@@ -178,8 +179,7 @@ class SessionHandle:
         if past is not None:
             commands.raised(past)
             return
-        mailbox = self._session.mailbox if below is None else below
-        mailbox.post_said(letter)
+        (self._session.mailbox if below is None else below).post_said(letter)
         commands.raised(await slot.wait())
 
     # Changing
@@ -238,7 +238,7 @@ class SessionHandle:
         except Exception as error:
             raise BadOptions(key, commands.described(error)) from error
         seat = commands.updated_seat(old, self._seat(key, new), options, pin=pin)
-        given = commands.UpdatePluginSent(seat, commands.plain_options(options))
+        given = sent.UpdatePluginSent(seat, commands.plain_options(options))
         await self._user(given, command, prepare=lambda: self._session.outfit.judge.seat(key, seat.revision, new))
 
     async def attach_plugin(self, plugin: Attachable, *, command: str | None = None) -> None:
@@ -246,12 +246,12 @@ class SessionHandle:
         await self._awake()
         key, bare = commands.unkeyed(plugin)
         seat = self._seat(key, bare)
-        given = commands.AttachPluginSent(seat)
+        given = sent.AttachPluginSent(seat)
         await self._user(given, command, prepare=lambda: self._session.outfit.judge.seat(key, seat.revision, bare))
 
     async def detach_plugin(self, plugin: str | type[AnyPlugin], *, command: str | None = None) -> None:
         """Let a plugin leave, as soon as no turn is open."""
-        await self._user(commands.DetachPluginSent(commands.key_of(plugin)), command)
+        await self._user(sent.DetachPluginSent(commands.key_of(plugin)), command)
 
     async def _awake(self) -> None:
         if self._session.sleep.is_deep:
@@ -261,7 +261,7 @@ class SessionHandle:
         outfit = self._session.outfit
         more = bool(outfit.sources or outfit.agents)
         commands.refuse_unknown_tools(key, plugin, self._session.state.tools, more=more)
-        return commands.seat_for(key, plugin, self._session.outfit.next_revision())
+        return commands.seat_for(key, plugin, outfit.next_revision())
 
     def _attached(self, key: str) -> tuple[AttachedPlugin, AnyPlugin]:
         """Return the plugin as it is attached now, or will be."""
@@ -274,7 +274,7 @@ class SessionHandle:
 
     async def withdraw(self, ref: str, *, command: str | None = None) -> None:
         """Take a queued prompt back."""
-        await self._user(commands.WithdrawSent(ref), command)
+        await self._user(sent.WithdrawSent(ref), command)
 
     # Looking
 
@@ -329,7 +329,7 @@ class SessionHandle:
 
     async def suspend(self) -> None:
         """Let everything but abort and stop wait, timers included, until `resume`: what runs goes on meanwhile."""
-        await self._control(commands.SuspendSent(), self._session.mailbox.suspend)
+        await self._control(sent.SuspendSent(), self._session.mailbox.suspend)
 
     async def fork(self, at: int | None = None, id: str | None = None) -> SessionHandle:  # noqa: A002 - see `spawn`
         """Start a session with the past of this one, up to record *at* or to now; what runs here does not run there."""
@@ -339,16 +339,16 @@ class SessionHandle:
 
     async def wake(self) -> None:
         """Bring the session up if it sleeps; any message does so too."""
-        await self._control(commands.TraceSent())
+        await self._control(sent.TraceSent())
 
     async def resume(self) -> None:
         """Handle what has waited since `suspend`."""
-        await self._control(commands.ResumeSent(), self._session.mailbox.resume)
+        await self._control(sent.ResumeSent(), self._session.mailbox.resume)
 
     def trace(self, capacity: int = 256) -> ActorTrace:
         """Return the steps of the actor from now on: `async with` it, then `async for`; at most *capacity* wait."""
         most = commands.counted("capacity", capacity)
-        return commands.ActorTrace(self._session.traces, lambda: self._control(commands.TraceSent()), most)
+        return commands.ActorTrace(self._session.traces, lambda: self._control(sent.TraceSent()), most)
 
     async def _control(self, given: AnyInput, prepare: Prepare | None = None) -> None:
         letter, slot = self._letter(given, None)

@@ -1,13 +1,10 @@
-"""Inputs about the session's actor: it crashed, was suspended or traced, or hibernates and wakes up.
-
-What a session is told of its actor: it was suspended, it is watched, it crashed.
-"""
+"""Inputs about the session's actor: it crashed, was suspended or traced, had slow hooks, or hibernates and wakes up."""
 
 from __future__ import annotations
 
 from agentrail.core.machine.draft import StepDraft
-from agentrail.core.vocabulary.commands import DONE
-from agentrail.core.vocabulary.inputs import ActorRestarted, CrashedTooOften, SessionWoke, SleepDue
+from agentrail.core.vocabulary import commands
+from agentrail.core.vocabulary.inputs import ActorRestarted, CrashedTooOften, HooksWereSlow, SessionWoke, SleepDue
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.values.events.life import (
     InputQuarantined,
@@ -16,12 +13,12 @@ from agentrail.values.events.life import (
     SessionRestarted,
     SessionWoken,
 )
-from agentrail.values.value import Value
+from agentrail.values.events.plugins import PluginSlow
 
 
-def on_watched(w: StepDraft, _: Value) -> None:
+def on_watched(w: StepDraft, _: commands.SuspendSent | commands.TraceSent) -> None:
     """Answer `suspend` or `trace`; the actor itself does the work."""
-    w.answer = DONE
+    w.answer = commands.DONE
 
 
 def on_restarted(w: StepDraft, restarted: ActorRestarted) -> None:
@@ -36,6 +33,11 @@ def on_crashed_too_often(w: StepDraft, crashed: CrashedTooOften) -> None:
     if crashed.input:
         w.emit(InputQuarantined(crashed.input, crashed.cause))
     w.emit(SessionQuarantined(crashed.cause))
+
+
+def on_slow(w: StepDraft, slow: HooksWereSlow) -> None:
+    """Report hooks that took long."""
+    w.emit(PluginSlow(slow.plugins, slow.elapsed_ms))
 
 
 def on_sleep_due(w: StepDraft, _: SleepDue) -> None:

@@ -7,7 +7,7 @@ from agentrail.core.machine.resting import wake
 from agentrail.core.machine.tool_checks import unfit
 from agentrail.core.machine.tool_results import give_error, hold_timer, put
 from agentrail.core.machine.tool_runs import take_answer
-from agentrail.core.vocabulary.commands import DONE, ApproveSent, RejectSent, RespondSent
+from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.tool_calls import Call, CallStatus, Hold
 from agentrail.errors import BadArguments, NoFamily, ToolChanged, UnknownApproval, WrongDecision
 from agentrail.hooks.ruling import START, Gathered
@@ -33,7 +33,7 @@ def _not_held(w: StepDraft, approval_id: str, call: str) -> UnknownApproval:
     return UnknownApproval.among(approval_id, held_calls(w))
 
 
-def on_approve(w: StepDraft, sent: ApproveSent) -> None:
+def on_approve(w: StepDraft, sent: commands.ApproveSent) -> None:
     """Handle `approve`: let a held call run, with exactly the arguments approved."""
     s = w.s
     found = held_calls(w).get(sent.approval_id)
@@ -54,7 +54,7 @@ def on_approve(w: StepDraft, sent: ApproveSent) -> None:
     elif sent.always and hold.family is None:
         w.refuse(NoFamily(sent.approval_id))
         return
-    w.answer = DONE
+    w.answer = commands.DONE
     if sent.always and edited is None and hold.family is not None:
         s.approved_always |= {(call.name, hold.family)}
         w.emit(ToolApprovedAlways(call.name, hold.family))
@@ -106,14 +106,14 @@ def resolve(
     wake(w)
 
 
-def on_reject(w: StepDraft, sent: RejectSent) -> None:
+def on_reject(w: StepDraft, sent: commands.RejectSent) -> None:
     """Handle `reject`: give a held call an error result with the reason."""
     found = held_calls(w).get(sent.approval_id)
     if found is None:
         w.refuse(_not_held(w, sent.approval_id, "reject"))
         return
     call, hold = found
-    w.answer = DONE
+    w.answer = commands.DONE
     resolve(w, call, hold, "rejected", "tool_rejected", goes_on=sent.auto_resume, reason=sent.reason)
     _refused(w, call, hold, "rejected by the user" + (f": {sent.reason}" if sent.reason else ""))
 
@@ -134,7 +134,7 @@ def _refused(w: StepDraft, call: Call, hold: Hold, text: str) -> None:
     w.next("advance_batch")
 
 
-def on_respond(w: StepDraft, sent: RespondSent) -> None:
+def on_respond(w: StepDraft, sent: commands.RespondSent) -> None:
     """Handle `respond`: give the person's answer to the call that asked."""
     s = w.s
     asking = open_questions(w)
@@ -147,7 +147,7 @@ def on_respond(w: StepDraft, sent: RespondSent) -> None:
             else UnknownApproval.among(sent.ref, asking)
         )
         return
-    w.answer = DONE
+    w.answer = commands.DONE
     w.emit(UserResponded(sent.ref, sent.answer))
     s.batch = s.batch.but(decisions=(*s.batch.decisions, ("user_respond", True)))
     wake(w)

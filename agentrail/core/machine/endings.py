@@ -12,7 +12,7 @@ from agentrail.core.machine.tool_results import (
     kill_lingering,
     results_of,
 )
-from agentrail.core.vocabulary.commands import DONE, AbortSent, StopSent
+from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import CancelCompaction, CancelRequest, CloseSession, ReportStart, StopSubagents
 from agentrail.core.vocabulary.state import Phase, Turn
 from agentrail.errors import AgentrailError, SessionRefused
@@ -175,10 +175,10 @@ def turn_over(w: StepDraft, _: str) -> None:
 # abort and stop
 
 
-def on_abort(w: StepDraft, sent: AbortSent) -> None:
+def on_abort(w: StepDraft, sent: commands.AbortSent) -> None:
     """Handle `abort`: drop the queue and cancel calls as asked, then abort the open turn."""
     s = w.s
-    w.answer = DONE
+    w.answer = commands.DONE
     for text in sent.dropped:
         w.emit(PromptDropped(w.make_id("p"), text))
     if sent.clear_queue:
@@ -222,10 +222,10 @@ def after_aborted_nothing(w: StepDraft, reason: str) -> None:
         w.next("settle")
 
 
-def on_stop(w: StepDraft, sent: StopSent) -> None:
+def on_stop(w: StepDraft, sent: commands.StopSent) -> None:
     """Handle `stop`: abort the open turn with all its calls; `settle` then runs `session_end`."""
     s = w.s
-    w.answer = DONE
+    w.answer = commands.DONE
     s.stopping = sent.reason
     kill_lingering(w, sent.reason)
     if s.phase is Phase.IDLE and s.turn is None:

@@ -13,7 +13,7 @@ from agentrail.core.machine.endings import (
     stop_subagents,
 )
 from agentrail.core.machine.tool_results import drop_suspension, kill, release
-from agentrail.core.vocabulary.commands import DONE, Accepted, PromptSent, WithdrawSent
+from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import ReportStart
 from agentrail.core.vocabulary.inputs import SessionOpened
 from agentrail.core.vocabulary.state import Phase, Prompt, Turn
@@ -40,7 +40,7 @@ STATE_LIMIT = 64 * 1024
 def on_opened(w: StepDraft, _: SessionOpened) -> None:
     """Start a new session: create the plugins' first states, then ask the `session_start` hooks."""
     s = w.s
-    w.answer = DONE
+    w.answer = commands.DONE
     s.phase = Phase.RUNNING
     states: list[object] = []
     for seat in s.seats:
@@ -80,7 +80,7 @@ def finish_session_start(w: StepDraft, _ref: str, _hook: Hook, ruling: Ruling) -
 # Taking prompts
 
 
-def on_prompt(w: StepDraft, sent: PromptSent) -> None:
+def on_prompt(w: StepDraft, sent: commands.PromptSent) -> None:
     """Handle `prompt`: start a turn, queue it, or end a resting turn for it; drop it if an abort cleared the queue."""
     if sent.cleared:
         prompt = Prompt(w.make_id("p"), sent.parts)
@@ -101,10 +101,10 @@ def accept(w: StepDraft, parts: tuple[Part, ...]) -> None:
     prompt = Prompt(w.make_id("p"), parts)
     s.queue = (*s.queue, prompt)
     if free:
-        w.answer = Accepted(prompt.ref, "started")
+        w.answer = commands.Accepted(prompt.ref, "started")
         settle(w, "")
         return
-    w.answer = Accepted(prompt.ref, "queued", len(s.queue))
+    w.answer = commands.Accepted(prompt.ref, "queued", len(s.queue))
     w.emit(PromptQueued(prompt.ref, prompt.text, len(s.queue)))
     if s.resting and (s.paused or s.setup.options.on_prompt_while_held == "supersede"):
         _supersede(w)
@@ -125,14 +125,14 @@ def _supersede(w: StepDraft) -> None:
     end_turn(w, "superseded")
 
 
-def on_withdraw(w: StepDraft, sent: WithdrawSent) -> None:
+def on_withdraw(w: StepDraft, sent: commands.WithdrawSent) -> None:
     """Handle `withdraw`: remove a prompt from the queue."""
     s = w.s
     for prompt in s.queue:
         if prompt.ref == sent.ref:
             s.queue = tuple(other for other in s.queue if other is not prompt)
             w.emit(PromptWithdrawn(prompt.ref, prompt.text))
-            w.answer = DONE
+            w.answer = commands.DONE
             return
     w.refuse(UnknownPrompt(sent.ref))
 

@@ -6,14 +6,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Final
 
 from agentrail.core.machine.draft import StepDraft
-from agentrail.core.vocabulary.commands import (
-    DONE,
-    AttachPluginSent,
-    ChangeToolsSent,
-    DetachPluginSent,
-    SwitchModelSent,
-    UpdatePluginSent,
-)
+from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.state import Attached, Change, Phase
 from agentrail.errors import PluginExists, ToolExists, UnknownPlugin, UnknownTool
 from agentrail.hooks.attachments import AttachedPlugin
@@ -26,13 +19,13 @@ REPORTS: Final = {"update": PluginOptsUpdated, "attach": PluginAttached, "detach
 """Event that reports the outcome, by kind of plugin change."""
 
 
-def on_switch_model(w: StepDraft, sent: SwitchModelSent) -> None:
+def on_switch_model(w: StepDraft, sent: commands.SwitchModelSent) -> None:
     """Handle `switch_model`: use the model from the next turn on."""
-    w.answer = DONE
+    w.answer = commands.DONE
     w.switch_model(sent.model, sent.options, None, sent.spares, sent.priced)
 
 
-def on_change_tools(w: StepDraft, sent: ChangeToolsSent) -> None:
+def on_change_tools(w: StepDraft, sent: commands.ChangeToolsSent) -> None:
     """Attach and detach tools; if one of the changes is impossible, refuse all."""
     s = w.s
     for name in sent.detach:
@@ -48,7 +41,7 @@ def on_change_tools(w: StepDraft, sent: ChangeToolsSent) -> None:
             w.refuse(ToolExists(spec.name))
             return
         left[spec.name] = Attached(spec, sent.revision, sent.source)
-    w.answer = DONE
+    w.answer = commands.DONE
     if not sent.source:
         s.gone_tools = gone(s.gone_tools, (*detach, *sent.closed), left)
     elif sent.source in s.gone_tools:  # the source has been attached again since
@@ -82,17 +75,17 @@ def gone(before: tuple[str, ...], more: Iterable[str], there: Container[str]) ->
 # Plugins
 
 
-def on_update_plugin(w: StepDraft, sent: UpdatePluginSent) -> None:
+def on_update_plugin(w: StepDraft, sent: commands.UpdatePluginSent) -> None:
     """Handle `update_plugin`: queue new options for a plugin; later ones replace earlier ones."""
     _queue(w, Change("update", sent.seat.key, sent.seat, sent.options))
 
 
-def on_attach_plugin(w: StepDraft, sent: AttachPluginSent) -> None:
+def on_attach_plugin(w: StepDraft, sent: commands.AttachPluginSent) -> None:
     """Handle `attach_plugin`: queue a plugin to add."""
     _queue(w, Change("attach", sent.seat.key, sent.seat))
 
 
-def on_detach_plugin(w: StepDraft, sent: DetachPluginSent) -> None:
+def on_detach_plugin(w: StepDraft, sent: commands.DetachPluginSent) -> None:
     """Handle `detach_plugin`: queue a plugin to remove."""
     _queue(w, Change("detach", sent.key))
 
@@ -106,7 +99,7 @@ def _queue(w: StepDraft, change: Change) -> None:
     if change.kind != "attach" and change.key not in there:
         w.refuse(UnknownPlugin.among(change.key, there))
         return
-    w.answer = DONE
+    w.answer = commands.DONE
     last_wins = tuple(old for old in s.changes if not (old.kind == change.kind == "update" and old.key == change.key))
     s.changes = (*last_wins, change)
     if s.phase is Phase.IDLE and s.turn is None:

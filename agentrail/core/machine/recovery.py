@@ -12,7 +12,7 @@ from agentrail.core.machine.resting import again, let_rest, rest, wake
 from agentrail.core.machine.subagents import bring_back
 from agentrail.core.machine.tool_results import GRACE_TIMER, call_timer, doubt, put, tell_of
 from agentrail.core.machine.tool_runs import CAN_RUN_AGAIN, give_up
-from agentrail.core.vocabulary.commands import DONE, ResumeSent
+from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import ReportStart, SetTimer
 from agentrail.core.vocabulary.inputs import SessionBranched, SessionReturned
 from agentrail.core.vocabulary.state import Attached, Change, Due, Phase, Suspension
@@ -42,7 +42,7 @@ def on_returned(w: StepDraft, returned: SessionReturned) -> None:
         w.refuse(problem)
         return
     s = w.s
-    w.answer = DONE
+    w.answer = commands.DONE
     s.asleep = False
     w.emit(SessionRecovered(returned.records))
     for timer, at in s.timers:
@@ -62,9 +62,9 @@ def on_returned(w: StepDraft, returned: SessionReturned) -> None:
     w.ask(ReportStart())
 
 
-def on_resumed(w: StepDraft, _: ResumeSent) -> None:
+def on_resumed(w: StepDraft, _: commands.ResumeSent) -> None:
     """Continue a turn that was paused when the session came back."""
-    w.answer = DONE
+    w.answer = commands.DONE
     if w.s.paused:
         wake(w)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import abort_turn, end_turn
 from agentrail.core.machine.steering import merge_steering
-from agentrail.core.vocabulary.commands import DONE, CompactSent
+from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import StartCompaction, StartRequest
 from agentrail.core.vocabulary.inputs import CompactionEnded, CompactionFailed
 from agentrail.core.vocabulary.state import Compaction, Phase, Request
@@ -117,14 +117,14 @@ def abort_by(w: StepDraft, ruling: Ruling) -> None:
 # Compaction
 
 
-def on_compact(w: StepDraft, sent: CompactSent) -> None:
+def on_compact(w: StepDraft, sent: commands.CompactSent) -> None:
     """Handle `compact`: compact now if the session is idle, else before the next request."""
     s = w.s
     reason = sent.reason or "asked by a caller"
     if s.resting:
         w.refuse(Busy("compact"))
         return
-    w.answer = DONE
+    w.answer = commands.DONE
     if s.phase is Phase.IDLE:
         s.phase = Phase.RUNNING
         want_compaction(w, reason, forced=False)

@@ -6,7 +6,7 @@ from agentrail.core.machine.draft import StepDraft
 from agentrail.core.machine.endings import RETRY_TIMER, cut_request
 from agentrail.core.machine.prompts import accept
 from agentrail.core.machine.tool_results import skip_for_steering
-from agentrail.core.vocabulary.commands import Accepted, SteerSent
+from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.state import Phase, Steering
 from agentrail.errors import PluginRefused, SteeringQueueFull
 from agentrail.hooks.moments import BeforeSteering, Hook
@@ -17,7 +17,7 @@ from agentrail.values.events.life import AgentResumed, SteeringApplied, Steering
 from agentrail.values.messages import Origin, UserMessage
 
 
-def on_steer(w: StepDraft, sent: SteerSent) -> None:
+def on_steer(w: StepDraft, sent: commands.SteerSent) -> None:
     """Take a steering text and ask the plugins about it; with no turn open it is a prompt."""
     s = w.s
     if s.phase is Phase.IDLE:
@@ -31,7 +31,7 @@ def on_steer(w: StepDraft, sent: SteerSent) -> None:
         return
     w.steered = Steering(ref, sent.text)
     w.steer_now = sent.when == "now"
-    w.answer = Accepted(ref, "queued", len(s.steering) + 1)
+    w.answer = commands.Accepted(ref, "queued", len(s.steering) + 1)
     w.partial = sent.partial
     w.next("before_steering", ref)
 

@@ -7,14 +7,16 @@ A session again, from what was recorded of it: the same steps, with the rulings 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import FunctionType, MappingProxyType, ModuleType
 from typing import Final
 
 from agentrail.core.machine import (
     actor_notes,
     approvals,
+    due_timers,
     endings,
+    flow,
     forking,
     prompts,
     reconfiguring,
@@ -26,21 +28,19 @@ from agentrail.core.machine import (
     tool_runs,
 )
 from agentrail.core.machine.draft import StepDraft
-from agentrail.core.machine.due_timers import on_timer
-from agentrail.core.machine.flow import drain, on_settled
+from agentrail.core.machine.flow import drain
 from agentrail.core.machine.table import TABLE
 from agentrail.core.machine.tool_results import put
-from agentrail.core.vocabulary import commands, inputs
 from agentrail.core.vocabulary.commands import AbortSent, Answer
 from agentrail.core.vocabulary.effects import AnyEffect, CancelAsk, CarryOut, StartCall, WriteLog
-from agentrail.core.vocabulary.inputs import Arrival, HooksWereSlow, StreamBegan
+from agentrail.core.vocabulary.inputs import INPUTS, Arrival, StreamBegan
 from agentrail.core.vocabulary.state import Phase, State, drafted, finished
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import IllegalInput, LeftItsRow, ReplayDiffers
 from agentrail.hooks.judge import Judge, Recorded
 from agentrail.hooks.ruling import Ruling
 from agentrail.values.events.envelope import Envelope
-from agentrail.values.events.plugins import PluginError, PluginSlow
+from agentrail.values.events.plugins import PluginError
 from agentrail.values.json import freeze_object
 from agentrail.values.value import Value, value
 
@@ -70,55 +70,36 @@ class Step(Value):
         return any(getattr(self.state, name) is not getattr(before, name) for name in State.__fields__)
 
 
-def _on_slow(w: StepDraft, slow: HooksWereSlow) -> None:
-    w.emit(PluginSlow(slow.plugins, slow.elapsed_ms))
+def handlers_of(module: ModuleType) -> Iterator[tuple[type[Value], Handler]]:
+    """Yield the handlers of a module, each with the inputs that its second parameter is annotated with."""
+    for name, function in vars(module).items():
+        if name.startswith("on_") and isinstance(function, FunctionType) and function.__module__ == module.__name__:
+            _, given, *_ = function.__annotations__.values()
+            kinds = (KINDS.get(kind.rpartition(".")[2]) for kind in given.split(" | "))
+            yield from ((kind, function) for kind in kinds if kind is not None)
 
 
-HANDLERS: Final = MappingProxyType[type[Value], Handler](
-    {
-        inputs.SessionOpened: prompts.on_opened,
-        commands.PromptSent: prompts.on_prompt,
-        commands.SteerSent: steering.on_steer,
-        commands.AbortSent: endings.on_abort,
-        commands.ApproveSent: approvals.on_approve,
-        commands.RejectSent: approvals.on_reject,
-        commands.RespondSent: approvals.on_respond,
-        commands.SwitchModelSent: reconfiguring.on_switch_model,
-        commands.ChangeToolsSent: reconfiguring.on_change_tools,
-        commands.UpdatePluginSent: reconfiguring.on_update_plugin,
-        commands.AttachPluginSent: reconfiguring.on_attach_plugin,
-        commands.DetachPluginSent: reconfiguring.on_detach_plugin,
-        commands.CompactSent: requests.on_compact,
-        commands.WithdrawSent: prompts.on_withdraw,
-        commands.StopSent: endings.on_stop,
-        commands.SuspendSent: actor_notes.on_watched,
-        commands.ResumeSent: recovery.on_resumed,
-        commands.TraceSent: actor_notes.on_watched,
-        inputs.ActorRestarted: actor_notes.on_restarted,
-        inputs.CrashedTooOften: actor_notes.on_crashed_too_often,
-        inputs.SessionBranched: forking.on_branched,
-        inputs.SessionReturned: recovery.on_returned,
-        inputs.SleepDue: actor_notes.on_sleep_due,
-        inputs.SessionWoke: actor_notes.on_woke,
-        inputs.StreamBegan: responses.on_began,
-        inputs.StreamEnded: responses.on_ended,
-        inputs.StreamCut: responses.on_cut,
-        inputs.StreamStalled: responses.on_stalled,
-        inputs.ToolReturned: tool_runs.on_returned,
-        inputs.ToolRaised: tool_runs.on_raised,
-        inputs.ToolStopped: tool_runs.on_stopped,
-        inputs.CallProbed: tool_runs.on_probed,
-        inputs.TimerFired: on_timer,
-        inputs.AskSettled: on_settled,
-        inputs.CompactionEnded: requests.on_compaction_ended,
-        inputs.CompactionFailed: requests.on_compaction_failed,
-        inputs.HooksWereSlow: _on_slow,
-        inputs.SubagentStarted: subagents.on_started,
-        inputs.SubagentReported: subagents.on_reported,
-        inputs.SubagentEnded: subagents.on_ended,
-        inputs.ElsewhereUsed: subagents.on_elsewhere,
-    }
+KINDS: Final[Mapping[str, type[Value]]] = {kind.__name__: kind for kind in INPUTS}
+
+GROUPS: Final = (
+    prompts,
+    steering,
+    endings,
+    approvals,
+    reconfiguring,
+    requests,
+    actor_notes,
+    forking,
+    recovery,
+    responses,
+    tool_runs,
+    due_timers,
+    flow,
+    subagents,
 )
+"""The modules with handlers, one for each group of inputs."""
+
+HANDLERS: Final = MappingProxyType[type[Value], Handler](dict(pair for group in GROUPS for pair in handlers_of(group)))
 """The handler of each kind of input. A kind that is missing here is illegal in every phase."""
 
 

@@ -13,28 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, get_args
 
 from agentrail.core.machine.table_rows import Kinds, Rows, TableRule, each, goes, illegal
-from agentrail.core.vocabulary.commands import (
-    AbortSent,
-    ApproveSent,
-    AttachPluginSent,
-    ChangeToolsSent,
-    CompactSent,
-    DetachPluginSent,
-    PromptSent,
-    RejectSent,
-    RespondSent,
-    ResumeSent,
-    SteerSent,
-    StopSent,
-    SuspendSent,
-    SwitchModelSent,
-    TraceSent,
-    UpdatePluginSent,
-    WithdrawSent,
-)
+from agentrail.core.vocabulary import commands
 from agentrail.core.vocabulary.effects import (
     CancelAsk,
     CancelCalls,
@@ -87,19 +69,17 @@ STREAMING, EXECUTING, ENDED = Phase.STREAMING, Phase.EXECUTING_TOOLS, Phase.ENDE
 
 # Inputs that share rules
 
-WATCHED: Final = (SuspendSent, ResumeSent, TraceSent)
+WATCHED: Final[Kinds] = get_args(commands.ActorCommand)
 CRASHED: Final = (ActorRestarted, CrashedTooOften)
 SLEEP: Final = (SleepDue, SessionWoke)
-TALK: Final = (PromptSent, SteerSent)
-DECISIONS: Final = (ApproveSent, RejectSent, RespondSent)
-SETTINGS: Final = (SwitchModelSent, ChangeToolsSent)
-PLUGIN_CHANGES: Final = (UpdatePluginSent, AttachPluginSent, DetachPluginSent)
+TALK: Final = (commands.PromptSent, commands.SteerSent)
+DECISIONS: Final = (commands.ApproveSent, commands.RejectSent, commands.RespondSent)
+SETTINGS: Final = (commands.SwitchModelSent, commands.ChangeToolsSent)
+PLUGIN_CHANGES: Final = (commands.UpdatePluginSent, commands.AttachPluginSent, commands.DetachPluginSent)
 STREAM: Final = (StreamBegan, StreamEnded, StreamCut, StreamStalled)
 CALLS: Final = (ToolReturned, ToolRaised, ToolStopped, CallProbed)
 COMPACTIONS: Final = (CompactionEnded, CompactionFailed)
-COMMANDS: Final = (
-    *(*TALK, AbortSent, *DECISIONS, *SETTINGS, *PLUGIN_CHANGES, CompactSent, WithdrawSent, StopSent, *WATCHED),
-)
+COMMANDS: Final[Kinds] = (*get_args(commands.Command), *WATCHED)
 SUBAGENTS: Final = (SubagentStarted, SubagentReported, SubagentEnded, ElsewhereUsed)
 RESULTS: Final = (*STREAM, *CALLS, TimerFired, AskSettled, *COMPACTIONS, HooksWereSlow, *SUBAGENTS)
 
@@ -134,7 +114,7 @@ def anywhere(phase: Phase) -> Rows:
         **each((SessionOpened, SessionBranched), OPENED),
         **each(SETTINGS, stays(phase, "it applies at once to what is to come; the request that is out stays as it is")),
         **each(PLUGIN_CHANGES, stays(phase, "the row of plugins changes when no turn is open; the last write wins")),
-        WithdrawSent: stays(phase, "a queued prompt is taken back, if it is still queued"),
+        commands.WithdrawSent: stays(phase, "a queued prompt is taken back, if it is still queued"),
         HooksWereSlow: stays(phase, "it is reported"),
         **each(WATCHED, stays(phase, "it is about the session's actor: the session itself stays as it is")),
         **each(CRASHED, stays(phase, "it is reported; what was under way goes on, unless the actor is given up")),
@@ -182,31 +162,33 @@ _IDLE: Rows = {
             why="it starts a turn, unless a plugin refuses it; what rests is superseded, or it queues behind it",
         ),
     ),
-    AbortSent: goes(
+    commands.AbortSent: goes(
         *(IDLE, RUNNING),
         may=(*ON, CancelCalls, StopSubagents),
         why="the event is sent always; held calls are given up and their turn ends, then the next prompt is taken",
     ),
-    ApproveSent: goes(
+    commands.ApproveSent: goes(
         *(IDLE, RUNNING, EXECUTING),
         may=AGAIN,
         why="the call goes on behind the plugin that held it; if a later one stops it, the batch may be done",
     ),
     **each(
-        (RejectSent, RespondSent),
+        (commands.RejectSent, commands.RespondSent),
         goes(
             *(IDLE, RUNNING, EXECUTING),
             may=AGAIN,
             why="the call has its result; with the last one the model goes on, or the turn ends",
         ),
     ),
-    CompactSent: goes(
+    commands.CompactSent: goes(
         *(IDLE, RUNNING),
         may=(StartCompaction, CarryOut, SetTimer),
         why="the context is compacted at once; not while a turn rests, and not if a plugin skips it",
     ),
-    StopSent: goes(ENDED, RUNNING, may=END, why="sub-agents end, then `session_end` runs, and everything else ends"),
-    ResumeSent: goes(
+    commands.StopSent: goes(
+        ENDED, RUNNING, may=END, why="sub-agents end, then `session_end` runs, and everything else ends"
+    ),
+    commands.ResumeSent: goes(
         *(IDLE, RUNNING, EXECUTING),
         may=AGAIN,
         why="a turn that rests since the session came back goes on; the actor handles what has waited",
@@ -222,20 +204,20 @@ _IDLE: Rows = {
 
 _RUNNING: Rows = {
     **anywhere(RUNNING),
-    PromptSent: stays(RUNNING, WHILE_ASKED),
-    SteerSent: goes(
+    commands.PromptSent: stays(RUNNING, WHILE_ASKED),
+    commands.SteerSent: goes(
         *(RUNNING, IDLE),
         may=(CancelRequest, *ON),
         why="it joins the next request; with `now` the one that is out, or a back-off, is cut for it",
     ),
-    AbortSent: goes(
+    commands.AbortSent: goes(
         *(IDLE, RUNNING, ENDED),
         may=(CancelRequest, CancelCompaction, *LEAVE, *ON, ReportStart, CloseSession, StopSubagents),
         why="the turn ends, or the prompt is refused, or the session does not start; the next prompt is taken",
     ),
     **each(DECISIONS, stays(RUNNING, NOBODY_WAITS)),
-    CompactSent: stays(RUNNING, UNTIL_REQUEST),
-    StopSent: goes(
+    commands.CompactSent: stays(RUNNING, UNTIL_REQUEST),
+    commands.StopSent: goes(
         *(ENDED, RUNNING),
         may=(CancelRequest, CancelCompaction, CancelAsk, *END, ReportStart),
         why="the turn is aborted first, then sub-agents end; a session that was starting does not start",
@@ -280,20 +262,20 @@ _RUNNING: Rows = {
 
 _STREAMING: Rows = {
     **anywhere(STREAMING),
-    PromptSent: stays(STREAMING, WHILE_ASKED),
-    SteerSent: goes(
+    commands.PromptSent: stays(STREAMING, WHILE_ASKED),
+    commands.SteerSent: goes(
         *(STREAMING, RUNNING, IDLE),
         may=(CancelRequest, *ON),
         why="it waits for the gap; with `now` the stream is cut and the text that had come is kept",
     ),
-    AbortSent: goes(
+    commands.AbortSent: goes(
         *(IDLE, RUNNING),
         may=(CancelRequest, *LEAVE, *ON, StopSubagents),
         why="the stream is cut, the text that had come is kept, the turn ends; the next prompt is taken",
     ),
     **each(DECISIONS, stays(STREAMING, NOBODY_WAITS)),
-    CompactSent: stays(STREAMING, UNTIL_REQUEST),
-    StopSent: goes(
+    commands.CompactSent: stays(STREAMING, UNTIL_REQUEST),
+    commands.StopSent: goes(
         ENDED, RUNNING, may=(CancelRequest, CancelAsk, *END), why="the turn is aborted first, then sub-agents end"
     ),
     SessionReturned: goes(
@@ -323,28 +305,28 @@ _STREAMING: Rows = {
 _BATCH_GOES_ON: Final = (EXECUTING, RUNNING, IDLE)
 _EXECUTING: Rows = {
     **anywhere(EXECUTING),
-    PromptSent: stays(EXECUTING, WHILE_ASKED),
-    SteerSent: goes(
+    commands.PromptSent: stays(EXECUTING, WHILE_ASKED),
+    commands.SteerSent: goes(
         *_BATCH_GOES_ON,
         may=(*LEAVE, *ON),
         why="every call that is not immune is taken out of the batch; with the last one the model goes on",
     ),
-    AbortSent: goes(
+    commands.AbortSent: goes(
         *(IDLE, RUNNING),
         may=(*LEAVE, *ON, StopSubagents),
         why="calls are cancelled or go on in the background; the turn ends",
     ),
-    ApproveSent: goes(
+    commands.ApproveSent: goes(
         *_BATCH_GOES_ON,
         may=(StartCall, *LEAVE, *ON),
         why="the call goes on beside the batch; a later plugin may stop it",
     ),
-    RejectSent: stays(EXECUTING, "the call has its result; the others go on", (ClearTimer, SetTimer)),
-    RespondSent: goes(
+    commands.RejectSent: stays(EXECUTING, "the call has its result; the others go on", (ClearTimer, SetTimer)),
+    commands.RespondSent: goes(
         *_BATCH_GOES_ON, may=(*LEAVE, *ON), why="the call has its answer, and `after_tool` may end the turn for it"
     ),
-    CompactSent: stays(EXECUTING, UNTIL_REQUEST),
-    StopSent: goes(
+    commands.CompactSent: stays(EXECUTING, UNTIL_REQUEST),
+    commands.StopSent: goes(
         ENDED, RUNNING, may=(CancelAsk, *END), why="the turn is aborted first, with all its tools; then sub-agents end"
     ),
     SessionReturned: goes(*_BATCH_GOES_ON, may=(ReportStart, *AGAIN), why=BACK),

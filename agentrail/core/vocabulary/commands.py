@@ -244,3 +244,25 @@ class ResumeSent(Value):
 @value
 class TraceSent(Value):
     """`trace` was called: a caller wants to see each step of the actor from now on."""
+
+
+Command: TypeAlias = (
+    PromptSent
+    | SteerSent
+    | AbortSent
+    | ApproveSent
+    | RejectSent
+    | RespondSent
+    | SwitchModelSent
+    | ChangeToolsSent
+    | UpdatePluginSent
+    | AttachPluginSent
+    | DetachPluginSent
+    | CompactSent
+    | WithdrawSent
+    | StopSent
+)
+"""What a caller wants of the conversation or of its settings."""
+
+ActorCommand: TypeAlias = SuspendSent | ResumeSent | TraceSent
+"""What a caller wants of the session's actor; the session itself stays as it is."""

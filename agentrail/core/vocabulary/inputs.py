@@ -4,25 +4,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias, get_args
 
-from agentrail.core.vocabulary.commands import (
-    AbortSent,
-    ApproveSent,
-    AttachPluginSent,
-    ChangeToolsSent,
-    CompactSent,
-    DetachPluginSent,
-    PromptSent,
-    RejectSent,
-    RespondSent,
-    ResumeSent,
-    SteerSent,
-    StopSent,
-    SuspendSent,
-    SwitchModelSent,
-    TraceSent,
-    UpdatePluginSent,
-    WithdrawSent,
-)
+from agentrail.core.vocabulary.commands import ActorCommand, Command
 from agentrail.hooks.actions import AskAnswer
 from agentrail.hooks.attachments import AttachedPlugin
 from agentrail.values.events.envelope import Event
@@ -316,24 +298,9 @@ CallInput: TypeAlias = ToolReturned | ToolRaised | ToolStopped | CallProbed
 
 AnyInput: TypeAlias = (
     SessionOpened
-    | PromptSent
-    | SteerSent
-    | AbortSent
-    | ApproveSent
-    | RejectSent
-    | RespondSent
-    | SwitchModelSent
-    | ChangeToolsSent
-    | UpdatePluginSent
-    | AttachPluginSent
-    | DetachPluginSent
-    | CompactSent
-    | WithdrawSent
-    | StopSent
+    | Command
     | SessionBranched
-    | SuspendSent
-    | ResumeSent
-    | TraceSent
+    | ActorCommand
     | ActorRestarted
     | CrashedTooOften
     | SessionReturned

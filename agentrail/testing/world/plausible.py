@@ -10,13 +10,13 @@ How often each row of the transition table was reached, and which of its promise
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, get_args
 
 from agentrail.core.machine.step import Step, step
 from agentrail.core.machine.table import TABLE
-from agentrail.core.vocabulary.commands import ChangeToolsSent, StopSent
+from agentrail.core.vocabulary.commands import ChangeToolsSent, Command
 from agentrail.core.vocabulary.effects import WriteLog
-from agentrail.core.vocabulary.inputs import INPUTS, AnyInput, Arrival, SessionOpened, SessionReturned, TimerFired
+from agentrail.core.vocabulary.inputs import AnyInput, Arrival, SessionOpened, SessionReturned, TimerFired
 from agentrail.core.vocabulary.state import NO_TOOLS, Attached, Phase, Setup, State
 from agentrail.errors import IllegalInput
 from agentrail.hooks.attachments import AttachedPlugin, in_order, refuse_twins, seat_for, unkeyed
@@ -91,7 +91,7 @@ def _named(row: Row) -> str:
     return f"{row[0].value} × {row[1].__name__}"
 
 
-COMMANDS: Final = frozenset(INPUTS[1 : INPUTS.index(StopSent) + 1])
+COMMANDS: Final = frozenset(get_args(Command))
 """The calls of users; an ended session refuses them."""
 
 
