@@ -1,4 +1,4 @@
-"""The names of a package, each imported from its home when it is first wanted: who needs one pays for one."""
+"""What is imported late, when it is first wanted: the names of a package, or a module."""
 
 from __future__ import annotations
 
@@ -30,3 +30,16 @@ def lazily(
         return sorted({*homes, *packages, *(name for name in module if name.startswith("__"))})
 
     return find, names
+
+
+class LazyModule:
+    """Stands for the module *name*; the first access to one of its names imports it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, wanted: str) -> object:
+        """Import the module, and keep the value of *wanted*."""
+        found: object = getattr(import_module(self._name), wanted)
+        setattr(self, wanted, found)
+        return found

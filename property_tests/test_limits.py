@@ -325,7 +325,7 @@ AT_IMPORT: Final = frozenset(
         "adapters.models.http.KEPT",
         "adapters.models.sse.MAX_EVENT",
         "adapters.models.decompression.MOST",
-        "codec.states.STATE_LIMIT",
+        "hooks.attachments.STATE_LIMIT",
         "codec.text.DOCUMENT_DEPTH",
         "runtime.shared.admission.WIDTH",
         "tools.json_schema.regex._EXPRESSIONS",
@@ -342,8 +342,6 @@ OTHERWISE: Final = frozenset(
         "adapters.sandboxes.searching.MAX_SEEN",  # as above
         "adapters.sandboxes.confined_open.MAX_LINKS",  # the kernel has the same
         "codec.text._LONGEST_INT",  # whatever is longer does not fit 64 bits either
-        "core.machine.prompts.STATE_LIMIT",  # named in an error; `codec.states` has the limit
-        "runtime.events.tracing.CAPACITY",  # of readers who do not say; a handle says it
         "values.meter.CHECK_STEPS",  # the meter is the scene's own
         "values.json.INT_MIN",  # one more is one number less
     }

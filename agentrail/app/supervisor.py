@@ -21,9 +21,9 @@ from agentrail.errors import (
     UnknownChild,
     WrongType,
 )
+from agentrail.lazy import LazyModule
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.ids import new_id
-from agentrail.runtime.shared.lazy import LazyModule
 from agentrail.values.spelling import checked
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from agentrail.lazy import lazily
 
 if TYPE_CHECKING:
-    from agentrail.codec.states import STATE_LIMIT as STATE_LIMIT
     from agentrail.codec.states import Stored as Stored
     from agentrail.codec.states import data_of as data_of
     from agentrail.codec.states import encode_state as encode_state
@@ -30,11 +29,12 @@ if TYPE_CHECKING:
     from agentrail.codec.values import encode_text as encode_text
     from agentrail.codec.values import readable as readable
     from agentrail.codec.values import revive as revive
+    from agentrail.hooks.attachments import STATE_LIMIT as STATE_LIMIT
 
 _HOMES = {
     "DOCUMENT_DEPTH": "agentrail.codec.text",
     "FORMAT": "agentrail.codec.upcasting",
-    "STATE_LIMIT": "agentrail.codec.states",
+    "STATE_LIMIT": "agentrail.hooks.attachments",
     "Stored": "agentrail.codec.states",
     "data_of": "agentrail.codec.states",
     "decode": "agentrail.codec.values",

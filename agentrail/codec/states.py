@@ -19,13 +19,11 @@ import attrs
 from agentrail.codec.misfit import TAG, MisfitError, described, one, shortened
 from agentrail.codec.text import to_text
 from agentrail.errors import BadValue, NotJson
+from agentrail.hooks.attachments import STATE_LIMIT
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.json import INT_MAX, INT_MIN, MAX_DEPTH, FrozenObject, Json, canonical
 from agentrail.values.messages import History
 from agentrail.values.value import Value, value
-
-STATE_LIMIT: Final = 64 * 1024
-"""Bytes that the state of one plugin may take when it is written."""
 
 ENVELOPE_VERSION: Final = 1
 """The version of the envelope of events: which fields it has, and what events look like inside."""

@@ -22,6 +22,8 @@ UNLIKE: Final = 0.4
 """How like they are at least if one is offered instead of the other."""
 MOST_SAID: Final = 2**31
 """The most that a priority or a version may be, or its opposite."""
+STATE_LIMIT: Final = 64 * 1024
+"""Bytes that the state of one plugin may take when it is written."""
 
 
 @value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
 import attrs
 import trio
@@ -27,8 +27,9 @@ from agentrail.hooks.attachments import unkeyed as unkeyed
 from agentrail.hooks.attachments import updated_seat as updated_seat
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.ports.tool import ToolSource
+from agentrail.runtime.events import tracing
 from agentrail.runtime.events.bus import CAPACITY, POLICIES, Bus, Subscription
-from agentrail.runtime.events.tracing import ActorTrace as ActorTrace
+from agentrail.runtime.events.tracing import ActorTrace, Traces
 from agentrail.runtime.inbox.known_commands import digest_of
 from agentrail.runtime.inbox.mailbox import Letter
 from agentrail.runtime.inbox.replies import outcome_of as outcome_of
@@ -176,6 +177,11 @@ def subscription(
         policy=policy,
         capacity=CAPACITY if capacity is None else counted("capacity", capacity),
     )
+
+
+def trace(traces: Traces, begin: Callable[[], Awaitable[None]], capacity: int | None) -> ActorTrace:
+    """Return a reader of the steps that *traces* shows."""
+    return ActorTrace(traces, begin, tracing.CAPACITY if capacity is None else counted("capacity", capacity))
 
 
 def key_of(plugin: object) -> str:

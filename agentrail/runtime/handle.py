@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias, cast
 
 from agentrail.errors import AgentrailError, BadChoice, BadOptions, UnknownPlugin
 from agentrail.hooks.plugin import AnyPlugin, Attachable
+from agentrail.lazy import LazyModule
 from agentrail.ports.failpoints import Failpoint, reach
-from agentrail.runtime.shared.lazy import LazyModule
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.values.content import Part
 from agentrail.values.events.envelope import Cursor, Event
@@ -345,10 +345,9 @@ class SessionHandle:
         """Handle what has waited since `suspend`."""
         await self._control(sent.ResumeSent(), self._session.mailbox.resume)
 
-    def trace(self, capacity: int = 256) -> ActorTrace:
+    def trace(self, capacity: int | None = None) -> ActorTrace:
         """Return the steps of the actor from now on: `async with` it, then `async for`; at most *capacity* wait."""
-        most = commands.counted("capacity", capacity)
-        return commands.ActorTrace(self._session.traces, lambda: self._control(sent.TraceSent()), most)
+        return commands.trace(self._session.traces, lambda: self._control(sent.TraceSent()), capacity)
 
     async def _control(self, given: AnyInput, prepare: Prepare | None = None) -> None:
         letter, slot = self._letter(given, None)

@@ -364,12 +364,12 @@ def levels_of_a_text(levels: int) -> bool:
     return can_be_read("[" * levels + "]" * levels)
 
 
-@scene("codec.states.STATE_LIMIT")
+@scene("hooks.attachments.STATE_LIMIT")
 def bytes_of_the_state_of_a_plugin(size: int) -> bool:
     return storable("x" * (size - 2)) is None
 
 
-@scene("core.machine.prompts.STATE_LIMIT")
+@scene("hooks.attachments.STATE_LIMIT")
 def bytes_of_the_first_state_of_a_plugin(size: int) -> bool:
     bench = Bench(plug("Large", first="x" * (size - 2), critical=True))
     return bench.state.phase is Phase.IDLE

@@ -26,7 +26,6 @@ from agentrail.runtime.actor.journal_log import SNAPSHOT_EVERY
 from agentrail.runtime.commands import subscription
 from agentrail.runtime.diagnosis.crash_reports import Reason, reason_of
 from agentrail.runtime.diagnosis.plugin_complaints import Complaints
-from agentrail.runtime.events import tracing
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.events.replay import Past
 from agentrail.runtime.events.tracing import TracedStep
@@ -291,18 +290,8 @@ def traced() -> TracedStep:
 
 @scene("runtime.events.tracing.CAPACITY")
 async def steps_that_wait_for_a_reader(count: int) -> bool:
-    return await is_kept(count, capacity=tracing.CAPACITY)
-
-
-@scene("runtime.handle.SessionHandle.trace.capacity", 256)
-async def steps_that_wait_for_a_reader_by_default(count: int) -> bool:
-    return await is_kept(count)
-
-
-async def is_kept(count: int, **capacity: int) -> bool:
-    """Whether a trace keeps so many steps that nobody has read."""
     async with open_world() as world:
-        trace = (await world.spawn([])).trace(**capacity)
+        trace = (await world.spawn([])).trace()
         for _ in range(count):
             trace.offer(traced())
         for _ in range(min(count, 256)):

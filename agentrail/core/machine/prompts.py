@@ -18,6 +18,7 @@ from agentrail.core.vocabulary.effects import ReportStart
 from agentrail.core.vocabulary.inputs import SessionOpened
 from agentrail.core.vocabulary.state import Phase, Prompt, Turn
 from agentrail.errors import PluginRefused, QueueFull, SessionRefused, StateNotStorable, UnknownPrompt
+from agentrail.hooks.attachments import STATE_LIMIT
 from agentrail.hooks.moments import BeforePrompt, Hook, SessionStart
 from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.values.content import Part, Text
@@ -32,9 +33,6 @@ from agentrail.values.events.life import (
     SessionStarted,
 )
 from agentrail.values.messages import Origin, UserMessage
-
-STATE_LIMIT = 64 * 1024
-"""Most bytes that the state of a plugin may take as JSON."""
 
 
 def on_opened(w: StepDraft, _: SessionOpened) -> None:

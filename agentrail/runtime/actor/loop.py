@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from functools import partial
 
@@ -34,8 +33,6 @@ from agentrail.runtime.inbox.replies import Waiters
 from agentrail.runtime.resources import FindCode, SessionCode, SharedServices
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.values.events.life import AbortPending
-
-log = logging.getLogger("agentrail.session")
 
 LATE_COMMIT = 0.05
 """Seconds after which an abort that is not durable yet is announced."""

@@ -10,15 +10,7 @@ from collections.abc import Callable
 
 import trio
 
-from agentrail.core.vocabulary.commands import (
-    AbortSent,
-    Answer,
-    PromptSent,
-    ResumeSent,
-    StopSent,
-    SuspendSent,
-    TraceSent,
-)
+from agentrail.core.vocabulary.commands import AbortSent, ActorCommand, Answer, PromptSent, StopSent
 from agentrail.core.vocabulary.inputs import AnyInput
 from agentrail.errors import MailboxFull
 from agentrail.ports.failpoints import Failpoint, reach
@@ -36,10 +28,6 @@ LETTERS_PER_PASS = 16
 
 A letter takes 0.1 to 0.3 ms, so others wait for 2 to 5 ms; a checkpoint takes 0.01 ms, which is 0.5 % of 16 letters.
 """
-
-
-WATCHED = (SuspendSent, ResumeSent, TraceSent)
-"""Control that is about the actor: many of them may wait, as each may mean something else by then."""
 
 
 class Letter:
@@ -145,7 +133,9 @@ class Mailbox:
             if serving is not None:
                 serving.slots += letter.slots
                 return serving
-            if len(self._control) >= MAX_MESSAGES and (letter.command is not None or isinstance(letter.given, WATCHED)):
+            if len(self._control) >= MAX_MESSAGES and (
+                letter.command is not None or isinstance(letter.given, ActorCommand)
+            ):
                 raise MailboxFull(self._session, len(self._control), sum(waiting.size for waiting in self._control))
         self._post(self._control, letter)
         return letter
@@ -160,7 +150,7 @@ class Mailbox:
                 return waiting
             if waiting.given == given and waiting.command == letter.command:
                 return waiting
-            if isinstance(given, WATCHED):
+            if isinstance(given, ActorCommand):
                 return None  # only the last letter serves: what lies between may undo an earlier one
         return None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import Final
@@ -36,8 +35,6 @@ from agentrail.values.events.life import PromptReceived, SessionEnded
 from agentrail.values.messages import AssistantMessage
 from agentrail.values.tools import Err, Ok, err
 from agentrail.values.usage import NOTHING_USED, Usage
-
-log = logging.getLogger("agentrail.task")
 
 MAX_KEPT: Final = 32
 """Tasks in the background that have ended and whose answers are kept at hand."""
