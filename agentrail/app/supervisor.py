@@ -22,6 +22,7 @@ from agentrail.errors import (
     WrongType,
 )
 from agentrail.lazy import LazyModule
+from agentrail.reprs import in_brackets
 from agentrail.runtime.handle import SessionHandle
 from agentrail.runtime.shared.ids import new_id
 from agentrail.values.spelling import checked
@@ -69,6 +70,10 @@ class Supervisor:
         self._sessions = sessions
         self._node = node
         self._specs = specs
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return self._node.summary
 
     async def spawn(
         self,

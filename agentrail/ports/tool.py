@@ -16,6 +16,7 @@ from agentrail.ports.agents import Agents
 from agentrail.ports.jobs import Jobs
 from agentrail.ports.sandbox import Sandbox
 from agentrail.ports.web import Web
+from agentrail.reprs import in_brackets
 from agentrail.values.json import EMPTY, Json, JsonObject
 from agentrail.values.tools import Probed, Todo, ToolResult, ToolSpec
 from agentrail.values.value import Value, value
@@ -89,6 +90,10 @@ class ToolContext(Value):
     """Worker threads for synchronous code; set in each call of a session."""
     agents: Agents | None = None
     """The session's sub-agents; `None` if it may start none."""
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return f"{self.session_id!r} call {self.call_id!r}"
 
     @property
     def sandbox(self) -> Sandbox | None:

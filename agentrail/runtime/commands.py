@@ -38,7 +38,7 @@ from agentrail.runtime.shared.ids import new_id as new_id
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.sanitize import kept_parts as kept_parts
 from agentrail.runtime.shared.sanitize import kept_text
-from agentrail.runtime.status import SessionDown as SessionDown
+from agentrail.runtime.status import Monitor as Monitor
 from agentrail.runtime.status import status_of as status_of
 from agentrail.values.content import Data, Image, Part, Text
 from agentrail.values.events.envelope import Cursor, Event

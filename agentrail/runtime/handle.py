@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from agentrail.errors import AgentrailError, BadChoice, BadOptions, UnknownPlugin
 from agentrail.hooks.plugin import AnyPlugin, Attachable
 from agentrail.lazy import LazyModule
 from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.reprs import in_brackets
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.values.content import Part
 from agentrail.values.events.envelope import Cursor, Event
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from agentrail.runtime.events.tracing import ActorTrace
     from agentrail.runtime.inbox.mailbox import Letter
     from agentrail.runtime.inbox.replies import Outcome, Reply
-    from agentrail.runtime.status import SessionDown, Status
+    from agentrail.runtime.status import Monitor, Status
     from agentrail.values.messages import Message
     from agentrail.values.tools import Err, Ok
 
@@ -59,8 +59,9 @@ class SessionHandle:
         self._as_tool = as_tool
         self._choose = choose
 
+    @in_brackets
     def __repr__(self) -> str:
-        return f"<SessionHandle {self.id!r} {self._session.state.phase.value}>"
+        return self._session.sleep.summary(self._session.state)
 
     @property
     def id(self) -> str:
@@ -323,7 +324,7 @@ class SessionHandle:
 
     def monitor(self) -> Monitor:
         """Return a monitor: `async with` it, and it tells when the session is gone for good."""
-        return Monitor(self._session)
+        return commands.Monitor(self._session)
 
     # Holding it up and looking into it
 
@@ -374,26 +375,3 @@ class SessionHandle:
         letter, slot = self._letter(given, command)
         self._session.mailbox.post_said(letter)
         return commands.raised(await slot.wait())
-
-
-class Monitor:
-    """Tells that a session is gone for good, also if it already was, to everybody who waits."""
-
-    __slots__ = ("_session",)
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    async def __aenter__(self) -> Self:
-        """Begin to watch."""
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Watch no more."""
-
-    async def wait(self) -> SessionDown:
-        """Return when the session is gone for good."""
-        gone = await self._session.wait_down()
-        return commands.SessionDown(self._session.session_id, gone.reason)

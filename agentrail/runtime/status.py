@@ -1,12 +1,19 @@
-"""What a session is doing, for people."""
+"""What a session is doing, for people, and that it is gone."""
 
 from __future__ import annotations
 
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
 from agentrail.core.vocabulary.state import State
 from agentrail.ports.agents import Task
+from agentrail.reprs import in_brackets
 from agentrail.runtime.inbox.replies import HeldCall, held_calls
 from agentrail.values.usage import Usage
 from agentrail.values.value import Value, value
+
+if TYPE_CHECKING:
+    from agentrail.runtime.actor.loop import Session
 
 
 @value
@@ -97,3 +104,31 @@ def status_of(state: State, below: tuple[HeldCall, ...] = (), tasks: tuple[Task,
         tuple(Background(stray.call_id, stray.name, stray.since, stray.reported) for stray in state.quarantined),
         tasks,
     )
+
+
+class Monitor:
+    """Tells that a session is gone for good, also if it already was, to everybody who waits."""
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @in_brackets
+    def __repr__(self) -> str:
+        gone = self._session.gone
+        return f"{self._session.session_id!r} {'alive' if gone is None else 'gone'}"
+
+    async def __aenter__(self) -> Self:
+        """Begin to watch."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Watch no more."""
+
+    async def wait(self) -> SessionDown:
+        """Return when the session is gone for good."""
+        gone = await self._session.wait_down()
+        return SessionDown(self._session.session_id, gone.reason)

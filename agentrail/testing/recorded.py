@@ -17,6 +17,7 @@ from agentrail.hooks.actions import Answered, CallModel
 from agentrail.hooks.judge import Recorded
 from agentrail.ports.journal import Journal, Record
 from agentrail.ports.model import EmitChunk
+from agentrail.reprs import in_brackets
 from agentrail.values.content import Text, Thinking
 from agentrail.values.messages import AssistantMessage, Message, UserMessage
 from agentrail.values.spelling import checked
@@ -65,6 +66,10 @@ class RecordedModel:
         self._exchanges: list[Exchange] | None = None
         self._told: dict[str, list[str]] = {}
         self._next = 0
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return f"{self.name!r} of {self._session_id!r}, {len(self.requests)} requests"
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
         """Answer *request* as it was answered then."""

@@ -11,6 +11,7 @@ import trio
 
 from agentrail.errors import ContextTooLong, PermanentModelError, TransientModelError, WrongType
 from agentrail.ports.model import EmitChunk
+from agentrail.reprs import in_brackets
 from agentrail.values.content import Said, Text, Thinking, ToolCall
 from agentrail.values.json import Json, freeze_object
 from agentrail.values.messages import StopReason
@@ -158,8 +159,9 @@ class ScriptedModel:
         self.name = name
         self.requests: list[ModelRequest] = []
 
+    @in_brackets
     def __repr__(self) -> str:
-        return f"<ScriptedModel {self.name!r}: {len(self.requests)} of {len(self._script)} elements asked for>"
+        return f"{self.name!r} {len(self.requests)} of {len(self._script)} elements asked for"
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
         """Answer *request* by the next element."""

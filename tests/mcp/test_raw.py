@@ -230,7 +230,7 @@ def test_what_will_not_do_is_refused_at_once(options: dict[str, object], problem
 
 
 def test_it_is_shown_without_what_may_be_secret() -> None:
-    assert repr(McpServer(["x"], env={"KEY": "k-1"}, name="acme")) == "McpServer(name='acme')"
+    assert repr(McpServer(["x"], env={"KEY": "k-1"}, name="acme")) == "<McpServer 'acme'>"
 
 
 async def test_two_servers_of_one_name_are_refused(world: World) -> None:

@@ -20,6 +20,7 @@ from agentrail.ports.journal import (
     last_seq,
     stored_session,
 )
+from agentrail.reprs import in_brackets, some
 
 if TYPE_CHECKING:
     from agentrail.adapters.journals.packing import Packed
@@ -47,6 +48,10 @@ class MemoryJournal:
         self._encode = encode
         self._shelves: dict[str, _Shelf] = {}
         self._epochs = 0
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return some(len(self._shelves), "session") or "empty"
 
     async def claim(self, session_id: str, owner: str) -> Claim:  # noqa: ARG002 - nobody asks who
         """Become the only writer of a session."""

@@ -18,6 +18,7 @@ import trio
 
 from agentrail.errors import BadMcpServer, ExtraMissing
 from agentrail.ports.tool import Offer
+from agentrail.reprs import in_brackets
 from agentrail.values.foreign import is_time
 from agentrail.values.tools import cut_time
 from agentrail.values.value import Value, value
@@ -72,8 +73,9 @@ class McpServer(Value):
             if not holds(self):
                 raise BadMcpServer(str(self.name), problem)
 
+    @in_brackets
     def __repr__(self) -> str:
-        return f"McpServer(name={self.name!r})"  # the rest may hold secrets
+        return repr(self.name)  # the rest may hold secrets
 
     def check(self) -> None:
         """Raise `ExtraMissing` if the package that speaks the protocol is not installed."""

@@ -24,6 +24,7 @@ from agentrail.errors import (
 )
 from agentrail.errors.branches import listed
 from agentrail.ports.model import EmitChunk
+from agentrail.reprs import in_brackets
 from agentrail.values.json import JsonObject
 from agentrail.values.secrets import secret_name
 from agentrail.values.stream import PING, Chunk, ModelRequest, Response, counted
@@ -64,8 +65,9 @@ class RemoteModel:
         self._http = http
         self._look_up = look_up
 
+    @in_brackets
     def __repr__(self) -> str:
-        return f"<RemoteModel {self.name}>"
+        return repr(self.name)
 
     def check(self, options: JsonObject) -> None:
         """Raise `BadModelOptions` for options that cannot be used, with this model among others."""

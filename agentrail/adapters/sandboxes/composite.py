@@ -26,6 +26,7 @@ from agentrail.ports.sandbox import (
     Search,
     Written,
 )
+from agentrail.reprs import in_brackets, listed, some
 from agentrail.values.meter import Meter
 
 T = TypeVar("T")
@@ -50,6 +51,10 @@ class CompositeSandbox:
         found = {parts_of(prefix.strip("/")): sandbox for prefix, sandbox in routes.items()}
         self._routes: dict[Parts, Sandbox] = dict(sorted(found.items(), key=lambda route: -len(route[0])))
         self._routes[()] = default
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return listed(f"beside {self._routes[()]!r}", some(len(self._routes) - 1, "route"))
 
     async def read(self, path: str, offset: int = 0, limit: int = MAX_FILE) -> Content:
         """Return up to *limit* bytes of a file."""

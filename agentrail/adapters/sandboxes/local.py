@@ -33,6 +33,7 @@ from agentrail.ports.sandbox import (
     Search,
     Written,
 )
+from agentrail.reprs import in_brackets
 
 T = TypeVar("T")
 
@@ -72,6 +73,10 @@ class LocalSandbox:
         self._env = check_environment(env)
         self._limiter: trio.CapacityLimiter | None = None
         self._writing: trio.Lock | None = None
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return repr(self.root)
 
     @property
     def root(self) -> str:

@@ -35,6 +35,7 @@ from agentrail.ports.sandbox import (
     Search,
     Written,
 )
+from agentrail.reprs import in_brackets, some
 from agentrail.tools.json_schema.regex import Regex
 from agentrail.tools.json_schema.regex_parser import UnusableError
 from agentrail.values.meter import Meter, TooManyStepsError
@@ -137,6 +138,10 @@ class MemorySandbox:
 
     def __init__(self, files: Mapping[str, bytes] | None = None, *, protected: Iterable[str] = PROTECTED) -> None:
         self._files = MemoryFiles(files or {}, protected)
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return some(len(self._files.files), "file") or "empty"
 
     @property
     def files(self) -> dict[str, bytes]:

@@ -9,6 +9,7 @@ from agentrail.hooks.judge import Recorded
 from agentrail.hooks.plugin import ON_EVENT
 from agentrail.hooks.ruling import Ruling
 from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.reprs import listed
 from agentrail.runtime.actor.journal_log import revived
 from agentrail.runtime.resources import FindCode, SessionCode
 from agentrail.values.messages import EMPTY_HISTORY
@@ -35,6 +36,11 @@ class Sleep:
         reach(Failpoint.ASLEEP)
         self._own = None if outfit.revision == self._base else outfit
         return husk(state), self._own
+
+    def summary(self, state: State) -> str:
+        """Return the id of a session in *state*, its phase, and how many prompts wait."""
+        phase = "asleep" if self.is_deep else state.phase.value
+        return listed(f"{state.session_id!r} {phase}", f"{len(state.queue)} queued" if state.queue else "")
 
     def end(self, state: State, records: int) -> tuple[State, SessionCode]:
         """Return the session as the journal tells it, with its code."""

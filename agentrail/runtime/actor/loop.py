@@ -16,6 +16,7 @@ from agentrail.core.vocabulary.state import Phase, State
 from agentrail.errors import IllegalInput, SessionAsleep
 from agentrail.ports.journal import Claim
 from agentrail.ports.tool import ToolSource
+from agentrail.reprs import in_brackets
 from agentrail.runtime.actor.completed_inputs import COMPLETED, SAYS_PARTIAL, completed, with_partial
 from agentrail.runtime.actor.early_release import relieve
 from agentrail.runtime.actor.end_reason import Gone, why_gone
@@ -109,6 +110,10 @@ class Session:
         self._in_doubt: Step | None = None
         self._left: tuple[Step, Letter, bool] | None = None
         self._answers = Answers(state.session_id, house.journal, new=not returned)
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return self.sleep.summary(self.state)
 
     @property
     def outfit(self) -> SessionCode:

@@ -17,6 +17,7 @@ from agentrail.core.vocabulary.inputs import AnyInput, ElsewhereUsed, SubagentEn
 from agentrail.core.vocabulary.state import Phase, State, Subagent
 from agentrail.errors import AgentrailError
 from agentrail.ports.agents import Task
+from agentrail.reprs import in_brackets
 from agentrail.runtime.inbox.replies import HeldCall, Outcome, told
 from agentrail.runtime.resources import Recipe, Subagents
 from agentrail.runtime.shared.reply_slot import Slot
@@ -241,6 +242,10 @@ class Run:
         self.scope = trio.CancelScope()
         self._ended = trio.Event()
         self.comes_back = False
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return f"{self.task.child!r} {'ended' if self.has_ended else 'alive'}"
 
     @property
     def has_ended(self) -> bool:

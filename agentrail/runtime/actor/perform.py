@@ -9,19 +9,13 @@ from typing import Final
 
 from agentrail.core.vocabulary import effects
 from agentrail.core.vocabulary.effects import AnyEffect
-from agentrail.core.vocabulary.inputs import (
-    AnyInput,
-    StreamCut,
-    TimerFired,
-    ToolRaised,
-    ToolReturned,
-    ToolStopped,
-)
+from agentrail.core.vocabulary.inputs import AnyInput, StreamCut, TimerFired, ToolRaised, ToolReturned, ToolStopped
 from agentrail.core.vocabulary.state import State
 from agentrail.core.vocabulary.tool_calls import CallStatus
 from agentrail.errors import AgentrailError, UnknownTool
 from agentrail.ports.model import Model
 from agentrail.ports.tool import Tool, ToolContext, unheard
+from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.actor.parent_link import Ties
 from agentrail.runtime.events.bus import Bus
 from agentrail.runtime.resources import SessionCode, SharedServices
@@ -89,6 +83,12 @@ class Performer:
         self.state: State | None = None
         self.started: Slot[AgentrailError | None] = Slot()
         self.closed = False
+
+    @in_brackets
+    def __repr__(self) -> str:
+        stream = "" if self._stream is None else "streaming"
+        busy = listed(stream, some(len(self._calls), "call"), some(len(self._asks), "question"))
+        return f"{self._session_id!r} {'closed' if self.closed else busy or 'idle'}"
 
     def perform(self, effect: AnyEffect) -> None:
         """Start, or stop, what *effect* says."""

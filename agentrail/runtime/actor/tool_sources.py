@@ -13,6 +13,7 @@ from agentrail.core.vocabulary.state import State
 from agentrail.errors import AgentrailError, SourceFailed, ToolExists, UnknownTool
 from agentrail.errors.branches import fresh
 from agentrail.ports.tool import Tool, ToolSource
+from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.inbox.known_commands import digest_of
 from agentrail.runtime.inbox.mailbox import Letter, Mailbox
 from agentrail.runtime.resources import SessionCode, SharedServices
@@ -91,6 +92,10 @@ class RunningSource:
     def name(self) -> str:
         """What the source is called."""
         return self._source.name
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return listed(f"{self.name!r} {'ended' if self.ended.is_set() else 'alive'}", some(len(self._mine), "tool"))
 
     @property
     def waits(self) -> bool:

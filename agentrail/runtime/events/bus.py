@@ -10,6 +10,7 @@ import trio
 
 from agentrail.errors import AlreadyLeft, AlreadyRead, NotEntered, SubscriberTooSlow
 from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.events.replay import EphemeralTail, Past, Reader, gap_between
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 from agentrail.values.events.life import AgentAbort, AgentEnd
@@ -65,6 +66,12 @@ class Bus:
         self._last: Envelope | None = None
         self._n = 0
         self._subscriptions: tuple[Subscription, ...] = ()
+
+    @in_brackets
+    def __repr__(self) -> str:
+        cursor = self.cursor
+        said = f"{self.session_id!r} at {cursor.seq}.{cursor.n}"
+        return listed(said, some(len(self._subscriptions), "subscription"), "closed" if self.closed else "")
 
     @property
     def cursor(self) -> Cursor:
@@ -189,6 +196,13 @@ class Subscription:
         self._entered = False
         self._barred: type[AlreadyLeft | AlreadyRead] | None = None
         self._task: trio.lowlevel.Task | None = None
+
+    @in_brackets
+    def __repr__(self) -> str:
+        left = self._barred is AlreadyLeft
+        over = "left" if left else "too slow" if self._too_slow else "ended" if self._ended else ""
+        said = f"{self._bus.session_id!r} {len(self._queue)} of {self._capacity} wait"
+        return listed(said, over if self._entered else "not entered")
 
     async def __aenter__(self) -> Self:
         """Begin to listen."""

@@ -15,6 +15,7 @@ from agentrail.core.vocabulary.effects import AnyEffect
 from agentrail.core.vocabulary.inputs import AnyInput, Arrival
 from agentrail.core.vocabulary.state import State
 from agentrail.errors import AlreadyLeft, AlreadyRead, NotEntered
+from agentrail.reprs import in_brackets, listed
 from agentrail.values.events.envelope import Envelope
 from agentrail.values.value import Value, value
 
@@ -59,6 +60,12 @@ class ActorTrace:
         self._entered = False
         self._left = False
         self._task: trio.lowlevel.Task | None = None
+
+    @in_brackets
+    def __repr__(self) -> str:
+        state = "not entered" if not self._entered else "left" if self._left else "ended" if self._ended else ""
+        missed = f"{self._missed} missed" if self._missed else ""
+        return listed(f"{len(self._steps)} of {self._capacity} wait", missed, state)
 
     async def __aenter__(self) -> Self:
         """Begin to listen, between two steps."""

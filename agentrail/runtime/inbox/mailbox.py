@@ -14,6 +14,7 @@ from agentrail.core.vocabulary.commands import AbortSent, ActorCommand, Answer, 
 from agentrail.core.vocabulary.inputs import AnyInput
 from agentrail.errors import MailboxFull
 from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.reply_slot import Slot
 
@@ -53,6 +54,11 @@ class Letter:
         self.size = size
         self.number = 0
         self.watch: Callable[[str], None] | None = None
+
+    @in_brackets
+    def __repr__(self) -> str:
+        said = f"{type(self.given).__name__} {self.number}"
+        return listed(said, "" if self.command is None else f"command {self.command!r}", some(self.size, "byte"))
 
     def settle(self, answer: Answer) -> None:
         """Tell everybody who waits."""
@@ -104,6 +110,14 @@ class Mailbox:
         self._waiting_for_room: OrderedDict[Slot[None], Letter] | None = None
         self.closed: Answer | None = None
 
+    @in_brackets
+    def __repr__(self) -> str:
+        lanes = zip(("control", "results", "user"), self.lengths, strict=True)
+        waiting = len(self._waiting_for_room or ())
+        state = "closed" if self.closed is not None else "suspended" if self._suspended else ""
+        said = listed(*(f"{lane} {count}" for lane, count in lanes), some(self._bytes, "byte"))
+        return listed(f"{self._session!r} {said}", f"{waiting} wait for room" if waiting else "", state)
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing waits."""
@@ -133,9 +147,8 @@ class Mailbox:
             if serving is not None:
                 serving.slots += letter.slots
                 return serving
-            if len(self._control) >= MAX_MESSAGES and (
-                letter.command is not None or isinstance(letter.given, ActorCommand)
-            ):
+            bounded = letter.command is not None or isinstance(letter.given, ActorCommand)
+            if bounded and len(self._control) >= MAX_MESSAGES:
                 raise MailboxFull(self._session, len(self._control), sum(waiting.size for waiting in self._control))
         self._post(self._control, letter)
         return letter

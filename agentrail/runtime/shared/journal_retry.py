@@ -18,6 +18,7 @@ from agentrail.errors import (
     JournalUnavailable,
 )
 from agentrail.ports.journal import Claim, Journal, Record, Snapshot, StoredAnswer, StoredSession
+from agentrail.reprs import in_brackets
 from agentrail.runtime.shared.clock import Clock
 from agentrail.runtime.shared.sanitize import split
 from agentrail.values.foreign import described, leaves
@@ -110,6 +111,10 @@ class SteadyJournal:
         self._journal = journal
         self._logged_at: float | None = None
         self._unlogged = 0
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return f"over {self._journal!r}"
 
     async def claim(self, session_id: str, owner: str) -> Claim:
         """Become the only writer of a session."""

@@ -6,6 +6,8 @@ from typing import Generic, TypeVar
 
 import trio
 
+from agentrail.reprs import in_brackets
+
 T = TypeVar("T")
 
 
@@ -18,6 +20,12 @@ class Slot(Generic[T]):
         self._task: trio.lowlevel.Task | None = None
         self._settled = False
         self._value: T | None = None
+
+    @in_brackets
+    def __repr__(self) -> str:
+        if self._settled:
+            return f"settled with {type(self._value).__name__}"
+        return "empty" if self._task is None else "waited for"
 
     @property
     def settled(self) -> bool:

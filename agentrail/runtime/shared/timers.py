@@ -9,6 +9,7 @@ from collections.abc import Callable
 import trio
 
 from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.reprs import in_brackets, some
 from agentrail.runtime.shared.clock import Clock
 
 Key = tuple[str, str]
@@ -31,6 +32,10 @@ class Timers:
         self._until = math.inf
         self._task: trio.lowlevel.Task | None = None
         self._parked = False
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return f"{len(self._heap)} kept, {some(len(self._live), 'owner') or 'no owner'}"
 
     @property
     def size(self) -> int:

@@ -13,6 +13,7 @@ from agentrail.core.supervision_rules import Ward
 from agentrail.core.vocabulary.commands import Answer, StopSent
 from agentrail.errors import JournalUnavailable
 from agentrail.ports.failpoints import Failpoint, reach
+from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.actor.hibernation import husk
 from agentrail.runtime.actor.loop import Session
 from agentrail.runtime.diagnosis.crash_reports import ChildView
@@ -198,6 +199,10 @@ class Child:
         self.restarts = 0
         self.error: BaseException | None = None
         self.begin()
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return listed(f"{self.key!r} {self.body.kind} {self.state}", some(self.restarts, "restart"))
 
     def begin(self) -> None:
         """Be ready for a life."""

@@ -19,6 +19,7 @@ from agentrail.errors import (
     SupervisorClosed,
     SupervisorFailed,
 )
+from agentrail.reprs import in_brackets, listed, some
 from agentrail.runtime.diagnosis.crash_reports import ChildView, CrashReport, reason_of
 from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.runtime.shared.sanitize import traced
@@ -47,6 +48,20 @@ class SupervisorNode:
         self._stopping = False
         self._later: deque[tuple[Child, BaseException | None]] = deque()
         self._over: Slot[BaseException | None] = Slot()
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return self.summary
+
+    @property
+    def summary(self) -> str:
+        """Its path, its state, and the number of its children."""
+        said = f"{'/' + '/'.join(self.path)!r} {self._state}"
+        return listed(said, some(len(self._children), "child", "children"))
+
+    @property
+    def _state(self) -> str:
+        return "stopping" if self._stopping or self.tree.closing else "running"
 
     @property
     def children(self) -> Mapping[str, Child]:
@@ -102,8 +117,7 @@ class SupervisorNode:
 
     def tree_view(self) -> ChildView:
         """Return the supervisor and everything under it."""
-        state = "stopping" if self._stopping or self.tree.closing else "running"
-        return self.view(ChildView(self.path[-1] if self.path else "", self.kind, state, "permanent"))
+        return self.view(ChildView(self.path[-1] if self.path else "", self.kind, self._state, "permanent"))
 
     # Starting
 

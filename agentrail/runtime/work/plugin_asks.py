@@ -19,6 +19,7 @@ from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.model import Compactor
 from agentrail.ports.sandbox import KIB, Sandbox
 from agentrail.ports.tool import Service, Surroundings, Tool, ToolContext
+from agentrail.reprs import in_brackets
 from agentrail.runtime.shared.sanitize import Contained, tell, traced
 from agentrail.runtime.work.model_stream import UsageMeter
 from agentrail.runtime.work.tool_call import execute
@@ -99,6 +100,10 @@ class RunningAsk:
         self.ask_id = ask_id
         self.scope = trio.CancelScope()
         self._used: Callable[[], Usage] = _nothing
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return repr(self.ask_id)
 
     async def run(
         self, request: AskRequest, model: str, world: AskWorld, ctx: ToolContext, post: Callable[[AnyInput], None]

@@ -16,6 +16,7 @@ from agentrail.core.vocabulary.inputs import AnyInput, CallProbed, ToolRaised, T
 from agentrail.errors import ToolError
 from agentrail.ports.failpoints import Failpoint, reach
 from agentrail.ports.tool import Checkable, Tool, ToolContext
+from agentrail.reprs import in_brackets, listed
 from agentrail.runtime.shared.sanitize import Contained, traced
 from agentrail.runtime.shared.threads import CallThreads, WorkerThreads
 from agentrail.values.events.envelope import Event
@@ -103,6 +104,10 @@ class RunningCall:
         self._closing: AnyInput = ToolStopped(started.call_id, started.attempt)
         self.scope = trio.CancelScope()
         self.threads = CallThreads(threads, started.name)
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return listed(f"{self.name!r} {self.call_id!r}", "cancelled" if self.scope.cancel_called else "")
 
     @property
     def call_id(self) -> str:

@@ -15,6 +15,7 @@ from agentrail.adapters.journals.sqlite.worker import Worker
 from agentrail.adapters.journals.sqlite.writing import Writer
 from agentrail.errors import BadChoice
 from agentrail.ports.journal import Claim, Record, Snapshot, StoredAnswer, StoredSession, check_numbers
+from agentrail.reprs import in_brackets
 
 SYNCHRONOUS: Final = ("FULL", "NORMAL")
 """After each commit the disk is waited for; or it is not, and a power cut takes the last commits with it."""
@@ -46,6 +47,10 @@ class SqliteJournal:
         writer = Writer(self.path, connect, synchronous=synchronous, take_over=take_over)
         self._writing = Worker("agentrail journal writer", writer, MOST_TOGETHER)
         self._reading = Worker("agentrail journal reader", JournalReader(self.path, connect), 1)
+
+    @in_brackets
+    def __repr__(self) -> str:
+        return f"{str(self.path)!r} {'in use' if self._writing.is_alive or self._reading.is_alive else 'at rest'}"
 
     async def claim(self, session_id: str, owner: str) -> Claim:
         """Become the only writer of a session."""

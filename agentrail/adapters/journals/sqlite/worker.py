@@ -98,6 +98,11 @@ class Worker(Generic[C]):
         self._bell = threading.Lock()
         self._bell.acquire()
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether its thread runs."""
+        return self._alive
+
     async def do(self, run: Callable[[C], T], about: str = "") -> T:
         """Have the thread *run* something *about* a session, and return what it returns."""
         await trio.lowlevel.checkpoint_if_cancelled()
