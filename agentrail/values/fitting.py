@@ -28,6 +28,9 @@ from agentrail.values.usage import NOTHING_USED, Usage
 MAX_TEXT: Final = 2 * 1024 * 1024
 """Characters of one text, and of all that one response says."""
 
+MAX_IMAGE: Final = 5_000_000
+"""Characters of one image in base64: what providers take of one."""
+
 MAX_NAME: Final = 64 * 1024
 """Characters of a name or an id."""
 
@@ -116,7 +119,7 @@ def fit_part(part: object, room: list[int] | None = None) -> Part:
             text = fit_text(said)
             return part if text is said and type(part) is Text else Text(text)
         case Image(media_type=media_type, data=data):
-            return Image(fit_text(media_type), fit_text(data))
+            return Image(fit_text(media_type), fit_text(data, MAX_IMAGE))
         case Data(data=found):
             return Data(freeze(found, room=room))
         case _:

@@ -332,7 +332,7 @@ def characters_of_a_text(size: int) -> bool:
     return answered(types.TextContent(type="text", text="x" * size)) == (Text("x" * size),)
 
 
-@scene("adapters.mcp.server_tools.MAX_IMAGE")
+@scene("values.fitting.MAX_IMAGE")
 def characters_of_an_image(size: int) -> bool:
     (found,) = answered(types.ImageContent(type="image", data="A" * size, mime_type="image/png"))
     return isinstance(found, Image)

@@ -20,7 +20,6 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "adapters.mcp.pipes.MAX_MESSAGE": (8_388_608, ("bytes_of_a_message",)),
     "adapters.mcp.pipes.MAX_WAITING": (64, ("messages_that_wait_for_a_server",)),
     "adapters.mcp.pipes.SHOWN": (400, ("characters_of_last_words",)),
-    "adapters.mcp.server_tools.MAX_IMAGE": (5_000_000, ("characters_of_an_image",)),
     "adapters.mcp.server_tools.MAX_PARTS": (100, ("parts_of_a_result",)),
     "adapters.mcp.server_tools.MAX_STRUCTURED": (65_536, ("bytes_of_structured_content",)),
     "adapters.mcp.server_tools.MAX_TEXT": (1_000_000, ("characters_of_a_text",)),
@@ -211,6 +210,7 @@ LIMITS: Final[dict[str, tuple[Figure, tuple[str, ...]]]] = {
     "tools.json_schema.validation.MAX_SCHEMAS": (1024, ("validators_that_are_kept", "schemas_that_are_kept")),
     "values.fitting.CALLS_WITH_MUCH": (2, ("calls_of_a_response_with_as_many_items_as_may_be",)),
     "values.fitting.MAX_CALLS": (5000, ("calls_that_a_response_may_hold",)),
+    "values.fitting.MAX_IMAGE": (5_000_000, ("characters_of_an_image", "characters_of_an_image_of_a_tool")),
     "values.fitting.MAX_NAME": (65_536, ("characters_of_the_name_of_a_call",)),
     "values.fitting.MAX_PARTS": (10_000, ("parts_of_a_response",)),
     "values.fitting.MAX_TEXT": (

@@ -23,7 +23,7 @@ from agentrail.hooks.actions import Answered, Ask, CallModel, Intervene
 from agentrail.plugins import BudgetGuard
 from agentrail.testing import Cue, call, prompt, say, simulate, stall
 from agentrail.values import fitting, foreign
-from agentrail.values.content import Text, ToolCall
+from agentrail.values.content import Image, Text, ToolCall
 from agentrail.values.events import (
     AgentAbort,
     LoopDetected,
@@ -446,6 +446,11 @@ def items_of_json(count: int) -> bool:
 @scene("values.json.MAX_ITEMS")
 def keys_of_json(count: int) -> bool:
     return is_json({f"k{number}": 0 for number in range(count)})
+
+
+@scene("values.fitting.MAX_IMAGE")
+def characters_of_an_image_of_a_tool(size: int) -> bool:
+    return fit(lambda: fitting.fit_part(Image("image/png", "A" * size)))
 
 
 @scene("values.fitting.MAX_TEXT")

@@ -52,5 +52,6 @@ def test_a_group_has_the_errors_at_any_depth_in_order() -> None:
 def test_a_group_may_be_deeper_than_the_stack() -> None:
     error: Exception = OSError("deep")
     for _ in range(50_000):
-        error = ExceptionGroup("one", [error])
+        held: list[Exception] = [error]
+        error = ExceptionGroup("one", held)
     assert [str(leaf) for leaf in leaves(error)] == ["deep"]

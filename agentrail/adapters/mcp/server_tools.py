@@ -34,6 +34,7 @@ from agentrail.tools import EffectClass, ToolResult, ToolSpec, make_spec
 from agentrail.tools.json_schema.regex_parser import UnusableError
 from agentrail.tools.json_schema.simple_keywords import expression
 from agentrail.values.content import Data, Image, Part, Text
+from agentrail.values.fitting import MAX_IMAGE
 from agentrail.values.json import Json, JsonObject, freeze, freeze_object, weight
 from agentrail.values.meter import Meter, TooManyStepsError
 from agentrail.values.tools import Err, Ok
@@ -91,9 +92,6 @@ MAX_PARTS: Final = 100
 
 MAX_TEXT: Final = 1_000_000
 """Characters of one text; how much of it the model sees is another matter."""
-
-MAX_IMAGE: Final = 5_000_000
-"""Characters of an image in base64."""
 
 MAX_STRUCTURED: Final = 64 * 1024
 """Bytes of structured content that are kept."""
