@@ -1,4 +1,4 @@
-"""Everything for writing plugins, and those that come with agentrail; each name is imported when it is first wanted."""
+"""Everything for writing plugins, and the plugins that ship; each name is imported at its first use."""
 
 from __future__ import annotations
 

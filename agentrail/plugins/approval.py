@@ -78,10 +78,10 @@ SAFE_COMMANDS: Final = (
     "which",
     "whoami",
 )
-"""Commands that only read."""
+"""Commands that only read, and so run without approval."""
 
 TOOLS: Final = ("shell", "write_file", "edit_file")
-"""The tools that are held if nothing else is said, as far as they are there."""
+"""The tools that are held by default, if the session has them."""
 
 _UNSAFE: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = MappingProxyType(
     {
@@ -110,37 +110,37 @@ _UNSAFE: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = MappingProxyType(
         "tree": ("oR", ()),
     }
 )
-"""Options with which they do more: letters, and whole words, which may be shortened if they begin with two dashes."""
+"""By command of `SAFE_COMMANDS`: options (letters, or whole words, `--words` also shortened) that make it write."""
 
 _INERT: Final = names("background description maxoutput reason timeout timeoutms timeouts timeoutseconds")
 
 
 @value
 class Judgement(Value):
-    """What is known about a call."""
+    """What the plugin finds out about a call, to decide whether to hold it."""
 
     what: str
-    """What would run, for a person."""
+    """The command or call, as text for the person who decides."""
     family: str | None
-    """What "always" would mean."""
+    """The family of commands that an answer "always" would approve; `None` if there is none."""
     safe: bool = False
-    """Whether it may pass without asking."""
+    """Whether the call may run without approval."""
 
 
 @frozen
 class HumanApproval(Plugin[None]):
     """Hold calls of certain tools until a person approves them; commands that only read pass.
 
-    A command line passes if it can be read, every command in it is on the list, and nothing is written by a redirection
-    or assigned. What "always" covers is the family of the commands, or all calls of a tool that runs none.
+    A command line passes if it can be parsed, its commands are all in `safe_commands`, and nothing is redirected to a file
+    or assigned. An answer "always" covers the family of the commands, or all calls of a tool that runs no commands.
     """
 
     tools: tuple[str, ...] = attrs.field(default=TOOLS, converter=as_tuple, validator=are_texts)
     """Names of tools, where `*` is any text and `?` any character; one of your own without these must be there."""
     safe_commands: tuple[str, ...] = attrs.field(default=SAFE_COMMANDS, converter=as_tuple, validator=are_texts)
-    """How commands that pass begin: a program, or a program and words that follow it."""
+    """Beginnings of commands that pass without approval: a program, or a program and the words after it."""
     timeout: float | None = attrs.field(default=120.0, validator=is_patience)
-    """Seconds that a call waits; `None`: for ever."""
+    """Seconds that a held call waits for a person; `None` if it waits for ever."""
     command_args: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_plain_set, validator=are_texts)
     """More names of arguments that are commands, beside `COMMAND_ARGS`; case, `_` and `-` in them do not matter."""
 
@@ -149,11 +149,11 @@ class HumanApproval(Plugin[None]):
 
     @property
     def tools_named(self) -> tuple[str, ...]:
-        """The tools that it holds, which must be there."""
+        """Names of the tools that the plugin holds; the session refuses to start if one of them is missing."""
         return tuple(name for name in self.tools if name not in TOOLS and not {"*", "?", "["} & set(name))
 
     def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | HoldTool[None]:
-        """A call is about to run: hold it if a person should decide."""
+        """Hold the call that is about to run if a person should decide about it."""
         if hook.approved or not any(meets(pattern, hook.name, hidden=True) for pattern in self.tools):
             return Continue()
         judged = self._judge(hook.name, hook.args)
@@ -182,7 +182,7 @@ class HumanApproval(Plugin[None]):
         return len(line) > 0 and all(self._passes(command, names_assigned) for command in line)
 
     def _passes(self, command: SimpleCommand, names_assigned: frozenset[str]) -> bool:
-        """Whether *command* is on the list, and does only what it is there for."""
+        """Whether *command* is in `safe_commands`, and has no option or redirection that makes it write."""
         if command.assignments or writes_file(command):
             return False
         if any(trusted(name) not in QUIET_WRAPPERS for name in command.via) or unsure(command, names_assigned):
@@ -193,7 +193,7 @@ class HumanApproval(Plugin[None]):
 
 
 def _does_more(command: SimpleCommand) -> bool:
-    """Whether an option, given or possible, makes a command that only reads do more."""
+    """Whether an option, given or hidden in an unknown word, makes a read-only command write or run something."""
     if command.name not in _UNSAFE:
         return False
     letters, words = _UNSAFE[command.name]

@@ -1,4 +1,4 @@
-"""Which arguments of a call are paths and which are commands, told by their names at any depth."""
+"""Finds the paths and the commands among the arguments of a call, by the arguments' names, at any depth."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _INVISIBLE: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def named(args: Json, wanted: frozenset[str]) -> Iterator[tuple[str, Json, JsonObject]]:
-    """Yield the plain name and the value of each argument, at any depth, that is called as *wanted*, and its object."""
+    """Yield name, value and enclosing object of each argument, at any depth, whose plain name is in *wanted*."""
     rest: list[Json] = [args]
     while rest:
         found = rest.pop()
@@ -39,7 +39,7 @@ def named(args: Json, wanted: frozenset[str]) -> Iterator[tuple[str, Json, JsonO
 
 
 def texts(found: Json) -> tuple[str, ...]:
-    """Return the texts that *found* is or lists."""
+    """Return *found* as a tuple of texts: a text alone, or the texts of a list; empty for anything else."""
     if isinstance(found, str):
         return (found,)
     if isinstance(found, Sequence):
@@ -48,9 +48,10 @@ def texts(found: Json) -> tuple[str, ...]:
 
 
 def command_lines(args: Json, wanted: frozenset[str]) -> Iterator[tuple[str, Commands | Unlexable]]:
-    """Yield what the commands in *args* look like and what they run.
+    """Yield each command in *args* as text, and parsed.
 
-    A list is one command, or several if its name says so; a text with a list of arguments beside it is one, too.
+    A list is one command with its arguments, or several commands if its name is in the plural. A text with a list of
+    arguments beside it is one command.
     """
     for name, found, beside in named(args, wanted):
         listed = texts(found)
@@ -70,7 +71,7 @@ def command_lines(args: Json, wanted: frozenset[str]) -> Iterator[tuple[str, Com
 
 
 def shown(text: str, limit: int = 2_000) -> str:
-    """Return *text* with what cannot be seen written out, cut to *limit* characters with a note."""
+    """Return *text* with invisible characters escaped, cut to *limit* characters with a note."""
     cut = "".join(char if char.isprintable() else _INVISIBLE.get(char) or _escaped(char) for char in text[:limit])
     return cut if len(text) <= limit else f"{cut}… ({len(text) - limit} more characters)"
 

@@ -1,4 +1,4 @@
-"""A limit on what a session may use."""
+"""`BudgetGuard`: stops a session that has used its tokens, money, rounds or calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNKNOWN_PRICE: Final = ("refuse", "allow")
 
 @frozen
 class Spent:
-    """What a budget has counted."""
+    """State of `BudgetGuard`: what it has counted so far."""
 
     rounds: int = 0
     """Requests of the session."""
@@ -35,7 +35,7 @@ class Spent:
     turn_calls: frozenset[str] = frozenset()
     """The calls of the open turn."""
     warned: frozenset[str] = frozenset()
-    """The limits that were warned of; each once."""
+    """Names of the limits that it has warned of; it warns of each once."""
 
 
 def _is_choice(_: BudgetGuard, __: attrs.Attribute[str], found: object) -> None:
@@ -57,18 +57,18 @@ _LIMITS: Final = (
 
 @frozen
 class BudgetGuard(Plugin[Spent]):
-    """Stop a session that has used what it may: tokens, money, rounds, calls; per session and per turn.
+    """Stop a session that has reached a limit on tokens, money, rounds or calls, per session or per turn.
 
-    Before each request it reserves what the request will read; so a limit on tokens is passed by no more than what one
+    Before each request it reserves the request's input tokens; so a limit on tokens is exceeded by at most what one
     response writes. `max_usd` needs a model whose price is known: without one the session does not start.
     """
 
     max_tokens: int | None = None
-    """Tokens of the session."""
+    """Largest number of tokens of the session."""
     max_turn_tokens: int | None = None
     """Tokens of one turn."""
     max_usd: float | None = None
-    """Money of the session."""
+    """Largest cost of the session in US dollars."""
     max_rounds: int | None = None
     """Requests of the session."""
     max_turn_rounds: int | None = None
@@ -78,17 +78,17 @@ class BudgetGuard(Plugin[Spent]):
     max_turn_calls: int | None = None
     """Calls of one turn."""
     warn_at: float = 0.8
-    """Part of a limit at which it warns."""
+    """Fraction of a limit at which it warns."""
     shared: bool = attrs.field(default=False, validator=is_flag)
-    """Whether what others use counts too: of a sub-agent, whose limits are what remained of its parent's."""
+    """Set for a sub-agent, whose limits are the rest of its parent's: usage of the parent's other agents counts too."""
     unknown_price: str = attrs.field(default="refuse", validator=_is_choice)
-    """What to do about `max_usd` and a model of unknown price: `refuse`, or `allow` and count nothing."""
+    """What `max_usd` does about a model of unknown price: `refuse` it, or `allow` it at no cost."""
 
     priority = Priority.CORE + 20
     critical = True
 
     def __attrs_post_init__(self) -> None:
-        """Refuse what nothing is ever above, such as `nan`: it would be no limit."""
+        """Raise `BadOptions` for limits that could never be exceeded, such as `nan`."""
         for name in (*_LIMITS, "warn_at"):
             found: object = getattr(self, name)
             if found is None and name in _LIMITS:
@@ -98,7 +98,7 @@ class BudgetGuard(Plugin[Spent]):
                 raise BadOptions("BudgetGuard", f"{name}={found!r} is no number from 0 on")
 
     def init(self, ctx: Context) -> Spent:
-        """Begin with nothing spent."""
+        """Return the first state: nothing spent."""
         problem = self._unpriced(ctx)
         if problem is not None:
             raise PluginRefused(problem)
@@ -106,15 +106,15 @@ class BudgetGuard(Plugin[Spent]):
 
     @property
     def money_limit(self) -> MoneyLimit | None:
-        """What the session may cost, which any plugin is told."""
+        """The limit of the session's cost; other plugins can read it."""
         return None if self.max_usd is None else MoneyLimit(self.max_usd, self.shared)
 
     def on_options(self, new: object, state: Spent) -> Spent:
-        """Keep what was spent; warn again where the limits are new."""
+        """Keep the counts after a change of options; warn again for limits that changed."""
         return evolve(state, warned=frozenset())
 
     def inherited(self, state: Spent, ctx: Context) -> AnyPlugin:
-        """Give a sub-agent what remains of each limit."""
+        """Return the plugin for a sub-agent: its limits are what remains of each limit here."""
         used, turn = self._used(ctx)
         money = None if self.money_limit is None else self.money_limit.left(ctx.usage, ctx.elsewhere)
         return evolve(
@@ -130,7 +130,7 @@ class BudgetGuard(Plugin[Spent]):
         )
 
     def _used(self, ctx: Context) -> tuple[Usage, Usage]:
-        """Return what counts of the session, and of the turn."""
+        """Return the usage that is counted for the session, and for the turn."""
         if not self.shared:
             return ctx.usage, ctx.turn_usage
         return ctx.usage.plus(ctx.elsewhere), ctx.turn_usage.plus(ctx.elsewhere)
@@ -147,7 +147,7 @@ class BudgetGuard(Plugin[Spent]):
         return None
 
     def before_request(self, hook: BeforeRequest, state: Spent, ctx: Context) -> Continue[Spent] | Abort[Spent]:
-        """Count the request, and reserve what it will read."""
+        """Count the request and reserve its input tokens; abort the turn if a limit is reached."""
         problem = self._unpriced(ctx)
         if problem is not None:
             return Abort(problem)
@@ -169,7 +169,7 @@ class BudgetGuard(Plugin[Spent]):
         return self._warned(new, [*uses, ("max_usd", self.max_usd, cost or 0.0)])
 
     def before_tool(self, hook: BeforeTool, state: Spent, ctx: Context) -> Continue[Spent] | BlockTool[Spent]:
-        """Count the call, once, however often it is asked about."""
+        """Count the call, once even if this hook is asked again about it; block it if a limit is reached."""
         if hook.call_id in state.turn_calls:
             return Continue(state)
         calls = state.turn_calls | {hook.call_id}
@@ -184,14 +184,14 @@ class BudgetGuard(Plugin[Spent]):
         return self._warned(new, uses)
 
     def after_turn(self, hook: AfterTurn, state: Spent, ctx: Context) -> Continue[Spent]:
-        """Forget what was counted for the turn."""
+        """Reset the counts of the turn."""
         if not state.turn_rounds and not state.turn_calls:
             return Continue(state)
         warned = frozenset(name for name in state.warned if "turn" not in name)
         return Continue(evolve(state, turn_rounds=0, turn_calls=frozenset(), warned=warned))
 
     def _warned(self, state: Spent, uses: list[tuple[str, float | None, float]]) -> Continue[Spent]:
-        """Go on; emit a warning for each limit that is nearly used up, once."""
+        """Return `Continue`, with a warning event for each limit that is nearly reached, once per limit."""
         near = [
             (name, limit, used)
             for name, limit, used in uses
@@ -206,5 +206,5 @@ class BudgetGuard(Plugin[Spent]):
 
 
 def _left(limit: int | None, used: int) -> int | None:
-    """Return what is left of a limit, if there is one."""
+    """Return the rest of a limit; `None` if there is no limit."""
     return None if limit is None else max(0, limit - used)

@@ -1,4 +1,4 @@
-"""One structured line per event."""
+"""`EventLogger`: writes one structured log line per durable event."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ HOW_GRAVE = {
     "tool_blocked": "warning",
     "loop_detected": "warning",
 }
-"""Events that are more than information."""
+"""By event: its log level, if it is more severe than information."""
 
 
 LEVELS = ("debug", "info", "warning", "error")
-"""How grave a line may be."""
+"""Names of the log levels."""
 
 
 def snake_case(name: str) -> str:
-    """Return the name that a class of events goes by in logs and on the wire."""
+    """Return the class name *name* in snake case, as events are named in logs and stored data."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
@@ -63,7 +63,7 @@ class EventLogger(Plugin[None]):
     """
 
     level: str = field(default="info", validator=_is_level)
-    """How grave events are that are not grave by themselves."""
+    """Log level of events that have no level of their own."""
     only: frozenset[str] = field(default=frozenset(), converter=_names)
     """Names of events to write, in any collection; empty: all."""
     texts: int = field(default=80, validator=is_count)
@@ -72,7 +72,7 @@ class EventLogger(Plugin[None]):
     priority = Priority.OWN
 
     def on_event(self, event: Envelope, state: None, ctx: Context) -> Log[None] | None:
-        """Turn an event into a line."""
+        """Return a `Log` action with the line for an event; `None` if the event is not chosen."""
         name = snake_case(type(event.event).__name__)
         if self.only and name not in self.only:
             return None

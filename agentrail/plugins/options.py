@@ -1,4 +1,4 @@
-"""What the options of the plugins that come with agentrail may be, whatever was given for them."""
+"""Converters and validators for the options of the plugins that ship."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ T = TypeVar("T")
 NO_NAMES: Final[frozenset[str]] = frozenset()
 
 NO_LISTS: Final = (bytes, bytearray, Mapping)
-"""What can be gone through, and lists no texts."""
+"""Iterable types that are not accepted as lists of texts."""
 
 
 def plain(name: str) -> str:
-    """Return the name of an argument as the lists have it."""
+    """Return the name of an argument in plain form: small letters, without `_` and `-`."""
     return name.lower().replace("_", "").replace("-", "")
 
 
 def as_tuple(found: Iterable[str]) -> tuple[str, ...]:
     """Return *found*, an option that lists texts, as a tuple; a lone text is a list of one.
 
-    What is neither is returned as it is, for `are_texts` to refuse by the name of the option.
+    Any other value is returned unchanged: the validator `are_texts` then refuses it with the name of the option.
     """
     given = cast("object", found)
     if isinstance(given, str):

@@ -80,7 +80,7 @@ BLOCKED_PATHS: Final = (
     "id_ed25519",
     "id_rsa",
 )
-"""What no tool may read or write: passwords, keys, and doors into the machine."""
+"""Paths that no tool may read or write: passwords, keys, and sockets or devices that control the machine."""
 
 PROTECTED_PATHS: Final = (
     "/System",
@@ -116,7 +116,7 @@ PROTECTED_PATHS: Final = (
     "~/.zshrc",
     "~/Library/LaunchAgents",
 )
-"""What no tool may write: the system, and what runs when somebody logs in."""
+"""Paths that no tool may write: the system, and scripts that run at a login."""
 
 ALLOWED_PATHS: Final = (
     "/dev/fd",
@@ -139,10 +139,10 @@ ALLOWED_PATHS: Final = (
     "/proc/version",
     "/sys/fs/cgroup",
 )
-"""Exceptions."""
+"""Exceptions from both lists: paths that are always allowed."""
 
 WRITERS: Final = ("apply_patch", "create_file", "delete_file", "edit_file", "move_file", "write_file")
-"""Tools that write what their paths name."""
+"""Names of tools that write to the paths in their arguments."""
 
 _ENCODED: Final = re.compile(r"%(?:00|25|2e|2f|5c|c0|c1|u[0-9a-f]{4})", re.IGNORECASE)
 _TALKERS: Final = frozenset({"echo", "printf"})
@@ -151,12 +151,12 @@ _LEFT_OUT: Final = ("--exclude", "--ignore")
 
 @value
 class Finding(Value):
-    """What the guard found."""
+    """A reason to block or hold a call."""
 
     certainty: Certainty
-    """Whether it is sure."""
+    """Whether the reason is certain (block) or possible (hold for a person)."""
     reason: str
-    """What it is."""
+    """The reason in words."""
 
 
 def _are_paths(guard: SecurityGuard, field: attrs.Attribute[tuple[str, ...]], found: tuple[str, ...]) -> None:
@@ -236,13 +236,13 @@ class SecurityGuard(Plugin[None]):
 
     @property
     def tools_named(self) -> tuple[str, ...]:
-        """The tools that write, which must be there."""
+        """Names in `writers`; the session refuses to start if it has no such tool."""
         return tuple(sorted(self.writers))
 
     def before_tool(
         self, hook: BeforeTool, state: None, ctx: Context
     ) -> Continue[None] | BlockTool[None] | HoldTool[None]:
-        """A call is about to run: block it, hold it, or let it pass."""
+        """Block the call that is about to run, hold it for a person, or let it pass."""
         worst = Finding(NO, "")
         for finding in self._findings(hook.name, hook.args, directory(ctx.working_dir)):
             if finding.certainty > worst.certainty:
@@ -282,7 +282,7 @@ class SecurityGuard(Plugin[None]):
                     yield Finding(YES, f"the path `{shown(text)}` is under `{pattern}`")
 
     def _fences(self) -> tuple[Fence, Fence, Fence]:
-        """Return the fences around what is blocked, what is protected, and what is allowed."""
+        """Return the compiled patterns (`Fence`) of the blocked, the protected and the allowed paths."""
         return (
             fence((*(BLOCKED_PATHS if self.default_blocked_paths else ()), *self.blocked_paths)),
             fence((*(PROTECTED_PATHS if self.default_protected_paths else ()), *self.protected_paths)),
@@ -310,7 +310,7 @@ class SecurityGuard(Plugin[None]):
 
 
 def _runs(command: SimpleCommand, listed: Sequence[str]) -> bool:
-    """Whether *command* runs the first of *listed*, with the others among its arguments, in this order."""
+    """Whether *command* runs the program `listed[0]`, with the other words of *listed* in order in its arguments."""
     program, *wanted = listed
     if command.program != program.lower():
         return False

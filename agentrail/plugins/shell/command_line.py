@@ -1,8 +1,8 @@
-"""What a shell command line would run: `lex` reads it, or says that it cannot.
+"""`lex`: returns the simple commands that a shell command line would run, or `Unlexable` if it cannot tell.
 
-The line is read like a POSIX shell reads it, wrappers such as `sudo`, `env` and `sh -c` are looked through, and
-commands inside substitutions are listed like any other. It never guesses: what is not understood is `Unlexable`, and
-whoever rules on commands holds it for a person.
+The line is read like a POSIX shell reads it. Wrappers such as `sudo`, `env` and `sh -c` are looked through, and
+commands inside substitutions are listed like any other. It never guesses: a line that it does not understand is
+`Unlexable`, and the plugins hold such a call for a person.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MULTI_TOOLS: Final = names(
     " helm hg ip kubectl mamba nix npm pacman pdm pip pip3 pipx pnpm podman poetry rustup snap svn systemctl terraform"
     " uv yarn yum zypper"
 )
-"""Programs of which the first argument says what they do."""
+"""Programs with sub-commands, such as `git`: their first argument says what they do."""
 
 _MODULE: Final = Word("-m")
 _TELLING: Final = frozenset({"doas", "sudo", "xargs"})
@@ -46,7 +46,7 @@ class Commands(Value):
         return len(self.commands)
 
     def family(self) -> str | None:
-        """Return what "always" may stand for: the one family of all commands, or `None`."""
+        """Return the family that an approval "always" covers; `None` unless all commands have the same one."""
         families = {family(command) for command in self.commands if command.argv or writes_file(command)}
         if len(families) != 1 or any(command.assignments for command in self.commands):
             return None
@@ -54,7 +54,7 @@ class Commands(Value):
 
 
 def lex(text: str) -> Commands | Unlexable:
-    """Return what *text* would run, or why that cannot be said."""
+    """Return the commands that *text* would run, or why that cannot be told."""
     try:
         return _counted(_read(text, (), 0))
     except StuckError as stuck:
@@ -62,7 +62,7 @@ def lex(text: str) -> Commands | Unlexable:
 
 
 def lex_argv(argv: Sequence[str]) -> Commands | Unlexable:
-    """Return what a program started with *argv*, without a shell, would run."""
+    """Return the commands that running *argv* without a shell would run, wrappers looked through."""
     if any("\0" in text for text in argv):
         return Unlexable("a NUL character", 0)
     try:
@@ -72,9 +72,9 @@ def lex_argv(argv: Sequence[str]) -> Commands | Unlexable:
 
 
 def family(command: SimpleCommand) -> str | None:
-    """Return the program of *command* and, where only that says what it does, its sub-command, script or module.
+    """Return the program of *command* and, if only that says what it does, its sub-command, script or module.
 
-    `None`: what could be said would be too little.
+    `None` if that would say too little about the command, so that "always" must not be offered.
     """
     if not command.argv or command.assignments or writes_file(command):
         return None
@@ -110,7 +110,7 @@ def _read(text: str, via: tuple[str, ...], wrappers: int, around: tuple[Word, ..
 
 
 def _look_through(command: SimpleCommand, wrappers: int) -> Iterator[SimpleCommand]:
-    """Yield *command*, or what it runs if it is a wrapper."""
+    """Yield *command*, or the commands that it runs if it is a wrapper such as `sudo`."""
     if not command.argv:
         yield command
         return

@@ -1,4 +1,4 @@
-"""Commands of git that print, or put into an archive, the files that it keeps."""
+"""Finds `git` commands that print or archive file contents from commits, and so could show a blocked file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agentrail.values.value import Value, value
 
 @value
 class Dump(Value):
-    """When a sub-command of git prints what is in files."""
+    """When a sub-command of git prints contents of files."""
 
     if_asked: bool = False
     """Whether it does so only with an option that asks for patches."""
@@ -50,13 +50,13 @@ _NAMES_ONLY: Final = re.compile(
 _STASHES: Final = frozenset({"list", "show"})
 _ARCHIVE_VALUES: Final = frozenset({"-o", "--output", "--format", "--prefix"})
 _FILE: Final = re.compile(r"(?:[\w@-][\w.@-]*/)*\w[\w-]*\.[A-Za-z]\w{0,4}")
-"""An operand that is taken for a file without `--` before it, and for no revision, since it has an ending."""
+"""Matches an operand that is taken for a file, not a revision, although no `--` is before it: it has an extension."""
 _HERE: Final = Word(".")
 _END: Final = "--"
 
 
 def reads_commits(command: SimpleCommand, scene: CommandScene) -> Certainty:
-    """Return whether git prints, or archives, files that it keeps, among which may be what is blocked."""
+    """Return whether *command* makes git print or archive stored files that may include a blocked one."""
     at = git_verb([word.text for word in command.args]) if command.program == "git" else len(command.args)
     verb = "".join(word.text for word in command.args[at : at + 1])
     dump = _BY_VERB.get(verb)
@@ -92,7 +92,7 @@ def _prints(dump: Dump, verb: str, options: Sequence[str], revisions: Sequence[W
 
 
 def _archived(args: Sequence[Word]) -> tuple[Word, ...]:
-    """Return the paths of `git archive`, which follow the tree; none if it writes to its output."""
+    """Return the paths in the arguments of `git archive`, which follow the revision; empty if it writes to stdout."""
     if not given(args).has("o", "output"):
         return ()
     values = {n + 1 for n, word in enumerate(args) if word.text in _ARCHIVE_VALUES}
@@ -100,7 +100,7 @@ def _archived(args: Sequence[Word]) -> tuple[Word, ...]:
 
 
 def _path(word: Word, scene: CommandScene) -> Certainty:
-    """Return whether a path as git reads it may hold what is blocked: its `*` is any text, and `:` begins an order."""
+    """Return whether a git pathspec may include a blocked file. In one, `*` is any text, and a leading `:` is magic."""
     if word.text.startswith(":"):
         return MAYBE
     aimed = scene.aim(word)

@@ -1,4 +1,4 @@
-"""Searches by `find` that can find nothing that is blocked, since they ask for other names."""
+"""Recognises `find` commands that cannot find a blocked file, because they search for other names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentrail.plugins.shell.searches import fits
 
 _NAMES: Final = names("-iname -name")
 _NARROWS: Final = names("-depth -empty -exec -iname -maxdepth -mindepth -mtime -name -newer -print -print0 -size -type")
-"""What `find` may be told beside where it starts: all of it leaves files out, or says what to do with the others."""
+"""Options of `find` that are safe here: each leaves files out, or says what to do with those found."""
 _PLACED: Final = "{}"
 _QUIET_XARGS: Final = re.compile(r"-[0rt]*(?:[nP][0-9]*)?|[0-9]+|--(?:null|no-run-if-empty)")
 
@@ -21,7 +21,7 @@ _QUIET_XARGS: Final = re.compile(r"-[0rt]*(?:[nP][0-9]*)?|[0-9]+|--(?:null|no-ru
 def finds_others(command: SimpleCommand, scene: CommandScene) -> bool:
     """Whether *command* is a `find` in the session's folder by names none of which is part of a blocked path.
 
-    What it runs for them gets each as a word of its own.
+    The commands that it runs by `-exec` get each file as a word of its own.
     """
     if command.program != "find" or any(word.expands for word in command.args):
         return False
@@ -38,7 +38,7 @@ def finds_others(command: SimpleCommand, scene: CommandScene) -> bool:
 
 
 def fed_by_find(command: SimpleCommand, scene: CommandScene) -> bool:
-    """Whether the line begins with such a `find`, and `xargs` feeds *command* with what that finds and nothing else."""
+    """Whether the line begins with a `find` that passes `finds_others`, and `xargs` gives *command* its output only."""
     match tuple(scene.commands):
         case (first, second, *_) if second is command and len(command.via) == 1:
             quiet = all(_QUIET_XARGS.fullmatch(word.text) for word in command.around)

@@ -1,4 +1,4 @@
-"""What a shell command line is made of: words, assignments, redirections and simple commands."""
+"""The parts of a parsed shell command line: words, assignments, redirections and simple commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DESCRIPTOR: Final = re.compile(r"[0-9]*-?")
 
 
 class Expansion(Flag):
-    """What a shell would still do to a word after its quotes are gone."""
+    """The expansions that a shell would still do in a word, after its quotes were removed."""
 
     PARAMETER = auto()
     """`$NAME`; the text has it as `${NAME}`."""
@@ -25,7 +25,7 @@ class Expansion(Flag):
     TILDE = auto()
     """A leading `~`."""
     SPLITS = auto()
-    """It may become no word, or several."""
+    """The shell may split the word: it may become no word, or several."""
 
 
 NO_EXPANSION: Final = Expansion(0)
@@ -37,18 +37,18 @@ class Word(Value):
     """One word, its quotes removed."""
 
     text: str
-    """What the program would get, but for the expansions."""
+    """The text that the program would get, with a mark in place of each expansion."""
     expansions: Expansion = NO_EXPANSION
-    """What the shell would expand in it."""
+    """Kinds of expansions in the word."""
 
     @property
     def expands(self) -> bool:
-        """Whether the program would get something else than the text."""
+        """Whether the shell would change the text, so that the program gets another one."""
         return bool(self.expansions)
 
     @property
     def is_unknown(self) -> bool:
-        """Whether a part of it is known only when it runs."""
+        """Whether a part of the word is known only when the command runs."""
         return bool(self.expansions & UNKNOWN)
 
     @property
@@ -58,12 +58,12 @@ class Word(Value):
 
     @property
     def globs(self) -> bool:
-        """Whether it is a pattern of file names."""
+        """Whether the word is a pattern of file names."""
         return bool(self.expansions & Expansion.GLOB)
 
     @property
     def may_be_option(self) -> bool:
-        """Whether what it becomes may begin with a dash."""
+        """Whether the word, once expanded, may begin with a dash."""
         if self.text.startswith("-") or self.splits:
             return True
         return (self.is_unknown and self.text.startswith("$")) or (self.globs and self.text[:1] in {"*", "?", "["})
@@ -87,13 +87,13 @@ class WordDraft:
         self.shape = ""
 
     def plain(self, text: str) -> None:
-        """Add what stands there unquoted."""
+        """Add *text*, which was not quoted."""
         self._text.append(text)
         self._shape.append(text)
         self.last = text[-1]
 
     def quoted(self, text: str, expansions: Expansion = NO_EXPANSION) -> None:
-        """Add what was quoted, or stands for an expansion."""
+        """Add *text*, which was quoted, or is the mark of an expansion."""
         self._text.append(text)
         self._shape.append('"' * len(text))
         self.last = '"'
@@ -102,7 +102,7 @@ class WordDraft:
             self.bare = sum(map(len, self._text)) - len(text)
 
     def finish(self) -> None:
-        """Put the pieces together."""
+        """Join the pieces that were added, and compute `shape`."""
         self.text = "".join(self._text)
         self.shape = "".join(self._shape)
         if self.bare < 0:
@@ -112,18 +112,18 @@ class WordDraft:
 
     @property
     def is_bare(self) -> bool:
-        """Whether nothing in it was quoted or stands for an expansion."""
+        """Whether no part of the word was quoted or expanded."""
         return self.text == self.shape and self.bare == len(self.text)
 
     @property
     def has_braces(self) -> bool:
-        """Whether some shells would make several words of it."""
+        """Whether the word has braces (`{a,b}`), of which some shells make several words."""
         opens, closes = self.shape.find("{"), self.shape.rfind("}")
         between = self.shape[opens:closes] if opens >= 0 else ""
         return "," in between or ".." in between
 
     def word(self) -> Word:
-        """Return what was read."""
+        """Return the finished word."""
         return Word(self.text, self.expansions)
 
 
@@ -139,10 +139,10 @@ class Assignment(Value):
 
 @value
 class Redirection(Value):
-    """One redirection."""
+    """A redirection of a command, such as `2>file`."""
 
     operator: str
-    """As written, with the number of the descriptor."""
+    """The operator as written, with the number of the descriptor."""
     target: Word
     """The file, the descriptor, or the delimiter of a here-document."""
 
@@ -155,33 +155,33 @@ class Redirection(Value):
 
     @property
     def writes(self) -> bool:
-        """Whether it opens a file for writing."""
+        """Whether the redirection opens a file for writing."""
         return ">" in self.operator and self.names_file
 
 
 @value
 class SimpleCommand(Value):
-    """A simple command; one without words is the redirections of a group, or assignments alone."""
+    """A program with its arguments. Without words, it holds the redirections of a group, or assignments alone."""
 
     argv: tuple[Word, ...]
     """The program and its arguments."""
     assignments: tuple[Assignment, ...] = ()
-    """What is assigned for it."""
+    """Variables that are assigned before the command."""
     redirections: tuple[Redirection, ...] = ()
-    """Where its input comes from and its output goes."""
+    """Redirections of its input and output."""
     via: tuple[str, ...] = ()
-    """The names of the wrappers it was found in, outermost first."""
+    """Names of the wrappers (`sudo`, `sh -c`, …) that run the command, outermost first."""
     around: tuple[Word, ...] = ()
-    """Other words of those wrappers: their options, and what they give to a script."""
+    """Further words of those wrappers: their options, and arguments that they pass to a script."""
 
     @property
     def program(self) -> str:
-        """The last part of the program's path in small letters, to recognise what must not run."""
+        """Last part of the program's path, in small letters: used to recognise blocked programs."""
         return self.argv[0].text.rpartition("/")[2].lower() if self.argv else ""
 
     @property
     def name(self) -> str:
-        """The program as one may trust it: without its directory only if that is a well-known one."""
+        """The program for allow-lists: its directory is left out only if that is a well-known one (see `trusted`)."""
         return trusted(self.argv[0].text) if self.argv else ""
 
     @property
@@ -192,16 +192,16 @@ class SimpleCommand(Value):
 
 @value
 class Unlexable(Value):
-    """A command line that was not understood, so that nobody may say what it does."""
+    """A command line that was not understood: no rule may assume what it does."""
 
     reason: str
-    """What was met."""
+    """The construct that was not understood."""
     at: int
-    """Where, in characters from 0, in the line or in the script that the reason names; 0 if it is about all of it."""
+    """Position in the line, or in the script that the reason names, in characters from 0; 0 if all of it is meant."""
 
 
 class StuckError(Exception):
-    """What is read here cannot be understood; `lex` turns it into `Unlexable`."""
+    """Raised where a command line cannot be understood; `lex` turns it into `Unlexable`."""
 
     def __init__(self, reason: str, at: int = 0) -> None:
         super().__init__(reason, at)

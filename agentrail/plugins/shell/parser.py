@@ -1,7 +1,7 @@
-"""A reader of POSIX shell command lines that stops at whatever it does not know.
+"""Parses POSIX shell command lines, and raises `StuckError` at anything that it does not know.
 
 It reads lists, pipelines, groups, subshells, comments, quotes, redirections and the commands inside substitutions.
-What shells disagree about, and what would need a value that only the shell knows, is not read: `StuckError` says where.
+Constructs on which shells differ, or that depend on a value known only to the shell, are refused with their position.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class ShellReader:
         return tuple(self.found)
 
     def stop(self, reason: str, at: int | None = None) -> NoReturn:
-        """Give up because of what was met at *at*, or here."""
+        """Raise `StuckError` for position *at*, by default the current one."""
         raise StuckError(reason, self.base + (self.at if at is None else at))
 
     def here(self) -> str:
@@ -143,7 +143,7 @@ class ShellReader:
         return True
 
     def separator(self) -> bool:
-        """Pass what ends a command; true: another one must follow."""
+        """Skip the end of a command, such as `;` or `&&`; return whether another command must follow."""
         char = self.here()
         for join in _JOINS:
             if self.text.startswith(join, self.at):
@@ -195,7 +195,7 @@ class ShellReader:
             self.stop("a here-document without a body")
 
     def redirections(self) -> tuple[Redirection, ...]:
-        """Read the redirections behind a group."""
+        """Read the redirections after a group."""
         found: list[Redirection] = []
         self.blanks()
         while operator := _REDIRECT.match(self.text, self.at):
@@ -251,7 +251,7 @@ class ShellReader:
         self.found.append(SimpleCommand(tuple(argv), tuple(assignments), tuple(redirections)))
 
     def check_descriptor(self) -> None:
-        """Give up if what stands directly before a redirection may say which descriptor is meant."""
+        """Raise `StuckError` if the text directly before a redirection may be the number of a descriptor."""
         at = self.at
         while self.text.endswith("\\\n", 0, at):
             at -= 2
@@ -282,7 +282,7 @@ class ShellReader:
         return draft
 
     def special(self, char: str, draft: WordDraft) -> None:
-        """Read what is not a plain character of a word."""
+        """Read a special character inside a word: a quote, a backslash, a dollar sign and others."""
         if char == "\\":
             self.backslash(draft)
         elif char == "'":
@@ -339,7 +339,7 @@ class ShellReader:
         self.stop("a quote without its end", start)
 
     def dollar(self, draft: WordDraft, *, in_quotes: bool) -> None:
-        """Read what a dollar sign begins."""
+        """Read an expansion that begins with a dollar sign."""
         start = self.at
         self.at += 1
         splits = NO_EXPANSION if in_quotes else Expansion.SPLITS
@@ -371,7 +371,7 @@ class ShellReader:
         self.at = found.end()
 
     def backtick(self, draft: WordDraft, *, in_quotes: bool) -> None:
-        """Read a command in backticks, if no quoting rule of its own matters in it."""
+        """Read a command in backticks; refuse one in which the special quoting rules of backticks would matter."""
         start = self.at
         end = self.text.find("`", start + 1)
         inner = self.text[start + 1 : end]

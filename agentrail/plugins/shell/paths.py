@@ -1,4 +1,4 @@
-"""Where a path leads, told from its text alone, and fences of patterns around places.
+"""Resolves paths by their text alone (`PathPlace`), and compares them with patterns of blocked paths (`Fence`).
 
 Nothing here looks at a disk: symbolic links, mounts and other names of the same file are not seen.
 """
@@ -25,18 +25,18 @@ _MAX_GLOB: Final = 255
 
 @value
 class PathPlace(Value):
-    """A place in the file system."""
+    """A path, resolved as far as its text allows."""
 
     absolute: bool
-    """Whether it is told from the root; else from a directory that nobody named."""
+    """Whether the path begins at the root; if not, at a directory that is not known."""
     parts: tuple[str, ...] = ()
-    """The way there, without `.` and `..`."""
+    """The parts of the path, without `.` and `..`."""
     known: bool = True
-    """Whether the directory it is told from is known to be the session's."""
+    """For a relative path: whether it begins at the session's directory."""
 
     @property
     def folded(self) -> tuple[str, ...]:
-        """The way, for comparing."""
+        """The parts in the form in which paths are compared (see `fold`)."""
         return tuple(map(fold, self.parts))
 
     def is_under(self, other: PathPlace) -> bool:
@@ -47,18 +47,18 @@ class PathPlace(Value):
 HERE: Final = PathPlace(absolute=False)
 LOST: Final = PathPlace(absolute=False, known=False)
 HOMES: Final = (PathPlace(True, ("home", "~")), PathPlace(True, ("root",)))
-"""What `~` may be: a home among others, or that of root."""
+"""The places that `~` may stand for: a home below `/home`, or that of root."""
 
 
 def fold(part: str) -> str:
-    """Return *part* in the one form that file systems which ignore case or invisible letters would give it."""
+    """Return *part* in one form for all names that a file system ignoring case or invisible letters takes as equal."""
     if not part.isascii():
         part = "".join(char for char in unicodedata.normalize("NFKC", part) if unicodedata.category(char) != "Cf")
     return part.casefold().rstrip(" .") or part
 
 
 def join(base: PathPlace, text: str) -> PathPlace:
-    """Return where *text* leads from *base*; a way that climbs out of an unknown directory is told from the root."""
+    """Return the place of *text* from *base*; if `..` leaves an unknown directory, the place is taken from the root."""
     absolute = text.startswith("/")
     parts = [] if absolute else list(base.parts)
     above = absolute or base.absolute
@@ -72,7 +72,7 @@ def join(base: PathPlace, text: str) -> PathPlace:
 
 
 def resolve(text: str, bases: Sequence[PathPlace], *, tilde: bool = True) -> tuple[PathPlace, ...]:
-    """Return where *text* may lead from *bases*; with *tilde*, a leading `~` is a home."""
+    """Return the places of *text* from each of *bases*; with *tilde*, a leading `~` is a home."""
     if text[:5].lower() == "file:":
         text = text[5:]
         if text.startswith("//"):
@@ -94,18 +94,18 @@ def directory(text: str) -> PathPlace:
 
 @value
 class Aim(Value):
-    """What a word of a command may mean as a path."""
+    """The places that a word of a command may mean if it is a path."""
 
     places: tuple[PathPlace, ...]
-    """Where it may lead."""
+    """The possible places."""
     globs: bool
     """Whether the places are patterns."""
     unknown: bool
-    """Whether a part of it is known only when it runs."""
+    """Whether a part of the word is known only when the command runs."""
 
 
 def aim(word: Word, bases: Sequence[PathPlace], assigned: frozenset[str]) -> Aim:
-    """Return where all of *word* may lead; `HOME` and `PWD` are known unless they are among *assigned*."""
+    """Return the places of *word*, taken as one path; `HOME` and `PWD` are known unless they are in *assigned*."""
     text, tilde = _known(word, assigned)
     places = resolve(text, bases, tilde=tilde)
     return Aim(places, word.globs, is_unsure(word, assigned) or not all(place.known for place in places))
@@ -122,7 +122,7 @@ def _known(word: Word, assigned: frozenset[str]) -> tuple[str, bool]:
 
 
 def is_unsure(word: Word, assigned: frozenset[str]) -> bool:
-    """Whether only the shell knows a part of the value of *word*; where a process is read stands in its own text."""
+    """Whether only the shell knows a part of *word*; `<(…)` does not count, since its commands are read themselves."""
     if word.expansions & Expansion.TILDE and "HOME" in assigned and re.match(r"~(?:/|$)", word.text):
         return True
     if not word.expansions & (Expansion.PARAMETER | Expansion.COMMAND):
@@ -131,7 +131,7 @@ def is_unsure(word: Word, assigned: frozenset[str]) -> bool:
 
 
 def pieces(word: Word, bases: Sequence[PathPlace], assigned: frozenset[str]) -> Iterator[Aim]:
-    """Yield where *word*, or a part of it such as the value of an option, may lead."""
+    """Yield the places of *word*, and of its parts that may be paths, such as the value of an option."""
     yield aim(word, bases, assigned)
     whole, _ = _known(word, assigned)
     texts = _SEPARATORS.split(whole, maxsplit=_MAX_PIECES)
@@ -147,7 +147,7 @@ def pieces(word: Word, bases: Sequence[PathPlace], assigned: frozenset[str]) -> 
 
 
 def mentioned(word: Word, bases: Sequence[PathPlace]) -> Iterator[Aim]:
-    """Yield where the paths may lead that stand in *word* among other text, such as a script."""
+    """Yield the places of paths that are found inside *word*, among other text such as a script."""
     texts = _NOT_PATH.split(word.text, maxsplit=_MAX_PIECES)
     for text in dict.fromkeys(texts if len(texts) > 1 else ()):
         if text:
@@ -211,7 +211,7 @@ class Fence:
             self._by_first.setdefault((anchor, first), []).append((parts, pattern))
 
     def find(self, place: PathPlace, *, globs: bool = False, within: PathPlace = HERE) -> str | None:
-        """Return the pattern that *place* is under, unless *within* is under that, too, and *place* under *within*."""
+        """Return the pattern that covers *place*; ignore a pattern that covers all of *within*, if *place* is in it."""
         folded = place.folded
         inside = within.folded if within.absolute and place.is_under(within) else ()
         for anchor, start in _starts(place, folded):
@@ -224,7 +224,7 @@ class Fence:
         return None
 
     def is_beneath(self, place: PathPlace) -> bool:
-        """Whether something under a pattern is beneath *place*, as far as its parts say where it is."""
+        """Whether a path covered by a pattern may be below *place*, as far as the pattern's parts say where it is."""
         folded = place.folded
         return any(
             len(some := folded[start : start + len(parts)]) < len(parts)
@@ -249,7 +249,7 @@ def _lasts(patterns: Collection[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=32)
 def fence(patterns: tuple[str, ...]) -> Fence:
-    """Return the fence of *patterns*; the same patterns make the same fence."""
+    """Return the `Fence` of *patterns*, cached."""
     return Fence(patterns)
 
 
@@ -267,7 +267,7 @@ def _starts(place: PathPlace, folded: tuple[str, ...]) -> Iterator[tuple[str, in
 
 
 def _is_any(part: str) -> bool:
-    """Whether *part* stands for whatever is there: that it may be a key, too, says nothing."""
+    """Whether *part* is a wild card for any name; that it also fits a blocked name then says nothing."""
     return is_everything(part) and not part.startswith(".")
 
 

@@ -1,4 +1,4 @@
-"""Arguments that are programs, or lists of names that a program reads: tables, and questions about one command."""
+"""Recognises arguments that are code (`python -c`, `awk`, …), or files with names that a program reads: tables."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from agentrail.plugins.shell.lexer_words import SimpleCommand, Word, names
 from agentrail.plugins.shell.wrappers import SHELLS, is_input, is_interpreter, reads_program
 
 Question = Callable[[Sequence[str]], bool]
-"""Says whether the arguments of one program hold a program, or say where names are read from."""
+"""A function that tells whether a program's arguments contain code, or name a file from which names are read."""
 
 _BROWSING: Final = names("--help --version -V")
 
 
 def _options(letters: str = "", *long: str) -> Question:
-    """Ask for one of the short options *letters*, alone or in a cluster, or of the *long* ones, perhaps shortened."""
+    """Return a question: is one of the short options *letters* given, or of the *long* ones, perhaps shortened?"""
 
     def asks(texts: Sequence[str]) -> bool:
         for text in texts:
@@ -34,13 +34,13 @@ def _options(letters: str = "", *long: str) -> Question:
 
 
 def _words(listed: str) -> Question:
-    """Ask for one of the words *listed*, or for one with a value behind an equals sign."""
+    """Return a question: is one of the words *listed* given, alone or followed by `=` and a value?"""
     wanted = names(listed)
     return lambda texts: any(text.partition("=")[0] in wanted for text in texts)
 
 
 def _pattern(pattern: str) -> Question:
-    """Ask for a word that fits *pattern*."""
+    """Return a question: does an argument match *pattern*?"""
     fits = re.compile(pattern, re.IGNORECASE | re.DOTALL)
     return lambda texts: any(fits.fullmatch(text) for text in texts)
 
@@ -53,7 +53,7 @@ def _any(*questions: Question) -> Question:
     return lambda texts: any(asks(texts) for asks in questions)
 
 
-# Languages of a few letters: what of them only reads its input and writes its output.
+# Small languages (`sed`, `awk`): recognises programs that only read their input and write their output.
 
 _ADDRESS: Final = r"(?:[0-9]+(?:~[0-9]+)?|\$|\+[0-9]+|/(?:\\.|[^/\\\n])*/I?)"
 _SED_TEXT: Final = r"(?:\\[^\n]|[^\\\n])*"
@@ -125,7 +125,7 @@ _MAKE_ASSIGNS: Final = re.compile(r"([\w.-]+)\s*(?:[:+?!]{0,3}=)(.*)", re.DOTALL
 
 
 def _make(texts: Sequence[str]) -> bool:
-    """Whether `make` is given rules, or variables that are more than text."""
+    """Whether `make` is given a makefile, or variables that contain more than plain text."""
     if _options("E", "eval")(texts):
         return True
     for text in texts:
@@ -175,7 +175,7 @@ def git_verb(texts: Sequence[str]) -> int:
 
 
 def _git(texts: Sequence[str]) -> bool:
-    """Whether `git` is told to run something: by an option of it, by a setting, or by a sub-command that does."""
+    """Whether `git` is told to run a command: by an option, by a setting (`-c`), or by a sub-command that runs one."""
     place = git_verb(texts)
     for text, value in pairwise((*texts[:place], "")):
         if text == "-c":
@@ -199,7 +199,7 @@ def _git(texts: Sequence[str]) -> bool:
 
 
 def _ssh(texts: Sequence[str]) -> bool:
-    """Whether `ssh` runs a command, here or there."""
+    """Whether `ssh` runs a command, on this machine or the other."""
     told = _pattern(r"(?:-o)?\s*(?:proxycommand|localcommand|knownhostscommand|include|match)\b.*")(texts)
     operands = [text for before, text in zip(("", *texts), texts, strict=False) if not _is_option(before, text)]
     return told or _options("F")(texts) or len(operands) > 1
@@ -282,7 +282,7 @@ _MODULES: Final = names("cProfile code http.server pdb profile runpy tarfile tim
 
 
 READ_BY_RULES: Final = names("ack ag awk egrep fgrep gawk grep gsed jq mawk nawk rg rgrep sed tr zgrep")
-"""Programs whose arguments are patterns or programs that are read here, so that what they mention is no path."""
+"""Programs whose pattern or code argument is examined here; paths that it mentions are no files."""
 
 
 def holds_program(command: SimpleCommand) -> bool:
@@ -335,4 +335,4 @@ def scripts(command: SimpleCommand) -> Iterable[Word]:
 
 
 MAKEFILES: Final = names("gnumakefile makefile")
-"""Files that `make` obeys unasked, in small letters."""
+"""Names of files that `make` reads by default, in small letters."""

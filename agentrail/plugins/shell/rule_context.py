@@ -1,4 +1,4 @@
-"""What the rules of `SecurityGuard` ask about a command: its options, what it writes, and what would be lost."""
+"""Helpers for the rules of `SecurityGuard`: a command's options, the files it writes, the directories it may run in."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from agentrail.values.value import Value, value
 
 
 class Certainty(IntEnum):
-    """Whether a rule is broken."""
+    """How certain it is that a command breaks a rule."""
 
     NO = 0
-    """It is not, as far as the text tells."""
+    """The rule is not broken, as far as the text tells."""
     MAYBE = 1
-    """Only the shell knows: a person has to look."""
+    """It depends on values that only the shell knows: a person must decide."""
     YES = 2
-    """It is."""
+    """The rule is broken."""
 
 
 NO, MAYBE, YES = Certainty.NO, Certainty.MAYBE, Certainty.YES
@@ -60,14 +60,14 @@ _A_HOME: Final = 2
 
 @value
 class GivenCommand(Value):
-    """The arguments of a command, told apart."""
+    """The arguments of a command, sorted into options and operands."""
 
     letters: frozenset[str]
     """The short options."""
     long: frozenset[str]
     """The long options, without their values."""
     operands: tuple[Word, ...]
-    """All the others."""
+    """All arguments that are no options."""
 
     def has(self, letters: str, *long: str) -> bool:
         """Whether one of the short options, or of the long ones, perhaps shortened, is given."""
@@ -77,7 +77,7 @@ class GivenCommand(Value):
 
 @value
 class CommandScene(Value):
-    """What a rule may know beside the command."""
+    """What a rule may look at beside the command itself: the whole line, directories and blocked paths."""
 
     commands: Commands
     """The whole line."""
@@ -86,15 +86,15 @@ class CommandScene(Value):
     working: PathPlace
     """The directory of the session."""
     blocked: Fence
-    """Where nothing may be read or written."""
+    """Paths that may not be read or written."""
     protected: Fence
-    """Where nothing may be written."""
+    """Paths that may not be written."""
     allowed: Fence
-    """Exceptions from that."""
+    """Exceptions from both."""
     assigned: frozenset[str]
-    """The names that the line assigns."""
+    """Names of the variables that the line assigns."""
     written: frozenset[PathPlace] = frozenset()
-    """What earlier commands of the line have written."""
+    """Files that earlier commands of the line write."""
 
     def aim(self, word: Word) -> Aim:
         """Return where *word* may lead."""
@@ -105,11 +105,11 @@ class CommandScene(Value):
         return pieces(word, self.bases, self.assigned)
 
     def fenced(self, word: Word, fence: Fence) -> tuple[Certainty, str]:
-        """Return whether *word* leads behind *fence*, and behind which of its patterns."""
+        """Return whether a pattern of *fence* covers the path *word*, and which pattern."""
         return self._worst(self.pieces(word), fence)
 
     def mentions(self, word: Word, fence: Fence) -> tuple[Certainty, str]:
-        """Return whether *word* may be a text that names something behind *fence*, and by which of its patterns."""
+        """Return whether *word* contains, among other text, a path that a pattern of *fence* covers, and the pattern."""
         return self._worst(mentioned(word, self.bases), fence)
 
     def _worst(self, aims: Iterable[Aim], fence: Fence) -> tuple[Certainty, str]:
@@ -128,7 +128,7 @@ class CommandScene(Value):
         return worst_found, which
 
     def within(self, command: SimpleCommand) -> CommandScene:
-        """Return the scene of *command* itself, which an option such as `-C` may send to another directory."""
+        """Return the scene for *command* itself: an option such as `-C` may make it run in another directory."""
         if command.program not in _TAKES_DIRECTORY:
             return self
         places: list[PathPlace] = []
@@ -143,7 +143,7 @@ class CommandScene(Value):
         return self.but(bases=tuple(dict.fromkeys((*self.bases, *places)))[: _MAX_BASES * 2]) if places else self
 
     def after(self, command: SimpleCommand) -> CommandScene:
-        """Return the scene of what follows *command*: a change of the directory may or may not have happened."""
+        """Return the scene for later commands: after a `cd`, both the old and the new directory are possible."""
         if command.program in _WRITES_NO_PROGRAM:
             return self
         made = {place for word in written(command) for place in self.aim(word).places}
@@ -160,7 +160,7 @@ class CommandScene(Value):
 
 
 def given(args: Sequence[Word]) -> GivenCommand:
-    """Tell options and operands apart as GNU programs do."""
+    """Sort *args* into options and operands, as GNU programs do."""
     letters: set[str] = set()
     long: set[str] = set()
     operands: list[Word] = []
@@ -190,7 +190,7 @@ def assigned(commands: Iterable[SimpleCommand]) -> frozenset[str]:
 
 
 def written(command: SimpleCommand) -> Iterator[Word]:
-    """Yield the words that name what *command* writes, as far as its program is known."""
+    """Yield the words that name files which *command* writes, if its program is known."""
     yield from (found.target for found in command.redirections if found.writes)
     options = given(command.args)
     program = command.program
@@ -210,7 +210,7 @@ def written(command: SimpleCommand) -> Iterator[Word]:
 
 
 def vital(aimed: Aim, scene: CommandScene, own: Certainty = NO) -> Certainty:
-    """Return whether to change all that is there would break the machine or a home; *own*: what the session's is."""
+    """Return whether changing all files there would break the system or a home; *own*: the session folder's verdict."""
     found = MAYBE if aimed.unknown else NO
     for place in aimed.places:
         at = place
@@ -234,10 +234,10 @@ def _is_system(folded: tuple[str, ...], *, globs: bool) -> bool:
 
 
 def worst(found: Iterable[Certainty]) -> Certainty:
-    """Return the worst of what was found."""
+    """Return the most certain verdict in *found*."""
     return max(found, default=NO)
 
 
 def yes(broken: object) -> Certainty:
-    """Return whether a rule is broken where nothing is doubtful."""
+    """Return `YES` if *broken* is true, else `NO`."""
     return YES if broken else NO

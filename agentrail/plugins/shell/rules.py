@@ -1,4 +1,4 @@
-"""The rules of `SecurityGuard` for commands: a table of names, reasons and questions about one command of a line."""
+"""The rules of `SecurityGuard` for commands: a table of names, reasons and functions that judge one command."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ Question: TypeAlias = Callable[[SimpleCommand, CommandScene], Certainty]
 
 @value
 class CommandRule(Value):
-    """One rule."""
+    """One rule for commands."""
 
     name: str
-    """What it is called."""
+    """Name of the rule, used in the option `rules`."""
     reason: str
-    """What the command would do."""
+    """What a command that breaks the rule would do, in words."""
     asks: Question
-    """Whether it would."""
+    """Function that judges whether a command breaks the rule."""
 
 
 _FETCHERS: Final = names("aria2c curl fetch ftp http https lynx nc ncat netcat scp sftp ssh tftp wget xh")
@@ -63,7 +63,7 @@ _RUN_BY_OTHERS: Final = names(
     " VISUAL LD_PRELOAD PERL5OPT PROMPT_COMMAND PS4 PYTHONSTARTUP RUBYOPT SHELLOPTS"
 )
 _SHOWS: Final = re.compile(r"(?:GIT_|MAN|GIT_SEQUENCE_)?(?:EDITOR|PAGER)|VISUAL")
-"""Variables whose value may be a program that does nothing."""
+"""Environment variables with a pager or editor: allowed if the value is a harmless program such as `cat`."""
 _GIT_RUNS: Final = re.compile(
     r"(?:alias|difftool|filter|mergetool|pager|uploadpack)\..*|core\.(?:askpass|editor|fsmonitor|gitproxy|hookspath|pager"
     r"|sshcommand)|credential\.(?:.*\.)?helper|diff\.(?:external|.*\.(?:command|textconv))|gpg\.(?:.*\.)?program"
@@ -135,13 +135,13 @@ def _moves(command: SimpleCommand, scene: CommandScene) -> Certainty:
 
 
 def _runs(listed: str) -> Question:
-    """Ask whether the program is one of *listed*."""
+    """Return a question: is the program one of *listed*?"""
     programs = names(listed)
     return lambda command, _: yes(command.program in programs)
 
 
 def _has(program: str, *words: str) -> Question:
-    """Ask whether *program* runs with one of *words*."""
+    """Return a question: does *program* run with one of *words* among its arguments?"""
     return lambda command, _: yes(command.program == program and any(word.text in words for word in command.args))
 
 
@@ -252,12 +252,12 @@ def _program(command: SimpleCommand, scene: CommandScene) -> Certainty:
 
 _MADE: Final = frozenset((name,) for name in MAKEFILES)
 TALKERS: Final = names(": [ basename dirname echo exit export expr false printf return seq sleep test true wait")
-"""Programs that say, compare or keep what they are given, and open none of it."""
+"""Programs that print or compare their arguments, and open no file named by them."""
 _TELLS: Final = frozenset({"-m", "--message", "-t", "--title", "-b", "--body"})
 
 
 def unsure(command: SimpleCommand, names_assigned: frozenset[str]) -> bool:
-    """Whether *command* gets a word of which only the shell knows the value, and does more with it than say it."""
+    """Whether *command* has a word whose value only the shell knows, and may do more with it than print it."""
     if any(is_unsure(found.target, names_assigned) for found in command.redirections if found.names_file):
         return True
     if not command.argv or (command.program in TALKERS and "-v" not in [word.text for word in command.args[:1]]):

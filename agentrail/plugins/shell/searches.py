@@ -1,4 +1,4 @@
-"""Searches such as `grep -r`: their folders and patterns, and which files they leave out or ask for."""
+"""Examines searches such as `grep -r` and `rg`: which folders they read, which files they leave out or ask for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that read, copy or change all that is below a folder, and whether that may be what is blocked.
+"""Finds commands that read, copy or change all files below a folder, and judges whether one may be blocked.
 
 A name such as `.env` may be in any folder, and the text of a line does not say what is there. The session's own folder,
 and those above or beside it, are taken to hold one. A folder below it is taken for work, since most lines of a day read
@@ -22,20 +22,20 @@ from agentrail.values.value import Value, value
 
 @value
 class BlockedTree(Value):
-    """How a program is told to go down a tree, and which of its operands are trees."""
+    """How a program's arguments make it recurse into folders, and which of its operands are those folders."""
 
     letters: str = ""
-    """Short options that make it."""
+    """Short options that make it recurse."""
     long: tuple[str, ...] = ()
-    """Long options that make it."""
+    """Long options that make it recurse."""
     words: tuple[str, ...] = ()
-    """Whole words that make it."""
+    """Whole words that make it recurse."""
     always: bool = False
-    """Whether it always does."""
+    """Whether it always recurses."""
     skips: int = 0
-    """How many operands come before the trees."""
+    """Number of operands before the folders."""
     last: bool = True
-    """Whether the last operand is a tree, too, and not where the copy goes."""
+    """Whether the last operand is a folder to read too, and not the target of a copy."""
     links: bool = False
     """Whether it renames, removes or changes files and shows none: only what a path itself says matters."""
     here: bool = False
@@ -110,7 +110,7 @@ def reads_tree(command: SimpleCommand, scene: CommandScene) -> Certainty:
 
 
 def _asks_for_more(command: SimpleCommand, tree: BlockedTree, scene: CommandScene) -> bool:
-    """Whether the line wants more of a folder than work needs, whichever folder it is."""
+    """Whether the line asks for more of a folder than usual work does (see the module): then any folder is suspect."""
     args = command.args
     if tree.here:
         return tree.hidden or prints_all(args) or asks_for(args, scene.blocked)

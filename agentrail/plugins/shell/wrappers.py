@@ -1,4 +1,4 @@
-"""Programs that run another command: what is looked through, and what cannot be."""
+"""Wrappers: programs that run another command, such as `sudo`, `env` and `xargs`; finds the inner command."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ OPAQUE: Final = names(
     " faketime firejail flock hash let ltrace mapfile nsenter parallel pkexec proot readarray runcon runuser screen"
     " script setarch setpriv shopt start-stop-daemon strace su systemd-run taskset tmux unshare watch"
 )
-"""They run what they are given, or change what later words mean, in ways that are not followed here."""
+"""Programs that run their arguments, or change the meaning of later words, in ways that are not analysed: refused."""
 
 
 @value
 class Wrapper(Value):
-    """How a program that runs another one takes its options."""
+    """The options of a wrapper, to find where its inner command begins."""
 
     flags: str = ""
     """Short options without a value."""
     valued: str = ""
-    """Short options with one."""
+    """Short options with a value."""
     long: tuple[str, ...] = ()
     """Long options without a value."""
     long_valued: tuple[str, ...] = ()
-    """Long options with one."""
+    """Long options with a value."""
     plain: str = ""
-    """Short options with which it runs nothing."""
+    """Short options with which the wrapper runs no command."""
     operands: int = 0
-    """How many operands come before the command."""
+    """Number of operands before the inner command."""
     assigns: bool = False
     """Whether `NAME=value` may come before the command."""
     alone: bool = False
@@ -55,16 +55,16 @@ class Wrapper(Value):
 
 @value
 class Inside(Value):
-    """What a wrapper runs."""
+    """The commands and scripts that a wrapper runs."""
 
     argvs: tuple[tuple[Word, ...], ...] = ()
     """The commands."""
     scripts: tuple[str, ...] = ()
     """Texts for a shell."""
     assignments: tuple[Assignment, ...] = ()
-    """What is assigned for them."""
+    """Variables that the wrapper sets for them."""
     keeps: bool = False
-    """Whether the wrapper does something itself, too."""
+    """Whether the wrapper itself also has an effect, so that it is listed as a command too."""
     others: tuple[Word, ...] = ()
     """The wrapper's other words."""
 
@@ -136,7 +136,7 @@ _GIVEN: Final = Word("${stdin}", Expansion.PARAMETER | Expansion.SPLITS)
 
 
 def inside(name: str, argv: Sequence[Word]) -> Inside | None:
-    """Return what *argv*, a command of the program *name*, runs; `None`: it wraps nothing."""
+    """Return the commands that *argv*, a call of the program *name*, runs; `None` if it is no wrapper."""
     args = argv[1:]
     if name in OPAQUE:
         stop(f"`{name}`, which runs something or changes what words mean")
@@ -178,7 +178,7 @@ def reads_program(name: str, args: Sequence[Word]) -> bool:
 
 
 def is_input(text: str) -> bool:
-    """Whether *text* names the input of a program, a file that it is given open, or what another process writes."""
+    """Whether *text* names standard input, an open descriptor (`/dev/fd/…`), or the output of another process."""
     if text == "-" or "<()" in text:
         return True
     parts = join(HERE, text).parts if text.startswith("/") else ()
@@ -291,7 +291,7 @@ def _wrapped(name: str, spec: Wrapper, args: Sequence[Word]) -> Inside | None:
 
 
 def _given(options: Sequence[tuple[str, str]], argv: tuple[Word, ...]) -> tuple[Word, ...]:
-    """Return what `xargs` runs: with a word that nobody knows, at the end or wherever its mark stands."""
+    """Return the command that `xargs` runs, with a word of unknown value at the end or in place of its mark."""
     marks = [given or "{}" for option, given in options if option in {"I", "replace"}]
     if not marks:
         return (*argv, _GIVEN)
