@@ -131,8 +131,8 @@ class Judgement(Value):
 class HumanApproval(Plugin[None]):
     """Hold calls of certain tools until a person approves them; commands that only read pass.
 
-    A command line passes if it can be parsed, its commands are all in `safe_commands`, and nothing is redirected to a file
-    or assigned. An answer "always" covers the family of the commands, or all calls of a tool that runs no commands.
+    A command line passes if it can be parsed, its commands are all in `safe_commands`, and it neither writes a file
+    nor assigns a variable. An answer "always" covers the family of the commands, or all calls of a tool that runs none.
     """
 
     tools: tuple[str, ...] = attrs.field(default=TOOLS, converter=as_tuple, validator=are_texts)

@@ -109,7 +109,7 @@ class CommandScene(Value):
         return self._worst(self.pieces(word), fence)
 
     def mentions(self, word: Word, fence: Fence) -> tuple[Certainty, str]:
-        """Return whether *word* contains, among other text, a path that a pattern of *fence* covers, and the pattern."""
+        """Return whether *word* contains, among other text, a path that a pattern of *fence* covers, and which."""
         return self._worst(mentioned(word, self.bases), fence)
 
     def _worst(self, aims: Iterable[Aim], fence: Fence) -> tuple[Certainty, str]:
