@@ -146,7 +146,7 @@ class Launch(Value):
     """Everything that is needed to start a command."""
 
     name: str
-    """What it is called in errors."""
+    """Its name in error messages."""
     env: Mapping[str, str]
     """Its whole environment."""
     enter: Callable[[], Ready]
@@ -187,20 +187,20 @@ class ProcessTree:
 
     @property
     def execution(self) -> Execution | None:
-        """How it ended, if it has."""
+        """How the command ended; `None` if it has not ended."""
         return self._execution
 
     def heard(self, since: int = 0) -> Heard:
-        """Return what it wrote as output behind byte *since*."""
+        """Return the output that follows byte *since*."""
         return self._output.heard(since)
 
     def kill(self) -> None:
-        """Have it end: `run` returns soon."""
+        """End the command; the pending `run` returns soon after."""
         self._killed = True
         self._scope.cancel()
 
     async def run(self) -> Execution:
-        """Start it and wait for its end, once; cancelled, it and all it started are gone when this returns."""
+        """Start the command and wait for its end, once. If cancelled, it ends all that the command started first."""
         ready = await trio.to_thread.run_sync(self._launch.enter)
         try:
             return await self._run(ready)

@@ -27,7 +27,7 @@ PROVIDERS: Final[Mapping[str, str]] = {
 
 
 def published_cost(model: str, usage: Usage) -> float | None:
-    """Return what *usage* of *model* costs by the published prices; `None`: it is not known, or not installed."""
+    """Return what *usage* of *model* costs by the published prices; `None` if it is not known, or not installed."""
     provider, _, name = model.partition(":")
     theirs = PROVIDERS.get(provider)
     if theirs is None:

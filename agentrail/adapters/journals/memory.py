@@ -54,14 +54,14 @@ class MemoryJournal:
         return some(len(self._shelves), "session") or "empty"
 
     async def claim(self, session_id: str, owner: str) -> Claim:  # noqa: ARG002 - nobody asks who
-        """Become the only writer of a session."""
+        """Make the caller the only writer of a session; writes under earlier claims are refused from now on."""
         shelf = self._shelves.setdefault(session_id, _Shelf())
         self._epochs += 1  # for all sessions: an id that is used again never has the epoch of a claim from before
         shelf.epoch = self._epochs
         return Claim(session_id, shelf.epoch, len(shelf.records))
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
-        """Write *records* behind record *expected* and return the new head."""
+        """Write *records* after record number *expected*, all or none; return the number of the last one."""
         shelf = self._claimed(claim)
         if expected != len(shelf.records):
             raise Fenced(claim.session_id, shelf.epoch)
@@ -75,17 +75,17 @@ class MemoryJournal:
         return len(shelf.records)
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
-        """Return up to *limit* records behind number *after*."""
+        """Return up to *limit* records that follow number *after*."""
         shelf = self._shelves.get(session_id)
         return () if shelf is None else tuple(_loaded(Record, kept) for kept in shelf.records[after : after + limit])
 
     async def place(self, session_id: str, seq: int) -> int:
-        """Return the number of the record behind which the events after durable event *seq* are to be read."""
+        """Return the number of the record after which the durable events that follow event *seq* begin."""
         shelf = self._shelves.get(session_id)
         return 0 if shelf is None else bisect_right(shelf.seqs, seq)
 
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
-        """Return what was answered to a command id, if it is known."""
+        """Return the command and answer stored under a command id; `None` if the id was never used."""
         shelf = self._shelves.get(session_id)
         number = None if shelf is None else shelf.commands.get(command)
         if shelf is None or number is None:
@@ -94,18 +94,18 @@ class MemoryJournal:
         return None if record.answer is None else StoredAnswer(record.arrival.input, record.answer)
 
     async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
-        """Return up to *limit* stored sessions behind the id *after*, in the order of their ids."""
+        """Return summaries of up to *limit* stored sessions with ids greater than *after*, sorted by id."""
         names = sorted(name for name, shelf in self._shelves.items() if shelf.records and name > after)
         return tuple(stored_session(_loaded(Record, self._shelves[name].records[-1])) for name in names[:limit])
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
-        """Keep a snapshot instead of the one before."""
+        """Store a snapshot of a session in place of the previous one."""
         shelf = self._claimed(claim)
         check_snapshot(claim, snapshot, len(shelf.records))
         shelf.snapshot = _packed(snapshot) if self._encode else snapshot
 
     async def snapshot(self, session_id: str) -> Snapshot | None:
-        """Return the snapshot of a session, if there is one that can be used."""
+        """Return the usable snapshot of a session; `None` if there is none."""
         shelf = self._shelves.get(session_id)
         if shelf is None or shelf.snapshot is None:
             return None

@@ -104,7 +104,7 @@ def turns_of(
 
 
 def system_of(request: ModelRequest) -> tuple[str, ...]:
-    """Return the system prompt and the sections behind it, without what is empty."""
+    """Return the system prompt and the sections after it, without what is empty."""
     sections = (f"# {name}\n\n{text}" for name, text in request.sections if text.strip())
     return (*((request.system,) if request.system.strip() else ()), *sections)
 

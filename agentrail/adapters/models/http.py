@@ -52,7 +52,7 @@ MAX_BODY: Final = 64 * 1024
 """Bytes that are read of an answer that is no stream."""
 
 LINGER: Final = 0.25
-"""Seconds that a stream may take to end behind its last event; after them its connection is not used again."""
+"""Seconds that a stream may take to end after its last event; after them its connection is not used again."""
 
 CLOSING: Final = 1.0
 """Seconds that closing a connection may take."""
@@ -364,7 +364,7 @@ def _by_proxy(said: str) -> ModelError:
 
 
 def _said(error: BaseException) -> str:
-    """Return what *error* says, or what is behind it says: of a failed handshake, httpx itself says nothing."""
+    """Return the text of *error*, or of its cause: for a failed handshake, httpx's own error has no text."""
     behind: BaseException | None = error
     while behind is not None and not str(behind):
         behind = behind.__cause__ or behind.__context__

@@ -52,7 +52,7 @@ class Decoder(Protocol):
 
     @property
     def complete(self) -> bool:
-        """Whether the end of the answer has come; nothing behind it is read."""
+        """Whether the end of the answer has come; nothing after it is read."""
         ...
 
     def response(self) -> Response:
@@ -65,19 +65,19 @@ class WireFormat(Protocol):
 
     @property
     def faults(self) -> Faults:
-        """What its errors mean."""
+        """The table of the provider's errors, for `provider_errors`."""
         ...
 
     def key_headers(self, key: str) -> Mapping[str, str]:
-        """Return the headers that hold the key."""
+        """Return the HTTP headers that carry the API key."""
         ...
 
     def render(self, request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
-        """Return *request* for *model*, the name without its *provider*."""
+        """Return the HTTP path and body of *request*; *model* is the model's name without its *provider*."""
         ...
 
     def decoder(self) -> Decoder:
-        """Return what reads the next answer."""
+        """Return a new decoder for the events of one answer."""
         ...
 
 

@@ -146,7 +146,7 @@ class BubblewrapSandbox(LocalSandbox):
         self._readable = tuple(os.path.realpath(path) for path in readable)
 
     def prepare(self, command: Command, on_output: OnOutput | None = None) -> Process:
-        """Return a process that can be run in the background of somebody's nursery."""
+        """Return the command as a process that is not started yet: the caller runs it in a nursery of its own."""
         parts = parts_of(command.folder)
         self._check_root()
         bwrap = find_bwrap()

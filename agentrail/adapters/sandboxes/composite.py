@@ -69,7 +69,7 @@ class CompositeSandbox:
         return await self._routes[prefix].write(rest, data)
 
     async def edit(self, path: str, old: bytes, new: bytes, *, every: bool = False) -> Edited:
-        """Replace *old*, which must occur once, or wherever it occurs."""
+        """Replace *old*, which must occur exactly once unless *every*."""
         prefix, rest = self._place(path)
         return await self._routes[prefix].edit(rest, old, new, every=every)
 
@@ -140,7 +140,7 @@ class CompositeSandbox:
         return await self._routes[()].execute(command, on_output)
 
     def _place(self, path: str) -> tuple[Parts, str]:
-        """Return the prefix that *path* belongs to, and what is behind it; the default judges the whole path itself."""
+        """Return the prefix that *path* belongs to, and the rest of it; the default sandbox is given the whole path."""
         parts = parts_of(path.lstrip("/") or path)
         prefix = self._owner(parts)
         return (prefix, path_of(parts[len(prefix) :])) if prefix else (prefix, path)

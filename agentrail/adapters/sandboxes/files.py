@@ -26,7 +26,7 @@ class Storage(Protocol):
         ...
 
     def write(self, path: str, data: bytes) -> Written:
-        """Make a file hold *data*."""
+        """Write *data* to a file; missing parent folders are created."""
         ...
 
     def edit(self, path: str, old: bytes, new: bytes, *, every: bool) -> Edited:
@@ -34,15 +34,15 @@ class Storage(Protocol):
         ...
 
     def kind(self, path: str) -> Kind | None:
-        """Return what stands at *path*, links followed."""
+        """Return the kind and size of the file or folder at *path*, links followed."""
         ...
 
     def entries(self, parts: Parts) -> list[Entry]:
-        """Return what stands in a folder, by name."""
+        """Return the entries of a folder, sorted by name."""
         ...
 
     def data(self, parts: Parts) -> bytes | None:
-        """Return all of a file for a search; `None` if it cannot be had or is too large."""
+        """Return the whole file for a search; `None` if it cannot be read or is too large."""
         ...
 
 
@@ -111,7 +111,7 @@ class DiskFiles:
                 os.close(fd)
 
     def write(self, path: str, data: bytes) -> Written:
-        """Make a file hold *data*, in one step for whoever reads it."""
+        """Write *data* to a file atomically; missing parent folders are created."""
         parts = parts_of(path)
         check_writable(path, parts, self._protected)
         check_data(path, data)
@@ -158,7 +158,7 @@ class DiskFiles:
                 os.close(fd)
 
     def entries(self, parts: Parts) -> list[Entry]:
-        """Return what stands in a folder, by name."""
+        """Return the entries of a folder, sorted by name."""
         with translated("list", path_of(parts)), Root(self.root) as root:
             fd = root.open(parts, FOLDER)
             try:
@@ -168,7 +168,7 @@ class DiskFiles:
                 os.close(fd)
 
     def data(self, parts: Parts) -> bytes | None:
-        """Return all of a file for a search."""
+        """Return the whole file for a search; `None` if it cannot be read or is too large."""
         try:
             content = self.read(path_of(parts), 0, MAX_FILE)
         except AgentrailError:

@@ -88,11 +88,11 @@ class LocalSandbox:
         return await self._look(lambda: self._files.read(path, offset, limit))
 
     async def write(self, path: str, data: bytes) -> Written:
-        """Make a file hold *data*, with the folders above it: as one step for whoever reads it."""
+        """Write *data* to a file atomically; missing parent folders are created."""
         return await self._change(lambda: self._files.write(path, data))
 
     async def edit(self, path: str, old: bytes, new: bytes, *, every: bool = False) -> Edited:
-        """Replace *old*, which must occur once, or wherever it occurs."""
+        """Replace *old*, which must occur exactly once unless *every*."""
         return await self._change(lambda: self._files.edit(path, old, new, every=every))
 
     async def exists(self, path: str) -> bool:
@@ -101,7 +101,7 @@ class LocalSandbox:
         return kind in {Kind.FILE, Kind.FOLDER}
 
     async def list(self, path: str = ".", limit: int = 1000, *, ignored: bool = True) -> Listing:
-        """Return what stands in a folder."""
+        """Return the entries of a folder."""
         return await self._look(lambda: finished(listed(self._files, path, uncounted(), ignored=ignored, limit=limit)))
 
     async def glob(self, pattern: str, path: str = ".", *, ignored: bool = False, limit: int = 1000) -> Listing:
@@ -123,7 +123,7 @@ class LocalSandbox:
         raise SearchTooSlow(search.pattern, f"{MAX_SEARCH:g} seconds")
 
     def prepare(self, command: Command, on_output: OnOutput | None = None) -> Process:
-        """Return a process that can be run in the background of somebody's nursery."""
+        """Return the command as a process that is not started yet: the caller runs it in a nursery of its own."""
         parts_of(command.folder)
         env = clean_environment() | self._env | check_environment(command.env)
         argv = argv_of(command, shell())
@@ -131,7 +131,7 @@ class LocalSandbox:
         return ProcessTree(command, launch, on_output)
 
     async def execute(self, command: Command, on_output: OnOutput | None = None) -> Execution:
-        """Run a command to its end."""
+        """Run a command and wait for its end."""
         return await self.prepare(command, on_output).run()
 
     async def _look(self, work: Callable[[], T]) -> T:

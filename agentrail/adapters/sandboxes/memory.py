@@ -73,7 +73,7 @@ class MemoryFiles:
         return Content(data[offset : offset + min(max(limit, 0), MAX_FILE)], len(data))
 
     def write(self, path: str, data: bytes) -> Written:
-        """Make a file hold *data*."""
+        """Write *data* to a file; missing parent folders are created."""
         parts = parts_of(path)
         check_writable(path, parts, self._protected)
         check_data(path, data)
@@ -103,7 +103,7 @@ class MemoryFiles:
         return Kind.FOLDER if self._is_folder(parts) else None
 
     def entries(self, parts: Parts) -> list[Entry]:
-        """Return what stands in a folder, by name."""
+        """Return the entries of a folder, sorted by name."""
         if parts in self.files:
             raise FileFailed("list", path_of(parts), "it is a file")
         if not self._is_folder(parts):
@@ -116,7 +116,7 @@ class MemoryFiles:
         return Entry(path_of(parts), Kind.FILE, len(self.files[parts]))
 
     def data(self, parts: Parts) -> bytes | None:
-        """Return all of a file for a search."""
+        """Return the whole file for a search; `None` if it cannot be read or is too large."""
         return self.files.get(parts)
 
     def _data(self, verb: str, path: str) -> bytes:
@@ -154,12 +154,12 @@ class MemorySandbox:
         return self._files.read(path, offset, limit)
 
     async def write(self, path: str, data: bytes) -> Written:
-        """Make a file hold *data*."""
+        """Write *data* to a file; missing parent folders are created."""
         await trio.lowlevel.checkpoint()
         return self._files.write(path, data)
 
     async def edit(self, path: str, old: bytes, new: bytes, *, every: bool = False) -> Edited:
-        """Replace *old*, which must occur once, or wherever it occurs."""
+        """Replace *old*, which must occur exactly once unless *every*."""
         await trio.lowlevel.checkpoint()
         return self._files.edit(path, old, new, every=every)
 
@@ -169,7 +169,7 @@ class MemorySandbox:
         return self._files.kind(path) is not None
 
     async def list(self, path: str = ".", limit: int = 1000, *, ignored: bool = True) -> Listing:
-        """Return what stands in a folder."""
+        """Return the entries of a folder."""
         await trio.lowlevel.checkpoint()
         meter = counted()
         return await rested(listed(self._files, path, meter, ignored=ignored, limit=limit), meter, path)
@@ -182,7 +182,7 @@ class MemorySandbox:
         return await rested(found, meter, pattern)
 
     async def grep(self, search: Search) -> Matches:
-        """Return the lines that match."""
+        """Return the lines that match *search*."""
         await trio.lowlevel.checkpoint()
         order = order_of(search)
         try:

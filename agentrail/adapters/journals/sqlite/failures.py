@@ -77,7 +77,7 @@ def read_meanwhile() -> JournalFailed:
 
 
 def in_checkpoint(error: sqlite3.Error, *, is_synced: bool) -> CommitUnknown | None:
-    """Return what *error* means if it comes from a checkpoint; `None`: it can be done later.
+    """Return what *error* means if it comes from a checkpoint; `None` if it can be done later.
 
     A checkpoint syncs the log. If commits were not synced (not *is_synced*) and that fails, they may be lost.
     """

@@ -53,16 +53,16 @@ class SqliteJournal:
         return f"{str(self.path)!r} {'in use' if self._writing.is_alive or self._reading.is_alive else 'at rest'}"
 
     async def claim(self, session_id: str, owner: str) -> Claim:
-        """Become the only writer of a session."""
+        """Make the caller the only writer of a session; writes under earlier claims are refused from now on."""
         return await self._writing.do(lambda writer: writer.claim(session_id, owner), session_id)
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
-        """Write *records* behind record *expected* and return the new head."""
+        """Write *records* after record number *expected*, all or none; return the number of the last one."""
         check_numbers(claim, expected, records)
         return await self._writing.do(lambda writer: writer.append(claim, expected, records), claim.session_id)
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
-        """Return up to *limit* records behind number *after*."""
+        """Return up to *limit* records that follow number *after*."""
         found: list[Record] = []
         while len(found) < limit:
             start, most = after + len(found), min(READ_AT_ONCE, limit - len(found))
@@ -75,26 +75,26 @@ class SqliteJournal:
         return tuple(found)
 
     async def place(self, session_id: str, seq: int) -> int:
-        """Return the number of the record behind which the events after durable event *seq* are to be read."""
+        """Return the number of the record after which the durable events that follow event *seq* begin."""
         return await self._reading.do(lambda reader: reader.place(session_id, seq), session_id)
 
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
-        """Return what was answered to a command id, if it is known."""
+        """Return the command and answer stored under a command id; `None` if the id was never used."""
         return await self._reading.do(lambda reader: reader.answer(session_id, command), session_id)
 
     async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
-        """Return up to *limit* stored sessions behind the id *after*, in the order of their ids."""
+        """Return summaries of up to *limit* stored sessions with ids greater than *after*, sorted by id."""
         return await self._reading.do(lambda reader: reader.sessions(after, limit))
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
-        """Keep a snapshot instead of the one before."""
+        """Store a snapshot of a session in place of the previous one."""
         await self._writing.do(lambda writer: writer.keep(claim, snapshot), claim.session_id)
 
     async def snapshot(self, session_id: str) -> Snapshot | None:
-        """Return the snapshot of a session, if there is one that can be used."""
+        """Return the usable snapshot of a session; `None` if there is none."""
         return await self._reading.do(lambda reader: reader.snapshot(session_id), session_id)
 
     async def close(self) -> None:
-        """Give back files and threads, behind what is under way; the next call opens them again."""
+        """Release files and threads once calls under way have ended; the next call opens them again."""
         await self._reading.close()
         await self._writing.close()

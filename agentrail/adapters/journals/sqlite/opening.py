@@ -36,7 +36,7 @@ WRITER_SETTINGS: Final = ("wal_autocheckpoint = 0",)
 
 
 def open_for_reading(path: Path, connect: Connect, file: FileUse) -> sqlite3.Connection | None:
-    """Return a connection that only reads, and is one use of the *file*; `None`: there is no journal yet."""
+    """Return a connection that only reads, and is one use of the *file*; `None` if there is no journal yet."""
     try:
         if not path.exists():
             return None

@@ -166,7 +166,7 @@ class JournalReader:
     # The jobs
 
     def read(self, session_id: str, after: int, limit: int) -> tuple[Record, ...]:
-        """Return up to *limit* records behind number *after*, each checked."""
+        """Return up to *limit* records after number *after*, each checked."""
         return self._within(lambda db: _records(db, session_id, after, limit)) or ()
 
     def place(self, session_id: str, seq: int) -> int:
@@ -178,7 +178,7 @@ class JournalReader:
         return self._within(lambda db: _answer(db, self._sound, session_id, command))
 
     def sessions(self, after: str, limit: int) -> tuple[StoredSession, ...]:
-        """Return what is known of up to *limit* sessions behind the id *after*."""
+        """Return what is known of up to *limit* sessions after the id *after*."""
         query = f"SELECT {COLUMNS} FROM session WHERE id > ? AND head > 0 ORDER BY id LIMIT ?"  # noqa: S608
         found = self._within(lambda db: db.execute(query, (after, limit)).fetchall())
         return tuple(_stored(SessionRow._make(row)) for row in found or ())
@@ -190,7 +190,7 @@ class JournalReader:
         return None
 
     def _within(self, read: Callable[[sqlite3.Connection], T]) -> T | None:
-        """Return what *read* returns, all of it from one moment; `None`: there is no journal yet."""
+        """Return what *read* returns, all of it from one moment; `None` if there is no journal yet."""
         if self._connection is None:
             self._connection = open_for_reading(self._path, self._connect, self._file)
         db = self._connection

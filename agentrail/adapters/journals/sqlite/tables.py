@@ -151,7 +151,7 @@ class RecordRow(NamedTuple):
         return repr(self[2:9])
 
     def follows(self, before: bytes) -> bool:
-        """Whether nothing has changed since it was written behind the record that has the check *before*."""
+        """Whether nothing has changed since it was written after the record that has the check *before*."""
         if type(self.body) is not bytes or type(before) is not bytes:  # one bit makes text of bytes
             return False
         return check_of(before, self.outside, self.body) == self.check

@@ -82,7 +82,7 @@ def _kept(log: Path) -> Path:
 
 
 def _damage(log: Path) -> Damage | None:
-    """Return where *log* is damaged; `None`: it is whole, or torn at its end."""
+    """Return where *log* is damaged; `None` if it is whole, or torn at its end."""
     try:
         file = log.open("rb")
     except FileNotFoundError:

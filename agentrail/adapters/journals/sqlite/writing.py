@@ -244,7 +244,7 @@ class Writer:
         return Claim(session_id, row.epoch + 1, row.head)
 
     def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
-        """Write *records* behind record *expected*."""
+        """Write *records* after record *expected*."""
         row = self._claimed(claim)
         if row.head != expected:
             raise Fenced(claim.session_id, row.epoch)

@@ -28,7 +28,7 @@ STOPS: Final[Mapping[str, StopReason]] = {
     "pause_turn": StopReason.LENGTH,  # the provider's own tools took long; the answer is not finished
     "refusal": StopReason.REFUSED,
 }
-"""Why it stopped; what is not here counts as an end."""
+"""Stop reasons by the provider's words; an unknown word counts as a normal end."""
 
 
 @define

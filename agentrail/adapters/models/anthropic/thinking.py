@@ -83,7 +83,7 @@ class Manner(Value):
     """How a model is to think."""
 
     thinking: JsonObject | None = None
-    """What the field `thinking` holds; `None`: it is left out."""
+    """What the field `thinking` holds; `None` if it is left out."""
     effort: str = ""
     """The effort; empty: the provider decides."""
     thoughts: bool = True

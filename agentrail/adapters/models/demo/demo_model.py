@@ -27,7 +27,7 @@ class DemoModel(Value):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its name."""
         return "demo"
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:

@@ -14,7 +14,7 @@ from agentrail.values.json import EMPTY, JsonObject, freeze_object
 from agentrail.values.value import Value, value
 
 MAX_STEPS = 20
-"""How often a text is cut: what is behind the last cut stays whole."""
+"""How often a text is cut: what is after the last cut stays whole."""
 
 # Each begins where a run of spaces does and gives none of it back: otherwise a run of 3,000 takes minutes.
 _JOINT = re.compile(

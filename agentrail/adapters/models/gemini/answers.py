@@ -34,7 +34,7 @@ STOPS: Final[Mapping[str, StopReason]] = {
     "IMAGE_PROHIBITED_CONTENT": StopReason.REFUSED,
     "IMAGE_RECITATION": StopReason.REFUSED,
 }
-"""Why it stopped; what is not here counts as an end."""
+"""Stop reasons by the provider's words; an unknown word counts as a normal end."""
 
 BROKEN: Final[Mapping[str, type[ModelError]]] = {
     "MALFORMED_FUNCTION_CALL": StreamGarbled,

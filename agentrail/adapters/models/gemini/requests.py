@@ -60,7 +60,7 @@ MODES: Final[Mapping[str, str]] = {"auto": "AUTO", "any": "ANY", "none": "NONE",
 
 
 def render(request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
-    """Return *request* for *model*."""
+    """Return the HTTP path and body of *request* for *model*."""
     body: dict[str, Json] = {"contents": [_content(turn, model) for turn in turns_of(request.messages, provider)]}
     system = system_of(request)
     if system:

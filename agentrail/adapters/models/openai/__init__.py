@@ -23,19 +23,19 @@ class Responses:
 
     @property
     def faults(self) -> Faults:
-        """What its errors mean."""
+        """The table of the provider's errors, for `provider_errors`."""
         return FAULTS
 
     def key_headers(self, key: str) -> Mapping[str, str]:
-        """Return the headers that hold the key."""
+        """Return the HTTP headers that carry the API key."""
         return {"authorization": f"Bearer {key}"}
 
     def render(self, request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
-        """Return *request* for *model*, the name without its *provider*."""
+        """Return the HTTP path and body of *request*; *model* is the model's name without its *provider*."""
         return render(request, provider, model, settings)
 
     def decoder(self) -> Decoder:
-        """Return what reads the next answer."""
+        """Return a new decoder for the events of one answer."""
         return ResponseDecoder()
 
 

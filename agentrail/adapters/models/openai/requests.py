@@ -28,13 +28,13 @@ SEAL: Final = "reasoning:"
 """What the signature of a thought begins with; the id of its item, `:` and the encrypted reasoning follow."""
 
 PHASE: Final = "phase:"
-"""What the signature of an empty thought begins with that tells the phase of the text behind it."""
+"""What the signature of an empty thought begins with that tells the phase of the text after it."""
 
 NO_STOP: Final = "`stop` is not known to this provider; `openai-chat:…` has it"
 
 
 def render(request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
-    """Return *request* for *model*."""
+    """Return the HTTP path and body of *request* for *model*."""
     if settings.stop:
         raise BadModelOptions(NO_STOP)
     turns = turns_of(request.messages, provider)

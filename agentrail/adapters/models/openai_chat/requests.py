@@ -67,7 +67,7 @@ DIALECTS: Final = {
 
 
 def render(request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
-    """Return *request* for *model*."""
+    """Return the HTTP path and body of *request* for *model*."""
     dialect = _dialect(provider, settings)
     body: dict[str, Json] = {"model": model, "stream": True}
     if dialect.asks_usage:
