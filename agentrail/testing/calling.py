@@ -39,7 +39,7 @@ class Caller:
         self.said: list[ToolCall] = []
 
     def draw(self) -> ToolCall:
-        """Draw a call, and remember it for the rest of the script."""
+        """Draw a tool call, and remember it so that later steps of the script may repeat it."""
         ways: list[tuple[int, Callable[[], ToolCall]]] = [(2, self._of_any_words)]
         if self.reads:
             ways += [(2, self._of_one), (4, self._of_two)]

@@ -43,7 +43,7 @@ class LeftRecordingError(PermanentModelError):
 
 @attrs.define
 class Exchange:
-    """One request that was recorded, and what came of it; `None`: it was cancelled."""
+    """One request that was recorded, and what came of it; `None` if it was cancelled."""
 
     request: ModelRequest
     closing: StreamEnded | StreamCut | None = None

@@ -46,7 +46,7 @@ class Saying(Cue):
     chunks: tuple[Chunk, ...]
     """What is streamed."""
     response: Response
-    """What is returned behind it."""
+    """What is returned after it."""
     delay: float | None = 0.0
     """Seconds before each chunk; 0 only lets others run, `None` not even that."""
 
@@ -58,7 +58,7 @@ class Failing(Cue):
     chunks: tuple[Chunk, ...]
     """What is streamed."""
     error: Exception
-    """What is raised behind it."""
+    """What is raised after it."""
     delay: float | None = 0.0
     """Seconds before each chunk."""
 

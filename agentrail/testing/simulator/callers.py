@@ -301,7 +301,7 @@ DOINGS: Final = (
     Doing("look", 5, _looks),
     Doing("stop", 1, _stops),
 )
-"""What callers do; each row is one call to a handle, and what is looked at behind it."""
+"""What callers do; each row is one call to a handle, and what is looked at after it."""
 
 MEDDLING: Final = tuple(
     doing for doing in DOINGS if doing.name in ("steer", "abort", "decide", "stop", "prompt_nowait")

@@ -24,7 +24,7 @@ class Fault(Value):
     """One kind of fault."""
 
     name: str
-    """What it is called."""
+    """Its name."""
     says: str
     """What goes wrong."""
     fires: int

@@ -84,7 +84,7 @@ class FaultyJournal:
             await trio.sleep(self._chance.number(1, 1500) / 1000)
 
     async def claim(self, session_id: str, owner: str) -> Claim:
-        """Become the only writer of a session."""
+        """Make the caller the only writer of a session; writes under earlier claims are refused from now on."""
         self._alive("claiming_fails")
         await self._wait()
         return await self._disk.claim(session_id, owner)

@@ -167,7 +167,7 @@ def _of_calls(out: Outstanding) -> Iterator[Move]:
 
 
 def _of_agents(out: Outstanding) -> Iterator[Move]:
-    """Yield what sub-agents could do; any call might start one, and the news of it may come behind its end."""
+    """Yield what sub-agents could do; any call might start one, and the news of it may come after its end."""
     free = [call_id for call_id in out.calls if not any(agent.call_id == call_id for agent in out.agents.values())]
     if free:
         yield Move(LATE, SubagentStarted, partial(_agent_started, out, free))
