@@ -36,7 +36,7 @@ SYSTEM: Final = "You help in a terminal. You have tools for the files of one fol
 
 @value
 class ChatOptions(Value):
-    """What the command line says."""
+    """The parsed arguments of the command line."""
 
     model: str = DEMO
     """The model."""

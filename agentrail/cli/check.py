@@ -38,7 +38,7 @@ class NothingToCheckError(Exception):
 
 @value
 class CheckOptions(Value):
-    """What the command line says."""
+    """The parsed arguments of the command line."""
 
     files: tuple[Path, ...]
     """Where the plugins are."""
