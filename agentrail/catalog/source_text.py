@@ -24,7 +24,7 @@ class Described(Value):
     """One field, property or argument."""
 
     name: str
-    """What it is called."""
+    """Its name."""
     hint: str
     """Its type, as the source writes it."""
     default: str | None
@@ -38,7 +38,7 @@ class Callable(Value):
     """One function or method."""
 
     name: str
-    """What it is called."""
+    """Its name."""
     signature: str
     """Its arguments and what it returns, without `self`."""
     kind: str
