@@ -23,8 +23,6 @@ def drop_oldest_rounds(messages: Sequence[Message], keep: int) -> tuple[tuple[Me
     """Drop the oldest rounds until about *keep* characters are left; return messages, number dropped, and a note.
 
     The last user message with text and everything after it always stay: the model is working on them.
-
-    The last user message with text and everything behind it always stay: they are what the model is working on.
     """
     groups = rounds(messages)
     sizes = [sum(size_of(message) for message in group) for group in groups]

@@ -2,9 +2,6 @@
 
 A tag is an opening, at most `LONGEST` characters, and its closing. Anything else is text. So little text is held back,
 and none is lost.
-
-A tag is an opening, at most `LONGEST` characters, and its closing; anything else is text, so nothing is held back for
-long, and nothing is lost.
 """
 
 from __future__ import annotations

@@ -2,9 +2,6 @@
 
 They are OTP's, except for sessions: restarts are counted for each session alone, and wait for a pause. A session that
 crashes too often is set aside and does not crash the supervisor, unless a strategy ties other children to it.
-
-They are OTP's, but for sessions: those are counted each by itself, wait before they are started again, and are set
-aside where OTP would give up the supervisor, as long as no other child hangs on them.
 """
 
 from __future__ import annotations

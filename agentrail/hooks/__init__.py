@@ -1,4 +1,4 @@
-"""The plugin contract: hooks, actions, the matrix between them, and the pipeline that runs plugins."""
+"""The plugin contract: hooks, actions, which hook accepts which action, and the pipeline that runs plugins."""
 
 from __future__ import annotations
 

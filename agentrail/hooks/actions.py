@@ -1,4 +1,4 @@
-"""What a plugin may answer: 13 actions, covariant in its state; and what it may ask the world for, with the answers."""
+"""The 13 actions that a hook may return, and the requests (`Ask`) that a plugin may make, with their answers."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ from agentrail.values.value import Authored, Value, value
 
 @value
 class CallModel(Authored):
-    """Ask a model something, outside the conversation."""
+    """Request for `Ask`: send a prompt to a model, outside the conversation."""
 
     prompt: str
-    """What to ask."""
+    """The prompt."""
     model: str | None = None
-    """Which model; `None`: the session's."""
+    """Name of the model; `None`: the session's model."""
     system: str = ""
-    """The system prompt of the question."""
+    """System prompt for this request."""
 
 
 @value
 class RunTool(Authored):
-    """Run one of the session's tools."""
+    """Request for `Ask`: run one of the session's tools."""
 
     name: str
-    """Which tool."""
+    """Name of the tool."""
     args: JsonObject = EMPTY
-    """With which arguments."""
+    """Arguments of the call."""
 
 
 @value
 class ReadFile(Authored):
-    """Read a text file below the working directory."""
+    """Request for `Ask`: read a text file in the working directory."""
 
     path: str
-    """Which file."""
+    """Path of the file."""
 
 
 @value
 class CallService(Authored):
-    """Call a service that was given to the session."""
+    """Request for `Ask`: call a service, one of those that the program gave to the session."""
 
     name: str
-    """Which service."""
+    """Name of the service."""
     payload: Json = None
-    """What it gets."""
+    """Data passed to the service."""
 
 
 AskRequest: TypeAlias = CallModel | RunTool | ReadFile | CallService
@@ -61,26 +61,26 @@ AskRequest: TypeAlias = CallModel | RunTool | ReadFile | CallService
 
 @value
 class Answered(Value):
-    """It was done."""
+    """Answer to an `Ask` that succeeded."""
 
     value: Json
-    """What came of it: the text of a model, tool or file, or a service's answer."""
+    """The text of the model, tool or file, or the service's answer."""
 
 
 @value
 class Failed(Value):
-    """It could not be done."""
+    """Answer to an `Ask` that failed."""
 
     error: str
-    """Why."""
+    """What went wrong."""
 
 
 @value
 class TimedOut(Value):
-    """It was not done before the deadline."""
+    """Answer to an `Ask` that did not finish before its deadline."""
 
     seconds: float
-    """How long it was waited for."""
+    """Length of the deadline in seconds."""
 
 
 AskAnswer: TypeAlias = Answered | Failed | TimedOut
@@ -90,7 +90,7 @@ S_co = TypeVar("S_co", covariant=True, default=Never)
 
 
 class Unchanged(Enum):
-    """Stands for the state an action did not touch."""
+    """Placeholder for the state in an action that leaves the plugin's state as it was."""
 
     UNCHANGED = "unchanged"
 
@@ -100,12 +100,12 @@ UNCHANGED: Final = Unchanged.UNCHANGED
 
 @value
 class Emission(Value):
-    """One thing that a plugin emits."""
+    """A custom event that a plugin emits with its action."""
 
     name: str
-    """The name of it."""
+    """Name of the event."""
     payload: Json = None
-    """What it says."""
+    """Data of the event."""
 
 
 Emitted: TypeAlias = Emission | Event
@@ -113,62 +113,62 @@ Emitted: TypeAlias = Emission | Event
 
 @value
 class Action(Authored, Generic[S_co]):
-    """A plugin's answer to a hook."""
+    """What a hook returns; the subclasses are the actions."""
 
     kind: ClassVar[str] = ""
     short_circuits: ClassVar[bool] = False
 
     emits: tuple[Emitted, ...] = attrs.field(default=(), kw_only=True)
-    """What it emits beside its effect."""
+    """Events emitted in addition to what the action does."""
 
     def emitting(self, name: str, payload: Json = None) -> Self:
-        """Return this action, emitting *name* with *payload* too."""
+        """Return this action with one more event: *name* with *payload*."""
         return self.but(emits=(*self.emits, Emission(name, payload)))
 
     def reporting(self, event: Event) -> Self:
-        """Return this action, emitting a catalogue *event* too."""
+        """Return this action with one more event: *event*, from the catalogue."""
         return self.but(emits=(*self.emits, event))
 
 
 @value
 class Continue(Action[S_co], Generic[S_co]):
-    """Go on to the next plugin."""
+    """Change nothing, and let the next plugin decide."""
 
     kind = "continue"
     __often__ = True
 
     state: S_co | Unchanged = UNCHANGED
-    """The plugin's new state."""
+    """The plugin's new state; the default leaves it unchanged."""
 
 
 @value
 class Intervene(Action[S_co], Generic[S_co]):
-    """Put a text into the conversation."""
+    """Add a text to the conversation, and let the next plugin decide."""
 
     kind = "intervene"
 
     text: str
-    """The text."""
+    """The text, for the model."""
     state: S_co | Unchanged = UNCHANGED
     """The plugin's new state."""
 
 
 @value
 class Abort(Action[S_co], Generic[S_co]):
-    """Abort the turn, or refuse what was asked where no turn has started."""
+    """Abort the turn; before a turn has started (`session_start`, `before_prompt`), refuse what was asked."""
 
     kind = "abort"
     short_circuits = True
 
     reason: str
-    """Why."""
+    """Reason, reported in events."""
     state: S_co | Unchanged = UNCHANGED
     """The plugin's new state."""
 
 
 @value
 class Skip(Action[S_co], Generic[S_co]):
-    """Ask no later plugin; what earlier ones decided stands."""
+    """Ask no further plugin; what earlier plugins decided stays in effect."""
 
     kind = "skip"
     short_circuits = True
@@ -179,45 +179,45 @@ class Skip(Action[S_co], Generic[S_co]):
 
 @value
 class BlockTool(Action[S_co], Generic[S_co]):
-    """This call does not run: it gets an error result with the reason."""
+    """Do not run this call: give it an error result with the reason."""
 
     kind = "block_tool"
     short_circuits = True
 
     reason: str
-    """Why, for the model."""
+    """Reason, for the model."""
     state: S_co | Unchanged = UNCHANGED
     """The plugin's new state."""
 
 
 @value
 class ReplaceToolArgs(Action[S_co], Generic[S_co]):
-    """The call gets other arguments."""
+    """Run the call with other arguments."""
 
     kind = "replace_tool_args"
 
     args: Mapping[str, Json]
-    """The new ones, whole."""
+    """All arguments of the call, not only those that change."""
     state: S_co | Unchanged = UNCHANGED
     """The plugin's new state."""
 
 
 @value
 class Emit(Action[S_co], Generic[S_co]):
-    """Broadcast something: one name with a payload, several pairs, or an event of the catalogue."""
+    """Publish one or more events: a name with a payload, several such pairs, or an event of the catalogue."""
 
     kind = "emit"
 
     name: str | Sequence[tuple[str, Json]] | Event
-    """What it is called, or the pairs, or the event."""
+    """Name of the event, or a sequence of (name, payload) pairs, or a catalogue event."""
     payload: Json = None
-    """What it says; a pair of values is one payload."""
+    """Data of the event; used only with a name."""
     state: S_co | Unchanged = attrs.field(default=UNCHANGED, kw_only=True)
     """The plugin's new state."""
 
     @property
     def emissions(self) -> tuple[Emitted, ...]:
-        """All that it emits, in order."""
+        """All events that this action publishes, in order."""
         if isinstance(self.name, str):
             return (Emission(self.name, self.payload), *self.emits)
         if isinstance(self.name, Event):
@@ -227,84 +227,84 @@ class Emit(Action[S_co], Generic[S_co]):
 
 @value
 class SwitchModel(Action[S_co], Generic[S_co]):
-    """Use another model from the next request on (in `before_request`: for this one)."""
+    """Use another model from the next request on (in `before_request`: for this request already)."""
 
     kind = "switch_model"
 
     model: str
-    """Which model."""
+    """Name of the model."""
     state: S_co | Unchanged = UNCHANGED
     """The plugin's new state."""
     provider_options: JsonObject = EMPTY
-    """Options for its provider."""
+    """Options for the model's provider."""
 
 
 @value
 class ReplaceMessages(Action[S_co], Generic[S_co]):
-    """The model, or the compaction, sees other messages."""
+    """Show the model (or the compaction) other messages; the history itself does not change."""
 
     kind = "replace_messages"
 
     messages: Sequence[Message]
-    """The whole list."""
+    """All messages to show."""
     state: S_co | Unchanged = UNCHANGED
     """The plugin's new state."""
 
 
 @value
 class ReplaceToolResult(Action[S_co], Generic[S_co]):
-    """Another result goes into the history."""
+    """Put another result into the history."""
 
     kind = "replace_tool_result"
 
     result: Ok | Err
-    """The new one."""
+    """The new result."""
     state: S_co | Unchanged = UNCHANGED
     """The plugin's new state."""
 
 
 @value
 class HoldTool(Action[S_co], Generic[S_co]):
-    """The call waits for a person."""
+    """Hold the call until a person approves or rejects it."""
 
     kind = "hold_tool"
 
     hint: str
-    """What the person should know."""
+    """What the person should know before deciding."""
     state: S_co | Unchanged = UNCHANGED
     """The plugin's new state."""
     timeout: float | None = 120.0
-    """Seconds to wait; `None`: for ever."""
+    """Seconds to wait for a decision; `None`: no limit."""
     family: str | None = None
-    """What "always" would mean; `None`: it cannot be approved for always."""
+    """Command family that "approve always" would let pass; `None`: no such approval is possible."""
 
 
 @value
 class SetSection(Action[S_co], Generic[S_co]):
-    """A named section of the system prompt becomes this text."""
+    """Set a named section of the system prompt."""
 
     kind = "set_section"
 
     key: str
-    """Which section."""
+    """Name of the section."""
     text: str | None
-    """The text; `None` removes it."""
+    """The text; `None` removes the section."""
     state: S_co | Unchanged = UNCHANGED
     """The plugin's new state."""
 
 
 @value
 class Ask(Action[S_co], Generic[S_co]):
-    """Stop here, get something done, and ask this hook again with the answer."""
+    """Pause here until the runtime has carried out a request, then call this hook again with the answer."""
 
     kind = "ask"
 
     request: AskRequest
-    """What is to be done."""
+    """What to carry out."""
     state: S_co | Unchanged = UNCHANGED
     """The plugin's new state."""
     deadline: float = 10.0
-    """Seconds it may take."""
+    """Seconds that it may take."""
 
 
 AnyAction: TypeAlias = (

@@ -1,4 +1,4 @@
-"""The row of plugins of a session, as data."""
+"""Descriptions of a session's plugins as data (`AttachedPlugin`), and the checks when plugins are attached."""
 
 from __future__ import annotations
 
@@ -17,45 +17,45 @@ from agentrail.values.json import EMPTY, JsonObject, freeze, freeze_object
 from agentrail.values.value import Value, value
 
 LIKE: Final = 0.7
-"""How like two names are, from 0 to 1, of which one is taken for the other misspelt."""
+"""Similarity (0 to 1) from which a tool name in a plugin's options counts as a misspelt one."""
 UNLIKE: Final = 0.4
-"""How like they are at least if one is offered instead of the other."""
+"""Least similarity (0 to 1) of a name that an error offers as the one that was meant."""
 MOST_SAID: Final = 2**31
-"""The most that a priority or a version may be, or its opposite."""
+"""Largest absolute value of a priority or a version."""
 STATE_LIMIT: Final = 64 * 1024
 """Bytes that the state of one plugin may take when it is written."""
 
 
 @value
 class AttachedPlugin(Value):
-    """One plugin's place in the row: all that is known of it but its code and its state."""
+    """Description of a plugin in a session: everything but its code and its state."""
 
     key: str
-    """What it is called in the session."""
+    """Name of the plugin in the session, unique there."""
     plugin: str
     """Its class, as `module:name`."""
     priority: int
-    """Lower is asked first."""
+    """Order: plugins with lower numbers are asked first."""
     critical: bool
-    """Whether the door stays shut if it breaks."""
+    """Whether a failure of the plugin counts as a refusal instead of being ignored."""
     hooks: frozenset[str]
-    """The hooks it implements."""
+    """Names of the hooks that it implements."""
     version: int = 1
-    """The version of its state."""
+    """Version of its state, as in its class; `upgrade` is called if a stored one is older."""
     revision: int = 0
-    """How often its options were updated."""
+    """How often its options were updated in this session."""
     options: JsonObject = EMPTY
-    """Its options, those that JSON can hold."""
+    """Its options, as far as they are JSON."""
     money_limit: MoneyLimit | None = None
-    """The limit that it keeps on what the session costs."""
+    """Its limit on the session's cost, if it sets one."""
     changed: JsonObject = EMPTY
-    """What the code says of the options that were changed at run time."""
+    """Values in the code of the options that were changed at run time, to notice when the code changes."""
     pinned: tuple[str, ...] = ()
-    """Those of them that stay when the code says something else."""
+    """Names of run-time options that are kept even if the code changes."""
 
 
 def unkeyed(given: Attachable) -> tuple[str, AnyPlugin]:
-    """Return the key and the plugin of *given*; raise `BadPlugin` for what is none."""
+    """Return key and plugin of *given*, which may be a `Keyed`; raise `BadPlugin` if it is neither."""
     plugin = cast("object", given.plugin if isinstance(given, Keyed) else given)
     if not isinstance(plugin, AnyPlugin):
         name = getattr(plugin, "__name__", type(plugin).__name__)
@@ -64,7 +64,7 @@ def unkeyed(given: Attachable) -> tuple[str, AnyPlugin]:
 
 
 def seat_for(key: str, plugin: AnyPlugin, revision: int = 0) -> AttachedPlugin:
-    """Return the seat of *plugin*; raise `BadPlugin` if it can change, or what it says about itself will not do."""
+    """Return the description of *plugin*; raise `BadPlugin` if it is mutable or declares something invalid."""
     check_plugin(plugin)
     cls = type(plugin)
     limit = plugin.money_limit
@@ -90,7 +90,7 @@ def seat_for(key: str, plugin: AnyPlugin, revision: int = 0) -> AttachedPlugin:
 
 
 def updated_seat(old: AttachedPlugin, new: AttachedPlugin, names: Iterable[str], *, pin: bool) -> AttachedPlugin:
-    """Return *new*, the seat that *old* becomes when its options *names* are changed at run time."""
+    """Return *new*, the description after its options *names* were changed at run time on top of *old*."""
     kept = [name for name in names if name in old.options and name in new.options]
     changed = {**{name: old.options[name] for name in kept}, **old.changed}
     pinned = {*old.pinned, *kept} if pin else {*old.pinned} - {*kept}
@@ -103,7 +103,7 @@ def _is_small(found: object) -> bool:
 
 
 def options_of(plugin: AnyPlugin) -> JsonObject:
-    """Return the options of *plugin* that JSON can hold."""
+    """Return the options of *plugin*, as far as they are JSON."""
     kept: dict[str, object] = {}
     for field in cast("tuple[attrs.Attribute[object], ...]", getattr(type(plugin), "__attrs_attrs__", ())):
         found = _plain(getattr(plugin, field.name))
@@ -125,14 +125,14 @@ def _plain(found: object) -> tuple[object] | None:
 
 
 def in_order(seats: tuple[AttachedPlugin, ...]) -> tuple[int, ...]:
-    """Return the places of *seats* as they are asked: by priority, then by registration."""
+    """Return the indices of *seats* in the order in which they are asked: by priority, then as registered."""
     return tuple(sorted(range(len(seats)), key=lambda place: seats[place].priority))
 
 
 def refuse_unknown_tools(key: str, plugin: AnyPlugin, tools: Collection[str], *, more: bool) -> None:
-    """Raise `BadOptions` if *plugin* names a tool that is not among *tools*, with the nearest one.
+    """Raise `BadOptions` if *plugin* names a tool that is not among *tools*, and offer the nearest name.
 
-    With *more*, others may come by themselves: then only a name that is like one of *tools* is taken for a mistake.
+    With *more*, tools may be added later. Then only a name similar to one of *tools* counts as a mistake.
     """
     for name in plugin.tools_named:
         if name in tools:
@@ -145,7 +145,7 @@ def refuse_unknown_tools(key: str, plugin: AnyPlugin, tools: Collection[str], *,
 
 
 def refuse_twins(keys: list[str]) -> None:
-    """Raise if a key is taken twice."""
+    """Raise an error if two of the plugins have the same key."""
     for place, key in enumerate(keys):
         if key in keys[:place]:
             raise PluginExists(key)

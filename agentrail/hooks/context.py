@@ -1,4 +1,4 @@
-"""What a plugin may know beside the hook: a read-only picture of the session.
+"""`Context`: the read-only view of the session that hooks get; with the limits that plugins set on its cost.
 
 The money that a session may spend, as the plugins that limit it say: so any plugin can know what is left.
 """
@@ -13,15 +13,15 @@ from agentrail.values.value import Value, value
 
 @value
 class MoneyLimit(Value):
-    """A limit on what a session costs."""
+    """A limit that a plugin sets on the cost of a session, so that other plugins know how much money is left."""
 
     max_usd: float
-    """How much it may cost."""
+    """Largest cost, in US dollars."""
     shared: bool = False
-    """Whether what others use counts too: of a sub-agent, whose limit is what remained of its parent's."""
+    """For a sub-agent: whether costs of the other sessions that share its parent's limit count too."""
 
     def left(self, usage: Usage, elsewhere: Usage) -> float | None:
-        """Return what may still be spent; `None`: what was spent is not known."""
+        """Return the US dollars left under this limit; `None` if the cost so far is not known."""
         used = usage.plus(elsewhere) if self.shared else usage
         spent = 0.0 if used.is_nothing else used.cost_usd
         return None if spent is None else max(0.0, self.max_usd - spent)
@@ -29,57 +29,57 @@ class MoneyLimit(Value):
 
 @value
 class Context(Value):
-    """The session as its plugins see it at one hook."""
+    """Read-only view of the session at one hook."""
 
     session_id: str = "session"
-    """Whose hook it is."""
+    """Id of the session."""
     working_dir: str = "."
-    """Where its tools work."""
+    """Directory in which its tools work."""
     model: str = "demo"
-    """The model the next request goes to."""
+    """Name of the model for the next request."""
     prompt_mode: str = "full"
-    """How much of a system prompt it has: `full`, `task`, `minimal` or `none`."""
+    """How much of the system prompt the session gets: `full`, `task`, `minimal` or `none`."""
     turn: int = 0
-    """Which turn is open, 0 before the first."""
+    """Number of the open turn, 0 before the first."""
     round: int = 0
-    """Which round of the turn, 0 before the first request."""
+    """Number of the round (request) in this turn, 0 before the first."""
     usage: Usage = NOTHING_USED
-    """What the session has used."""
+    """Usage of the session so far."""
     turn_usage: Usage = NOTHING_USED
-    """What the open turn has used."""
+    """Usage of the open turn so far."""
     elsewhere: Usage = NOTHING_USED
-    """Of a sub-agent that shares limits with others: what those have used since it began."""
+    """For a sub-agent that shares a money limit: usage of the other sessions since this one began."""
     price_known: bool = False
-    """Whether the prices of the model and of all that it may fall back to are known, so that costs can be counted."""
+    """Whether the prices of the model and its fallback models are known, so that costs can be counted."""
     budget_left: float | None = None
-    """Money that may still be spent, by the tightest limit of a plugin; `None`: no limit, or the cost is not known."""
+    """US dollars left under the tightest limit of a plugin; `None` if there is no limit, or the cost is unknown."""
     todos: tuple[Todo, ...] = ()
-    """Its list of things to do."""
+    """The session's list of things to do."""
     sections: tuple[tuple[str, str], ...] = ()
-    """Its sections of the system prompt."""
+    """Named sections of the system prompt."""
     tools: tuple[str, ...] = ()
     """The names of its tools."""
     subagents: tuple[str, ...] = ()
     """The names of the sub-agents it may start."""
     user_data: JsonObject = EMPTY
-    """What the spawner gave it."""
+    """Data from the caller of `spawn`."""
     memory_contents: JsonObject = EMPTY
-    """Memory files by path."""
+    """Contents of memory files, by path."""
     last_assistant_reply: str | None = None
     """The text of the last response."""
     approved_always: frozenset[tuple[str, str]] = frozenset()
-    """Pairs of tool and command family that pass without asking."""
+    """Pairs of tool and command family that need no approval any more."""
     now_ms: int = 0
-    """The time of the input, in milliseconds since 1970."""
+    """Time of the input that is being handled, in milliseconds since 1970."""
     parent: str | None = None
-    """The parent session, if it is a sub-agent."""
+    """Id of the parent session; `None` if this is no sub-agent."""
 
     @property
     def total_tokens(self) -> int:
-        """All tokens of the session."""
+        """Tokens that the session has used, read and written."""
         return self.usage.total_tokens
 
     @property
     def cost_usd(self) -> float | None:
-        """What the session has cost; `None`: not known."""
+        """Cost of the session so far in US dollars; `None` if not known."""
         return self.usage.cost_usd

@@ -1,4 +1,4 @@
-"""What a plugin class must be: its hooks are plain methods of the right form, and nothing of it can change."""
+"""Checks of a plugin class: its hooks must be plain methods with the right arguments, and it must be immutable."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ OTHERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "describe": (),
     }
 )
-"""The methods of a plugin that are no hooks, and what each is given."""
+"""Arguments of each method of a plugin that is not a hook."""
 PROPERTIES: Final = ("key", "money_limit", "tools_named")
 CONSTANTS: Final = ("priority", "critical", "version")
 LIKE: Final = 0.85
-"""How like a name is to one of the contract's that is taken for it misspelt, from 0 to 1."""
+"""Similarity (0 to 1) from which a method name counts as a misspelt hook."""
 _BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 def check_class(cls: type, hooks: frozenset[str], home: str) -> None:
-    """Raise `BadPlugin` if a member of *cls* is misspelt, or is no method that can be called as the contract calls it.
+    """Raise `BadPlugin` if a member of *cls* is a misspelt hook, or a hook that cannot be called as specified.
 
-    What classes of the module *home*, of the contract itself, define is not looked at.
+    Classes defined in module *home* (the contract itself) are not checked.
     """
     methods: dict[str, tuple[str, ...]] = {**dict.fromkeys(hooks, _HOOK), **OTHERS}
     seen: set[str] = set()
@@ -108,13 +108,13 @@ def _check_arguments(
 
 
 def _unfit(function: object) -> str:
-    """Say what *function* is if calling it gives no answer but something to be waited for or gone through."""
+    """Return what *function* is if calling it gives no direct answer (a coroutine, a generator); `None` if it does."""
     while True:
         if isinstance(function, partial):
             function = cast("object", function.func)
             continue
         if not inspect.isroutine(function) and not isinstance(function, type):
-            call: object = getattr(type(function), "__call__", None)  # noqa: B004 - what a call of it would run
+            call: object = getattr(type(function), "__call__", None)  # noqa: B004 - the function that calling it would run
             function = call if inspect.isfunction(call) else function
         if inspect.iscoroutinefunction(function):
             return "async"
@@ -127,22 +127,22 @@ def _unfit(function: object) -> str:
 
 
 def check_members(cls: type, home: str) -> None:
-    """Raise `BadPlugin` if a member of *cls* holds what can change, which all objects of the class would share.
+    """Raise `BadPlugin` if a member of *cls* holds something mutable, as all its objects would share it.
 
-    What classes of the module *home*, of the contract itself, define is not looked at.
+    Classes defined in module *home* (the contract itself) are not checked.
     """
     for owner in cls.__mro__:
         for name, member in () if owner.__module__ in {home, "builtins", "typing"} else vars(owner).items():
             if is_own_setter(owner, name, member):
                 raise BadPlugin(cls.__name__, f"it has a `{name}` of its own; {FROZEN}")
-            written = name.startswith("__") and name.endswith("__")  # by Python, attrs or dataclasses
+            written = name.startswith("__") and name.endswith("__")  # a name set by Python, attrs or dataclasses
             problem = None if written else why_changeable(member)
             if problem:
                 raise BadPlugin(cls.__name__, f"its `{name}` {problem}")
 
 
 def check_frozen(plugin: object, names: frozenset[str]) -> None:
-    """Raise `BadPlugin` if an option of *plugin* can change, or if one of *names*, its hooks, is set on the object."""
+    """Raise `BadPlugin` if an option of *plugin* is mutable, or a hook (one of *names*) is set on the object."""
     cls = type(plugin)
     own = cast("Mapping[str, object]", getattr(plugin, "__dict__", {}))
     fields = tuple(field.name for field in getattr(cls, "__attrs_attrs__", ()))
@@ -163,7 +163,7 @@ def _init_of(cls: type) -> Callable[..., None]:
 
 
 class SignatureOfInit:
-    """Says that a plugin class is called as its `__init__` is: its `__new__` only looks at what was given."""
+    """Descriptor: shows the signature of `__init__` as that of the class, as its `__new__` only checks arguments."""
 
     def __get__(self, _: object, cls: type) -> inspect.Signature:
         """Return the signature of the `__init__` of *cls*."""
@@ -175,7 +175,7 @@ class SignatureOfInit:
 
 
 def refuse_unknown_options(cls: type, given: tuple[object, ...], named: Mapping[str, object]) -> None:
-    """Raise `UnknownField` for what is *named* and is no option of *cls*; a class without options takes none."""
+    """Raise `UnknownField` if *named* holds a name that is not an option of *cls*."""
     if not named and (not given or _init_of(cls) is not object.__init__):
         return
     parameters = inspect.signature(cls).parameters

@@ -1,4 +1,4 @@
-"""What of a plugin can change: members of its class, functions, and values of its options."""
+"""Finding mutable parts of a plugin: in members of its class, in functions, and in the values of its options."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BETTER: Final[tuple[tuple[type, str], ...]] = (
     (cached_property, "a property"),
     (type(lru_cache(len)), "a function without a cache, or one of the module"),
 )
-"""Classes of what can change, with what to use instead."""
+"""Mutable classes, with what to use instead."""
 _A_VALUE: Final = "a value, such as an object of a class with `@attrs.frozen`"
 _STORES: Final = frozenset(
     dis.opmap[f"{verb}_{where}"] for verb in ("STORE", "DELETE") for where in ("GLOBAL", "DEREF")
@@ -34,16 +34,16 @@ _OBJECTS: Final = frozenset({object.__setattr__, object.__delattr__})
 
 @frozen
 class _Part:
-    """Something that a plugin has, and the words that say where."""
+    """A value found in a plugin, with words for where it was found."""
 
     found: object
     where: str
     option: bool = False
-    """Whether it must be a value: what belongs to a class or a function may be any object that is no container."""
+    """Whether it belongs to an option, which may hold values only; elsewhere any object but a container is allowed."""
 
 
 def why_changeable(member: object, *, option: bool = False) -> str | None:
-    """Say what of *member* can change and what to use instead, if something can; with *option* it must be a value."""
+    """Say what of *member* is mutable and what to use instead; `None` if nothing is. An *option* must be a value."""
     waiting = [_Part(member, "is a {}", option)]
     seen: set[int] = set()
     while waiting:
@@ -66,7 +66,7 @@ def why_changeable(member: object, *, option: bool = False) -> str | None:
 
 
 def _parts(part: _Part) -> list[_Part] | None:
-    """Return what belongs to *part*, or `None` if it must be a value and is none."""
+    """Return the values inside *part*; `None` if it must be a value and is not."""
     found = part.found
     inner = "has a {}" if part.where == "is a {}" else part.where
     match found:
@@ -94,7 +94,7 @@ def _parts(part: _Part) -> list[_Part] | None:
 
 
 def _parts_of_callable(found: object) -> list[_Part]:
-    """Return what a function, or what stands for one in a class, holds on to."""
+    """Return the values that a function (or a wrapper of one) keeps: defaults, closure, attributes."""
     match found:
         case FunctionType():
             kept = [*(found.__defaults__ or ()), *(found.__kwdefaults__ or {}).values()]
@@ -102,7 +102,7 @@ def _parts_of_callable(found: object) -> list[_Part]:
             for name, cell in zip(found.__code__.co_freevars, found.__closure__ or (), strict=True):
                 try:
                     parts.append(_Part(cell.cell_contents, f"has a {{}} in `{name}`, a variable outside of it"))
-                except ValueError:  # it has none yet
+                except ValueError:  # the cell is still empty
                     continue
             return parts
         case property():
@@ -116,7 +116,7 @@ def _parts_of_callable(found: object) -> list[_Part]:
 
 
 def _fields(found: object) -> Mapping[str, object] | None:
-    """Return the fields of an object of a class of attrs or dataclasses; `None` for any other."""
+    """Return the fields of an object of an attrs class or a dataclass; `None` for any other object."""
     cls = type(found)
     named = getattr(cls, "__attrs_attrs__", None)
     names = [field.name for field in named] if named is not None else getattr(cls, "__dataclass_fields__", None)
@@ -126,7 +126,7 @@ def _fields(found: object) -> Mapping[str, object] | None:
 
 
 def _is_compared(found: object) -> bool:
-    """Whether *found* has a hash of what it says, by which its class promises that it does not change."""
+    """Whether the class of *found* defines a hash over its contents, by which it promises to be immutable."""
     if type(found).__hash__ is object.__hash__:
         return False
     try:
@@ -137,7 +137,7 @@ def _is_compared(found: object) -> bool:
 
 
 def _set_outside(found: object) -> Iterator[str]:
-    """Yield the variables outside of the function *found* that it sets: those of its module, or of one around it."""
+    """Yield the names of outer variables that the function *found* assigns: of its module or enclosing functions."""
     if not isinstance(found, FunctionType):
         return
     free = found.__code__.co_freevars
@@ -153,7 +153,7 @@ def _set_outside(found: object) -> Iterator[str]:
 
 
 def is_own_setter(owner: type, name: str, member: object) -> bool:
-    """Whether *owner* defines by hand how attributes of its objects are set; attrs and dataclasses are known."""
+    """Whether *owner* defines its own `__setattr__`; those made by attrs and dataclasses do not count."""
     if name not in ("__setattr__", "__delattr__") or member in _OBJECTS or member in _ATTRS_OWN:
         return False
     made = vars(owner)
@@ -162,7 +162,7 @@ def is_own_setter(owner: type, name: str, member: object) -> bool:
 
 
 def can_set(owner: object, name: str, found: object) -> bool:
-    """Whether the attribute *name* of *owner* may be set: it is set to what it is, and stays what it was."""
+    """Whether the attribute *name* of *owner* can be assigned; tried with its present value, so nothing changes."""
     try:
         setattr(owner, name, found)
     except Exception:  # noqa: BLE001 - each kind of frozen class has an error of its own

@@ -1,7 +1,7 @@
-"""Who decides: the one thing a step needs that is not data.
+"""`Judge`: asks plugins for the machine, which is pure and cannot run code of others itself.
 
-Live, the plugins are asked; at recovery, recorded rulings are read; at a back-test, other plugins are asked. The
-machine cannot tell them apart.
+A live session asks its plugins (`Live`), recovery reads recorded rulings (`Recorded`), a back-test asks other plugins.
+The machine cannot tell them apart.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from agentrail.values.value import Value, value
 
 @value
 class Consent(Value):
-    """What people have agreed to about one call."""
+    """Approvals of people that concern one call."""
 
     approved: JsonObject | None = None
-    """The arguments a person approved."""
+    """Arguments that a person approved; `None` if none were."""
     holders: frozenset[str] = frozenset()
-    """The plugins whose holds were approved."""
+    """Keys of the plugins whose holds a person approved."""
     always: frozenset[tuple[str, str]] = frozenset()
-    """Pairs of tool and family that pass a hold."""
+    """Pairs of tool and command family that pass without a hold."""
 
 
 NO_CONSENT = Consent()
@@ -37,18 +37,18 @@ NO_CONSENT = Consent()
 
 @value
 class PluginRow(Value):
-    """The plugins of a session and what they remember, at the time of one question."""
+    """The plugins of a session with their states, as passed to the judge."""
 
     seats: tuple[AttachedPlugin, ...]
-    """Who they are, in the order they are asked."""
+    """Descriptions of the plugins, in the order in which they are asked."""
     states: tuple[object, ...]
-    """What each remembers."""
+    """State of each plugin, in the same order."""
     among: frozenset[str] | None = None
-    """Who is asked, if not all are."""
+    """Keys of the plugins to ask; `None`: all."""
 
 
 class Judge(Protocol):
-    """Rules on hooks and on arguments."""
+    """Runs hooks of plugins and checks arguments of calls; each answer is a `Ruling`."""
 
     def rule(
         self,
@@ -59,34 +59,34 @@ class Judge(Protocol):
         gathered: Gathered = NOTHING_GATHERED,
         consent: Consent = NO_CONSENT,
     ) -> Ruling:
-        """Ask the plugins of *row*, from *place* on."""
+        """Ask the plugins of *row* about *hook*, from *place* on, and return their combined ruling."""
         ...
 
     def learn(
         self, events: Sequence[Envelope], row: PluginRow, context: Callable[[], Context], failures: Mapping[str, int]
     ) -> Ruling:
-        """Show *events* to the plugins that listen; *failures* is how often each has failed in this turn."""
+        """Show *events* to plugins with `on_event`; *failures* is how often each has failed in this turn."""
         ...
 
     def init(self, seat: AttachedPlugin, context: Callable[[], Context]) -> Ruling:
-        """Ask a new plugin for its first state."""
+        """Call `init` of a new plugin: its first state."""
         ...
 
     def options(self, seat: AttachedPlugin, state: object, new: JsonObject) -> Ruling:
-        """Ask a plugin, in its new form, for the state to go on with."""
+        """Call `on_options` of a plugin with new options: its state from now on."""
         ...
 
     def upgrade(self, seat: AttachedPlugin, state: object) -> Ruling:
-        """Ask a plugin of a new version to bring its stored state forward."""
+        """Call `upgrade` of a plugin whose stored state is of an earlier version."""
         ...
 
     def check(self, tool: str, revision: int, args: JsonObject, meter: Meter, chars: int, items: int) -> Ruling:
-        """Say whether *args* fit the schema of *tool*, and have at most so many *chars*, and keys and *items*."""
+        """Check whether *args* fit the schema of *tool*, with at most *chars* characters and *items* keys and items."""
         ...
 
 
 class Recorded:
-    """Reads the rulings that were made when the session was live."""
+    """Judge for replay: returns recorded rulings one by one, without running any plugin."""
 
     __slots__ = ("_number", "_rest", "_session")
 
@@ -111,7 +111,7 @@ class Recorded:
         gathered: Gathered = NOTHING_GATHERED,  # noqa: ARG002
         consent: Consent = NO_CONSENT,  # noqa: ARG002
     ) -> Ruling:
-        """Return the recorded ruling on *hook*."""
+        """Return the next recorded ruling; raise `ReplayDiffers` if it is not about *hook*."""
         return self._next(hook.moment)
 
     def learn(
@@ -121,26 +121,26 @@ class Recorded:
         context: Callable[[], Context],  # noqa: ARG002
         failures: Mapping[str, int],  # noqa: ARG002
     ) -> Ruling:
-        """Return what was learned then."""
+        """Return the next recorded ruling, which must be of `on_event`."""
         return self._next("on_event")
 
     def init(self, seat: AttachedPlugin, context: Callable[[], Context]) -> Ruling:  # noqa: ARG002 - recorded
-        """Return the recorded first state."""
+        """Return the next recorded ruling, which must be of `init`."""
         return self._next("init")
 
     def options(self, seat: AttachedPlugin, state: object, new: JsonObject) -> Ruling:  # noqa: ARG002 - recorded
-        """Return the recorded state."""
+        """Return the next recorded ruling, which must be of `on_options`."""
         return self._next("on_options")
 
     def upgrade(self, seat: AttachedPlugin, state: object) -> Ruling:  # noqa: ARG002 - recorded
-        """Return the recorded state."""
+        """Return the next recorded ruling, which must be of `upgrade`."""
         return self._next("upgrade")
 
     def check(self, tool: str, revision: int, args: JsonObject, meter: Meter, chars: int, items: int) -> Ruling:  # noqa: ARG002 - recorded
-        """Return the recorded verdict on the arguments."""
+        """Return the next recorded ruling, which must be of a check of arguments."""
         return self._next("check")
 
     @property
     def left(self) -> int:
-        """How many rulings were not asked for; a replay that leaves any differs."""
+        """Number of rulings not used yet; if any are left after a step, the replay differs from the record."""
         return sum(1 for _ in self._rest)

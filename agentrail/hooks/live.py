@@ -1,4 +1,4 @@
-"""The judge of a live session: asks the plugins themselves."""
+"""`Live`: the judge of a live session, which runs the plugins' code."""
 
 from __future__ import annotations
 
@@ -43,37 +43,37 @@ from agentrail.values.meter import Meter
 Validator = Callable[[JsonObject, Meter], str | None]
 
 MAX_FAILURES: Final = 3
-"""Failures of `on_event` after which a plugin hears no more events until the next turn."""
+"""Failures of `on_event` after which a plugin gets no more events until the next turn."""
 
 UNHEARD: Final[frozenset[type[Event]]] = frozenset({PluginSlow})
-"""Events about listeners, which are not shown to `on_event`: a slow one would be slow over the report, for ever."""
+"""Events about slow or failing listeners; never shown to `on_event`, as each report could cause the next one."""
 
 _UNREAD: Final = ""
-"""The only key of arguments that could not be read: a model adapter puts their text under it."""
+"""Only key in the arguments of a call whose JSON was broken; a model adapter puts the text under it."""
 
 Data = Callable[[object], Json]
-"""Returns a stored state as JSON."""
+"""Function that returns a plugin's stored state as JSON."""
 
 _Row = Mapping[str, tuple[PluginEntry, ...]]
 
 
 def any_model(_: str, _options: JsonObject) -> str | None:
-    """Let plugins choose any model: whoever runs the session knows them all."""
+    """Default `ModelCheck`: accept any model name."""
     return None
 
 
 def no_price(_: str, _options: JsonObject) -> bool:
-    """Know no price."""
+    """Default `PriceCheck`: no price is known."""
     return False
 
 
 def as_it_is(state: object) -> Json:
-    """Take a state for its own data: where no process ends, none is of an earlier version."""
+    """Default `Data`: return the state itself. Enough where no state outlives the process."""
     return cast("Json", state)
 
 
 class Live:
-    """Asks plugins and validators; keeps their code by key and revision, and nothing that a session would miss."""
+    """Runs plugins and validators. It keeps only their code, by key and revision; states belong to the session."""
 
     __slots__ = (
         "_data",
@@ -105,19 +105,19 @@ class Live:
         self.complain: Complain = nobody_listens
 
     def seat(self, key: str, revision: int, plugin: AnyPlugin) -> None:
-        """Take *plugin*'s code, for when a row names it."""
+        """Add the code of *plugin* under the key and revision of its description."""
         self._plugins[key, revision] = plugin
 
     def plugin(self, seat: AttachedPlugin) -> AnyPlugin:
-        """Return the plugin of *seat*."""
+        """Return the plugin that *seat* describes."""
         return self._plugins[seat.key, seat.revision]
 
     def tool(self, name: str, revision: int, validator: Validator) -> None:
-        """Take the *validator* of a tool."""
+        """Add the *validator* of a tool's arguments."""
         self._validators[name, revision] = validator
 
     def keep(self, plugins: Container[tuple[str, int]], tools: Container[tuple[str, int]]) -> None:
-        """Forget the code of all other *plugins* and the validators of all other *tools*."""
+        """Drop the code of plugins and the validators of tools that are not among those given."""
         self._plugins = {code: plugin for code, plugin in self._plugins.items() if code in plugins}
         self._validators = {code: validator for code, validator in self._validators.items() if code in tools}
 
@@ -140,7 +140,7 @@ class Live:
         gathered: Gathered = NOTHING_GATHERED,
         consent: Consent = NO_CONSENT,
     ) -> Ruling:
-        """Ask the plugins of *row*, from *place* on."""
+        """Ask the plugins of *row* about *hook*, from *place* on, and return their combined ruling."""
         entries = self._entries(row.seats).get(hook.moment)
         if entries is None:
             return UNRULED[hook.moment]
@@ -162,7 +162,7 @@ class Live:
     def learn(
         self, events: Sequence[Envelope], row: PluginRow, context: Callable[[], Context], failures: Mapping[str, int]
     ) -> Ruling:
-        """Show *events* to the plugins that listen, until one has failed too often; none of them is `UNHEARD`."""
+        """Show *events* (but those of `UNHEARD`) to plugins with `on_event`, each until it has failed too often."""
         ctx = context()
         states: dict[int, object] = {}
         errors: list[Event] = []
@@ -206,7 +206,7 @@ class Live:
         ctx: Context,
         logs: list[tuple[str, str, JsonObject]],
     ) -> object:
-        """Return the state of a plugin that was shown one event."""
+        """Show one event to a plugin's `on_event`, and return the plugin's new state."""
         heard: object = listener.on_event(envelope, state, ctx)
         if isinstance(heard, Log):
             line = cast("Log[object]", heard)
@@ -220,17 +220,17 @@ class Live:
         return heard
 
     def init(self, seat: AttachedPlugin, context: Callable[[], Context]) -> Ruling:
-        """Ask a new plugin for its first state."""
+        """Call `init` of a new plugin: its first state."""
         plugin = cast("Plugin[object]", self._plugins[seat.key, seat.revision])
         return self._stateful("init", seat, lambda: plugin.init(context()))
 
     def options(self, seat: AttachedPlugin, state: object, new: JsonObject) -> Ruling:
-        """Ask a plugin, in its new form, for the state to go on with."""
+        """Call `on_options` of a plugin with new options: its state from now on."""
         plugin = cast("Plugin[object]", self._plugins[seat.key, seat.revision])
         return self._stateful("on_options", seat, lambda: plugin.on_options(new, state))
 
     def upgrade(self, seat: AttachedPlugin, state: object) -> Ruling:
-        """Ask a plugin of a new version to bring its stored state forward."""
+        """Call `upgrade` of a plugin whose stored state is of an earlier version."""
         plugin = cast("Plugin[object]", self._plugins[seat.key, seat.revision])
         return self._stateful("upgrade", seat, lambda: plugin.upgrade(self._data(state)))
 
@@ -249,7 +249,7 @@ class Live:
         return Ruling(hook, states=((0, state),))
 
     def check(self, tool: str, revision: int, args: JsonObject, meter: Meter, chars: int, items: int) -> Ruling:
-        """Say whether *args* fit the schema of *tool*, and have at most so many *chars*, and keys and *items*."""
+        """Check whether *args* fit the schema of *tool*, with at most *chars* characters and *items* keys and items."""
         more = excess(args, chars, items)
         if len(args) == 1 and _UNREAD in args:
             limits = f"{MAX_DEPTH} levels or {MAX_ITEMS} keys and items"
@@ -262,6 +262,6 @@ class Live:
 
 
 def _reason(refusal: PluginRefused) -> str:
-    """Return why a plugin does not want to run, whatever it has given as the reason."""
+    """Return the reason of *refused* as text, even if the plugin gave something else."""
     found: object = refusal.args[0] if refusal.args else ""
     return mended(found)[:MOST_WORDS] if type(found) is str else shown(found)

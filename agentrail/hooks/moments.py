@@ -1,4 +1,4 @@
-"""The 14 hooks: one record each, saying what its plugins are asked about."""
+"""The 14 hooks: one class each, with the data that plugins get when they are asked."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from agentrail.values.value import Value, value
 
 @value
 class Hook(Value):
-    """A moment at which plugins are asked."""
+    """Base of the hooks: a moment of the session at which plugins may act."""
 
     moment: ClassVar[str] = ""
     about: ClassVar[str] = ""
 
     asked: AskRequest | None = attrs.field(default=None, kw_only=True)
-    """What this plugin asked for a moment ago, if this is the second time it is asked."""
+    """Request that this plugin made with `Ask`; `None` the first time it is called."""
     answer: AskAnswer | None = attrs.field(default=None, kw_only=True)
-    """The answer to that."""
+    """Answer to that request; `None` the first time."""
 
 
 @value
 class SessionStart(Hook):
-    """The session begins, once in the life of its id."""
+    """The session starts; called once, not again after a recovery."""
 
     moment = "session_start"
     about = "once in the life of an id: not after recovery, waking or fork"
@@ -38,18 +38,18 @@ class SessionStart(Hook):
 
 @value
 class SessionEnd(Hook):
-    """The session is stopped for good."""
+    """The session was stopped and is about to end."""
 
     moment = "session_end"
     about = "the session is stopped for good"
 
     reason: str
-    """Why."""
+    """Reason given to `stop`."""
 
 
 @value
 class AfterTurn(Hook):
-    """A turn is over, finished or aborted; the session is about to go idle."""
+    """A turn has finished or was aborted; the session is idle next, or takes its next prompt."""
 
     moment = "after_turn"
     about = "just before going idle, finished or aborted"
@@ -57,117 +57,117 @@ class AfterTurn(Hook):
     outcome: str
     """`finished` or `aborted`."""
     abort_kind: str | None
-    """What aborted it, as `AgentAbort.kind`: `user`, `plugin`, `deadline`, …; `None` if it was not aborted."""
+    """Why it was aborted, as in `AgentAbort.kind`: `user`, `plugin`, `deadline`, …; `None` if it was not."""
     abort_reason: str | None
-    """The words of whoever aborted it; `None` if it was not aborted, or without a word."""
+    """Reason given with the abort; `None` if there was none."""
     messages_diff: tuple[Message, ...]
-    """What the turn added to the history."""
+    """Messages that the turn added to the history."""
     token_usage_diff: Usage
-    """What the turn used."""
+    """Usage of the turn."""
     started_at_ms: int
-    """When it started."""
+    """When the turn started, in milliseconds since 1970."""
     ended_at_ms: int
-    """When it ended."""
+    """When the turn ended, in milliseconds since 1970."""
 
     @property
     def duration_ms(self) -> int:
-        """How long it took."""
+        """Duration of the turn in milliseconds."""
         return self.ended_at_ms - self.started_at_ms
 
 
 @value
 class BeforePrompt(Hook):
-    """A prompt is about to be taken."""
+    """A prompt is about to start a turn."""
 
     moment = "before_prompt"
     about = "before a prompt is taken"
 
     text: str
-    """The text of it."""
+    """Text of the prompt."""
     ref: str = ""
-    """Which prompt."""
+    """Id of the prompt."""
 
 
 @value
 class BeforeRequest(Hook):
-    """A request is about to go to the model, first or again."""
+    """A request is about to go to the model, for the first time or as a retry."""
 
     moment = "before_request"
     about = "before every attempt of a request to the model"
 
     messages: Sequence[Message]
-    """What the model would see."""
+    """Messages that the model will see."""
     attempt: int = 1
-    """1 for the first; each retry is one more."""
+    """Number of the attempt, from 1."""
     last_error: str | None = None
-    """Why the attempt before failed."""
+    """Why the last attempt failed; `None` on the first."""
 
 
 @value
 class AfterResponse(Hook):
-    """A response is complete."""
+    """The model's response is complete."""
 
     moment = "after_response"
     about = "a response is complete"
 
     message: AssistantMessage
-    """The whole of it."""
+    """The response."""
 
 
 @value
 class BeforeTool(Hook):
-    """A call is about to run."""
+    """A tool call is about to run."""
 
     moment = "before_tool"
     about = "before one call runs"
 
     name: str
-    """Which tool."""
+    """Name of the tool."""
     args: JsonObject
-    """With which arguments: those that would run."""
+    """Arguments with which it would run, as changed by earlier plugins."""
     call_id: str
-    """Which call."""
+    """Id of the call."""
     approved: bool = False
-    """Whether a person approved exactly these arguments."""
+    """Whether a person approved the call with exactly these arguments."""
     final: bool = False
-    """Whether a guard is asked once more because arguments were replaced behind it."""
+    """Whether a security plugin is asked again, because a later plugin replaced the arguments."""
 
 
 @value
 class OnToolError(Hook):
-    """A tool failed and would be tried again."""
+    """A tool raised an exception, and the call would be tried again."""
 
     moment = "on_tool_error"
     about = "a tool failed and would be retried"
 
     name: str
-    """Which tool."""
+    """Name of the tool."""
     call_id: str
-    """Which call."""
+    """Id of the call."""
     error: str
-    """What it raised."""
+    """The exception as text."""
     attempt: int
-    """Which attempt failed."""
+    """Number of the attempt that failed, from 1."""
 
 
 @value
 class AfterTool(Hook):
-    """A call has its result and the model has not seen it."""
+    """A call has its result, which the model has not seen yet."""
 
     moment = "after_tool"
     about = "one call has its result"
 
     name: str
-    """Which tool."""
+    """Name of the tool."""
     call_id: str
-    """Which call."""
+    """Id of the call."""
     result: Ok | Err
-    """What the history would get."""
+    """Result that would go into the history."""
 
 
 @value
 class AfterToolBatch(Hook):
-    """All calls of the response have results."""
+    """All calls of a response have their results."""
 
     moment = "after_tool_batch"
     about = "all calls of the response have results"
@@ -178,7 +178,7 @@ class AfterToolBatch(Hook):
 
 @value
 class BeforeFinish(Hook):
-    """The model has given its final answer."""
+    """The model has given its final answer, and the turn is about to end."""
 
     moment = "before_finish"
     about = "before the final answer is final"
@@ -192,7 +192,7 @@ class BeforeCompaction(Hook):
     about = "before the context is compacted"
 
     messages: Sequence[Message]
-    """What compaction would see."""
+    """Messages to be compacted."""
     reason: str = ""
     """Why it is compacted."""
 
@@ -205,20 +205,20 @@ class BeforeSteering(Hook):
     about = "before a steering text is queued"
 
     text: str
-    """The text."""
+    """Text that the user sent."""
     ref: str = ""
-    """Which text."""
+    """Id of the text."""
 
 
 @value
 class BeforePluginOptsUpdate(Hook):
-    """New options of another plugin are about to apply."""
+    """Another plugin is about to get new options."""
 
     moment = "before_plugin_opts_update"
     about = "before a plugin's new options apply (idle only)"
 
     plugin: str
-    """The key of that plugin."""
+    """Key of that plugin."""
     options: JsonObject
     """Its new options."""
 

@@ -1,4 +1,4 @@
-"""Running one hook through a row of plugins: how their answers combine."""
+"""Pipeline: runs one hook through the plugins in order, and combines their actions into a ruling."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from agentrail.values.json import FrozenObject, Json, JsonObject, freeze, freeze
 from agentrail.values.value import Value, value
 
 MAX_ASKS: Final = 8
-"""How often a plugin may ask in one pipeline."""
+"""How often one plugin may return `Ask` in one pipeline."""
 
 NO_USER_DATA: Final = "_no_user_data"
 
@@ -60,38 +60,38 @@ WHEN_CRITICAL_BREAKS: Final[Mapping[str, Verdict]] = {
     "before_steering": Verdict.ABORT,
     "before_plugin_opts_update": Verdict.ABORT,
 }
-"""What a broken critical plugin counts as, by hook; `PASS`: it is only reported."""
+"""Verdict if a critical plugin fails, by hook; `PASS`: the failure is only reported."""
 
 Method = Callable[[Hook, object, Context], object]
 Storable = Callable[[object], str | None]
 ModelCheck = Callable[[str, JsonObject], str | None]
-"""Says why a model of this name cannot be used, if so."""
+"""Function that says why a model of this name cannot be used; `None` if it can."""
 PriceCheck = Callable[[str, JsonObject], bool]
-"""Says whether the price of a model of this name is known."""
+"""Function that says whether the price of a model of this name is known."""
 
 
 Complain = Callable[[AttachedPlugin, str, str, BaseException | None], None]
-"""Tells people of a plugin that broke: which, at which hook, what is wrong, and what was raised."""
+"""Function that logs a failing plugin: its description, the hook, the error as text, and the exception."""
 
 
 def nobody_listens(_seat: AttachedPlugin, _hook: str, _problem: str, _error: BaseException | None) -> None:
-    """Tell nobody: what broke is in the ruling, too."""
+    """No-op `Complain`: the ruling holds the error too."""
 
 
 @value
 class PluginEntry(Value):
-    """One plugin in the row of one hook."""
+    """One plugin with its method for one hook."""
 
     place: int
-    """Its place among all plugins of the session."""
+    """Its index among all plugins of the session."""
     seat: AttachedPlugin
-    """Who it is."""
+    """Its description."""
     method: Method
     """Its method for the hook."""
 
 
 class Pipeline:
-    """One run of one hook, from a place in the row to its end or its next pause."""
+    """One run of one hook, until all plugins were asked, one decided alone, or one asked for something."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Pipeline:
         self.final = False
 
     def run(self, entries: tuple[PluginEntry, ...], place: Place) -> Ruling:
-        """Ask *entries* from *place* on."""
+        """Ask the plugins *entries*, from *place* on, and return the ruling."""
         if not place.final:
             stopped = self._ask(entries, place)
             if stopped is not None and stopped.verdict is not Verdict.SKIP:
@@ -208,13 +208,13 @@ class Pipeline:
             else emission
             for emission in given
         )
-        for event in made:  # pairs of its own making may be others when they are read again
+        for event in made:  # read once: an iterable of the plugin may differ next time
             if not is_reportable(event):
                 raise BrokenPlugin(entry.seat.key, self.hook.moment, f"it emits {shown(event)}")
         return made
 
     def _broken(self, entry: PluginEntry, problem: str, error: BaseException | None = None) -> Ruling | None:
-        """Report a plugin that broke; if it is critical, the door stays shut."""
+        """Report a plugin that failed; return a ruling that stops the run if the plugin is critical."""
         moment = self.hook.moment
         self.complain(entry.seat, moment, problem, error)
         self.errors.append(PluginError(entry.seat.key, moment, problem))
@@ -226,7 +226,7 @@ class Pipeline:
     def ruling(
         self, verdict: Verdict, entry: PluginEntry | None = None, reason: str = "", *, critical: bool = False
     ) -> Ruling:
-        """Return the ruling with which the run ends; an abort and a block drop what was accumulated, but emissions."""
+        """Return the final ruling of the run; an abort or a block keeps only the emitted events."""
         kept = self.gathered
         if verdict is Verdict.ABORT or verdict is Verdict.BLOCK or (critical and verdict is Verdict.SKIP):
             kept = Gathered(emits=kept.emits)
@@ -242,7 +242,7 @@ class Pipeline:
         )
 
     def paused(self, entry: PluginEntry, verdict: Verdict, pause: Pause) -> Ruling:
-        """Return the ruling with which the run stops on its way."""
+        """Return the ruling of a run that stops on its way, at an `Ask` or a hold."""
         return self.ruling(verdict, entry, pause.hint).but(pause=pause)
 
 
@@ -330,7 +330,7 @@ def _pause_for_ask(run: Pipeline, entry: PluginEntry, answer: Ask[object]) -> Ru
 
 
 def _nothing(_run: Pipeline, _entry: PluginEntry, _answer: Action[object]) -> None:
-    """Its state and its emissions are all there is to it."""
+    """Apply an action without further effect (`Continue`, `Emit`): state and events are kept for all actions."""
 
 
 _APPLY: Final[Mapping[type[object], Callable[..., Ruling | None]]] = {
@@ -348,10 +348,10 @@ _APPLY: Final[Mapping[type[object], Callable[..., Ruling | None]]] = {
     SetSection: _set_section,
     Ask: _pause_for_ask,
 }
-"""What each action does to the pipeline; a ruling ends or pauses it."""
+"""How each action changes the pipeline; one that returns a ruling ends or pauses it."""
 
 _COUNT_AT_LAST: Final = frozenset({Continue, BlockTool, HoldTool, Abort, ReplaceToolArgs, Ask})
-"""What counts when a guard is asked once more: a replacement blocks the call, an `Ask` breaks the contract."""
+"""The same when a security plugin is asked again at the end: a replacement blocks the call, an `Ask` is an error."""
 
 
 def _with_replaced(hook: Hook, gathered: Gathered) -> Hook:

@@ -1,9 +1,7 @@
-"""The plugin contract: one typed method per hook; the return annotation says what the hook accepts.
+"""`Plugin`, the base class of plugins: one method per hook. The return annotation declares which actions it accepts.
 
-A plugin is a frozen value (its options) plus pure methods. It keeps nothing, reads no clock and does no I/O: what it
-remembers is its state, which the session holds, journals and gives back.
-
-The hook × action matrix, read off the return annotations of `Plugin`.
+A plugin is immutable: options and pure methods. It keeps nothing, reads no clock and does no I/O. What it remembers is
+its state, which the session holds, journals and passes back at each call.
 """
 
 from __future__ import annotations
@@ -64,7 +62,7 @@ ON_EVENT: Final = "on_event"
 
 
 class Priority(IntEnum):
-    """Where each band begins; lower runs first."""
+    """Bands of priorities, each with its lowest number; plugins with lower numbers are asked first."""
 
     SECURITY = 0
     CORE = 100
@@ -75,20 +73,20 @@ class Priority(IntEnum):
 
 @value
 class Log(Authored, Generic[S]):
-    """What `on_event` may return: a line for the log, and the state."""
+    """Return value of `on_event`: a line for the program's log, and the new state."""
 
     level: str
     """`debug`, `info`, `warning` or `error`."""
     message: str
-    """The line."""
+    """Text of the line."""
     fields: JsonObject
-    """What belongs to it."""
+    """Data to log beside the text."""
     state: S
     """The plugin's new state."""
 
 
 class AnyPlugin:
-    """What plugins of all states have in common; lists of plugins are lists of these."""
+    """Base of all plugins, whatever the type of their state; a list of plugins is a `list[AnyPlugin]`."""
 
     __slots__ = ()
 
@@ -97,13 +95,13 @@ class AnyPlugin:
     version: ClassVar[int] = 1
 
     def __init_subclass__(cls, **options: object) -> None:
-        """Refuse a class with a hook that would never be called, or whose answer would be none: it guards nothing."""
+        """Raise `BadPlugin` for a class with a misspelt hook, or one that cannot be called: it would guard nothing."""
         super().__init_subclass__(**options)
         if cls.__module__ != __name__:
             check_class(cls, HOOK_NAMES, __name__)
             check_members(cls, __name__)
 
-    if not TYPE_CHECKING:  # checkers know the options themselves
+    if not TYPE_CHECKING:  # type checkers know the options from the fields
 
         def __new__(cls, *given: object, **named: object) -> Self:
             """Raise `UnknownField` for an option that is not there, with the nearest one."""
@@ -113,31 +111,31 @@ class AnyPlugin:
         __signature__ = SignatureOfInit()
 
     def __setattr__(self, name: str, new: object) -> None:
-        """Refuse any change: a plugin is shared by sessions, and what it did could not be replayed."""
+        """Raise an error: a plugin is immutable, as sessions share it and its decisions are replayed."""
         raise BadPlugin(type(self).__name__, f"its `{name}` cannot be set; {FROZEN}")
 
     @property
     def key(self) -> str:
-        """What this plugin is called in its session."""
+        """Name of this plugin in its session; by default its class name."""
         return type(self).__name__
 
     @property
     def money_limit(self) -> MoneyLimit | None:
-        """The limit that it keeps on what the session costs, if it keeps one: what is left is `ctx.budget_left`."""
+        """Limit that this plugin sets on the session's cost, if any. `ctx.budget_left` tells what is left."""
         return None
 
     @property
     def tools_named(self) -> tuple[str, ...]:
-        """The names of tools in its options: a session that has no such tool refuses the plugin."""
+        """Names of tools in this plugin's options; a session without such a tool refuses the plugin."""
         return ()
 
     def describe(self) -> str | JsonObject:
-        """Say what this plugin does, in text or as a mapping (name, version, description, events)."""
+        """Return what this plugin does, as text or as a mapping (name, version, description, events)."""
         return (type(self).__doc__ or type(self).__name__).strip().partition("\n")[0]
 
 
 class Plugin(AnyPlugin, Generic[S]):
-    """Subclass this with the type of your state and override the hooks you want."""
+    """Base class for plugins: subclass it with the type of your state, and override the hooks you need."""
 
     __slots__ = ()
 
@@ -146,42 +144,42 @@ class Plugin(AnyPlugin, Generic[S]):
         return None  # type: ignore[return-value]  # right for the default S; a plugin with a state overrides it
 
     def on_options(self, new: JsonObject, state: S) -> S:
-        """The options were updated to *new*; return the state to go on with, or raise to refuse."""
+        """Called when the options were changed to *new*: return the new state, or raise to refuse."""
         return state
 
     def upgrade(self, old: Json) -> S:
-        """Bring a stored state of an earlier version forward."""
+        """Convert a stored state of an earlier version; called at recovery."""
         raise BadPlugin(type(self).__name__, "it has a new version and no `upgrade`")
 
     def inherited(self, state: S, ctx: Context) -> AnyPlugin | None:
-        """Return what a sub-agent that starts now is bound by: by default, a plugin of the security band binds it too.
+        """Return the plugin that a new sub-agent gets from this one; `None`: none. By default, itself if it guards.
 
-        A limit returns what remains of it; `None`: nothing.
+        A plugin that limits something returns what is left of the limit.
         """
         return self if self.priority < Priority.CORE else None
 
     def on_event(self, event: Envelope, state: S, ctx: Context) -> S | Log[S]:
-        """A durable event of the session was made."""
+        """Called for each durable event of the session."""
         return state
 
     def session_start(
         self, hook: SessionStart, state: S, ctx: Context
     ) -> Continue[S] | Abort[S] | Emit[S] | SetSection[S] | Ask[S]:
-        """The session begins."""
+        """Called once when the session starts."""
         return Continue(state)
 
     def session_end(self, hook: SessionEnd, state: S, ctx: Context) -> Continue[S] | Emit[S]:
-        """The session is stopped for good."""
+        """Called when the session was stopped, before it ends."""
         return Continue(state)
 
     def after_turn(self, hook: AfterTurn, state: S, ctx: Context) -> Continue[S] | Emit[S] | Ask[S]:
-        """A turn is over, finished or aborted."""
+        """Called after a turn has finished or was aborted."""
         return Continue(state)
 
     def before_prompt(
         self, hook: BeforePrompt, state: S, ctx: Context
     ) -> Continue[S] | Intervene[S] | Abort[S] | Skip[S] | Emit[S] | SetSection[S] | Ask[S]:
-        """A prompt is about to be taken."""
+        """Called before a prompt starts a turn."""
         return Continue(state)
 
     def before_request(
@@ -197,25 +195,25 @@ class Plugin(AnyPlugin, Generic[S]):
         | SetSection[S]
         | Ask[S]
     ):
-        """A request is about to go to the model."""
+        """Called before each request to the model."""
         return Continue(state)
 
     def after_response(
         self, hook: AfterResponse, state: S, ctx: Context
     ) -> Continue[S] | Intervene[S] | Abort[S] | Skip[S] | Emit[S] | SwitchModel[S] | SetSection[S] | Ask[S]:
-        """A response is complete."""
+        """Called when the model's response is complete."""
         return Continue(state)
 
     def before_tool(
         self, hook: BeforeTool, state: S, ctx: Context
     ) -> Continue[S] | Abort[S] | Skip[S] | BlockTool[S] | ReplaceToolArgs[S] | Emit[S] | HoldTool[S] | Ask[S]:
-        """A call is about to run."""
+        """Called before a tool call runs."""
         return Continue(state)
 
     def on_tool_error(
         self, hook: OnToolError, state: S, ctx: Context
     ) -> Continue[S] | Abort[S] | Skip[S] | Emit[S] | SwitchModel[S] | Ask[S]:
-        """A tool failed and would be tried again."""
+        """Called when a tool has raised an exception and the call would be tried again."""
         return Continue(state)
 
     def after_tool(
@@ -223,70 +221,70 @@ class Plugin(AnyPlugin, Generic[S]):
     ) -> (
         Continue[S] | Intervene[S] | Abort[S] | Emit[S] | SwitchModel[S] | ReplaceToolResult[S] | SetSection[S] | Ask[S]
     ):
-        """A call has its result and the model has not seen it."""
+        """Called when a call has its result, before the model sees it."""
         return Continue(state)
 
     def after_tool_batch(
         self, hook: AfterToolBatch, state: S, ctx: Context
     ) -> Continue[S] | Intervene[S] | Abort[S] | Emit[S] | SwitchModel[S] | SetSection[S] | Ask[S]:
-        """All calls of the response have results."""
+        """Called when all calls of the response have their results."""
         return Continue(state)
 
     def before_finish(
         self, hook: BeforeFinish, state: S, ctx: Context
     ) -> Continue[S] | Intervene[S] | Abort[S] | Emit[S] | Ask[S]:
-        """The model has given its final answer."""
+        """Called when the model has given its final answer, before the turn ends."""
         return Continue(state)
 
     def before_compact(
         self, hook: BeforeCompaction, state: S, ctx: Context
     ) -> Continue[S] | Skip[S] | Emit[S] | ReplaceMessages[S] | Ask[S]:
-        """The context is about to be compacted."""
+        """Called before the context is compacted."""
         return Continue(state)
 
     def before_steering(
         self, hook: BeforeSteering, state: S, ctx: Context
     ) -> Continue[S] | Intervene[S] | Abort[S] | Emit[S]:
-        """A steering text is about to be queued."""
+        """Called before a steering text is queued."""
         return Continue(state)
 
     def before_plugin_opts_update(
         self, hook: BeforePluginOptsUpdate, state: S, ctx: Context
     ) -> Continue[S] | Abort[S] | Skip[S] | Emit[S]:
-        """New options of another plugin are about to apply."""
+        """Called before new options of another plugin take effect."""
         return Continue(state)
 
 
 @value
 class Keyed(Authored):
-    """A plugin under a key of its own, where a session has two of one class."""
+    """A plugin with an explicit key, needed if a session has two plugins of one class."""
 
     key: str
-    """What it is called in the session."""
+    """Name of the plugin in the session."""
     plugin: AnyPlugin
     """The plugin."""
 
 
 @value
 class Remainder(Keyed):
-    """What remained of a parent's limit when a sub-agent began: what remains later says nothing of that."""
+    """A limit for a sub-agent: what was left of its parent's limit when it began. Later changes do not count."""
 
 
 Attachable: TypeAlias = AnyPlugin | Keyed
 
 
 def check_plugin(plugin: AnyPlugin) -> None:
-    """Raise `BadPlugin` if *plugin* can change, has a hook on the object, or one set on its class that would not do."""
+    """Raise `BadPlugin` if *plugin* is mutable, or has a hook that is set on the object or is invalid."""
     check_class(type(plugin), HOOK_NAMES, __name__)
     check_frozen(plugin, HOOK_NAMES)
 
 
 UNKNOWN: Final = object()
-"""The state type of a plugin that does not say it."""
+"""State type of a plugin whose class does not declare one."""
 
 
 def state_type(plugin: AnyPlugin) -> object:
-    """Return the type of the state of *plugin*, as its class says: the `S` of `Plugin[S]`."""
+    """Return the state type of *plugin*: the `S` of `Plugin[S]` in its class."""
     for cls in type(plugin).__mro__:
         for base in cast("tuple[object, ...]", cls.__dict__.get("__orig_bases__", ())):
             args = get_args(base)
@@ -296,14 +294,14 @@ def state_type(plugin: AnyPlugin) -> object:
 
 
 def implemented(plugin: AnyPlugin) -> frozenset[str]:
-    """Return the names of the hooks, and `on_event`, that *plugin* overrides."""
+    """Return the names of the hooks (and `on_event`) that *plugin* overrides."""
     cls = type(plugin)
     return frozenset(name for name in (*HOOK_NAMES, ON_EVENT) if getattr(cls, name, None) is not getattr(Plugin, name))
 
 
 @cache
 def accepted() -> Mapping[str, frozenset[type[Action[object]]]]:
-    """Return which actions each hook accepts."""
+    """Return the classes of action that each hook accepts, read from the return annotations of `Plugin`."""
     table: dict[str, frozenset[type[Action[object]]]] = {}
     for hook in HOOKS:
         answer = get_type_hints(getattr(Plugin, hook.moment))["return"]
@@ -312,4 +310,4 @@ def accepted() -> Mapping[str, frozenset[type[Action[object]]]]:
 
 
 MATRIX: Final = accepted()
-"""Hook name → the classes of action that it accepts."""
+"""Maps the name of each hook to the classes of action that it accepts."""

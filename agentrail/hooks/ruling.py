@@ -1,4 +1,4 @@
-"""What a row of plugins decided at one hook, as data: this is what the journal keeps instead of running them again."""
+"""`Ruling`: the combined decision of the plugins at one hook. It is journaled, so that a replay runs no plugin."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentrail.values.value import Value, value
 
 
 class Verdict(Enum):
-    """How a pipeline ended, or why it stopped on the way."""
+    """How a pipeline ended, or why it was paused."""
 
     PASS = "pass"  # noqa: S105 - not a password
     ABORT = "abort"
@@ -27,42 +27,42 @@ class Verdict(Enum):
 
 @value
 class Switch(Value):
-    """A plugin chose a model."""
+    """A plugin's choice of a model (`SwitchModel`)."""
 
     model: str
-    """Which."""
+    """Name of the model."""
     options: JsonObject
-    """With which options of its provider."""
+    """Options for the model's provider."""
     plugin: str
-    """Who chose."""
+    """Key of the plugin that chose."""
     priced: bool = False
-    """Whether its price is known."""
+    """Whether the model's price is known."""
 
 
 @value
 class Gathered(Value):
-    """What the plugins of one pipeline have accumulated so far."""
+    """What the plugins of one pipeline have decided so far, beside the verdict."""
 
     texts: tuple[str, ...] = ()
-    """Interventions, in plugin order."""
+    """Texts of `Intervene`, in the order of the plugins."""
     args: JsonObject | None = None
-    """Arguments as replaced last."""
+    """Arguments of the call as replaced last; `None` if unchanged."""
     messages: tuple[Message, ...] | None = None
-    """Messages as replaced last."""
+    """Messages as replaced last; `None` if unchanged."""
     result: Ok | Err | None = None
-    """A result as replaced last."""
+    """Result of the call as replaced last; `None` if unchanged."""
     replaced_by: tuple[str, ...] = ()
-    """Who replaced, in order."""
+    """Keys of the plugins that replaced something, in order."""
     replaced_at: int = -1
-    """The place of the last who replaced arguments; -1: nobody."""
+    """Index of the last plugin that replaced arguments; -1 if none did."""
     switch: Switch | None = None
-    """The model chosen last."""
+    """The model that was chosen last."""
     sections: tuple[tuple[str, str | None], ...] = ()
-    """Sections set, in order."""
+    """Sections of the system prompt that were set, in order."""
     emits: tuple[Event, ...] = ()
-    """What is broadcast when the pipeline ends, whatever its end."""
+    """Events to emit when the pipeline ends, even if it ends in an abort."""
     asks: tuple[tuple[str, int], ...] = ()
-    """How often each plugin has asked in this pipeline."""
+    """How often each plugin has returned `Ask` in this pipeline."""
 
 
 NOTHING_GATHERED: Final = Gathered()
@@ -70,16 +70,16 @@ NOTHING_GATHERED: Final = Gathered()
 
 @value
 class Place(Value):
-    """Where in its row a pipeline goes on."""
+    """Where a pipeline begins or continues."""
 
     seat: int = 0
-    """The place of the plugin in the session's row."""
+    """Index of the plugin to ask next."""
     final: bool = False
-    """Whether guards are being asked once more about replaced arguments."""
+    """Whether this is the second pass, in which security plugins rule on replaced arguments."""
     asked: AskRequest | None = None
-    """What that plugin asked for."""
+    """Request that this plugin made with `Ask`, if the pipeline continues after one."""
     answer: AskAnswer | None = None
-    """And what it got."""
+    """Answer to that request."""
 
 
 START: Final = Place()
@@ -87,53 +87,53 @@ START: Final = Place()
 
 @value
 class Pause(Value):
-    """Why a pipeline stopped on the way, and what it waits for."""
+    """Why a pipeline was paused, and what it waits for."""
 
     place: Place
-    """At whom it stopped."""
+    """Where it continues."""
     request: AskRequest | None = None
-    """What is to be done; `None`: a person is to decide."""
+    """Request to carry out; `None` if a person must decide."""
     deadline: float | None = None
-    """Seconds it may take."""
+    """Seconds that it may take."""
     hint: str = ""
-    """What the person should know."""
+    """What the person should know before deciding."""
     family: str | None = None
-    """What "always" would mean."""
+    """Command family that "approve always" would let pass."""
 
 
 @value
 class Ruling(Value):
-    """The outcome of one run of a pipeline."""
+    """Combined decision of the plugins in one run of a pipeline."""
 
     hook: str
-    """Which hook, or `init`, `on_options`, `on_event`, `check`."""
+    """Name of the hook, or `init`, `on_options`, `on_event`, `check`."""
     verdict: Verdict = Verdict.PASS
-    """How it ended, or why it stopped."""
+    """How the run ended, or why it was paused."""
     by: str | None = None
-    """The plugin that ended or stopped it."""
+    """Key of the plugin that ended or paused it."""
     reason: str = ""
-    """Its words."""
+    """Reason that this plugin gave."""
     critical: bool = False
-    """Whether a critical plugin broke, which is why it ended."""
+    """Whether the run ended because a critical plugin failed."""
     gathered: Gathered = NOTHING_GATHERED
-    """What was accumulated."""
+    """Everything else that the plugins decided."""
     states: tuple[tuple[int, object], ...] = ()
-    """The plugin states that changed, by place."""
+    """New states of plugins: pairs of index and state."""
     errors: tuple[Event, ...] = ()
-    """`plugin_error` for each plugin that broke."""
+    """A `plugin_error` event for each plugin that failed."""
     pause: Pause | None = None
-    """Where it stopped, if it did."""
+    """Where the run was paused, if it was."""
     logs: tuple[tuple[str, str, JsonObject], ...] = ()
-    """Lines for the log, of `on_event`: level, message, fields."""
+    """Log lines from `on_event`: level, message, fields."""
 
 
 UNRULED: Final = {name: Ruling(name) for name in HOOK_NAMES}
-"""What a hook that no plugin implements decides."""
+"""Ruling on a hook that no plugin implements."""
 
 FITS: Final = Ruling("check")
-"""The arguments fit the schema."""
+"""Ruling on arguments that fit the schema."""
 
 
 def check_failed(problem: str) -> Ruling:
-    """Return the ruling on arguments that do not fit."""
+    """Return the ruling on arguments that do not fit the schema."""
     return Ruling("check", Verdict.BLOCK, reason=problem)

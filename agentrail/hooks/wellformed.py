@@ -1,4 +1,4 @@
-"""Whether an action is what its types say: a plugin that no type checker has seen may put anything into it."""
+"""Checks the types inside a returned action at run time: plugins need not have been type-checked."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ REPORTABLE: Final = frozenset(
         SecurityAudit,
     }
 )
-"""The events of the catalogue that are plugins' to report; all others say what the session itself did."""
+"""Catalogue events that a plugin may emit; all others state what the session itself did."""
 
 
 def _is_text(found: object) -> bool:
@@ -71,7 +71,7 @@ def _is_seconds_or_none(found: object) -> bool:
 
 
 def _are_messages(found: object) -> bool:
-    """Whether these are messages, at least one: a request with none asks for nothing."""
+    """Whether *found* is a non-empty list of messages, as a request needs."""
     kinds = (UserMessage, AssistantMessage, ToolMessage)
     if not issubclass(type(found), tuple | list | History) or not found:
         return False
@@ -103,7 +103,7 @@ def _is_request(found: object) -> bool:
 
 
 def frozen_request(request: AskRequest) -> AskRequest:
-    """Return *request* with its JSON frozen, so that what is kept of it never changes."""
+    """Return *request* with its JSON frozen, so that later changes by the plugin have no effect."""
     match request:
         case RunTool(name=name, args=args):
             return RunTool(name, freeze_object(args))
@@ -126,11 +126,11 @@ _WANTED: Final[Mapping[type[object], Mapping[str, Callable[[object], bool]]]] = 
         Ask: {"request": _is_request, "deadline": _is_seconds},
     }
 )
-"""The fields that the machine reads, by action; arguments are frozen where they are threaded."""
+"""Fields to check, by action; arguments of calls are checked where they are frozen."""
 
 
 def why_malformed(answer: Action[object]) -> str | None:
-    """Say which field of *answer* is not what its type says, if one is; what JSON cannot hold raises `NotJson`."""
+    """Say which field of *answer* has a wrong type, `None` if none has; raise `NotJson` for what JSON cannot hold."""
     for field, fits in _WANTED.get(type(answer), {}).items():
         found: object = getattr(answer, field)
         if not fits(found):
@@ -153,7 +153,7 @@ def _is_emission(found: object) -> bool:
 
 
 def is_reportable(found: object) -> bool:
-    """Whether *found* is an event that is a plugin's to report, with fields of the types that its class names."""
+    """Whether *found* is an event that a plugin may emit, with fields of the declared types."""
     if type(found) not in REPORTABLE:
         return False
     return all(_FIELDS[str(field.type)](getattr(found, field.name)) for field in cast("Value", found).__attrs_attrs__)
@@ -175,7 +175,7 @@ def _are_texts(found: object) -> bool:
 _FIELDS: Final[Mapping[str, Callable[[object], bool]]] = MappingProxyType(
     {"str": _is_text, "int": _is_whole, "Json": _is_json, "tuple[str, ...]": _are_texts}
 )
-"""What a field of an event may hold, by what its class says of it."""
+"""Check of an event's field, by its annotation."""
 
 
 def _is_emit(found: object) -> bool:

@@ -125,8 +125,6 @@ class StepDraft:
         """Return the number of calls per subject in *turn*, as a dict to change; `keep_subjects` stores it.
 
         A dict, because one step may count thousands of calls.
-
-        One step may rule on thousands of calls, and a turn may be about as many things.
         """
         if self.subjects is None or self.subjects[0] != turn.ref:
             self.subjects = (turn.ref, dict(turn.subjects))

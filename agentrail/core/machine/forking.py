@@ -20,8 +20,6 @@ def branch(origin: State, session_id: str) -> State:
     """Return the initial state of a fork of *origin*: its history, plugins and held calls; no queues, no running work.
 
     The fork is a session of its own, even if *origin* is a sub-agent.
-
-    It is nobody's sub-agent, also if its origin is one.
     """
     return origin.but(
         session_id=session_id,

@@ -116,9 +116,10 @@ def _differing(old: JsonObject, new: JsonObject) -> JsonObject:
 
 
 def _take_new_places(w: StepDraft) -> None:
-    """Let what waits go on in the row that there is now: no plugin gets another's answer, and no guard is left out.
+    """Adapt paused hooks and held calls to the new list of plugins.
 
-    A hook goes on at whoever has asked, and guards that stand before it rule at last; a held call is ruled on anew.
+    A paused hook continues at the plugin that asked; new security plugins before it rule at the end. A held call is
+    ruled on again.
     """
     s = w.s
     places = {seat.key: place for place, seat in enumerate(s.seats)}

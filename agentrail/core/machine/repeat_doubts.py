@@ -40,8 +40,6 @@ def bounded(doubts: tuple[Doubt, ...]) -> tuple[Doubt, ...]:
     """Return at most `MOST` doubts that cover all that *doubts* cover, so that no unsafe call is repeated unseen.
 
     Too many doubts are merged into one per tool; if those are too many, into one about all tools.
-
-    Too many doubts about one tool become one about all of its calls; those about too many tools, one about all calls.
     """
     if len(doubts) <= MOST:
         return doubts

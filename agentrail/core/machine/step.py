@@ -1,8 +1,6 @@
 """The machine: `step(state, arrival, judge) -> Step`, a pure function. Time and randomness come with the arrival.
 
 `redo` repeats recorded steps to rebuild a session, with the rulings that were recorded then.
-
-A session again, from what was recorded of it: the same steps, with the rulings of then.
 """
 
 from __future__ import annotations
@@ -143,8 +141,6 @@ def _learn(w: StepDraft) -> None:
     """Show the step's events to plugins with `on_event`; events that this causes are never shown to them.
 
     If a critical plugin fails here, the open turn is aborted under the table's rule for an abort.
-
-    A critical plugin that breaks here aborts the open turn, and that goes as the row of an abort allows.
     """
     s = w.s
     if not w.events or not s.seats or len(s.plugin_states) != len(s.seats):

@@ -52,8 +52,6 @@ def on_ended(w: StepDraft, ended: SubagentEnded) -> None:
     """Record a sub-agent's end; give its answer to the waiting call, or to the next request if none waits.
 
     Both happen in one step, so after a crash no call waits for a sub-agent that has ended.
-
-    Both in one step: nobody finds a call, after a crash, whose sub-agent is no more.
     """
     s = w.s
     found = _find(w, ended.child)
@@ -80,8 +78,6 @@ def bring_back(w: StepDraft, why: str, *, pause: bool) -> None:
     """After a recovery, resume the sub-agents that a call or the session needs; report the others as ended.
 
     The sub-agent of a paused turn is resumed when the turn is: a caller may end the turn before.
-
-    One whose call rests with its turn comes back when that goes on: somebody might end the turn before.
     """
     s = w.s
     kept = () if s.stopping is not None else tuple(agent for agent in s.subagents if _is_wanted(w, agent))

@@ -3,10 +3,6 @@
 It covers every pair, is checked at every step, and is printed in the docs. Tests demand that each entry is really used.
 Two things are allowed with every rule and are not listed. A plugin's `on_event` may ask for `WriteLog`. A critical
 plugin that fails in `on_event` aborts the open turn, as the rule of `AbortSent` allows in the phase reached.
-
-It is total, it is checked at every step, and the docs are printed from it; tests demand that each promise is seen kept.
-Two things go with any row and stand in none. What `on_event` wants written is a `WriteLog`. And a critical plugin whose
-`on_event` breaks aborts the open turn: that goes as the row of `AbortSent` allows, from where the session then is.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Inputs that callers send to a session: one class for each method of its handle.
 
 The machine answers each with `Accepted`, `Done` or `Refused`.
-
-What a caller gets back: accepted, done, or refused with the reason.
 """
 
 from __future__ import annotations
