@@ -1,4 +1,4 @@
-"""What can be said: text, images, data and thoughts, and calls to tools."""
+"""Content of messages: text, images, JSON, thoughts and tool calls."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Text(Value):
 
 @value
 class Image(Value):
-    """A picture."""
+    """An image."""
 
     media_type: str
-    """Its type, such as `image/png`."""
+    """Media type, such as `image/png`."""
     data: str
-    """The bytes in base64."""
+    """The image's bytes in base64."""
 
 
 @value
@@ -38,26 +38,26 @@ class Data(Value):
 
 @value
 class Thinking(Value):
-    """What the model thought before it spoke."""
+    """Thoughts (reasoning) of the model."""
 
     text: str
-    """The thought."""
+    """Text of the thoughts."""
     signature: str | None = None
-    """The provider's seal, needed to send it back."""
+    """Signature of the provider, needed to send the thoughts back."""
 
 
 @value
 class ToolCall(Value):
-    """The model asks for a tool."""
+    """A tool call that the model asks for."""
 
     call_id: str
-    """The session's own id, unique in the session."""
+    """Id of the call, unique in the session."""
     name: str
-    """Which tool."""
+    """Name of the tool."""
     args: JsonObject = EMPTY
-    """Its arguments."""
+    """Arguments of the call."""
     provider_id: str = ""
-    """The provider's id, kept for the wire."""
+    """Id that the provider gave the call, needed when the result is sent back."""
 
 
 Part: TypeAlias = Text | Image | Data
@@ -65,12 +65,12 @@ Said: TypeAlias = Text | Thinking
 
 
 def text_of(parts: Iterable[Part | Said]) -> str:
-    """Return the text among *parts*, joined."""
+    """Return the texts among *parts*, joined."""
     return "".join([part.text for part in parts if type(part) is Text])
 
 
 def as_parts(given: str | Iterable[Part]) -> tuple[Part, ...]:
-    """Return *given*, text or parts, as parts."""
+    """Return *given* as a tuple of parts; a text becomes one part."""
     try:
         return (Text(given),) if isinstance(given, str) else tuple(given)
     except TypeError as error:

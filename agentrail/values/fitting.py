@@ -1,7 +1,7 @@
-"""Values that other code has filled, made fit to be kept: rebuilt from plain parts, or refused.
+"""Checks of values that foreign code made (a model, a tool, a plugin): rebuild them from plain parts, or refuse them.
 
-A frozen class says nothing about what its fields hold: no type checker has seen the code of a model, a tool or a
-plugin. Everything here raises `TypeError` or `NotJson` for what cannot be kept, and runs no code of the parts.
+A frozen class does not check what its fields hold, and foreign code may not be type-checked. The functions raise
+`TypeError` or `NotJson` for what cannot be stored, and run no code of the values they check.
 """
 
 from __future__ import annotations
@@ -26,39 +26,39 @@ from agentrail.values.tools import AskPerson, CompactNow, Effect, Err, Ok, SetTo
 from agentrail.values.usage import NOTHING_USED, Usage
 
 MAX_TEXT: Final = 2 * 1024 * 1024
-"""Characters of one text, and of all that one response says."""
+"""Most characters of one text, and of all texts of one response."""
 
 MAX_IMAGE: Final = 5_000_000
 """Characters of one image in base64: what providers take of one."""
 
 MAX_NAME: Final = 64 * 1024
-"""Characters of a name or an id."""
+"""Most characters of a name or an id."""
 
 MAX_PARTS: Final = 10_000
-"""Parts of one message."""
+"""Most parts of one message."""
 
 MAX_CALLS: Final = 5_000
-"""Calls of one response: one step of the session gives each of them a result."""
+"""Most calls of one response, as one step of the session gives each of them a result."""
 
 CALLS_WITH_MUCH: Final = 2
-"""Calls of one response whose arguments may have as many items as a value can."""
+"""Most calls of one response whose arguments may have `MAX_ITEMS` items each."""
 
 COUNTS: Final = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cache_write_tokens")
-"""The fields of a usage that count tokens."""
+"""Names of the fields of `Usage` that count tokens."""
 
 
 class UnfitError(TypeError):
-    """Something is not what is wanted."""
+    """A value is not of the wanted type or form."""
 
     def __init__(self, found: object, wanted: str, where: str = "it") -> None:
-        told = shown(found) if type(found) in PLAIN else f"a `{named(found)}`"  # a text may be of the conversation
+        told = shown(found) if type(found) in PLAIN else f"a `{named(found)}`"  # a text might be private
         super().__init__(f"{where} has {told} where {wanted} is wanted")
 
 
 def fit_result(result: object) -> ToolResult:
-    """Return what a tool has returned, fit to be kept; raise what is wrong with it."""
+    """Return the result of a tool, rebuilt from plain parts; raise an error that says what is wrong with it."""
     kind = type(result)
-    if kind is Ok or issubclass(kind, (Ok, Err)):  # a union would be made anew each time
+    if kind is Ok or issubclass(kind, (Ok, Err)):  # a tuple: `Ok | Err` would be built at each call
         answer = cast("Ok | Err", result)
         details: object = answer.details
         made = Ok if kind is Ok or issubclass(kind, Ok) else Err
@@ -94,7 +94,7 @@ def _fit_todo(found: object) -> Todo:
 
 
 def fit_items(found: object, what: str, most: int = MAX_PARTS) -> tuple[object, ...]:
-    """Return the items of a tuple or a list, if there are no more than *most*; anything else may have no end."""
+    """Return the items of a tuple or a list, at most *most*; other iterables are refused, as they may not end."""
     kind: type = type(found)
     if kind is tuple:
         items: tuple[object, ...] = found  # type: ignore[assignment] # pyright: ignore[reportAssignmentType]  # it was tested
@@ -113,7 +113,7 @@ def _check_size(characters: int) -> None:
 
 
 def fit_part(part: object, room: list[int] | None = None) -> Part:
-    """Return a part of what is said to a model, with JSON of as many items as there is *room*; else raise."""
+    """Return a part for the model, rebuilt; raise if it is none, or its JSON has more items than *room*."""
     match part:
         case Text(text=said):
             text = fit_text(said)
@@ -127,7 +127,7 @@ def fit_part(part: object, room: list[int] | None = None) -> Part:
 
 
 def fit_text(found: object, most: int = MAX_TEXT) -> str:
-    """Return *found* as a text that is fit to be kept; raise if it is none, or longer than *most*."""
+    """Return *found* as a plain text; raise if it is none, or longer than *most* characters."""
     if type(found) is str and found.isascii() and len(found) <= most:
         return found
     said = plain_text(found)
@@ -139,7 +139,7 @@ def fit_text(found: object, most: int = MAX_TEXT) -> str:
 
 
 def fit_said(part: object) -> Said:
-    """Return a part of what a model says; raise for anything else."""
+    """Return a part of a model's response, rebuilt; raise for anything else."""
     match part:
         case Text(text=said):
             text = fit_text(said)
@@ -151,7 +151,7 @@ def fit_said(part: object) -> Said:
 
 
 def fit_call(call: object, room: list[int] | None = None) -> ToolCall:
-    """Return a call that a model asks for, with arguments of as many items as there is *room*; else raise."""
+    """Return a tool call of a model, rebuilt; raise if it is none, or its arguments have more items than *room*."""
     match call:
         case ToolCall(call_id=call_id, name=name, args=args, provider_id=provider_id):
             own, tool, theirs = fit_text(call_id, MAX_NAME), fit_text(name, MAX_NAME), fit_text(provider_id, MAX_NAME)
@@ -164,7 +164,7 @@ def fit_call(call: object, room: list[int] | None = None) -> ToolCall:
 
 
 def fit_usage(usage: object) -> Usage:
-    """Return what was used, if it can have been; raise `TypeError` for what nothing can use."""
+    """Return a usage, rebuilt; raise `TypeError` if a count or cost is impossible (negative, for instance)."""
     if usage is NOTHING_USED:
         return NOTHING_USED
     if type(usage) is not Usage:
@@ -184,7 +184,7 @@ def fit_usage(usage: object) -> Usage:
 
 
 def fit_message(message: object) -> Message:
-    """Return a message fit to be kept; raise what is wrong with it."""
+    """Return a message, rebuilt; raise an error that says what is wrong with it."""
     match message:
         case UserMessage(parts=parts, origin=origin) if type(origin) is Origin:
             return UserMessage(tuple([fit_part(part) for part in fit_items(parts, "parts")]), origin)
@@ -204,7 +204,7 @@ def fit_message(message: object) -> Message:
 
 
 def fit_response(response: object) -> Response:
-    """Return what a model has answered, fit to be kept; raise what is wrong with it."""
+    """Return a model's response, rebuilt; raise an error that says what is wrong with it."""
     given = response if type(response) is Response else _as_response(response)
     parts: tuple[Said, ...] = tuple([fit_said(part) for part in fit_items(given.parts, "parts")])
     if len(parts) > 1:  # of one alone it is known
@@ -227,7 +227,7 @@ def _as_response(found: object) -> Response:
 
 
 def fit_chunk(chunk: object, room: int) -> Chunk:
-    """Return a piece of what a model answers, of at most *room* characters; raise for anything else."""
+    """Return a chunk of a model, rebuilt, with at most *room* characters; raise for anything else."""
     match chunk:
         case TextChunk(text=said):
             return TextChunk(fit_text(said, room))

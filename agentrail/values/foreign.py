@@ -1,7 +1,7 @@
-"""What is taken of a value that other code has made: numbers, times, counts, sums of money, texts, errors.
+"""Reading values that foreign code made: numbers, times, counts, money, texts and errors.
 
-Every border asks here: models, tools, plugins, services, journals, clocks, and what a user defines. The functions run
-no code of the value itself: a subclass of `int`, `float` or `str` is taken for what it holds, whatever its methods say.
+Used wherever a value enters: from models, tools, plugins, services, journals, clocks and users. The functions run no
+code of the value. A subclass of `int`, `float` or `str` counts as the plain value it holds, whatever its methods do.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from typing import Final, cast
 from agentrail.values.value import Value
 
 TEN_YEARS: Final = 315_576_000.0
-"""Seconds that any time is cut to: further ahead nobody plans, and milliseconds still fit 64 bits."""
+"""Seconds in ten years; longer times are cut to it, so that milliseconds fit 64 bits."""
 
 MOST_TOKENS: Final = 2**40
-"""Tokens of one response; a larger count is no count."""
+"""Largest count of tokens accepted for one response."""
 
 MOST_USD: Final = 1e9
-"""US dollars of one response; a larger cost is no cost."""
+"""Largest cost accepted for one response, in US dollars."""
 
 MOST_WORDS: Final = 10_000
-"""Characters of an error that are kept."""
+"""Most characters of an error's text that are kept."""
 
 MAX_CHARACTERS: Final = 80
-"""Characters of a value, or of the name of its class, that an error shows."""
+"""Most characters of a value, or of its class's name, that an error message shows."""
 
 MAX_FACTS: Final = 1_000
-"""Items, in all, that the facts of an error may hold for it to be shown."""
+"""Most items, nested ones included, that an error's arguments may hold for its text to be made."""
 
 MAX_SHOWN: Final = 3
-"""Exceptions of a group that are described."""
+"""Most exceptions of a group that are described."""
 
 PLAIN: Final = frozenset({bool, bytes, complex, float, int, type(None)})
-"""The types that an error shows as they are, beside text; of anything else it names the class."""
+"""Types whose values an error message shows, beside text; for others it names only the class."""
 
 _NAME: Final = cast("Callable[[type], str]", vars(type)["__name__"].__get__)
-"""Reads the name of a class, also where its metaclass has another idea of it."""
+"""Getter of a class's name that a metaclass cannot override."""
 
 _FACTS: Final = cast("Callable[[object], tuple[object, ...]]", vars(BaseException)["args"].__get__)
-"""Reads what an error was made with."""
+"""Getter of an exception's `args` that a subclass cannot override."""
 
 _KINDS: Final[tuple[type, ...]] = (dict, list, tuple, set, frozenset)
 _HOLDERS: Final = tuple(
@@ -52,23 +52,23 @@ _HOLDERS: Final = tuple(
     )
     for kind in _KINDS
 )
-"""Counts, and reads, what a container holds, whatever a subclass says."""
+"""Length and items of a container, by its built-in type; a subclass cannot override them."""
 
 _OF_LIST: Final = cast("Callable[[object], Iterator[object]]", vars(list)["__iter__"])
 _OF_TUPLE: Final = cast("Callable[[object], Iterator[object]]", vars(tuple)["__iter__"])
 
 _TRACE: Final = cast("Callable[[object], TracebackType | None]", vars(BaseException)["__traceback__"].__get__)
-"""Reads the way an error came."""
+"""Getter of an exception's traceback that a subclass cannot override."""
 
 _HELD: Final = cast("Callable[[object], tuple[BaseException, ...]]", vars(BaseExceptionGroup)["exceptions"].__get__)
-"""Reads what a group holds."""
+"""Getter of a group's exceptions that a subclass cannot override."""
 
 
 # Numbers
 
 
 def number(found: object) -> int | float | None:
-    """Return *found* as a plain, finite `int` or `float`; `None` if it is none, as no boolean is."""
+    """Return *found* as a plain, finite `int` or `float`; `None` if it is not a number (a boolean is not)."""
     if type(found) is int:
         return found
     kind = type(found)
@@ -81,7 +81,7 @@ def number(found: object) -> int | float | None:
 
 
 def seconds(found: object) -> float | None:
-    """Return *found* as seconds, cut to ten years; `None` if it is no number from 0 on."""
+    """Return *found* as seconds, cut to ten years; `None` if it is not a number of at least 0."""
     plain = number(found)
     if plain is None or plain < 0:
         return None
@@ -89,19 +89,19 @@ def seconds(found: object) -> float | None:
 
 
 def is_time(found: object) -> bool:
-    """Whether *found* is a number of seconds above 0, for what a user defines: a longer time is cut to ten years."""
+    """Whether *found* is a number of seconds above 0; more than ten years are allowed, and cut elsewhere."""
     plain = number(found)
     return plain is not None and plain > 0
 
 
 def tokens(found: object) -> int | None:
-    """Return *found* as a count of tokens; `None` if it is no whole number that a response can have."""
+    """Return *found* as a count of tokens; `None` if it is not a whole number from 0 to `MOST_TOKENS`."""
     plain = number(found)
     return plain if type(plain) is int and 0 <= plain <= MOST_TOKENS else None
 
 
 def money(found: object) -> float | None:
-    """Return *found* as US dollars; `None` if it is no sum that a response can cost."""
+    """Return *found* as US dollars; `None` if it is not a number from 0 to `MOST_USD`."""
     plain = number(found)
     return float(plain) if plain is not None and 0 <= plain <= MOST_USD else None
 
@@ -110,27 +110,27 @@ def money(found: object) -> float | None:
 
 
 def plain_text(found: object) -> str | None:
-    """Return *found* as a plain text; `None` if it is none."""
+    """Return *found* as a plain `str`; `None` if it is not a text."""
     if type(found) is str:
         return found
     return str.__str__(cast("str", found)) if issubclass(type(found), str) else None
 
 
 def mended(text: str) -> str:
-    """Return *text* with half surrogate pairs replaced."""
+    """Return *text* with each half of a surrogate pair replaced, as no file can hold one."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def shown(found: object) -> str:
-    """Return *found* as an error shows it, in few characters and without running code of its own."""
+    """Return a short description of *found* for an error message, without running its code."""
     if type(found) is str:
         return mended(repr(found[:MAX_CHARACTERS]))
     if type(found) in PLAIN:
         try:
             return repr(found)[:MAX_CHARACTERS]
-        except ValueError:  # a whole number of thousands of digits
+        except ValueError:  # an int with thousands of digits cannot be converted
             return "an `int` of thousands of digits"
     return f"a `{named(found)}`"
 
@@ -141,7 +141,7 @@ def named(found: object) -> str:
 
 
 def items_of(found: list[object] | tuple[object, ...]) -> Iterator[object]:
-    """Return what a list or a tuple holds, whatever a subclass says that it holds."""
+    """Return the items of a list or a tuple, even if a subclass overrides iteration."""
     return (_OF_LIST if isinstance(found, list) else _OF_TUPLE)(found)
 
 
@@ -149,23 +149,23 @@ def items_of(found: list[object] | tuple[object, ...]) -> Iterator[object]:
 
 
 def described(error: BaseException) -> str:
-    """Return the class and the words of *error*, and of what it holds if it is a group."""
+    """Return class and text of *error*, and of the exceptions in it if it is a group."""
     return ": ".join(filter(None, (_told(error), "; ".join(map(_told, inside(error)[:MAX_SHOWN])))))
 
 
 def inside(error: BaseException) -> tuple[BaseException, ...]:
-    """Return what *error* holds, if it is a group."""
+    """Return the exceptions in *error* if it is a group, else an empty tuple."""
     if not isinstance(error, BaseExceptionGroup):
         return ()
     return _HELD(cast("BaseExceptionGroup[BaseException]", error))
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:
-    """Yield *error*, or the errors that it holds at any depth if it is a group, in order."""
+    """Yield *error* itself or, if it is a group, the exceptions in it at any depth, in order."""
     waiting = [error]
     while waiting:
         found = waiting.pop()
-        held = inside(found)  # a group holds one error at least
+        held = inside(found)  # never empty for a group
         if held:
             waiting += reversed(held)
         else:
@@ -173,12 +173,12 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def trace(error: BaseException) -> TracebackType | None:
-    """Return the way that *error* came, whatever its author has made of it."""
+    """Return the traceback of *error*, even if its class overrides the attribute."""
     return _TRACE(error)
 
 
 def words(error: BaseException) -> str:
-    """Return what *error* says, whatever its author has made of `__str__`."""
+    """Return the text of *error*, even if its class's `__str__` fails."""
     if _holds_much(error):
         return "it holds more than can be shown"
     try:
@@ -190,7 +190,7 @@ def words(error: BaseException) -> str:
 
 
 def _holds_much(error: BaseException) -> bool:
-    """Whether writing what *error* holds, at any depth, would take long; it looks at `MAX_FACTS` items at most."""
+    """Whether the text of *error* might be huge, as its arguments hold more than `MAX_FACTS` items."""
     left = MAX_FACTS
     waiting: list[object] = [_FACTS(error)]
     while waiting and left >= 0:
@@ -203,24 +203,24 @@ def _holds_much(error: BaseException) -> bool:
 
 
 def _held(found: object) -> tuple[int, Iterable[object]]:
-    """Return how much *found* holds, and what: of a container, and of a value of ours."""
+    """Return the number of items in *found* and an iterable of them; for containers and our own values."""
     for kind, count, items in _HOLDERS:
         if issubclass(type(found), kind):
             return count(found), items(found)
-    if issubclass(type(found), Value):  # and not `isinstance`, which believes what an object says of its class
+    if issubclass(type(found), Value):  # not `isinstance`: an object can lie about its class to that
         names = cast("type[Value]", type(found)).__fields__
         return len(names), (getattr(found, name, None) for name in names)
     return 0, ()
 
 
 def crash(error: BaseException) -> str:
-    """Return what is said of *error*, which a plugin has raised; an interrupt goes on its way."""
+    """Return the text that reports *error*, raised by a plugin; raise it again if it is an interrupt (Ctrl-C)."""
     pass_interrupt(error)
     return described(error)
 
 
 def pass_interrupt(error: BaseException) -> None:
-    """Raise *error* again if it is an interrupt: all else that sync code of others raises ends nothing but itself."""
+    """Raise *error* again if it is an interrupt (Ctrl-C); any other error of foreign code only ends that code."""
     if isinstance(error, KeyboardInterrupt):
         raise error
 

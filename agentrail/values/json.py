@@ -1,4 +1,4 @@
-"""JSON as values: frozen, so that what was ruled on is what runs."""
+"""JSON as frozen values: they cannot change between the moment when plugins rule on them and their use."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ else:  # as text, which recursion needs, they could not be found in an annotatio
 
 MAX_DEPTH = 64
 MAX_ITEMS: Final = 10_000
-"""Items that one value has, those of its parts included: more would hold the loop for long when it is written."""
+"""Most items that one value may have, nested ones included; writing more would block the event loop."""
 INT_MIN = -(2**63)
 INT_MAX = 2**64 - 1
 
 _LEAVES: Final = frozenset({str, int, float, bool, type(None)})
-"""The types that hold no further JSON."""
+"""Types of JSON values without parts."""
 
 
 def _refuse(*_: object, **__: object) -> NoReturn:
@@ -48,9 +48,10 @@ EMPTY: JsonObject = FrozenObject()
 
 
 def freeze(found: object, at: str = "$", depth: int = 0, room: list[int] | None = None) -> Json:
-    """Return *found* as frozen JSON; anything that JSON cannot hold raises `NotJson` with its path.
+    """Return *found* as frozen JSON; raise `NotJson`, with the path, for what JSON cannot hold.
 
-    What contains it gives its *depth*, and the *room* that is left for items. JSON that was frozen before is counted.
+    *depth* and *room* are for nested values: the level reached, and the items still allowed. Frozen JSON is counted
+    too.
     """
     if type(found) is str:
         return found if found.isascii() else _text(found, at)
@@ -89,7 +90,7 @@ def _freeze_container(found: object, at: str, depth: int, room: list[int]) -> Js
 
 
 def _pairs(found: Mapping[object, object], at: str, room: list[int]) -> list[tuple[object, object]]:
-    """Return what a mapping holds, whatever its author has made of it: it may break, or have no end."""
+    """Return the pairs of a mapping; raise `NotJson` if its code fails, or yields without end."""
     kind: type = type(found)
     if kind is dict:
         _take_room(len(found), at, room)
@@ -110,7 +111,7 @@ def _take_room(count: int, at: str, room: list[int]) -> None:
 
 
 def _fit_frozen(frozen: FrozenObject, at: str, depth: int, room: list[int]) -> None:
-    """Refuse JSON that was frozen before if, where it stands now, it has too many levels or items."""
+    """Raise `NotJson` if JSON that is frozen already has too many levels or items at its new place."""
     items = frozen.values()
     room[0] -= len(items)
     if room[0] < 0 or not _LEAVES.issuperset(map(type, items)):  # of leaves alone, their number says all
@@ -119,7 +120,7 @@ def _fit_frozen(frozen: FrozenObject, at: str, depth: int, room: list[int]) -> N
 
 
 def _fit_parts(frozen: Json, at: str, depth: int, room: list[int]) -> None:
-    """Refuse *frozen* as `_fit_frozen` does, part by part."""
+    """Check the parts of *frozen* one by one, as `_fit_frozen` does for the whole."""
     if depth > MAX_DEPTH:
         raise NotJson(at, f"more than {MAX_DEPTH} levels")
     items = frozen.values() if isinstance(frozen, Mapping) else cast("Sequence[Json]", frozen)
@@ -141,7 +142,7 @@ def freeze_object(found: object, room: list[int] | None = None) -> JsonObject:
 
 
 def thaw(frozen: Json) -> object:
-    """Return *frozen* as plain dicts and lists that its owner may change."""
+    """Return *frozen* as plain dicts and lists, which the caller may change."""
     if isinstance(frozen, Mapping):
         return {key: thaw(item) for key, item in frozen.items()}
     if isinstance(frozen, tuple | list):
@@ -150,7 +151,7 @@ def thaw(frozen: Json) -> object:
 
 
 def weight(frozen: Json) -> int:
-    """Return about how many characters *frozen* is as text, without writing it."""
+    """Return the approximate length of *frozen* as text, without writing it."""
     if type(frozen) is str:
         return len(frozen) + 3
     if type(frozen) in _LEAVES:
@@ -166,13 +167,13 @@ def weight(frozen: Json) -> int:
 
 
 def excess(frozen: JsonObject, chars: int, items: int) -> str | None:
-    """Say what *frozen* has more of than allowed: keys and items of lists, or characters; `None` if it has not.
+    """Say whether *frozen* has too many *items* (keys and list items) or *chars*; `None` if it has not.
 
-    It looks at no more than the *items* that are allowed.
+    It looks at no more than *items* of them.
     """
     counted = written = 0
     todo: list[Mapping[str, Json] | Sequence[Json]] = [frozen]
-    for found in todo:  # it grows meanwhile
+    for found in todo:  # `todo` grows inside the loop
         counted += len(found)
         if counted > items:
             return f"have more than {items} keys and items"
@@ -190,16 +191,16 @@ def excess(frozen: JsonObject, chars: int, items: int) -> str | None:
 
 
 _CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-"""Made once: `json.dumps` makes one for each call that wants anything special."""
+"""Encoder made once: `json.dumps` makes a new one at each call with options."""
 
 
 def canonical(frozen: Json) -> str:
-    """Return the one text of *frozen*: sorted keys, no spaces."""
+    """Return *frozen* as JSON text in one fixed form: sorted keys, no spaces."""
     return _CANONICAL.encode(frozen)
 
 
 def is_same(one: Json, other: Json) -> bool:
-    """Whether *one* and *other* are one text as JSON: for Python, 1, 1.0 and True are equal."""
+    """Whether *one* and *other* are the same JSON text, unlike Python's `==`, which takes 1, 1.0 and True as equal."""
     return one is other or (one == other and canonical(one) == canonical(other))
 
 

@@ -1,4 +1,4 @@
-"""What a history holds: messages of the user, of the model, and results of tools."""
+"""Messages of a conversation: from the user, from the model, and results of tools; and the history that holds them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentrail.values.value import Value, value
 
 
 class Origin(Enum):
-    """Where a user message came from."""
+    """Who wrote a user message: a person, a steering text, a plugin, or the session."""
 
     PROMPT = "prompt"
     STEERING = "steering"
@@ -32,71 +32,71 @@ class StopReason(Enum):
 
 @value
 class UserMessage(Value):
-    """Something said to the model."""
+    """A message to the model that is no tool result."""
 
     parts: tuple[Part, ...]
-    """What was said."""
+    """Text and images."""
     origin: Origin = Origin.PROMPT
-    """Who said it: a person, or the session for one of its plugins."""
+    """Who wrote it."""
 
     @property
     def text(self) -> str:
-        """The text of it."""
+        """Its text, without images."""
         return text_of(self.parts)
 
 
 @value
 class AssistantMessage(Value):
-    """Something the model said."""
+    """A response of the model."""
 
     parts: tuple[Said, ...] = ()
-    """Text and thoughts, in order."""
+    """Text and thoughts (reasoning), in order."""
     calls: tuple[ToolCall, ...] = ()
-    """The tools it asked for, in order."""
+    """Tool calls that it asks for, in order."""
     model: str = ""
-    """Which model said it."""
+    """Name of the model."""
     stop: StopReason = StopReason.END
-    """Why it stopped."""
+    """Why the model stopped."""
     usage: Usage = NOTHING_USED
-    """What the response used."""
+    """Usage of the response."""
     interrupted: bool = False
-    """Whether it was cut: the text is what had come by then."""
+    """Whether the response was cut off: it holds only the text received until then."""
 
     @property
     def text(self) -> str:
-        """The text of it, without thoughts."""
+        """Its text, without thoughts."""
         return text_of(self.parts)
 
 
 @value
 class ToolMessage(Value):
-    """The one result of one call."""
+    """The result of one tool call."""
 
     call_id: str
-    """Which call."""
+    """Id of the call."""
     name: str
-    """Which tool."""
+    """Name of the tool."""
     parts: tuple[Part, ...]
     """What the model sees."""
     is_error: bool = False
     """Whether the call failed, was refused or was stopped."""
     details: JsonObject | None = None
-    """For programs; the model never sees it."""
+    """Data for programs; the model never sees it."""
 
     @property
     def text(self) -> str:
-        """The text of it."""
+        """Text of the result."""
         return text_of(self.parts)
 
 
 Message: TypeAlias = UserMessage | AssistantMessage | ToolMessage
 
 IMAGE_SIZE = 6_000
-"""What an image counts for in `size_of`, in characters."""
+"""Characters that `size_of` counts for an image."""
 
 
 def size_of(message: Message) -> int:
-    """Return about how many characters *message* is for the model."""
+    """Return the approximate size of *message* for the model, in characters."""
     size = 0
     for part in message.parts:
         if isinstance(part, Data):
@@ -109,10 +109,10 @@ def size_of(message: Message) -> int:
 
 
 def why_unfit(messages: Iterable[Message], *, open_end: bool = False) -> str | None:
-    """Say why no provider would take *messages*, if so.
+    """Return why no provider would accept *messages*, or `None`.
 
-    Each message of the model has something in it, and each call is followed by its result, in the order of the calls.
-    With *open_end*, the calls of the last message may lack theirs.
+    Each message of the model must hold something. Each call must be followed by its result, in the order of the calls.
+    With *open_end*, results of the last message's calls may be missing.
     """
     wanted: list[str] = []
     for message in messages:
@@ -125,17 +125,17 @@ def why_unfit(messages: Iterable[Message], *, open_end: bool = False) -> str | N
         elif isinstance(message, AssistantMessage):
             if not message.parts and not message.calls:
                 return "a message of the model has nothing in it"
-            wanted = [call.call_id for call in reversed(message.calls)]  # the next one last
+            wanted = [call.call_id for call in reversed(message.calls)]  # reversed: `pop()` gives the next one
     if wanted and not open_end:
         return f"the call {wanted[-1]} has no result behind it"
     return None
 
 
 class History(Sequence[Message]):
-    """An append-only log and a length: a frozen sequence that grows in constant time.
+    """An append-only sequence of messages that never changes; adding one takes constant time.
 
-    Faces that share a log see only their own length. The face that is as long as the log appends in place; any other
-    one copies first, so nobody sees another's messages.
+    Several histories may share one log, each seeing only its own length. The longest appends to the log in place. Any
+    other one copies the log first, so none sees the messages of another.
     """
 
     __slots__ = ("_length", "_log", "_sizes")
@@ -148,13 +148,13 @@ class History(Sequence[Message]):
 
     @property
     def size(self) -> int:
-        """About how many characters the messages are for the model."""
+        """Approximate size of all messages for the model, in characters."""
         return self._sizes[self._length - 1] if self._length else 0
 
     def and_(self, *messages: Message) -> History:
-        """Return this history with *messages* behind it."""
+        """Return a history with *messages* appended."""
         grown = History.__new__(History)
-        # The empty face is shared by all sessions: it must not keep the log of the first one alive.
+        # The empty history is shared by all sessions: it must not keep the log of the first one alive.
         if self._length and len(self._log) == self._length:
             log, sizes = self._log, self._sizes
         else:
@@ -163,7 +163,7 @@ class History(Sequence[Message]):
         for message in messages:
             log.append(message)
             sizes.append(total := total + size_of(message))
-        grown._log, grown._sizes, grown._length = log, sizes, len(log)  # noqa: SLF001  # another face of the same log
+        grown._log, grown._sizes, grown._length = log, sizes, len(log)  # noqa: SLF001  # another history on the same log
         return grown
 
     def __len__(self) -> int:
@@ -200,5 +200,5 @@ EMPTY_HISTORY = History()
 
 
 def total_size(messages: Sequence[Message]) -> int:
-    """Return about how many characters *messages* are for the model."""
+    """Return the approximate size of *messages* for the model, in characters."""
     return messages.size if isinstance(messages, History) else sum(map(size_of, messages))

@@ -1,4 +1,4 @@
-"""Secrets are names: what they stand for is looked up by the adapter that needs it, and never kept."""
+"""`Secret`: names a secret in options; the adapter that needs it looks the value up, and nothing stores it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _FIELD: Final = "secret"
 
 @final
 class Secret(FrozenObject):
-    """The name of a secret, such as that of an environment variable: `{"api_key": Secret("ACME_KEY")}`.
+    """Name of a secret, for instance an environment variable: `{"api_key": Secret("ACME_KEY")}`.
 
-    It is JSON, `{"secret": "ACME_KEY"}`, so it can be kept wherever options are.
+    It is JSON, `{"secret": "ACME_KEY"}`, so it can be stored with the options.
     """
 
     __slots__ = ()
@@ -31,7 +31,7 @@ class Secret(FrozenObject):
 
 
 def secret_name(found: Json) -> str | None:
-    """Return the name of the secret that *found* stands for, if it is one."""
+    """Return the name if *found* is a `Secret` (or its JSON form), else `None`."""
     if isinstance(found, Mapping) and len(found) == 1:
         name = found.get(_FIELD)
         return name if isinstance(name, str) else None
@@ -39,7 +39,7 @@ def secret_name(found: Json) -> str | None:
 
 
 def plain_secret(found: Json, at: str = "") -> str | None:
-    """Return where *found* holds a text under a name that a secret would have, if it does."""
+    """Return the path of a text in *found* under a key such as "api_key", where a `Secret` belongs; `None` if none."""
     if isinstance(found, Mapping):
         if secret_name(found) is not None:
             return None

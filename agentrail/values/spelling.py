@@ -1,4 +1,4 @@
-"""Refuses arguments that are not there, with the nearest one, and those of another type than the annotation says."""
+"""Checks of arguments at run time: refuse unknown names, with the nearest known one, and values of a wrong type."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ Kinds: TypeAlias = tuple[type, ...]
 CONTAINERS: Final[Mapping[str, type]] = MappingProxyType(
     {"Iterable": Iterable, "Sequence": Sequence, "Mapping": Mapping, "Callable": cast("type", Callable)}
 )
-"""The generic types that annotations of arguments name; a text is none of them, though Python takes it for two."""
+"""Generic types that `checked` knows in annotations. A `str` matches none of them, though it is a sequence."""
 
 _ALTERNATIVE: Final = re.compile(r"(?:[^|\[]|\[(?:[^\[\]]|\[(?:[^\[\]]|\[[^\]]*\])*\])*\])+")
-"""One alternative of an annotation, whatever stands in its brackets, up to three deep."""
+"""Matches one alternative of a union in an annotation, with brackets up to three levels deep."""
 
 
 def refuse_unknown(owner: str, given: Iterable[str], known: Collection[str]) -> None:
-    """Raise `UnknownField` for a name among *given* that is no field of *owner*."""
+    """Raise `UnknownField` if *given* holds a name that is not a field of *owner*."""
     for name in given:
         if name not in known:
             raise UnknownField.among(owner, name, known)
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Have *function*, or the `__init__` of a class, look at what it is given before anything else.
+    """Decorator: check the arguments of *function* (or of a class's `__init__`) before it runs.
 
-    It raises `UnknownArgument` for an argument that it does not take, and `WrongType` for one that is of none of the
-    classes in its annotation. An annotation that names anything else is not looked at.
+    It raises `UnknownArgument` for an unknown argument, and `WrongType` for a value that is of none of the classes in
+    its annotation. Annotations that name anything but classes are not checked.
     """
     plain = cast("FunctionType", unwrap(function))
     owner, _, name = function.__qualname__.rpartition(".")
@@ -68,7 +68,7 @@ def _fits(found: object, kinds: Kinds) -> bool:
 
 
 def _wanted(function: FunctionType) -> dict[str, tuple[Kinds, str]]:
-    """Return the classes, and the annotation, of each argument whose annotation names nothing but classes."""
+    """Return classes and annotation of each argument whose annotation names only classes."""
     read = {name: (_kinds(str(text), function.__globals__), str(text)) for name, text in _annotations(function)}
     return {name: (kinds, text) for name, (kinds, text) in read.items() if kinds}
 
@@ -78,7 +78,7 @@ def _annotations(function: FunctionType) -> Iterable[tuple[str, object]]:
 
 
 def _kinds(annotation: str, known: Mapping[str, object]) -> Kinds:
-    """Return the classes that *annotation* names; none if one of its alternatives is no class."""
+    """Return the classes that *annotation* names; none if one of its alternatives is not a class."""
     found: list[type] = []
     for alternative in _ALTERNATIVE.findall(annotation):
         name = alternative.strip().partition("[")[0]

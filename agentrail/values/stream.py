@@ -1,6 +1,6 @@
-"""What is asked of a model and what comes back, as values.
+"""Requests to a model and what comes back: chunks, responses, failures.
 
-Tokens that a provider has not counted, taken from the characters, so that what was used is never nothing.
+Tokens that the provider does not count are estimated from the characters, so that usage is never zero by mistake.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from agentrail.values.usage import NOTHING_USED, Usage
 from agentrail.values.value import Value, value
 
 CHARS_PER_TOKEN: Final = 4
-"""How many characters a token is taken for where the provider has not counted."""
+"""Characters per token, for estimates where the provider does not count."""
 
 
 @value
@@ -25,65 +25,65 @@ class ModelRequest(Value):
     """One request to a model."""
 
     model: str
-    """Which model."""
+    """Name of the model."""
     messages: Sequence[Message]
     """The conversation so far."""
     system: str = ""
     """The system prompt."""
     sections: tuple[tuple[str, str], ...] = ()
-    """Named sections behind the system prompt, in the order they were set."""
+    """Named sections to append to the system prompt, in order."""
     tools: tuple[ToolSpec, ...] = ()
     """The tools the model may call."""
     may_call: bool = True
-    """False: tools are shown, but must not be called (the last round of a turn)."""
+    """False if tools are shown but must not be called (in the last round of a turn)."""
     options: JsonObject = EMPTY
-    """Options of the provider."""
+    """Options for the model's provider."""
     session_id: str = ""
-    """Whose request it is."""
+    """Id of the session."""
     request_id: str = ""
-    """Unique in the session; attempts are requests of their own."""
+    """Id of the request, unique in the session; each attempt has its own."""
 
     @property
     def size(self) -> int:
-        """About how many characters the model reads, without the schemas of the tools."""
+        """Approximate number of characters that the model reads, without the tools' schemas."""
         return len(self.system) + sum(len(text) for _, text in self.sections) + total_size(self.messages)
 
 
 @value
 class TextChunk(Value):
-    """A piece of text came."""
+    """A piece of the response's text."""
 
     text: str
-    """The piece."""
+    """Text to append to what came before."""
 
 
 @value
 class ThinkingChunk(Value):
-    """A piece of a thought came."""
+    """A piece of the model's thoughts (reasoning)."""
 
     text: str
-    """The piece."""
+    """Text to append to what came before."""
 
 
 @value
 class UsageChunk(Value):
-    """The provider said what was used so far."""
+    """A report of the provider on the tokens used so far."""
 
     usage: Usage
-    """The sum so far, of this response."""
+    """Total for this response so far."""
 
 
 @value
 class CallChunk(Value):
-    """A piece of a call's arguments came; nobody hears it, but it counts as life and as tokens."""
+    """A piece of a tool call's arguments; not published, but it counts as progress and as tokens."""
 
     text: str
-    """The piece."""
+    """Text to append to what came before."""
 
 
 @value
 class PingChunk(Value):
-    """The provider has shown that it is still at work."""
+    """A sign of life from the provider, without content."""
 
 
 Chunk: TypeAlias = TextChunk | ThinkingChunk | CallChunk | UsageChunk | PingChunk
@@ -93,35 +93,35 @@ PING = PingChunk()
 
 @value
 class Response(Value):
-    """A whole response."""
+    """A complete response of a model."""
 
     parts: tuple[Said, ...] = ()
-    """Text and thoughts, in order."""
+    """Text and thoughts (reasoning), in order."""
     calls: tuple[ToolCall, ...] = ()
-    """The tools it asks for, with the provider's ids."""
+    """Tool calls that it asks for, with the provider's ids."""
     stop: StopReason = StopReason.END
     """Why the model stopped."""
     usage: Usage = NOTHING_USED
-    """What it used."""
+    """Usage of the response."""
 
 
 @value
 class Partial(Value):
-    """What had come of a response when it was cut."""
+    """The part of a response received before it was cut."""
 
     text: str = ""
-    """The text so far."""
+    """Text received."""
     thinking: str = ""
-    """The thoughts so far."""
+    """Thoughts (reasoning) received."""
     usage: Usage = NOTHING_USED
-    """What was used so far, estimated where the provider had not said."""
+    """Usage so far, estimated where the provider has not reported it."""
 
 
 NOTHING_YET = Partial()
 
 
 class FailureKind(Enum):
-    """What can be done about a request that failed."""
+    """How to handle a failed request: retry it, compact the context, or give up."""
 
     TRANSIENT = "transient"
     PERMANENT = "permanent"
@@ -130,35 +130,35 @@ class FailureKind(Enum):
 
 @value
 class Failure(Value):
-    """A request to a model failed."""
+    """Why a request to a model failed."""
 
     kind: FailureKind
-    """What can be done about it."""
+    """How to handle it."""
     error: str
-    """The class of the error."""
+    """Class of the error."""
     message: str
-    """What the provider said."""
+    """Message of the error."""
     retry_after: float | None = None
-    """Seconds the provider asks us to wait."""
+    """Seconds that the provider asks to wait before a retry; `None` if it did not."""
     here_alone: bool = False
-    """Whether a permanent failure is of this model alone, so that the next of a chain is asked."""
+    """Whether a permanent failure concerns this model only, so that a fallback model may succeed."""
 
 
 def read_tokens(request: ModelRequest) -> int:
-    """Return about how many tokens *request* has, the schemas of its tools included."""
+    """Return the approximate number of tokens in *request*, the tools' schemas included."""
     tools = sum(len(tool.name) + len(tool.description) + weight(tool.parameters) for tool in request.tools)
     return tokens(request.size + tools)
 
 
 def with_read(usage: Usage, request: ModelRequest) -> Usage:
-    """Return *usage* with what the model has read, if the provider has not counted that."""
+    """Return *usage* with the tokens that the model has read estimated, if the provider did not count them."""
     if usage.input_tokens:
         return usage
     return usage.but(input_tokens=read_tokens(request), estimated=True)
 
 
 def counted(response: Response, request: ModelRequest) -> Response:
-    """Return *response* with what the provider has not counted of its usage, marked as estimated."""
+    """Return *response* with the usage estimated where the provider did not count, and marked as estimated."""
     usage = with_read(response.usage, request)
     if not usage.output_tokens and (written := _written(response)):
         usage = usage.but(output_tokens=tokens(written), estimated=True)
@@ -171,5 +171,5 @@ def _written(response: Response) -> int:
 
 
 def tokens(characters: int) -> int:
-    """Return how many tokens so many *characters* are taken for."""
+    """Return the approximate number of tokens in so many *characters*."""
     return -(-characters // CHARS_PER_TOKEN)

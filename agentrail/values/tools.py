@@ -1,4 +1,4 @@
-"""What a tool is and what it answers, as values."""
+"""Descriptions of tools (`ToolSpec`), and the values that tools return."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentrail.values.value import Authored, Value, value
 
 
 class EffectClass(Enum):
-    """What running a tool again would mean."""
+    """Whether a tool may run again after it was interrupted, and what that would do."""
 
     PURE = "pure"
     IDEMPOTENT = "idempotent"
@@ -24,91 +24,91 @@ class EffectClass(Enum):
 
 
 def cut_time(found: float) -> float:
-    """Return a time that is a number, cut to ten years; of anything else whoever declares a tool is told."""
+    """Return a time in seconds, cut to ten years; anything but a number is returned unchanged, to be refused later."""
     plain = seconds(found)
     return found if plain is None else plain
 
 
 @value
 class ToolSpec(Authored):
-    """Everything about a tool but its code."""
+    """Description of a tool: everything but its code."""
 
     name: str
-    """What the model calls it."""
+    """Name by which the model calls it."""
     description: str
-    """What the model reads about it."""
+    """Description for the model."""
     parameters: JsonObject = attrs.field(default=EMPTY, converter=freeze_object)
-    """The JSON Schema of its arguments."""
+    """JSON Schema of its arguments."""
     timeout: float = attrs.field(default=60.0, converter=cut_time)
-    """Seconds it may run; more than ten years are cut to that."""
+    """Seconds that a call may run; longer than ten years counts as ten years."""
     immune: bool = False
-    """Whether steering and a default abort leave it alone."""
+    """Whether steering and a default abort leave its calls running."""
     parallel: bool = True
-    """Whether it may run beside other calls."""
+    """Whether its calls may run while other calls run."""
     effect: EffectClass = EffectClass.UNSAFE
-    """What running it again would mean."""
+    """What running a call again would do."""
     subject: str | tuple[str, ...] | None = None
-    """Which argument names what it is about; of several, those behind the first say which part of that."""
+    """Arguments that say what a call is about (to detect loops); those after the first say which part of it."""
     requires: frozenset[str] = frozenset()
-    """What it touches, such as `files`, `shell`, `network`."""
+    """What it uses, such as `files`, `shell`, `network`."""
     max_result_chars: int = 30_000
-    """How much text of a result the model sees."""
+    """Most characters of a result that the model sees."""
 
 
 @value
 class Ok(Value):
-    """The tool did it."""
+    """Result of a tool that succeeded."""
 
     content: tuple[Part, ...]
-    """What the model sees."""
+    """Content for the model."""
     details: JsonObject | None = None
-    """For programs; the model never sees it."""
+    """Data for programs; the model never sees it."""
 
 
 @value
 class Err(Value):
-    """The tool could not do it; the model may correct itself."""
+    """Result of a tool that failed, for the model to correct itself."""
 
     content: tuple[Part, ...]
-    """What the model sees."""
+    """Content for the model."""
     details: JsonObject | None = None
-    """For programs; the model never sees it."""
+    """Data for programs; the model never sees it."""
 
 
 @value
 class Todo(Authored):
-    """One thing to do."""
+    """An item of the session's list of things to do."""
 
     text: str
-    """What is to be done."""
+    """Text of the item."""
     status: str = "pending"
     """`pending`, `in_progress` or `done`."""
 
 
 @value
 class SetTodos(Authored):
-    """The session's list of things to do becomes this one."""
+    """Effect of a tool: replace the session's list of things to do."""
 
     todos: tuple[Todo, ...]
-    """The whole list."""
+    """The whole new list."""
 
 
 @value
 class AskPerson(Authored):
-    """The person is asked; the call waits for the answer."""
+    """Effect of a tool: ask a person a question; the call waits for the answer."""
 
     question: str
-    """What is asked."""
+    """Text of the question."""
     options: tuple[str, ...] = ()
-    """Answers to choose from; empty: free text."""
+    """Answers to choose from; empty if the answer is free text."""
 
 
 @value
 class CompactNow(Authored):
-    """The context is compacted before the next request."""
+    """Effect of a tool: compact the context before the next request."""
 
     reason: str = "asked by the model"
-    """Why."""
+    """Why, for events."""
 
 
 ToolEffect: TypeAlias = SetTodos | AskPerson | CompactNow
@@ -116,7 +116,7 @@ ToolEffect: TypeAlias = SetTodos | AskPerson | CompactNow
 
 @value
 class Effect(Authored):
-    """The tool wants the session to do something; the model sees a short fixed text."""
+    """Result of a tool that wants the session to do something; the model sees a short fixed text."""
 
     effect: ToolEffect
     """What the session is to do."""
@@ -127,16 +127,16 @@ ToolResult: TypeAlias = Ok | Err | Effect
 
 @value
 class NotStarted(Value):
-    """A probe found that the call has done nothing: it may run."""
+    """Result of a probe: the call has done nothing, so it may run."""
 
 
 @value
 class Unknown(Value):
-    """A probe could not find out whether the call has done anything."""
+    """Result of a probe: the tool cannot tell whether the call has done anything."""
 
 
 Probed: TypeAlias = Ok | Err | NotStarted | Unknown
-"""What has become of a call: its result, nothing, or nobody knows."""
+"""Result of a probe: the call's result, `NotStarted`, or `Unknown`."""
 
 
 def ok(content: str | Sequence[Part], details: JsonObject | None = None) -> Ok:
@@ -150,5 +150,5 @@ def err(content: str | Sequence[Part], details: JsonObject | None = None) -> Err
 
 
 def result_text(result: Ok | Err) -> str:
-    """Return the text of *result*."""
+    """Return the text of *result*, without images and details."""
     return text_of(result.content)

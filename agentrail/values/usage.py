@@ -1,4 +1,4 @@
-"""Tokens and money, and how to add them.
+"""Tokens and money: usage, prices and rate limits.
 
 What tokens of a model cost.
 
@@ -14,19 +14,19 @@ from agentrail.values.value import Authored, Value, value
 
 @value
 class Limit(Authored):
-    """How much one provider is asked at most, with each of its keys; `None`: no limit."""
+    """Rate limits of one provider, for each of its API keys; `None`: no limit."""
 
     concurrency: int | None = None
-    """Requests that may be out at once."""
+    """Most requests that may run at once."""
     requests_per_minute: int | None = None
-    """Requests that go out within any 60 seconds."""
+    """Most requests sent within any 60 seconds."""
     tokens_per_minute: int | None = None
-    """Tokens of the requests that go out within any 60 seconds, read and written."""
+    """Most tokens, read and written, of the requests sent within any 60 seconds."""
 
 
 @value
 class Usage(Value):
-    """What a response, a turn or a session has used."""
+    """Tokens and cost of a response, a turn or a session."""
 
     input_tokens: int = 0
     """Tokens read by the model, cached ones included."""
@@ -37,11 +37,11 @@ class Usage(Value):
     reasoning_tokens: int = 0
     """How many of the output tokens were reasoning."""
     cost_usd: float | None = None
-    """What it cost; `None` where a price is unknown, never 0 for that."""
+    """Cost in US dollars; `None` if a price is unknown (never 0 for that)."""
     estimated: bool = False
-    """Whether any part was counted by us because the provider did not say."""
+    """Whether a part was estimated because the provider did not count it."""
     cache_write_tokens: int = 0
-    """How many of the input tokens were put into the provider's cache, for which some charge more."""
+    """How many of the input tokens were written to the provider's cache, which some charge more for."""
 
     @property
     def total_tokens(self) -> int:
@@ -50,12 +50,12 @@ class Usage(Value):
 
     @property
     def is_nothing(self) -> bool:
-        """Whether nothing was used, so that there is no cost to know."""
+        """Whether no tokens were used, so that the cost is known to be zero."""
         counted = self.input_tokens or self.output_tokens or self.cached_tokens or self.reasoning_tokens
         return not counted and self.cost_usd is None and not self.estimated
 
     def plus(self, other: Usage) -> Usage:
-        """Add *other*; an unknown cost on either side makes the sum unknown."""
+        """Return the sum with *other*; its cost is unknown if either is."""
         if self.is_nothing:
             return other
         if other.is_nothing:
@@ -72,7 +72,7 @@ class Usage(Value):
         )
 
     def minus(self, earlier: Usage) -> Usage:
-        """Return what was used since *earlier*, a former sum of the same session."""
+        """Return the usage since *earlier*, an earlier total of the same session."""
         if earlier.is_nothing:
             return self
         known = self.cost_usd is not None and earlier.cost_usd is not None
@@ -98,13 +98,13 @@ class Price(Authored):
     """The price of one model, in US dollars for a million tokens."""
 
     input: float
-    """Tokens that it reads."""
+    """Price of tokens read."""
     output: float
-    """Tokens that it writes, reasoning included."""
+    """Price of tokens written, reasoning included."""
     cached: float | None = None
-    """Tokens that it reads from the provider's cache; `None`: as much as others."""
+    """Price of tokens read from the provider's cache; `None`: the same as `input`."""
     cache_write: float | None = None
-    """Tokens that are put into the provider's cache; `None`: as much as others."""
+    """Price of tokens written to the provider's cache; `None`: the same as `input`."""
 
     def cost(self, usage: Usage) -> float:
         """Return what *usage* costs, in US dollars."""

@@ -1,6 +1,6 @@
 """Everything that a session reports: one frozen class per event, in a closed union.
 
-The catalogue is imported when something of it is first wanted: who needs one event need not pay for eighty.
+The modules of the events are imported on first use: a program that needs one event does not load all of them.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    """Return something of the catalogue."""
+    """Import an event class from the catalogue on first use."""
     found: object = getattr(import_module("agentrail.values.events.catalogue"), name)
     globals()[name] = found
     return found

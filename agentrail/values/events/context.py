@@ -8,50 +8,50 @@ from agentrail.values.value import value
 
 @value
 class BeforeCompact(Event):
-    """The context is about to be compacted."""
+    """The context is about to be compacted; plugins are asked first."""
 
     messages: int
-    """How many messages it holds."""
+    """Number of messages in the context."""
     reason: str
-    """Why."""
+    """Why it is to be compacted."""
 
 
 @value
 class CompactStart(Event):
-    """Compaction runs."""
+    """The compaction has started."""
 
     messages: int
-    """How many messages it was given."""
+    """Number of messages to compact."""
 
 
 @value
 class CompactEnd(Event):
-    """Compaction is over."""
+    """The compaction has ended."""
 
     removed: int
-    """How many messages went; 0: nothing changed."""
+    """Number of messages removed; 0 if nothing changed."""
     note: str
     """What was done, in words."""
 
 
 @value
 class Intervention(Event):
-    """Plugins put a text into the conversation."""
+    """Plugins added a text to the conversation."""
 
     text: str
-    """The text."""
+    """The text, as the model sees it."""
     hook: str
-    """At which hook."""
+    """Name of the hook at which they added it."""
     applied: bool = True
-    """False: the turn was at its last answer, so nobody will read it."""
+    """False if the turn had reached its limit, so that the model never sees the text."""
 
 
 @value
 class PlanGenerated(Event):
-    """A plan was made."""
+    """A plugin made a plan."""
 
     steps: tuple[str, ...]
-    """Its steps."""
+    """Steps of the plan, in order."""
 
 
 @value
@@ -59,9 +59,9 @@ class PlanStepCompleted(Event):
     """A step of the plan is done."""
 
     index: int
-    """Which step, from 0."""
+    """Number of the step, from 0."""
     text: str
-    """The step."""
+    """Text of the step."""
 
 
 @value
@@ -69,30 +69,30 @@ class MemoryFlushed(Event):
     """Facts were written to memory."""
 
     facts: tuple[str, ...]
-    """Which."""
+    """The facts."""
     count: int
-    """How many."""
+    """Number of facts."""
 
 
 @value
 class ContentPolicyViolated(Event):
-    """A judge found a violation of policy."""
+    """A plugin that judges content found a violation of a policy."""
 
     summary: str
-    """What it found."""
+    """What it found, in words."""
     policies: tuple[str, ...]
-    """Which policies."""
+    """Names of the policies."""
 
 
 @value
 class SecurityAudit(Event):
-    """A guard ruled on a call."""
+    """A security plugin blocked or held a call."""
 
     call_id: str
-    """Which call."""
+    """Id of the call."""
     tool: str
-    """Which tool."""
+    """Name of the tool."""
     decision: str
     """`blocked` or `held`."""
     reason: str
-    """Why."""
+    """Reason that the plugin gave."""

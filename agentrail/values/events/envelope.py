@@ -1,4 +1,4 @@
-"""What every event has in common, and the envelope it travels in."""
+"""Base classes of events, and the envelope with the place and time of each."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from agentrail.values.value import Value, value
 
 
 class Cursor(NamedTuple):
-    """A place in the stream of one session's events."""
+    """A position in a session's stream of events, to continue reading from."""
 
     seq: int
-    """The number of the last durable event before or at this place."""
+    """Sequence number of the last durable event up to here."""
     n: int = 0
-    """How many ephemeral events came behind it."""
+    """Number of ephemeral events since that one."""
 
 
 class Event(Value):
@@ -24,7 +24,7 @@ class Event(Value):
 
 
 class Ephemeral(Event):
-    """An event that is not stored: it carries the last durable number and a counter behind it."""
+    """Base of events that are not stored, such as deltas; they have no sequence number of their own."""
 
     __slots__ = ()
     durable: ClassVar[bool] = False
@@ -32,26 +32,26 @@ class Ephemeral(Event):
 
 @value
 class Envelope(Value):
-    """An event with its place: whose it is, when and where it happened."""
+    """An event with its session, its place in the stream and its time."""
 
     session_id: str
-    """Which session."""
+    """Id of the session."""
     seq: int
-    """Its number, gap-free in the session; of an ephemeral event: the last number before it."""
+    """Sequence number, without gaps in a session; for an ephemeral event: of the last durable event before it."""
     n: int
-    """0 for a durable event; else which one behind `seq`."""
+    """For an ephemeral event: its number since that durable event, from 1; 0 for a durable event."""
     at: int
-    """When, in milliseconds since 1970."""
+    """When it happened, in milliseconds since 1970."""
     turn: int
-    """Which turn was open, 0 before the first."""
+    """Number of the turn, 0 before the first."""
     round: int
-    """Which round of the turn, 0 before the first."""
+    """Number of the round in the turn, 0 before the first."""
     event: Event
-    """What happened."""
+    """The event itself."""
     path: tuple[str, ...] = ()
-    """Of a sub-agent: parent session and call, outermost first."""
+    """For a sub-agent: the ids of parent session and call, outermost first; else empty."""
 
     @property
     def cursor(self) -> Cursor:
-        """Where to go on: give it to `subscribe(since=…)`."""
+        """Position after this event, for `subscribe(since=…)`."""
         return Cursor(self.seq, self.n)

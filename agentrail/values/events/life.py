@@ -1,4 +1,4 @@
-"""Events of a session's life, of its prompts and of steering."""
+"""Events of a session's life, of prompts and turns, and of steering."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from agentrail.values.value import value
 
 @value
 class SessionStarted(Event):
-    """The session is there: its plugins have started it."""
+    """A new session has started: its plugins have agreed."""
 
     model: str
-    """The model it begins with."""
+    """Name of its model."""
 
 
 @value
@@ -21,45 +21,45 @@ class SessionRestarted(Event):
     """The session's actor crashed and was started again."""
 
     cause: str
-    """What it crashed of."""
+    """The exception that crashed the actor, as text."""
 
 
 @value
 class SessionRecovered(Event):
-    """The session came back from its journal."""
+    """The session was rebuilt from its journal."""
 
     records: int
-    """How many records it was rebuilt from."""
+    """Number of journal records that it was rebuilt from."""
 
 
 @value
 class SessionForked(Event):
-    """The session shares the past of another one."""
+    """The session was started as a fork of another one."""
 
     origin: str
-    """The session it was forked from."""
+    """Id of the session that it was forked from."""
     at: int
-    """Behind which of that session's records."""
+    """Number of the last record that the fork shares with it."""
     left_behind: tuple[str, ...] = ()
-    """What that one has done since and cannot be undone: calls, by tool and arguments; and what of it is unreadable."""
+    """Calls that the original made after that record and that cannot be undone, as text."""
 
 
 @value
 class SessionHibernated(Event):
-    """The session gave its memory back until the next message."""
+    """The session freed its memory; the next message wakes it."""
 
 
 @value
 class SessionWoken(Event):
-    """The session was brought up again by a message."""
+    """A hibernating session was rebuilt from its journal because a message came."""
 
 
 @value
 class SessionQuarantined(Event):
-    """The session crashed too often; it can be read and forked, not talked to."""
+    """The session crashed too often and is not restarted; it can be read and forked."""
 
     cause: str
-    """What it crashed of."""
+    """The exception that crashed the actor, as text."""
 
 
 @value
@@ -67,17 +67,17 @@ class InputQuarantined(Event):
     """A message that crashed the session three times was set aside."""
 
     input: str
-    """Which kind of message."""
+    """Kind of the message."""
     cause: str
-    """What it crashed of."""
+    """The exception that crashed the actor, as text."""
 
 
 @value
 class SessionEnded(Event):
-    """The session is gone for good; nothing comes behind this."""
+    """The session has ended for good; always its last event."""
 
     reason: str
-    """Why."""
+    """Why it ended."""
 
 
 @value
@@ -85,56 +85,57 @@ class AgentStart(Event):
     """A turn has started."""
 
     ref: str
-    """The prompt it answers."""
+    """Id of the prompt that the turn answers."""
 
 
 @value
 class AgentEnd(Event):
-    """A turn has ended by itself."""
+    """A turn has finished normally."""
 
     ref: str
-    """The prompt it answered."""
+    """Id of the prompt that it answered."""
     stop_reason: str
     """`end`, `max_turns`, `left`, `superseded`, `length` or `refused`."""
     messages: tuple[Message, ...]
-    """What the turn added to the history."""
+    """Messages that the turn added to the history."""
     usage: Usage
-    """What the turn used."""
+    """Usage of the turn."""
 
 
 @value
 class AgentAbort(Event):
-    """An abort was carried out; if a turn was open, it is over."""
+    """An abort was carried out; if a turn was open, it has ended."""
 
     ref: str | None
-    """The prompt whose turn was aborted; `None` if no turn was open."""
+    """Id of the prompt whose turn was aborted; `None` if no turn was open."""
     kind: str
     """`user`, `plugin`, `provider_error`, `overflow`, `loop`, `deadline`, `stopped` or `critical`."""
     reason: str | None = None
-    """The words of whoever aborted; `None` if there were none."""
+    """Reason given with the abort; `None` if there was none."""
 
 
 @value
 class AbortPending(Ephemeral):
-    """An abort has stopped everything; its record is still being written."""
+    """An abort has stopped all work, but its journal record is not written yet."""
 
 
 @value
 class AgentResumed(Event):
-    """The turn goes on because of a signal from outside."""
+    """The turn continues after it has waited, or was interrupted by steering."""
 
     trigger: str
-    """`tool_approved`, `tool_rejected`, `tool_approval_timeout`, `user_respond` or `steering`."""
+    """What made it continue: `tool_approved`, `tool_rejected`, `tool_approval_timeout`, `user_respond` or `steering`.
+    """
 
 
 @value
 class PromptReceived(Event):
-    """A prompt was taken: its turn begins."""
+    """A prompt was taken, and its turn starts."""
 
     ref: str
-    """Which prompt."""
+    """Id of the prompt."""
     text: str
-    """The text of it."""
+    """Text of the prompt."""
 
 
 @value
@@ -142,64 +143,64 @@ class PromptQueued(Event):
     """A prompt waits for the open turn to end."""
 
     ref: str
-    """Which prompt."""
+    """Id of the prompt."""
     text: str
-    """The text of it."""
+    """Text of the prompt."""
     position: int
     """Its place in the queue, from 1."""
 
 
 @value
 class PromptDropped(Event):
-    """A queued prompt was dropped."""
+    """A queued prompt was dropped by an abort or the session's end."""
 
     ref: str
-    """Which prompt."""
+    """Id of the prompt."""
     text: str
-    """The text of it."""
+    """Text of the prompt."""
 
 
 @value
 class PromptRejected(Event):
-    """A prompt was refused by a plugin, or its taking was aborted."""
+    """A plugin refused a prompt, or an abort came before its turn started."""
 
     ref: str
-    """Which prompt."""
+    """Id of the prompt."""
     reason: str
-    """Why."""
+    """Reason that the plugin or the abort gave."""
     plugin: str | None = None
-    """Who refused it; `None`: an abort."""
+    """Key of the plugin that refused it; `None` if it was an abort."""
 
 
 @value
 class PromptWithdrawn(Event):
-    """A queued prompt was taken back."""
+    """A caller took a queued prompt back."""
 
     ref: str
-    """Which prompt."""
+    """Id of the prompt."""
     text: str
-    """The text of it."""
+    """Text of the prompt."""
 
 
 @value
 class SteeringReceived(Event):
-    """A steering text came, or left the queue unused."""
+    """A steering text was queued, refused, or dropped from the queue."""
 
     ref: str
-    """Which text."""
+    """Id of the text."""
     text: str
-    """The text."""
+    """The text itself."""
     status: str
     """`queued`, `rejected_full`, `rejected_plugin` or `dropped`."""
     reason: str | None = None
-    """Why it was refused."""
+    """Why a plugin refused it."""
 
 
 @value
 class SteeringApplied(Event):
-    """Waiting steering texts were merged into one user message."""
+    """All queued steering texts were added to the conversation as one user message."""
 
     refs: tuple[str, ...]
-    """Which texts, in order."""
+    """Ids of the texts, in order."""
     count: int
-    """How many."""
+    """Number of the texts."""

@@ -1,4 +1,4 @@
-"""Events of approvals and questions."""
+"""Events of approvals and questions to people."""
 
 from __future__ import annotations
 
@@ -9,79 +9,79 @@ from agentrail.values.value import value
 
 @value
 class ApprovalRequired(Event):
-    """A call waits for a person."""
+    """A plugin holds a call until a person approves or rejects it."""
 
     approval_id: str
-    """What `approve` and `reject` take; unique in the tree of sessions."""
+    """Id to pass to `approve` and `reject`; unique among a session and its sub-agents."""
     call_id: str
-    """Which call."""
+    """Id of the call."""
     tool: str
-    """Which tool."""
+    """Name of the tool."""
     args: JsonObject
-    """With which arguments: exactly these run."""
+    """Arguments of the call; if approved unchanged, it runs with exactly these."""
     hint: str
-    """What the plugin that holds it says."""
+    """What the person should know, from the plugin."""
     plugin: str
-    """Who holds it."""
+    """Key of the plugin that holds the call."""
     requested_at: int
-    """Since when, in milliseconds since 1970."""
+    """When approval was requested, in milliseconds since 1970."""
     expires_at: int | None
-    """Until when; `None`: for ever."""
+    """When the hold expires, in milliseconds since 1970; `None`: never."""
     family: str | None = None
-    """What "always" would mean."""
+    """Command family that `approve(always=True)` would let pass; `None` if that is not possible."""
     path: tuple[str, ...] = ()
-    """Of a sub-agent: parent session and call, outermost first."""
+    """For a sub-agent: the ids of parent session and call, outermost first; else empty."""
 
 
 @value
 class ApprovalResolved(Event):
-    """A held call was decided, or a question was given up: nobody need answer it any more."""
+    """A held call was decided, or a question of a tool was dropped: no person need decide any more."""
 
     approval_id: str
-    """Which approval, or which question."""
+    """Id of the approval or the question."""
     call_id: str
-    """Which call."""
+    """Id of the call."""
     tool: str
-    """Which tool."""
+    """Name of the tool."""
     status: str
     """`approved`, `rejected`, `timeout`, `superseded` or `aborted`."""
     reason: str | None = None
-    """The words of whoever decided."""
+    """Reason given with the decision."""
     edited: bool = False
-    """Whether the arguments were edited."""
+    """Whether the person edited the arguments."""
 
 
 @value
 class ToolApprovedAlways(Event):
-    """Calls of this kind pass without asking from now on."""
+    """A person approved all later calls of this kind, so they are not held any more."""
 
     tool: str
-    """Which tool."""
+    """Name of the tool."""
     command_family: str
-    """Which kind of its calls."""
+    """Command family of the calls."""
 
 
 @value
 class AskUser(Event):
-    """The agent asks the person."""
+    """A tool asks a person a question."""
 
     ref: str
-    """What `respond` takes."""
+    """Id to pass to `respond`."""
     call_id: str
-    """The call that asks."""
+    """Id of the call that asks."""
     question: str
-    """What it asks."""
+    """Text of the question."""
     options: tuple[str, ...] = ()
-    """Answers to choose from; empty: free text."""
+    """Answers to choose from; empty if the answer is free text."""
     path: tuple[str, ...] = ()
-    """Of a sub-agent: parent session and call, outermost first."""
+    """For a sub-agent: the ids of parent session and call, outermost first; else empty."""
 
 
 @value
 class UserResponded(Event):
-    """The person answered."""
+    """A person answered a question."""
 
     ref: str
-    """Which question."""
+    """Id of the question."""
     response: str
     """The answer."""

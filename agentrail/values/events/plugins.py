@@ -1,4 +1,4 @@
-"""Events of plugins, and those that belong to one subscriber."""
+"""Events of plugins, and events that only one subscriber gets (`Gap`, `Heartbeat`)."""
 
 from __future__ import annotations
 
@@ -9,138 +9,138 @@ from agentrail.values.value import value
 
 @value
 class PluginEvent(Event):
-    """A plugin emitted something."""
+    """A plugin emitted an event of its own."""
 
     plugin: str
-    """Which plugin."""
+    """Key of the plugin."""
     name: str
-    """The name it gave."""
+    """Name of the event, chosen by the plugin."""
     payload: Json
-    """What it said."""
+    """Data of the event."""
 
 
 @value
 class PluginError(Event):
-    """A plugin broke; its state stayed the old one."""
+    """A plugin failed; its state did not change."""
 
     plugin: str
-    """Which plugin."""
+    """Key of the plugin."""
     hook: str
-    """Where."""
+    """Name of the hook that failed."""
     error: str
-    """What went wrong."""
+    """What went wrong, as text."""
 
 
 @value
 class PluginSlow(Event):
-    """The hooks of one step took too long."""
+    """The plugins' hooks took too long in one step of the session."""
 
     plugins: tuple[str, ...]
-    """The plugins that ran in it."""
+    """Keys of the plugins whose hooks ran in the step."""
     elapsed_ms: int
-    """How long the step took."""
+    """Duration of the step in milliseconds."""
 
 
 @value
 class PluginOptsUpdated(Event):
-    """A hot update of a plugin's options was carried out or refused."""
+    """An update of a plugin's options was applied or refused."""
 
     plugin: str
-    """Which plugin."""
+    """Key of the plugin."""
     success: bool
-    """Whether the new options apply."""
+    """Whether the new options are in effect."""
     error: str | None = None
-    """Why not."""
+    """Why they are not; `None` on success."""
     dropped: tuple[str, ...] = ()
-    """Options that were changed at run time and are the code's again, because that says something else than it did."""
+    """Options set at run time that got their value from the code again, because the code has changed."""
 
 
 @value
 class PluginAttached(Event):
-    """A plugin joined the session."""
+    """A plugin was added to the session, or could not be."""
 
     plugin: str
-    """Which plugin."""
+    """Key of the plugin."""
     success: bool = True
-    """Whether it runs."""
+    """Whether it was added."""
     error: str | None = None
-    """Why not."""
+    """Why it was not; `None` on success."""
 
 
 @value
 class PluginDetached(Event):
-    """A plugin left the session."""
+    """A plugin was removed from the session, or could not be."""
 
     plugin: str
-    """Which plugin."""
+    """Key of the plugin."""
     success: bool = True
-    """Whether it left."""
+    """Whether it was removed."""
     error: str | None = None
-    """Why not."""
+    """Why it was not; `None` on success."""
 
 
 @value
 class PluginUpgraded(Event):
-    """A plugin's stored state was brought to its new version."""
+    """A plugin's stored state was converted to the version of its code."""
 
     plugin: str
-    """Which plugin."""
+    """Key of the plugin."""
     from_version: int
-    """The version of the stored state."""
+    """Version of the stored state."""
     to_version: int
-    """The version now."""
+    """Version of the code."""
 
 
 @value
 class AskStarted(Event):
-    """A plugin asked the world for something; its hook waits."""
+    """A plugin asked for something (`Ask`); its hook is paused until the answer."""
 
     ask_id: str
-    """Which question."""
+    """Id of the plugin's request."""
     plugin: str
-    """Who asks."""
+    """Key of the plugin."""
     hook: str
-    """At which hook."""
+    """Name of the paused hook."""
     request: str
-    """The kind of request."""
+    """Kind of request, such as `RunTool`."""
 
 
 @value
 class AskAnswered(Event):
-    """A plugin's question was answered, or given up."""
+    """A plugin's request was carried out, failed, or was dropped."""
 
     ask_id: str
-    """Which question."""
+    """Id of the plugin's request."""
     plugin: str
-    """Who asked."""
+    """Key of the plugin."""
     status: str
     """`ok`, `failed`, `timed_out` or `dropped`."""
 
 
 @value
 class UnknownEvent(Event):
-    """An event of a newer version than this reader."""
+    """An event written by a newer version of the library, which this version does not know."""
 
     kind: str
-    """Its name."""
+    """Name of the event."""
     body: JsonObject
-    """What it said."""
+    """Fields of the event, as JSON."""
 
 
 @value
 class Gap(Ephemeral):
-    """For this subscriber, events are missing here."""
+    """This subscriber missed the events between two positions."""
 
     from_seq: int
-    """Behind this number …"""
+    """Position before the gap: sequence number …"""
     from_n: int
-    """… and this one."""
+    """… and number of ephemeral events since then."""
     to_seq: int
-    """Up to this number …"""
+    """Position of the gap's end: sequence number …"""
     to_n: int
-    """… and this one."""
+    """… and number of ephemeral events since then."""
 
 
 @value
 class Heartbeat(Ephemeral):
-    """For this subscriber: nothing happened, and the connection lives."""
+    """Sent to this subscriber when nothing happened for a while: the connection is alive."""

@@ -9,16 +9,16 @@ from agentrail.values.value import value
 
 @value
 class RequestStart(Event):
-    """A request goes out to the model."""
+    """A request was sent to the model."""
 
     request_id: str
-    """Which request."""
+    """Id of the request."""
     model: str
-    """To which model."""
+    """Name of the model."""
     messages: int
-    """How many messages it holds."""
+    """Number of messages in the request."""
     attempt: int
-    """1 for the first; each retry is one more."""
+    """Number of the attempt, from 1."""
 
 
 @value
@@ -26,7 +26,7 @@ class MessageStart(Ephemeral):
     """The first chunk of a response came."""
 
     request_id: str
-    """Of which request."""
+    """Id of the request that is answered."""
 
 
 @value
@@ -34,12 +34,12 @@ class MessageDelta(Ephemeral):
     """A piece of the response's text."""
 
     delta: str
-    """The piece."""
+    """Text to append to what came before."""
 
 
 @value
 class ThinkingStart(Ephemeral):
-    """The model begins to think aloud."""
+    """The model started to write its thoughts (reasoning)."""
 
 
 @value
@@ -47,20 +47,20 @@ class ThinkingDelta(Ephemeral):
     """A piece of the model's thoughts."""
 
     delta: str
-    """The piece."""
+    """Text to append to what came before."""
 
 
 @value
 class StatusUpdate(Ephemeral):
-    """The model said what it is doing, in a status tag."""
+    """The model reported what it is doing, in a `<status>` tag."""
 
     text: str
-    """What it said."""
+    """Text of the tag."""
 
 
 @value
 class TitleGenerated(Event):
-    """The model gave the conversation a title."""
+    """The model gave the conversation a title, in a `<title>` tag."""
 
     title: str
     """The title, at most 60 characters."""
@@ -71,70 +71,70 @@ class ResponseComplete(Event):
     """A response is complete."""
 
     message: AssistantMessage
-    """The whole of it."""
+    """The complete response."""
 
 
 @value
 class StreamError(Event):
-    """A request failed for good."""
+    """A request failed and is not tried again."""
 
     error: str
-    """The class of the error."""
+    """Class of the error."""
     message: str
-    """What the provider said."""
+    """Message of the error."""
 
 
 @value
 class StreamStalled(Event):
-    """No chunk came for a while."""
+    """No chunk of a response came for `stall_timeout` seconds."""
 
     elapsed_s: float
-    """Seconds since the last chunk, or since the request went out if none has come."""
+    """Seconds since the last chunk, or since the request was sent if none has come."""
     count: int
-    """How often in this request."""
+    """How often this request has stalled."""
 
 
 @value
 class Retry(Event):
-    """A request failed and will be tried again; text that had come of it is void."""
+    """A request failed and will be tried again; discard its deltas."""
 
     attempt: int
-    """Which attempt failed."""
+    """Number of the attempt that failed, from 1."""
     delay_ms: int
-    """When the next one begins."""
+    """Milliseconds until the next attempt."""
     reason: str
-    """Why it failed."""
+    """Why the attempt failed."""
     dropped_text: bool = False
-    """Whether text had come that is void now."""
+    """Whether the failed attempt had written text, which is discarded."""
 
 
 @value
 class ContextOverflow(Event):
-    """The conversation was too long for the model."""
+    """The provider reported that the conversation is too long for the model."""
 
     message: str
-    """What the provider said."""
+    """Message of the provider."""
 
 
 @value
 class ModelSwitched(Event):
-    """Another model was chosen."""
+    """Another model was chosen, by a caller, a plugin, or as a fallback."""
 
     from_: str
-    """The model before."""
+    """Name of the model before."""
     to: str
-    """The model chosen."""
+    """Name of the chosen model."""
     provider_opts_changed: bool
-    """Whether options of the provider changed with it."""
+    """Whether options for the provider changed too."""
     by: str | None = None
-    """The plugin that chose; `None`: a caller, or the chain."""
+    """Key of the plugin that chose it; `None` if it was a caller or a fallback."""
     reason: str | None = None
-    """The failure for which the chain went on to it, for the rest of the turn; `None`: it was chosen."""
+    """For a fallback, used until the turn ends: the failure that led to it; `None` otherwise."""
 
 
 @value
 class ModelEffective(Event):
-    """The first request goes to the model that was switched to."""
+    """The first request is sent to the model that was chosen."""
 
     model: str
-    """Which model."""
+    """Name of the model."""

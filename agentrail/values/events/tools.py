@@ -11,52 +11,52 @@ from agentrail.values.value import value
 
 @value
 class ToolCalls(Event):
-    """The model asked for tools."""
+    """The model's response asks for tool calls."""
 
     count: int
-    """How many calls."""
+    """Number of calls."""
 
 
 @value
 class ToolExecutionStart(Event):
-    """A call runs now, or a tool that a plugin asked for."""
+    """A tool call started, or a tool run that a plugin asked for."""
 
     call_id: str
-    """Which call, or which question of a plugin."""
+    """Id of the call, or of the plugin's request."""
     name: str
-    """Which tool."""
+    """Name of the tool."""
     args: JsonObject
-    """With which arguments."""
+    """Arguments of the call."""
     attempt: int = 1
-    """1 for the first; each retry is one more."""
+    """Number of the attempt, from 1."""
 
 
 @value
 class ToolExecutionUpdate(Ephemeral):
-    """A running call reports progress."""
+    """A running call reported its progress."""
 
     call_id: str
-    """Which call."""
+    """Id of the call."""
     update: str
-    """What it says."""
+    """The progress, as text."""
 
 
 @value
 class ToolExecutionEnd(Event):
-    """A call has its result."""
+    """A call has ended with a result."""
 
     call_id: str
-    """Which call."""
+    """Id of the call."""
     name: str
-    """Which tool."""
+    """Name of the tool."""
     content: tuple[Part, ...]
-    """What the model will see."""
+    """What the tool returned for the model."""
     is_error: bool
-    """Whether it failed."""
+    """Whether the result is an error."""
     details: JsonObject | None = None
-    """What the tool says to programs."""
+    """What the tool returned for programs; the model never sees it."""
     late: bool = False
-    """Whether its turn had gone on without it: the history does not change."""
+    """Whether the turn no longer waited for it, so that the result does not enter the history."""
 
     @property
     def text(self) -> str:
@@ -69,15 +69,15 @@ class ToolExecutionMetrics(Event):
     """How long a call took."""
 
     call_id: str
-    """Which call."""
+    """Id of the call."""
     name: str
-    """Which tool."""
+    """Name of the tool."""
     started_at_ms: int
-    """When it started."""
+    """When it started, in milliseconds since 1970."""
     ended_at_ms: int
-    """When it ended."""
+    """When it ended, in milliseconds since 1970."""
     duration_ms: int
-    """How long it took."""
+    """Duration in milliseconds."""
 
 
 @value
@@ -85,131 +85,131 @@ class ToolBlocked(Event):
     """A plugin blocked a call."""
 
     call_id: str
-    """Which call."""
+    """Id of the call."""
     name: str
-    """Which tool."""
+    """Name of the tool."""
     reason: str
-    """Why."""
+    """Reason that the plugin gave."""
     plugin: str
-    """Who blocked it."""
+    """Key of the plugin."""
 
 
 @value
 class ToolKilled(Event):
-    """An abort took a call out of its turn."""
+    """A call got an error result because its turn was aborted."""
 
     call_id: str
-    """Which call."""
+    """Id of the call."""
     name: str
-    """Which tool."""
+    """Name of the tool."""
     reason: str
-    """Why."""
+    """Reason of the abort."""
 
 
 @value
 class ToolAbandoned(Event):
-    """A cancelled call still runs after its grace; it is in quarantine."""
+    """A cancelled call still runs after `tool_grace` seconds."""
 
     call_id: str
-    """Which call."""
+    """Id of the call."""
     name: str
-    """Which tool."""
+    """Name of the tool."""
 
 
 @value
 class ToolUnknown(Event):
-    """Whether a call took effect is not known."""
+    """It is not known whether an interrupted call has taken effect."""
 
     call_id: str
-    """Which call."""
+    """Id of the call."""
     name: str
-    """Which tool."""
+    """Name of the tool."""
 
 
 @value
 class ToolSkippedForSteering(Event):
-    """Steering took a call out of its batch."""
+    """A call got an error result because the user sent a steering text."""
 
     call_id: str
-    """Which call."""
+    """Id of the call."""
     name: str
-    """Which tool."""
+    """Name of the tool."""
 
 
 @value
 class ToolAttached(Event):
-    """A tool was attached."""
+    """A tool was added to the session."""
 
     name: str
-    """Which tool."""
+    """Name of the tool."""
 
 
 @value
 class ToolDetached(Event):
-    """A tool was detached."""
+    """A tool was removed from the session."""
 
     name: str
-    """Which tool."""
+    """Name of the tool."""
 
 
 @value
 class ToolsUpdated(Event):
-    """Tools were attached and detached in one step."""
+    """Several tools were added or removed in one step."""
 
     attached: tuple[str, ...]
-    """Those that came."""
+    """Names of the tools added."""
     detached: tuple[str, ...]
-    """Those that went."""
+    """Names of the tools removed."""
     source: str = ""
-    """The source that has other tools now, such as an MCP server; empty: a program changed them."""
+    """Name of the source (an MCP server) that changed its tools; empty if a program changed them."""
     problems: tuple[str, ...] = ()
-    """Why the source has no tools, or not all of them."""
+    """Why the source offers no tools, or only some of them."""
 
 
 @value
 class ToolCallUnknown(Event):
-    """The model called a tool that is not there."""
+    """The model called a tool that does not exist."""
 
     call_id: str
-    """Which call."""
+    """Id of the call."""
     name: str
-    """What it called."""
+    """The name that the model used."""
 
 
 @value
 class LoopDetected(Event):
-    """The model goes in circles."""
+    """The model repeats itself: the same call, or many calls about one subject."""
 
     kind: str
     """`repeat_pattern`, `file_loop_warn` or `file_loop_abort`."""
     name: str
-    """Which tool."""
+    """Name of the tool."""
     count: int
-    """How often."""
+    """Number of such calls."""
     subject: str | None = None
-    """On what, for the file loops."""
+    """For the file loops: the file or subject of the calls."""
 
 
 @value
 class LargeResultOffloaded(Event):
-    """A big result went to a file."""
+    """A large result was written to a file; the model sees only part of it."""
 
     call_id: str
-    """Of which call."""
+    """Id of the call."""
     name: str
-    """Which tool."""
+    """Name of the tool."""
     path: str
-    """Where it is."""
+    """Path of the file."""
     bytes: int
-    """How big it is."""
+    """Size of the file in bytes."""
 
 
 @value
 class TodoChange(Event):
-    """The list of things to do changed."""
+    """The session's list of things to do changed."""
 
     todos: tuple[Todo, ...]
-    """The whole list."""
+    """The whole new list."""
 
 
 @value
@@ -217,15 +217,15 @@ class SubagentStart(Event):
     """A sub-agent was started."""
 
     call_id: str
-    """For which call."""
+    """Id of the call that started it."""
     child: str
-    """The child session."""
+    """Session id of the sub-agent."""
     description: str
-    """What it is to do."""
+    """The task it was given, in a few words."""
     agent: str = ""
-    """Which of the agents that the session may start."""
+    """Its name in the session's list of agents."""
     background: bool = False
-    """Whether the call does not wait for it."""
+    """Whether the call returns at once instead of waiting for it."""
 
 
 @value
@@ -233,22 +233,22 @@ class SubagentEnd(Event):
     """A sub-agent ended."""
 
     call_id: str
-    """For which call."""
+    """Id of the call that started it."""
     child: str
-    """The child session."""
+    """Session id of the sub-agent."""
     text: str
-    """What it answered."""
+    """Its answer, or why there is none."""
     is_error: bool
     """Whether it failed."""
 
 
 @value
 class SubAgentEvent(Event):
-    """Something happened in a sub-agent."""
+    """A sub-agent emitted an event."""
 
     call_id: str
-    """For which call it works."""
+    """Id of the call that started the sub-agent."""
     child: str
-    """The child session."""
+    """Session id of the sub-agent."""
     event: Event
-    """What happened there."""
+    """The event of the sub-agent."""
