@@ -1,11 +1,11 @@
-"""HTML as Markdown: headings, paragraphs, lists, links, code, quotes and tables; the rest is its text.
+"""Converts HTML to Markdown: headings, paragraphs, lists, links, code, quotes and tables; of the rest, the text.
 
-It forgives whatever browsers forgive. What is never seen (scripts, styles, forms) is left out.
+It accepts the malformed HTML that browsers accept. Parts that are never shown (scripts, styles, forms) are left out.
 
-HTML as a row of tags and texts: whatever browsers forgive is forgiven, and no page takes long.
+`tokens` splits HTML into tags and texts, in a time that grows with the length of the page.
 
-The parser of the standard library needs time in the square of what is never closed. Here each step takes what it has
-looked at; where a tag never ends, the page ends.
+The parser of the standard library takes quadratic time on constructs that are never closed. Here each step consumes
+the text that it has looked at, and a tag that never ends is the end of the page.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from urllib.parse import urljoin
 from agentrail.values.value import Value, value
 
 MAX_MISTAKES: Final = 100
-"""Tags whose quotes do not close; behind so many the page is given up."""
+"""Tags with unclosed quotes after which the rest of the page is ignored."""
 
 MAX_TAG: Final = 8192
 """Characters of a tag in which attributes are looked for."""
 
 RAW: Final = frozenset({"script", "style", "title", "textarea", "xmp"})
-"""What holds text only, up to its own end."""
+"""Elements whose content is text without tags, up to their end tag."""
 
 _NAME: Final = re.compile(r"[a-zA-Z][^\s/>]{0,40}+")
 _REST: Final = re.compile(r"(?:[^\"'>]++|\"[^\"]*+\"|'[^']*+')*+>")
@@ -35,12 +35,12 @@ _ENDS: Final = {name: re.compile(f"</{name}", re.IGNORECASE) for name in RAW}
 
 @value
 class Start(Value):
-    """A tag that opens something."""
+    """A start tag."""
 
     tag: str
     """Its name, in small letters."""
     source: str
-    """What else is written in it."""
+    """The text after the name: its attributes, not parsed."""
 
     @property
     def attributes(self) -> Mapping[str, str]:
@@ -53,7 +53,7 @@ class Start(Value):
 
 @value
 class End(Value):
-    """A tag that closes something."""
+    """An end tag."""
 
     tag: str
     """Its name, in small letters."""
@@ -148,7 +148,7 @@ def to_markdown(html: str, url: str) -> str:
 
 
 class _Writer:
-    """Writes down what it hears."""
+    """Writes Markdown from the tags and texts that it is given in order."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -166,7 +166,7 @@ class _Writer:
         self._wants_space = False
 
     def text(self) -> str:
-        """Return what was written, under the title if it does not begin with it."""
+        """Return the Markdown, under the page's title unless it begins with that."""
         body = _BLANKS.sub("\n\n", _TRAILING.sub("\n", "".join(self._out))).strip()
         title = _SPACES.sub(" ", "".join(self._title)).strip()
         if not title or body.startswith("# "):
@@ -174,7 +174,7 @@ class _Writer:
         return f"# {title}\n\n{body}".rstrip()
 
     def start(self, tag: str, token: Start) -> None:
-        """Hear that something begins."""
+        """Handle a start tag."""
         self._in_title = tag == "title"
         if self._unseen:
             self._depth += tag == self._unseen
@@ -228,7 +228,7 @@ class _Writer:
             self._block()
 
     def end(self, tag: str) -> None:
-        """Hear that something ends."""
+        """Handle an end tag."""
         self._in_title = False
         if not self._unseen:
             self._end(tag)
@@ -266,7 +266,7 @@ class _Writer:
             self._quotes -= 1
 
     def say(self, data: str) -> None:
-        """Hear some text."""
+        """Handle a text between tags."""
         if self._in_title:
             self._title.append(data)
         elif self._unseen:
@@ -295,12 +295,12 @@ class _Writer:
         self._wants_space = False
 
     def _open(self, mark: str) -> None:
-        """Write something that what follows stands close to."""
+        """Write a mark, such as `**`, with no space between it and the next text."""
         if mark:
             self._write(mark)
 
     def _close(self, mark: str) -> None:
-        """Write something that stands close to what is before it."""
+        """Write a mark, such as `**`, with no space between the text before and it."""
         wants_space, self._wants_space = self._wants_space, False
         if mark:
             self._write(mark)

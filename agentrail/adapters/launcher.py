@@ -1,4 +1,4 @@
-"""Stands between us and a command, so that nothing the command starts is lost: run as a script, never imported.
+"""Runs one command and adopts all processes that it leaves behind, so that all can be ended. A script, never imported.
 
 It adopts whatever its descendants leave behind (`PR_SET_CHILD_SUBREAPER`), so that also a process that calls `setsid`
 or forks twice is its child in the end, and it leaves only when it has none. It is told what to do on its standard
@@ -24,7 +24,7 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 def prctl(option: int, argument: int) -> None:
-    """Ask the kernel for something, where the kernel is Linux."""
+    """Call Linux's `prctl`; no-op on other systems."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(option, argument, 0, 0, 0)
 
@@ -40,7 +40,7 @@ def parents() -> dict[int, int]:
 
 
 class LaunchedTree:
-    """The command and all that came of it."""
+    """The command's process, and all processes descended from it."""
 
     def __init__(self, leader: int) -> None:
         self.leader = leader
@@ -65,7 +65,7 @@ class LaunchedTree:
                 os.killpg(self.leader, signals[0])
 
     def reap(self) -> None:
-        """Take note of those that have ended."""
+        """Collect the processes that have ended."""
         try:
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -77,7 +77,7 @@ class LaunchedTree:
             self.is_empty = True
 
     def end(self) -> None:
-        """Kill until none is left."""
+        """Kill processes until none of the tree is left."""
         pause = 0.001
         while True:
             self.reap()
@@ -89,7 +89,7 @@ class LaunchedTree:
 
 
 def become(argv: list[str], folder: int, talk: list[int], limits: str, launcher: int) -> None:
-    """Be the command; it shares the session of the launcher, but not its group."""
+    """Replace this forked process by the command, in the launcher's session but in a process group of its own."""
     os.setpgid(0, 0)
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != launcher:

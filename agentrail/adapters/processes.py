@@ -1,10 +1,10 @@
-"""Commands as process trees that end: when they should, when they are told, and when whoever waits is cancelled.
+"""Runs commands as process trees, and ends whole trees: at a timeout, when killed, or when the caller is cancelled.
 
 Each command stands below a launcher of its own (`launcher.py`), which adopts what the command leaves behind and kills
 it when the command ends. Asking comes first (TERM), then a grace, then KILL for the whole tree. The output is read by
 tasks of its own; a process that has left the tree and holds the pipe does not delay the result.
 
-Keeping the beginning and the end of an output, however long it is.
+Of an output, the beginning and the end are kept, however long it is.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Capture:
         self._total = 0
 
     def add(self, chunk: bytes) -> None:
-        """Take note of what comes next."""
+        """Add the next piece of output."""
         self._total += len(chunk)
         room = self._half - len(self._head)
         if room > 0:
@@ -51,7 +51,7 @@ class Capture:
             del self._tail[: -self._half]
 
     def output(self) -> Output:
-        """Return what is kept."""
+        """Return the kept part of the output."""
         return Output(bytes(self._head), bytes(self._tail[-self._half :]), self._total)
 
     def heard(self, since: int) -> Heard:
@@ -76,7 +76,7 @@ PATIENCE: Final = 2.0
 """Seconds that the launcher gets to kill a tree."""
 
 DRAIN: Final = 0.1
-"""Seconds that somebody who still holds the pipe is listened to."""
+"""Seconds to go on reading after the end of the command, if another process still holds the pipe."""
 
 CHUNK: Final = 64 * 1024
 """Bytes that are read at once."""
@@ -85,7 +85,7 @@ MAX_COMMAND: Final = 100_000
 """Bytes of a command; the system takes 128 KiB for one argument."""
 
 SAFE_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Where programs are looked for."""
+"""`PATH` of commands."""
 
 PASSED_ON: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "TMPDIR", "TZ", "USER")
 """The variables of our own environment that a command gets, if they are set."""
@@ -127,7 +127,7 @@ def argv_of(command: Command, shell: tuple[str, ...]) -> tuple[str, ...]:
 
 @value
 class Ready(Value):
-    """What was made ready to start a command."""
+    """A prepared start of a command: arguments and open descriptors."""
 
     argv: tuple[str, ...]
     """The program and its arguments."""
@@ -138,7 +138,7 @@ class Ready(Value):
 
 
 def _nothing() -> None:
-    """Leave nothing to be done."""
+    """No-op: the default of `leave`, for a command without clean-up."""
 
 
 @value

@@ -55,13 +55,13 @@ CLOSED_4: Final = tuple(
         ),
     )
 )
-"""What nobody outside should reach."""
+"""IPv4 networks that tools must not reach: private, local and special ones."""
 
 OPEN_6: Final = ipaddress.IPv6Network("2000::/3")
-"""Where all public addresses are."""
+"""The IPv6 network that holds all public addresses."""
 
 CLOSED_6: Final = tuple(map(ipaddress.IPv6Network, ("2001::/23", "2001:db8::/32", "2620:4f:8000::/48", "3fff::/20")))
-"""What nobody outside should reach in there."""
+"""Networks inside `OPEN_6` that tools must not reach."""
 
 TRANSLATED: Final = ipaddress.IPv6Network("64:ff9b::/96")
 SIX_TO_FOUR: Final = ipaddress.IPv6Network("2002::/16")
@@ -97,7 +97,7 @@ def _carried(address: ipaddress.IPv6Address) -> Iterator[ipaddress.IPv4Address]:
 
 
 MAX_REDIRECTS: Final = 5
-"""How often a page may send us on."""
+"""Redirects that are followed at most."""
 
 MAX_ADDRESSES: Final = 3
 """Addresses of one name that are tried."""
@@ -131,13 +131,13 @@ class Answer(Value):
     status: int
     """Its number."""
     location: str
-    """Where it sends us on to, if it does."""
+    """Target of a redirect; empty if there is none."""
     content_type: str
-    """What it says that it is."""
+    """Media type that the server gives."""
     body: bytes
-    """As much of it as was read."""
+    """The part of the body that was read."""
     cut: bool
-    """Whether there is more."""
+    """Whether the body is longer than that."""
 
 
 class HttpxWeb:

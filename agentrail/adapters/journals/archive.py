@@ -1,7 +1,7 @@
-"""One session as a file: to move it, to keep it, or to show somebody else what happened.
+"""Exports one session to a file and imports it: to move a session, to keep it, or to show what happened in it.
 
-The file is lines of JSON: a head, one line for each record with a check of it and of all before it, and an end. It is
-read into any journal, as a whole or not at all, and refused if a line is missing or has changed.
+The file is lines of JSON: a head, one line for each record with a chained checksum, and an end. It can be
+imported into any journal, all or nothing, and is refused if a line is missing or was changed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VERSION: Final = 1
 """The version of the lines."""
 
 PAGE: Final = 100
-"""Records that are read at once."""
+"""Records that are read from the journal at once."""
 
 OWNER: Final = "import"
 KIND: Final = "agentrail session"

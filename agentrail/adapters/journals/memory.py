@@ -29,7 +29,7 @@ T = TypeVar("T", Record, Snapshot)
 
 
 class _Shelf:
-    """What is kept of one session."""
+    """All that is stored of one session."""
 
     __slots__ = ("commands", "epoch", "records", "seqs", "snapshot")
 
@@ -42,7 +42,7 @@ class _Shelf:
 
 
 class MemoryJournal:
-    """Keeps records in memory; with *encode*, as the bytes that a file would hold."""
+    """Stores records in memory; with *encode*, as the bytes that a file would hold, to test that they can be stored."""
 
     def __init__(self, *, encode: bool = False) -> None:
         self._encode = encode
@@ -53,7 +53,7 @@ class MemoryJournal:
     def __repr__(self) -> str:
         return some(len(self._shelves), "session") or "empty"
 
-    async def claim(self, session_id: str, owner: str) -> Claim:  # noqa: ARG002 - nobody asks who
+    async def claim(self, session_id: str, owner: str) -> Claim:  # noqa: ARG002 - the owner is only for journals on disk
         """Make the caller the only writer of a session; writes under earlier claims are refused from now on."""
         shelf = self._shelves.setdefault(session_id, _Shelf())
         self._epochs += 1  # for all sessions: an id that is used again never has the epoch of a claim from before
@@ -113,10 +113,10 @@ class MemoryJournal:
         return snapshot if is_usable(snapshot, len(shelf.records)) else None
 
     async def close(self) -> None:
-        """Do nothing: there is nothing to give back."""
+        """No-op: a journal in memory holds no files or threads."""
 
     def forget(self, session_id: str) -> None:
-        """Forget all of a session; its id is free, and claims from before are refused."""
+        """Delete a session; its id can be used again, and earlier claims of it are refused."""
         self._shelves.pop(session_id, None)
 
     def _claimed(self, claim: Claim) -> _Shelf:

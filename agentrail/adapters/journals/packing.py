@@ -1,4 +1,4 @@
-"""Records and snapshots as bytes: strict JSON, with large texts apart as blobs, and a check for each record."""
+"""Serialises records and snapshots: strict JSON, with large texts stored apart as blobs, and a checksum per record."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from agentrail.values.json import Json
 T = TypeVar("T", Record, Snapshot)
 
 BLOB_FROM: Final = 64 * 1024
-"""Bytes from which a record's long texts are kept apart."""
+"""Size of a record, in bytes, from which on its long texts are stored as blobs."""
 
 LONG: Final = 4 * 1024
-"""Characters of a text that is kept apart."""
+"""Characters from which on a text is long, and stored as a blob."""
 
 NO_CHECK: Final = b""
-"""What stands for the check of the record before the first one."""
+"""Checksum that stands for the record before the first one."""
 
 NO_BLOBS: Final[Mapping[str, bytes]] = MappingProxyType({})
 """The long texts of a value that has none."""
@@ -32,10 +32,10 @@ _BLOB: Final = "$blob"
 
 
 class Packed(NamedTuple):
-    """A value as it is written."""
+    """A serialised value."""
 
     body: bytes
-    """Its JSON; where a long text was, there is the name of a blob."""
+    """Its JSON, with names of blobs in place of long texts."""
     blobs: Mapping[str, bytes]
     """The long texts, by the digests of their bytes; empty: no name of a blob is in the body."""
     format: int = FORMAT
@@ -43,7 +43,7 @@ class Packed(NamedTuple):
 
 
 def pack(value: Record | Snapshot) -> Packed:
-    """Return *value* as it is written; raise `BadValue` for what JSON cannot hold."""
+    """Serialise *value*; raise `BadValue` if JSON cannot hold a part of it."""
     text = encode_text(value)
     body = text.encode()
     if len(body) < BLOB_FROM or not _may_be_long(text):
@@ -54,7 +54,7 @@ def pack(value: Record | Snapshot) -> Packed:
 
 
 def unpack(wanted: type[T], packed: Packed) -> T:
-    """Return the value that was packed; raise `UnpackError` why it cannot be read."""
+    """Return the value of *packed*, the inverse of `pack`; raise `UnpackError` if it cannot be read."""
     try:
         data = from_own_text(packed.body)
         if packed.blobs:
@@ -66,21 +66,21 @@ def unpack(wanted: type[T], packed: Packed) -> T:
 
 
 class UnpackError(Exception):
-    """Something that was written cannot be read; whoever reads knows where it stood."""
+    """Stored bytes cannot be read; the caller adds where they were stored."""
 
 
 def check_of(before: bytes, outside: str, body: bytes) -> bytes:
-    """Return the check of a record: of what stands beside it, of it, and of all that came before it."""
+    """Return the chained checksum of a record: over the previous checksum, the columns beside it, and its body."""
     return blake2b(b"".join((before, outside.encode(), body)), digest_size=16).digest()
 
 
 def digest_of(content: bytes) -> str:
-    """Return the name of a blob."""
+    """Return the name of the blob with this *content*: its digest."""
     return blake2b(content, digest_size=32).hexdigest()
 
 
 def _may_be_long(text: str) -> bool:
-    """Whether there may be a long text in JSON: a look between the quotes costs a tenth of taking all of it apart."""
+    """Whether JSON may contain a long text: scanning for quotes costs a tenth of parsing it."""
     between = text.replace("\\\\", "..").replace('\\"', "..").split('"')
     return max(map(len, between)) >= LONG
 

@@ -1,4 +1,4 @@
-"""One connection to an MCP server: one task enters and leaves the client of the protocol, the others only call."""
+"""One connection to an MCP server. One task owns the protocol's client (enters and leaves it), others only call it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _ourselves() -> Implementation:
 
 
 class Connection:
-    """What is known of a server while it is connected."""
+    """A connected server: its client, its tools, and the calls of sessions."""
 
     __slots__ = ("_client", "_leaving", "_offer", "_server", "_wake")
 
@@ -94,7 +94,7 @@ class Connection:
     # The owner
 
     async def keep_by_http(self, nursery: trio.Nursery) -> None:
-        """Own a client of a URL; when this is cancelled, the server has a moment to hear of it."""
+        """Own the client of a server at a URL; if cancelled, take a moment to tell the server."""
         with trio.CancelScope(shield=True) as talking:  # it has a deadline as soon as it is to end
             nursery.start_soon(self._leave_when_cancelled, talking)
             async with httpx2.AsyncClient(headers=self._server.headers, timeout=TIMES) as http:
@@ -109,7 +109,7 @@ class Connection:
             self._wake.set()
 
     async def keep(self, transport: AbstractAsyncContextManager[TransportStreams]) -> None:
-        """Own a client: enter it, follow the list of tools, leave it."""
+        """Own the client of the protocol: enter it, follow the list of tools, leave it."""
         sieve = Sieve(transport)
         client = Client(sieve, message_handler=self.on_message, client_info=_ourselves(), cache=None)
         with trio.CancelScope(deadline=trio.current_time() + self._server.start_timeout) as patience:
@@ -133,7 +133,7 @@ class Connection:
             raise McpFailed(self._server.name, SILENT)
 
     async def _look(self, client: Client, sieve: Sieve) -> None:
-        """Ask for the tools there are, and offer them."""
+        """List the server's tools, and offer them to the session."""
         listed: list[Listed] = []
         cursor: str | None = None
         while len(listed) <= MAX_TOOLS:
@@ -146,7 +146,7 @@ class Connection:
         await self._offer(tools, (*sieve.take_problems(), *problems))
 
     async def _listen(self, client: Client) -> None:
-        """Hear of changes from a server that tells only those who subscribe."""
+        """Subscribe to changes of the list of tools, for servers that notify subscribers only."""
         pause = PAUSE
         while True:
             try:
@@ -164,14 +164,14 @@ class Connection:
             pause = min(pause * 2, LONGEST_PAUSE)
 
     async def on_message(self, message: IncomingMessage) -> None:
-        """Hear of changes from a server that tells everybody."""
+        """Handle a notification from the server: it may say that the list of tools has changed."""
         if isinstance(message, ToolListChangedNotification):
             self._wake.set()
 
     # Everybody else
 
     async def call(self, name: str, args: JsonObject, effect: EffectClass, on_progress: ProgressFnT) -> CallToolResult:
-        """Call a tool; a server that has not answered, whatever the reason, is looked at again."""
+        """Call a tool; if the server does not answer, have its list of tools checked again."""
         if self._client is None:
             raise self._no_answer(NOT_THERE, effect)
         answered = False

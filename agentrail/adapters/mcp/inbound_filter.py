@@ -1,4 +1,4 @@
-"""Taking tools that break the protocol out of a list, so that one of them does not spoil it for the others."""
+"""Removes tools that break the protocol from the server's list: otherwise one of them makes the whole list fail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Item = SessionMessage | Exception
 
 
 class Sieve:
-    """A transport around another one."""
+    """A transport that wraps another one, and filters the lists of tools in it."""
 
     __slots__ = ("_inner", "_problems", "version")
 
@@ -38,7 +38,7 @@ class Sieve:
         return await self._inner.__aexit__(kind, error, trace)  # noqa: ASYNC102 - it knows how to leave
 
     def take_problems(self) -> list[str]:
-        """Return why tools were taken out since this was last asked."""
+        """Return why tools were removed since the last call."""
         problems, self._problems = self._problems, []
         return problems
 
@@ -65,7 +65,7 @@ class Sieve:
 
 
 class Sifted:
-    """What comes from a server, sifted."""
+    """The stream of messages from a server, filtered."""
 
     __slots__ = ("_inner", "_sift")
 
@@ -85,7 +85,7 @@ class Sifted:
         return item
 
     async def aclose(self) -> None:
-        """Hear no more."""
+        """Close the stream."""
         await self._inner.aclose()
 
     def __aiter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""An MCP server as a child: a process tree that is talked to over its standard input and output, one message a line."""
+"""Runs an MCP server as a child process and talks to it over standard input and output, one message per line."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ MAX_MESSAGE: Final = 8 * 1024 * 1024
 """Bytes of one message; a server that sends more is ended."""
 
 MAX_WAITING: Final = 64
-"""Messages to a server that does not read: whoever sends another one waits."""
+"""Messages that wait for a server that does not read; the sender of another one is blocked."""
 
 LAST_WORDS: Final = 1.0
-"""Seconds in which a server that has closed its output should end; how it ended says more than that."""
+"""Seconds to wait for the exit of a server that has closed its output, because its exit code says more."""
 
 KEPT: Final = 16 * 1024
 """Bytes that are kept of what a server writes to its standard error."""
 
 SHOWN: Final = 400
-"""Characters of that which are shown when it has ended."""
+"""Characters of its standard error that are shown when it has ended."""
 
 
 class Pipes:
@@ -65,7 +65,7 @@ class Pipes:
         self._to_server.close()
 
     async def run(self) -> None:
-        """Run the server until it ends, and raise how; cancelled, nothing of it is left when this returns."""
+        """Run the server; raise an error that says how it ended. If cancelled, end all its processes first."""
         child_in, ours_out = os.pipe()
         ours_in, child_out = os.pipe()
         self._child_ends = (child_in, child_out)
@@ -102,7 +102,7 @@ class Pipes:
             log.debug("the MCP server `%s` does not read any more", self._name)
 
     async def _read(self, stdout: trio.abc.ReceiveStream) -> None:
-        """Pass on what it says; whatever is no message is left out."""
+        """Pass on the server's messages; lines that are no message are dropped."""
         begun = bytearray()
         while chunk := await stdout.receive_some(CHUNK):
             lines = bytes(chunk).split(b"\n")

@@ -1,6 +1,6 @@
-"""What to say about an MCP server; it is given to a session among its tools.
+"""`McpServer`: the user's description of an MCP server, given to a session among its tools.
 
-Nothing here imports the package `mcp`: that takes most of a second, and happens in a thread when a server is started.
+This module does not import the package `mcp`: that takes most of a second, and is done in a thread at a server's start.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class McpServer(Value):
     command: Sequence[str] = attrs.field(default=(), converter=_words)
     """The program and its arguments; no shell sees them."""
     url: str = attrs.field(default="", kw_only=True)
-    """Where a server is that speaks streamable HTTP."""
+    """Address of a server that speaks streamable HTTP."""
     name: str = attrs.field(default="mcp", kw_only=True)
-    """What goes before the names of its tools."""
+    """Name of the server, and prefix of its tools' names."""
     env: Mapping[str, str] = attrs.field(default=NOTHING, converter=_texts, kw_only=True)
     """Variables for the command, beside a few harmless ones of our own environment."""
     inherit: Sequence[str] = attrs.field(default=(), converter=_words, kw_only=True)
@@ -58,7 +58,7 @@ class McpServer(Value):
     headers: Mapping[str, str] = attrs.field(default=NOTHING, converter=_texts, kw_only=True)
     """Headers of each request to the URL."""
     working_dir: str | None = attrs.field(default=None, kw_only=True)
-    """Where the command runs; `None`: where the session's tools work."""
+    """Folder in which the command runs; `None` for the session's working directory."""
     timeout: float = attrs.field(default=60.0, converter=cut_time, kw_only=True)
     """Seconds that a call may take."""
     start_timeout: float = attrs.field(default=30.0, converter=cut_time, kw_only=True)
@@ -66,7 +66,7 @@ class McpServer(Value):
     trust_hints: bool = attrs.field(default=False, kw_only=True)
     """Whether what the server says of the effects of its tools counts; otherwise each is `unsafe`."""
     requires: Sequence[str] = attrs.field(default=("mcp",), converter=_words, kw_only=True)
-    """What plugins are told that its tools touch."""
+    """The `requires` of its tools: what plugins are told that they touch."""
 
     def __attrs_post_init__(self) -> None:
         for holds, problem in _RULES:

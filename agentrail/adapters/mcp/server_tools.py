@@ -1,10 +1,10 @@
-r"""From the tools that an MCP server lists to tools of ours; those that will not do are left out, and it is said why.
+r"""Turns the tools of an MCP server into tools of a session; unusable ones are left out, with the reason.
 
-From what an MCP server answers to the result of a call.
+Also turns the answers of a server into results of calls.
 
-The regular expressions in the schemas of a server that we cannot search for: told to the model, left to the server.
+Regular expressions in its schemas that cannot be checked here are moved into descriptions; the server checks them.
 
-Those are expressions of other languages than ours (`\p{L}`), and the few that cannot be searched for in counted steps.
+These are expressions in other dialects than Python's (`\p{L}`), and those that cannot be searched in counted steps.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _NAMED: Final = frozenset({"properties", "$defs", "definitions", "dependentSchem
 
 
 def told(schema: JsonObject, meter: Meter) -> dict[str, Json]:
-    """Return *schema* with the patterns that cannot be searched for as a part of the descriptions.
+    """Return *schema* with the patterns that cannot be checked here moved into the descriptions.
 
     Raise `TooManyStepsError` if looking at the patterns takes more steps than are left.
     """
@@ -174,12 +174,12 @@ MAX_UPDATE: Final = 1_000
 
 
 class ServerCalls(Protocol):
-    """Sends a call to the server, for as long as there is a connection."""
+    """Function that sends a call to the connected server (`Connection.call`)."""
 
     async def __call__(
         self, name: str, args: JsonObject, effect: EffectClass, on_progress: ProgressFnT
     ) -> CallToolResult:
-        """Return the answer; raise `ToolError` for what the model should know."""
+        """Return the server's answer; raise `ToolError` if the call fails in a way that the model should know."""
         ...
 
 
@@ -194,7 +194,7 @@ class McpTool:
         self._call = call
 
     async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
-        """Call it at the server; its reports are passed on."""
+        """Call the tool at the server, and pass its progress on to subscribers."""
 
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:  # noqa: ASYNC124 - it is awaited
             of = "" if total is None else f" of {total:g}"

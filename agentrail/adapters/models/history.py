@@ -1,4 +1,4 @@
-"""A history as any provider wants it: a pure projection, the same for all formats.
+"""Turns a session's messages into turns that every provider accepts; shared by all wire formats, without side effects.
 
 Whatever the history holds, the turns that come out of it
 * begin with the user, and alternate between the user and the model;
@@ -40,7 +40,7 @@ SHORT: Final = 64
 """Characters of a name that every provider takes."""
 
 NO_NAME: Final = "unnamed"
-"""What a call without a name is called."""
+"""Name that is given to a call without a name."""
 
 
 @value
@@ -69,7 +69,7 @@ class Asked(Value):
 
 @value
 class UserTurn(Value):
-    """What the user's side says at one time: results first, then words."""
+    """One turn of the user's side: results of calls first, then text."""
 
     results: tuple[Result, ...] = ()
     """The results of all calls of the turn before."""
@@ -79,7 +79,7 @@ class UserTurn(Value):
 
 @value
 class ModelTurn(Value):
-    """What the model said at one time."""
+    """One turn of the model."""
 
     parts: tuple[Said, ...] = ()
     """Text, and thoughts that carry this provider's seal."""

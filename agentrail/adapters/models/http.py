@@ -1,4 +1,4 @@
-"""HTTP for models: the one module here that knows httpx.
+"""The HTTP client of all models; the only module here that imports httpx.
 
 One client per supervisor, with a pool of connections. Our own limiter stands before the pool and the pool itself has
 no limit: httpcore 1.0 loses the slots of requests that are cancelled while they queue in it (encode/httpcore#1093).
@@ -85,11 +85,11 @@ class Post(Value):
     """A request as it goes out."""
 
     url: str
-    """Where to."""
+    """The URL."""
     headers: Mapping[str, str]
     """Its headers; they may hold a key, so a post is never shown."""
     body: JsonObject
-    """What is asked."""
+    """The body, as JSON."""
     patience: Patience
     """How long we wait."""
 
@@ -99,10 +99,10 @@ class Post(Value):
 
 @value
 class HttpAnswer(Value):
-    """How a request was answered; the stream itself was heard."""
+    """Status, headers and body of an answer; a stream has been passed on already, so it has no body here."""
 
     status: int
-    """Its number."""
+    """HTTP status."""
     headers: Mapping[str, str]
     """Its headers; the names are in lower case."""
     body: bytes = b""
@@ -325,7 +325,7 @@ class HttpExchange:
         return bytes(body[:MAX_BODY])
 
     def _translated(self, error: Exception) -> ModelError:
-        """Return our own error for one of httpx."""
+        """Return agentrail's error for an exception of httpx."""
         said = _said(error)
         what = f"{type(error).__name__}: {said}" if said else type(error).__name__
         match error:

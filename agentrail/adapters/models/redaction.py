@@ -1,4 +1,4 @@
-"""Taking secrets out of whatever comes back: a server may echo what it was sent, and a model may say it."""
+"""Removes secrets from answers: a server may echo its request, and a model may repeat a secret."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentrail.values.json import FrozenObject, Json, freeze_object
 from agentrail.values.stream import Chunk, Response, TextChunk, ThinkingChunk
 
 INSTEAD: Final = "[secret]"
-"""What stands in the place of a secret."""
+"""Text that replaces a secret."""
 
 TELLING: Final = 4
 """Characters of a secret's beginning that tell something; fewer may end any sentence."""

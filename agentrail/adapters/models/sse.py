@@ -21,7 +21,7 @@ class ServerEvent(NamedTuple):
     """One event."""
 
     name: str
-    """What it calls itself; empty if it does not."""
+    """Type of the event; empty if none is given."""
     data: str
     """Its data, the lines joined."""
 

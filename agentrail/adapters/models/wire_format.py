@@ -1,4 +1,4 @@
-"""What a wire format is: two pure functions and a table, beside which nothing else is written per provider.
+"""`WireFormat`: the part of a model that differs per provider: it renders requests, decodes answers, and maps errors.
 
 A format renders a request and decodes the events of the answer. It does no I/O, waits for nothing and keeps nothing:
 `RemoteModel` sends what `render` returns, and feeds a fresh `Decoder` with the events as they come.
@@ -30,10 +30,10 @@ SHOWN = 200
 
 @value
 class Rendered(Value):
-    """A request in the words of a provider, without its key."""
+    """An HTTP request for a provider, without the API key."""
 
     path: str
-    """What stands behind `base_url`, with a query if there is one."""
+    """Path after `base_url`, with a query if there is one."""
     body: JsonObject
     """The body; `extra` is not in it yet."""
     headers: Mapping[str, str] = NO_HEADERS

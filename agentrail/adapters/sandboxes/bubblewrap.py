@@ -31,7 +31,7 @@ from agentrail.values.value import Authored, value
 
 
 class Guards:
-    """Holds each name that is free by an empty folder: it can be mounted over, and git takes no note of it."""
+    """Reserves each missing protected name by an empty folder, over which a mount is possible; git ignores it."""
 
     __slots__ = ("_free", "_lock", "_made", "_names", "_root", "_users")
 
@@ -102,7 +102,7 @@ AT_HOME: Final = frozenset(PROTECTED) - {".git", ".hg", ".agentrail", ".mcp.json
 
 @value
 class Limits(Authored):
-    """What one command may use."""
+    """Resource limits of one command."""
 
     processes: int = 256
     """How many processes it may be, threads counted; not held if the whole runs as root."""

@@ -154,7 +154,7 @@ class CompositeSandbox:
 
 
 async def _if_there(found: Awaitable[T], nothing: T, may_miss: bool) -> T:
-    """Return what is *found*; a folder that only leads to prefixes need not be there."""
+    """Return *found*; a missing folder that only leads to prefixes is no error."""
     try:
         return await found
     except FileMissing:

@@ -28,7 +28,7 @@ NO_SYMLINKS: Final = 0x04
 BENEATH: Final = 0x08
 
 RESOLVE = BENEATH | NO_MAGICLINKS | NO_XDEV
-"""What holds for every walk."""
+"""Flags of `openat2` for every path."""
 
 MAX_LINKS: Final = 40
 """Links in one walk, as the kernel counts them."""

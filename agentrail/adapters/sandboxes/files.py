@@ -1,6 +1,6 @@
-"""Files on the disk, below a root that nothing leads out of; everything is opened through `confined_open.py`.
+"""`DiskFiles`: files below one root folder on the disk; all are opened through `confined_open.py`.
 
-Files as the searches and the async face see them, whether they are on a disk or in memory.
+`Storage` is the synchronous Protocol that searches and sandboxes use, for files on disk or in memory.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class DiskFiles:
         return content.data if content.size <= MAX_FILE else None
 
     def _look(self, folder: int, parts: Parts) -> os.stat_result | None:
-        """Return what is to be replaced, if anything is there."""
+        """Return the file that is to be replaced; `None` if there is none."""
         try:
             found = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:

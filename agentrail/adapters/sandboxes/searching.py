@@ -47,7 +47,7 @@ def uncounted() -> Meter:
 
 
 class Stopped(Exception):  # noqa: N818 - a signal between our own functions
-    """Whoever waited for the search has gone."""
+    """Raised in a search whose caller was cancelled."""
 
 
 def walk(storage: Storage, start: Parts, meter: Meter, *, ignored: bool) -> Iterator[Entry | None]:
@@ -195,7 +195,7 @@ class Grep:
         self._stopped = False
 
     def stop(self) -> None:
-        """Have it end."""
+        """Stop the search; `run` ends soon after."""
         self._stopped = True
         if self._child is not None:
             self._child.kill()
@@ -261,6 +261,6 @@ def _answered(answer: bytes, pattern: str, skipped: int) -> Matches:
 
 
 def matches_of(found: list[Found], searched: int, skipped: int, *, cut: bool) -> Matches:
-    """Return what was found as the port says it."""
+    """Return the matches as the `Matches` of the port."""
     lines = (Match(path, number, line, tuple(above), tuple(below)) for path, number, line, above, below in found)
     return Matches(tuple(lines), cut, searched, skipped)

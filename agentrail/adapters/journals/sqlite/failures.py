@@ -1,4 +1,4 @@
-"""What SQLite's errors mean: nothing was written, a commit has to be taken back, or the file cannot be used.
+"""Maps SQLite's errors to errors of journals: nothing was written, a commit must be undone, or the file is unusable.
 
 Before the commit, whatever fails is rolled back. In the commit itself only a full disk and a lock are sure to have left
 nothing in the log; after any other error the whole commit may stand there, and the writer takes it out. A failed sync
@@ -17,7 +17,7 @@ RAISED = (sqlite3.Error, UnicodeDecodeError)
 """What a connection raises: SQLite's messages quote what is damaged, and then they may be no text."""
 
 _PRIMARY = 0xFF
-"""Which bits of a code say what failed; the others say how."""
+"""Mask of the primary error code; the other bits are details."""
 
 _NO_SPACE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _PASSING = _NO_SPACE | {
@@ -27,7 +27,7 @@ _PASSING = _NO_SPACE | {
     sqlite3.SQLITE_NOMEM,
     sqlite3.SQLITE_PERM,
 }
-"""What may be different the next time."""
+"""Primary error codes of failures that may be gone at the next try."""
 
 _TAKING_BACK: Final = "take back a commit that failed"
 
@@ -42,7 +42,7 @@ def _said(error: Exception) -> str:
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether *error* says nothing of what was to be written."""
+    """Whether *error* is temporary, and not caused by the values to be written."""
     return _kind(error) in _PASSING
 
 

@@ -1,4 +1,4 @@
-"""What a file is, by its first bytes, before SQLite sees it: that would write beside a file, or into its log."""
+"""Checks by its first bytes that a file is a journal, before SQLite opens it: opening may write to its log."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NOT_OURS: Final = "it is a file of another program; give another path"
 
 
 def check_kind(path: Path) -> None:
-    """Raise `JournalUnusable` for what is no journal, or is not whole; an empty file is one that is about to be made.
+    """Raise `JournalUnusable` if the file is no journal, or not whole; an empty file is taken for a new journal.
 
     The process must have no connection to the file: closing any descriptor takes SQLite's locks away.
     """

@@ -1,4 +1,4 @@
-"""The embedded journal: one SQLite file, one process that writes it, everything durable when it returns."""
+"""`SqliteJournal`: one SQLite file, written by one process; a call returns when its records are durable."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from agentrail.ports.journal import Claim, Record, Snapshot, StoredAnswer, Store
 from agentrail.reprs import in_brackets
 
 SYNCHRONOUS: Final = ("FULL", "NORMAL")
-"""After each commit the disk is waited for; or it is not, and a power cut takes the last commits with it."""
+"""SQLite's `synchronous`: `FULL` syncs each commit to disk; with `NORMAL`, a power cut may lose the last commits."""
 
 MOST_TOGETHER: Final = 512
-"""Calls that one transaction carries out."""
+"""Calls that are committed in one transaction at most."""
 
 READ_AT_ONCE: Final = 100
-"""Records that are read before others get their turn."""
+"""Records that are read before other tasks run."""
 
 
 class SqliteJournal:

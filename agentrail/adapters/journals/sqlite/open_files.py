@@ -28,17 +28,17 @@ CAN_LOCK: Final = sys.platform == "linux" and sys.maxsize > 2**32
 """Whether the kernel has such locks, and a description of them is written as in `_asked`."""
 
 BYTE: Final = 2**62
-"""What of a file is locked."""
+"""Offset of the byte that is locked."""
 
 HELD: Final = frozenset({errno.EAGAIN, errno.EACCES})
-"""How it is said that another process has the lock."""
+"""Error numbers that mean that another process has the lock."""
 
 MOST_LOOKED_AT: Final = 10_000
-"""Files beside a journal among which its other name is looked for."""
+"""Files that are searched for another name (hard link) of a journal."""
 
 
 class Identity(NamedTuple):
-    """Which file it is, under whatever name."""
+    """Device and inode of a file, the same under all its names."""
 
     device: int
     inode: int
@@ -55,7 +55,7 @@ class _File:
 
 
 class _Files:
-    """All of them."""
+    """All journal files that this process uses."""
 
     def __init__(self) -> None:
         self.guard = Lock()
@@ -84,7 +84,7 @@ class FileUse:
         self.has_lock = False
 
     def begin(self) -> None:
-        """Use the file; raise `JournalUnusable` if it is no journal, `JournalLinked` if it has another name in use."""
+        """Use the file; raise `JournalUnusable` if it is no journal, `JournalLinked` if open by another name."""
         if self._identity is not None:
             return
         found = self._path.stat()
@@ -103,7 +103,7 @@ class FileUse:
             self._identity = identity
 
     def end(self) -> None:
-        """Use it no more: its connection is closed."""
+        """End this use of the file; its connection must be closed."""
         identity, self._identity = self._identity, None
         if identity is None:
             return
@@ -120,7 +120,7 @@ class FileUse:
                     release(file.descriptor)
 
     def lock(self) -> bool:
-        """Return whether no other writes the file from now on; where there is no such lock, that is not found out."""
+        """Lock the file for writing; return whether that worked, always true where the system has no such locks."""
         with _FILES.guard:
             file = None if self._identity is None else _FILES.by_identity.get(self._identity)
             if file is None or file.locked:
@@ -154,7 +154,7 @@ REPLACED: Final = "another file was put in its place while it was open; nothing 
 
 
 def held(descriptor: int) -> int:
-    """Take note of a descriptor that has a lock: a forked process must not keep it."""
+    """Register a descriptor that has a lock, so that it is closed in forked processes."""
     _FILES.descriptors.add(descriptor)
     return descriptor
 

@@ -1,4 +1,4 @@
-"""Opening the file: made if need be, never taken for a journal if it is none, written by one process only."""
+"""Opens the journal's file: creates it if missing, refuses a file that is no journal, and ensures a single writer."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ WAIT: Final = 2.0
 """Seconds to wait for another program's lock on the file."""
 
 NO_TABLES: Final = 0
-"""The version of a file without any."""
+"""Version number of a file without tables."""
 
 Connect = Callable[..., sqlite3.Connection]
-"""What opens a connection: `sqlite3.connect`, or something that fails on purpose."""
+"""Function that opens a connection: `sqlite3.connect`, or one that fails on purpose in tests."""
 
 SETTINGS: Final = ("cell_size_check = ON", "trusted_schema = OFF", "fullfsync = ON", "checkpoint_fullfsync = ON")
 WRITER_SETTINGS: Final = ("wal_autocheckpoint = 0",)
@@ -68,7 +68,7 @@ def _connect(path: Path, connect: Connect, mode: str) -> sqlite3.Connection:
 
 
 def _upgraded(path: Path, connect: Connect) -> None:
-    """Make the tables of an older version those of ours, for one who only reads; whoever writes them can go on."""
+    """Migrate tables of an older version, for a reader; a process that writes them can go on."""
     with closing(_connect(path, connect, "rw")) as connection:
         _set(connection, SETTINGS)
         with _in_one(connection):
@@ -76,7 +76,7 @@ def _upgraded(path: Path, connect: Connect) -> None:
 
 
 def _look(connection: sqlite3.Connection, path: Path, connect: Connect) -> int:
-    """Return the version of the tables; what a process had half written when it ended, only a writer may take back."""
+    """Return the version of the tables; opens a writer if a crashed process left a transaction to roll back."""
     try:
         return _check(connection, path)
     except sqlite3.OperationalError as error:
@@ -90,7 +90,7 @@ def _look(connection: sqlite3.Connection, path: Path, connect: Connect) -> int:
 def open_for_writing(
     path: Path, connect: Connect, ownership: Ownership, *, synchronous: str, take_over: bool
 ) -> tuple[sqlite3.Connection, int, int]:
-    """Return a connection that writes, the generation of its right to, and the last slot; raise why there is none."""
+    """Return a connection for writing, its generation (raised at each take-over), and the last record's slot."""
     try:
         make_file(path)
         ownership.enter(over=take_over)
@@ -139,7 +139,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> int:
 
 
 def _renew(connection: sqlite3.Connection, path: Path, version: int) -> None:
-    """Make tables, or make those of an older *version* ours."""
+    """Create the tables, or migrate those of an older *version*."""
     if version == SCHEMA:
         return
     steps = TABLES
@@ -152,7 +152,7 @@ def _renew(connection: sqlite3.Connection, path: Path, version: int) -> None:
 
 @contextmanager
 def _in_one(connection: sqlite3.Connection) -> Generator[None]:
-    """Do what is inside in one transaction that nobody else writes beside."""
+    """Run this block in one exclusive write transaction."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -1,4 +1,4 @@
-"""Who writes a journal: one process, as long as it lives, or until another takes over.
+"""`Ownership`: makes one process the only writer of a journal, as long as it lives or until another takes over.
 
 There are two locks, both the kernel's, which go with the process that holds them, however that ends.
 
@@ -7,7 +7,7 @@ the old holder's lock says nothing any more. That happens inside a write transac
 on the journal itself finds whoever has it open under another name; after a take-over, the new owner gets it when the
 old one is gone. Both are taken before SQLite opens anything: opened under two names, the journal has two logs.
 
-Where the journal is, and who may look into it.
+Also finds the journal's path, and creates its file readable by its owner alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from agentrail.errors import JournalInUse, JournalLinked, WrongType
 from agentrail.values.foreign import mended, shown
 
 HOME = "AGENTRAIL_HOME"
-"""The environment variable that moves everything that is kept per user."""
+"""Environment variable with the folder for all files that are kept per user."""
 
 NAME = "agentrail.db"
 A_PATH = "the path of a file: text without a NUL or half a surrogate pair, or a `Path`"
@@ -31,7 +31,7 @@ ONLY_ITS_OWNERS_FILE = 0o600
 
 
 def home() -> Path:
-    """Return the folder of what is kept per user."""
+    """Return the folder for files that are kept per user."""
     said = os.environ.get(HOME)
     if said:
         return Path(said).expanduser()
@@ -106,7 +106,7 @@ class Ownership:
         self._file.check()
 
     def release(self) -> None:
-        """Let others in; the connection is closed."""
+        """Release the locks; the connection must be closed."""
         beside, self._held = self._held, None
         if beside is not None:
             release(beside)
@@ -126,7 +126,7 @@ class Ownership:
         return beside
 
     def _is_in_place(self, beside: int) -> bool:
-        """Whether the file that is locked is still the one beside the journal."""
+        """Whether the locked file is still the one beside the journal: a take-over replaces it."""
         try:
             return os.path.samestat(self._path.stat(), os.fstat(beside))
         except FileNotFoundError:

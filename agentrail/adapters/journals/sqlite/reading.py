@@ -1,4 +1,4 @@
-"""What is read of a journal, by a connection of its own in a thread of its own; and what the writer has to look up."""
+"""Reads a journal, with a connection of its own in a thread of its own; also look-ups that the writer needs."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ log = logging.getLogger("agentrail.journal")
 T = TypeVar("T")
 
 PAGE: Final = 256
-"""Records that are looked through at once."""
+"""Records that are searched at once."""
 
 MOST_SOUND: Final = 10_000
-"""Sessions of which it is remembered that their command ids are all in the index."""
+"""Sessions whose index of command ids is remembered as complete."""
 
 REINDEX: Final = (
     "and each of them is looked for in all of its records; when no process uses the journal, "
@@ -75,7 +75,7 @@ def checked(connection: sqlite3.Connection, row: SessionRow, first: int, last: i
 
 
 def _found(connection: sqlite3.Connection, row: SessionRow, first: int, last: int) -> list[RecordRow]:
-    """Return the records that there are from number *first* to *last*: from the next one that is in the index, back."""
+    """Return the records from number *first* to *last*, found backwards from the next record that is in the index."""
     slot = row.slot
     following = last + (1 - last) % STRIDE
     if following < row.head:
@@ -119,7 +119,7 @@ class Sound:
         return name in self._names
 
     def add(self, name: str) -> None:
-        """Take note of one, and forget the oldest if there are too many."""
+        """Add a session, and drop the oldest if there are too many."""
         self._names[name] = None
         if len(self._names) > MOST_SOUND:
             del self._names[next(iter(self._names))]
@@ -130,7 +130,7 @@ class Sound:
 
 
 class JournalReader:
-    """Reads, in one thread."""
+    """Carries out all reading calls, in the reader's thread."""
 
     def __init__(self, path: Path, connect: Connect) -> None:
         self._path = path
@@ -142,7 +142,7 @@ class JournalReader:
     # For the worker
 
     def serve(self, jobs: Sequence[ThreadJob[JournalReader, object]]) -> None:
-        """Do *jobs*."""
+        """Run *jobs*; an error is kept for the caller of its job."""
         for job in jobs:
             try:
                 job.do(self)
@@ -153,7 +153,7 @@ class JournalReader:
                 job.error = BadRecord(job.about, 0, str(error)) if damaged else rolled_back(error, self._path)
 
     def rest(self) -> None:
-        """Do nothing."""
+        """No-op: a reader has nothing to do between jobs."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -174,23 +174,23 @@ class JournalReader:
         return self._within(lambda db: _place(db, session_id, seq)) or 0
 
     def answer(self, session_id: str, command: str) -> StoredAnswer | None:
-        """Return what was answered to a command id."""
+        """Return the command and answer stored under a command id."""
         return self._within(lambda db: _answer(db, self._sound, session_id, command))
 
     def sessions(self, after: str, limit: int) -> tuple[StoredSession, ...]:
-        """Return what is known of up to *limit* sessions after the id *after*."""
+        """Return summaries of up to *limit* sessions with ids greater than *after*."""
         query = f"SELECT {COLUMNS} FROM session WHERE id > ? AND head > 0 ORDER BY id LIMIT ?"  # noqa: S608
         found = self._within(lambda db: db.execute(query, (after, limit)).fetchall())
         return tuple(_stored(SessionRow._make(row)) for row in found or ())
 
     def snapshot(self, session_id: str) -> Snapshot | None:
-        """Return the snapshot of a session; one that is damaged in any way is none."""
+        """Return the snapshot of a session; `None` if there is none or it is damaged."""
         with suppress(BadRecord, UnpackError, *RAISED):
             return self._within(lambda db: _snapshot(db, session_id))
         return None
 
     def _within(self, read: Callable[[sqlite3.Connection], T]) -> T | None:
-        """Return what *read* returns, all of it from one moment; `None` if there is no journal yet."""
+        """Return the result of *read*, run in one read transaction; `None` if there is no journal yet."""
         if self._connection is None:
             self._connection = open_for_reading(self._path, self._connect, self._file)
         db = self._connection
@@ -231,7 +231,7 @@ def _place(db: sqlite3.Connection, session_id: str, seq: int) -> int:
 
 
 def _answer(db: sqlite3.Connection, sound: Sound, session_id: str, command: str) -> StoredAnswer | None:
-    """Return what was answered to a command id, by the index or, where that cannot be relied on, by the records."""
+    """Return the answer stored under a command id, by the index or, if that may be incomplete, by a scan of records."""
     with suppress(BadRecord, *RAISED):  # the index is damaged where it is looked into, or leads to what is
         found = db.execute(_BY_COMMAND, (session_id, command)).fetchone()
         if found is None and session_id in sound:

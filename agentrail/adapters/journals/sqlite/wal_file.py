@@ -1,7 +1,7 @@
-"""The log beside the file, as a crash has left it: its end may be torn, and what is damaged elsewhere is refused.
+"""Checks the write-ahead log after a crash: a torn end is normal, damage elsewhere is refused.
 
-SQLite takes the first frame that is not as it was written for the end of the log, and drops every commit behind it. A
-crash can have done that to the last transaction alone: what came before was on the disk when that one began.
+SQLite takes the first damaged frame for the end of the log, and silently drops every commit after it. A
+crash can damage only the last transaction: all before it was on the disk when that one began.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from agentrail.adapters.journals.sqlite.ownership import ONLY_ITS_OWNERS_FILE
 from agentrail.errors import JournalUnusable
 
 HEAD: Final = Struct(">IIII8sII")
-"""What a log begins with: its kind and version, the size of a page, a count, its salts, and a check of all that."""
+"""Header of a log: its kind and version, the size of a page, a count, its salts, and a checksum."""
 
 FRAME: Final = Struct(">II8sII")
-"""What a frame begins with: its page, the size of the file if it ends a commit, the salts of its log, and a check."""
+"""Header of a frame: its page, the file's size if it ends a commit, the salts of its log, and a checksum."""
 
 OF_HEAD: Final = 24
-"""Bytes of the head of a log that its check is of."""
+"""Bytes of a log's header that its checksum covers."""
 
 OF_FRAME: Final = 8
-"""Bytes of the head of a frame that its check is of, with the page, and with all that stands before."""
+"""Bytes of a frame's header that its checksum covers, with the page and all earlier frames."""
 
 ORDERS: Final = {0x377F0682: "<", 0x377F0683: ">"}
-"""In which order the bytes of a number stand, for the checks, by the kind of a log."""
+"""Byte order of numbers in the checksums, by the kind of a log."""
 
 TORN: Final = 1
-"""Commits that can be behind what is torn: frames of the last transaction reach the disk in any order."""
+"""Commits that may follow a torn frame: frames of the last transaction reach the disk in any order."""
 
 _WORD: Final = 0xFFFFFFFF
 
@@ -43,9 +43,9 @@ class Damage(NamedTuple):
     """Where a log is damaged."""
 
     head: bytes
-    """What the log begins with; another log begins otherwise."""
+    """Header of the log, which differs for each log."""
     at: int
-    """The first byte of what is not as it was written."""
+    """Position of the first damaged byte."""
 
 
 def check_log(path: Path) -> None:

@@ -1,10 +1,10 @@
-"""A thread of its own that does jobs for tasks: nothing of it runs in the event loop, and no other thread delays it.
+"""`Worker`: a thread of its own that runs jobs for Trio tasks; the event loop is not blocked by them.
 
-Jobs that are done together are answered together; then the thread lets those who were answered come back, so that what
-they have next is done together again. While they run, nobody could hear an answer anyway.
+Jobs that are run together are answered together. Then the thread waits a moment for the answered tasks, so that their
+next jobs can be run together again.
 
-A task that is cancelled takes its job back if it still waits. A job that was taken is done to its end, and its task
-waits for that: whoever is told that it was cancelled knows that nothing has happened.
+A cancelled task takes its job back if it still waits. A job that has begun is run to its end, and its task
+waits for that: so `Cancelled` always means that nothing has happened.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ C = TypeVar("C")
 
 
 class ThreadJob(Generic[C, T]):
-    """Something to do with what the thread holds, and the task that waits for it."""
+    """A function to run in the thread, with the resource that the thread holds; and the task that waits for it."""
 
     __slots__ = ("_run", "_value", "about", "error", "task", "token")
 
@@ -42,37 +42,37 @@ class ThreadJob(Generic[C, T]):
         self._value: T | None = None
 
     def do(self, held: C) -> None:
-        """Do it, and keep what it returns."""
+        """Run the function in the thread, and keep its result."""
         self._value = self._run(held)
 
     def outcome(self) -> T:
-        """Return what it returned, or raise what it raised."""
+        """Return the function's result, or raise its exception."""
         if self.error is not None:
             raise self.error
         return self._value  # type: ignore[return-value]  # it was done, so it is a T
 
 
 class Servant(Protocol[C]):
-    """What does the jobs, in the thread."""
+    """Runs the jobs in the thread: the reader or the writer of a journal."""
 
     def serve(self, jobs: Sequence[ThreadJob[C, object]]) -> None:
-        """Do *jobs*; what goes wrong is their error."""
+        """Run *jobs*; an error is kept in its job."""
         ...
 
     def rest(self) -> None:
-        """Do what should be done when the jobs are answered."""
+        """Do work that was put off until the jobs were answered, such as a checkpoint."""
         ...
 
     def close(self) -> None:
-        """Give back what is held."""
+        """Close the connection."""
         ...
 
 
 PASSES: Final = 2
-"""How often the loop goes round until all who were woken have run: in the first pass, some come behind us."""
+"""Passes of the event loop after which all woken tasks have run: in the first pass, some run after us."""
 
 LONGEST_PATIENCE: Final = 0.05
-"""Seconds to wait for that, in case that the loop is held up."""
+"""Seconds to wait for those passes at most, in case the loop is blocked."""
 
 
 class Mood(Enum):
@@ -84,7 +84,7 @@ class Mood(Enum):
 
 
 class Worker(Generic[C]):
-    """A queue of jobs, and a thread as long as it is wanted."""
+    """A queue of jobs and the thread that runs them; the thread is started for the first job."""
 
     def __init__(self, name: str, servant: Servant[C], most: int) -> None:
         self._name = name
@@ -104,7 +104,7 @@ class Worker(Generic[C]):
         return self._alive
 
     async def do(self, run: Callable[[C], T], about: str = "") -> T:
-        """Have the thread *run* something *about* a session, and return what it returns."""
+        """Run the function *run* in the thread and return its result; *about*: the session that it concerns."""
         await trio.lowlevel.checkpoint_if_cancelled()
         job = ThreadJob(run, about)
         self._give(job, self._jobs)

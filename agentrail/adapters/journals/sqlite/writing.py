@@ -1,4 +1,4 @@
-"""Everything that changes the file, in one thread: what waits is committed together, and then answered."""
+"""Carries out all calls that change the journal's file, in one thread: waiting jobs are committed together."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ from agentrail.ports.journal import Claim, Record, Snapshot, check_snapshot, las
 log = logging.getLogger("agentrail.journal")
 
 CHECKPOINT_AFTER: Final = 8 * 1024 * 1024
-"""Bytes of new records, at their worst, after which the log is moved into the file: about when SQLite itself would."""
+"""Bytes of new records, estimated high, after which a checkpoint moves the log into the file, as SQLite would."""
 
 PAGE: Final = 4096
 """Bytes that a record takes at least in the log."""
 
 ROWS_KEPT: Final = 1000
-"""Sessions whose rows are at hand."""
+"""Sessions whose rows are cached."""
 
 LATEST: Final = 2**63 - 1
 """The latest time that a column can hold."""
 
 
 class Writer:
-    """Writes, in one thread."""
+    """Carries out all writing calls, in the writer's thread."""
 
     def __init__(self, path: Path, connect: Connect, *, synchronous: str, take_over: bool) -> None:
         self._path = path
@@ -76,7 +76,7 @@ class Writer:
     # For the worker
 
     def serve(self, jobs: Sequence[ThreadJob[Writer, object]]) -> None:
-        """Do *jobs* in one transaction; if one of them is to blame for a failure, each in one of its own."""
+        """Run *jobs* in one transaction; if a job makes that fail, run each in a transaction of its own."""
         try:
             self._begin()
             for job in jobs:
@@ -146,7 +146,7 @@ class Writer:
             job.error = error
 
     def _flush(self) -> None:
-        """Write the rows that the jobs have left, all together."""
+        """Write the rows that the jobs have collected."""
         records, changed = self._records, self._changed
         self._records, self._changed = [], {}
         write_records(self._db, records)
@@ -229,7 +229,7 @@ class Writer:
                 self._lose(lost)
 
     def _lose(self, error: CommitUnknown) -> None:
-        """Write nothing any more: whoever opens the file next sees what is really in it."""
+        """Refuse all further writes: what is in the file is not known until it is opened again."""
         log.critical("journal `%s`: %s", self._path, error)
         self._lost = error
 
@@ -302,7 +302,7 @@ class Writer:
         return row
 
     def _change(self, facts: Facts, slot: int) -> None:
-        """Have what is known of a session written with all others that have changed."""
+        """Mark the row of a session as changed; `_flush` writes all changed rows together."""
         self._rows[facts[0]] = self._changed[facts[0]] = sealed(facts, slot)
 
     def _check_generation(self, session_id: str) -> None:

@@ -38,22 +38,22 @@ class Block:
     kind: str
     """Its type."""
     id: str = ""
-    """Its id, if it is a call."""
+    """Id of the call, if the block is a tool call."""
     name: str = ""
     """The tool, if it is a call."""
     written: list[str] = field(factory=list[str])
-    """What has come of it."""
+    """The pieces of its text or arguments that have come so far."""
     given: str = ""
-    """The arguments that it began with; they count if no others come."""
+    """Arguments in the block's first event, used if no pieces follow."""
     signature: str = ""
-    """The seal of a thought."""
+    """Signature of a thought, which the provider wants back."""
     open: bool = True
-    """Whether more of it may come."""
+    """Whether more pieces may come."""
 
 
 @final
 class MessageDecoder:
-    """Reads one message."""
+    """Decodes the events of one answer."""
 
     __slots__ = ("_at", "_blocks", "_counts", "_ended", "_started", "_stop", "_takes")
 
@@ -199,7 +199,7 @@ _PIECES: Final[Mapping[str, str]] = {
     "thinking_delta": "thinking",
     "input_json_delta": "partial_json",
 }
-"""Where the piece stands in each kind of delta."""
+"""Key of the new piece, by kind of delta."""
 
 _CHUNKS: Final[Mapping[str, Callable[[str], Chunk]]] = {
     "text": TextChunk,

@@ -1,6 +1,6 @@
-"""Answers: what the demo says to a request, whole, before it is cut into chunks.
+"""Makes the demo model's whole answer to a request, before it is cut into chunks.
 
-Arguments: what a step names, put where the schema of a tool wants it.
+Also fills the arguments of tool calls with the slots that the user's phrase names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Understanding: a text becomes steps, each of one kind with its slots, or of none."""
+"""Parses a user's text into steps: each has a kind of tool with its slots, or no kind if it was not understood."""
 
 from __future__ import annotations
 
