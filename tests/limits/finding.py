@@ -1,23 +1,28 @@
 """Finds, in the source of the package, what may be a limit.
 
-These are: the numbers that a module names; fields of classes and parameters of functions that hold a number and have a
-name that says that they bound something; caches and queues with a size of their own; texts that are cut at a bare
-number, and sizes that are compared with one.
+These are: the numbers that a module names, and its tables of numbers; fields of classes and parameters of functions
+that hold a number above one, or have a name that says that they bound something; bounds of the arguments of a tool;
+caches and queues with a size of their own; texts that are cut at a bare number, and sizes that are compared with one.
 """
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeGuard
 
 import agentrail
 
 PACKAGE: Final = Path(agentrail.__file__).parent
 
 BOUNDS: Final = re.compile(r"(^|_)(max|most|limit|limits|capacity|size|longest|least|min|width|period)(_|$)")
-"""Names that say that something is bounded."""
+"""Names that say that something is bounded, also if nothing is said of how much."""
+
+CACHED: Final = 128
+"""How many answers `lru_cache` keeps if it is told nothing."""
 
 SMALL: Final = 8
 """Bare numbers below this one are no limits: places in a tuple, pairs, bytes of a header."""
@@ -25,6 +30,12 @@ SMALL: Final = 8
 Figure: TypeAlias = int | float | None
 Found: TypeAlias = tuple[str, Figure]
 """A name behind its module, and the number; `None`: there is none until somebody gives one."""
+
+Known: TypeAlias = Callable[[], Mapping[str, object]]
+"""Returns the names of a module; only then is it imported."""
+
+QUEUES: Final = ("open_memory_channel", "create_memory_object_stream", "CapacityLimiter", "Semaphore", "Queue")
+"""What is made with its size as the first argument."""
 
 
 def modules() -> Iterator[str]:
@@ -39,19 +50,33 @@ def found_in(module: str) -> Iterator[Found]:
     """Yield what may be a limit in *module*, by its name there."""
     tree = ast.parse((PACKAGE / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8"))
     yield from _numbers(module, tree)
-    yield from _inside(tree, ())
+    yield from _inside(tree, (), partial(_named, module))
+
+
+def _named(module: str) -> Mapping[str, object]:
+    """Return what the names of a module stand for."""
+    return vars(import_module(f"agentrail.{module.removesuffix('.__init__')}"))
 
 
 def _numbers(module: str, tree: ast.Module) -> Iterator[Found]:
-    """Yield the numbers that a module names."""
+    """Yield the numbers that a module names; of a table of numbers, the largest."""
     named = [target.id for node in tree.body for target in _targets(node) if isinstance(target, ast.Name)]
     if not named:
         return
-    values = vars(import_module(f"agentrail.{module.removesuffix('.__init__')}"))
+    values = _named(module)
     for name in named:
         value = values.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        if _is_number(value):
             yield name, value
+        elif isinstance(value, dict | tuple | list | set | frozenset):
+            held = [*(value.values() if isinstance(value, dict) else value)]
+            numbers = [one for one in held if _is_number(one)]
+            if numbers and len(numbers) == len(held):
+                yield f"{name}[]", max(numbers)
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool | Enum)
 
 
 def _targets(node: ast.stmt) -> list[ast.expr]:
@@ -60,57 +85,83 @@ def _targets(node: ast.stmt) -> list[ast.expr]:
     return [node.target] if isinstance(node, ast.AnnAssign) else []
 
 
-def _inside(tree: ast.AST, names: tuple[str, ...]) -> Iterator[Found]:
+def _inside(tree: ast.AST, names: tuple[str, ...], known: Known) -> Iterator[Found]:
     """Yield what the classes and functions of *tree* bound, by the names around it."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.ClassDef):
             inside = (*names, node.name)
             yield from ((".".join((*inside, name)), figure) for name, figure in _fields(node))
-            yield from _inside(node, inside)
+            yield from _inside(node, inside, known)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             inside = (*names, node.name)
             yield from ((".".join((*inside, name)), figure) for name, figure in _parameters(node))
             for decorator in node.decorator_list:
-                yield from _bare(decorator, inside)
-            yield from _inside(node, inside)
+                if ast.unparse(decorator).rpartition(".")[2] == "lru_cache":
+                    yield f"{'.'.join(inside)}(maxsize)", CACHED
+                yield from _bare(decorator, inside, known)
+            yield from _inside(node, inside, known)
         else:
-            yield from _bare_here(node, names)
-            yield from _inside(node, names)
+            yield from _bare_here(node, names, known)
+            yield from _inside(node, names, known)
 
 
 def _fields(owner: ast.ClassDef) -> Iterator[Found]:
     for node in owner.body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            name = node.target.id
-            if BOUNDS.search(name) and _holds_a_number(node.annotation):
-                yield name, _figure(node.value)
+            yield from _bounds(node.target.id, node.annotation)
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and _holds_a_number(node.annotation):
+            name, figure = node.target.id, _figure(_default(node.value))
+            if BOUNDS.search(name) or (figure is not None and abs(figure) > 1):
+                yield name, figure
+
+
+def _default(value: ast.expr | None) -> ast.expr | None:
+    """Return what a field is if nothing is given for it."""
+    if isinstance(value, ast.Call):
+        return next((keyword.value for keyword in value.keywords if keyword.arg == "default"), None)
+    return value
 
 
 def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Found]:
-    """Yield the parameters with a default: without one, their caller says how much."""
+    """Yield the parameters with a default, as without one their caller says how much; and the bounds of arguments."""
     given = function.args
     plain = [*given.posonlyargs, *given.args]
     defaults = [None] * (len(plain) - len(given.defaults)) + list(given.defaults)
     for one, default in [*zip(plain, defaults, strict=True), *zip(given.kwonlyargs, given.kw_defaults, strict=True)]:
-        if one.annotation is not None and _holds_a_number(one.annotation) and BOUNDS.search(one.arg):
-            figure = _figure(default)
-            if figure is not None:  # by a name, it is the named number that is a limit
-                yield one.arg, figure
+        if one.annotation is None:
+            continue
+        yield from _bounds(one.arg, one.annotation)
+        figure = _figure(default)  # by a name, it is the named number that is a limit
+        if figure is not None and _holds_a_number(one.annotation) and (BOUNDS.search(one.arg) or abs(figure) > 1):
+            yield one.arg, figure
+
+
+def _bounds(name: str, annotation: ast.expr) -> Iterator[Found]:
+    """Yield the bare numbers that an argument of a tool is bounded by from above."""
+    for node in ast.walk(annotation):
+        for keyword in node.keywords if isinstance(node, ast.Call) else ():
+            if keyword.arg in ("max", "le", "lt") and (figure := _figure(keyword.value)) is not None:
+                yield f"{name}.{keyword.arg}({figure})", figure
 
 
 def _holds_a_number(annotation: ast.expr) -> bool:
     return any(word in ("int", "float") for word in re.split(r"\W+", ast.unparse(annotation)))
 
 
-def _figure(node: ast.expr | None) -> Figure:
-    try:
-        value = eval(compile(ast.Expression(node), "", "eval"), {"__builtins__": {}}) if node is not None else None  # noqa: S307 - our own source
-    except NameError:
+def _figure(node: ast.expr | None, known: Known = dict) -> Figure:
+    """Return the number that *node* stands for, with the names that are *known*; `None` if it is none."""
+    if node is None or any(isinstance(part, ast.Lambda | ast.Call | ast.Starred) for part in ast.walk(node)):
         return None
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    uses_names = any(isinstance(part, ast.Name) for part in ast.walk(node))
+    names = {"__builtins__": {}, **(known() if uses_names else {})}
+    try:
+        value = eval(compile(ast.fix_missing_locations(ast.Expression(node)), "", "eval"), names)  # noqa: S307 - our own source
+    except (NameError, TypeError):
+        return None
+    return value if _is_number(value) else None
 
 
-def _bare_here(node: ast.AST, names: tuple[str, ...]) -> Iterator[Found]:
+def _bare_here(node: ast.AST, names: tuple[str, ...], known: Known) -> Iterator[Found]:
     """Yield the bare number of a slice, of a comparison, or of a queue."""
     if isinstance(node, ast.Slice):
         yield from ((f"{'.'.join(names)}[:{n}]", n) for n in map(_size, (node.upper, node.lower)) if n >= SMALL)
@@ -118,19 +169,24 @@ def _bare_here(node: ast.AST, names: tuple[str, ...]) -> Iterator[Found]:
         sides = map(_size, (node.left, *node.comparators))
         yield from ((f"{'.'.join(names)}<{n}", n) for n in sides if n >= SMALL)
     else:
-        yield from _bare(node, names)
+        yield from _bare(node, names, known)
 
 
-def _bare(node: ast.AST, names: tuple[str, ...]) -> Iterator[Found]:
-    """Yield the size that a cache or a queue is made with, if it is a bare number."""
+def _bare(node: ast.AST, names: tuple[str, ...], known: Known) -> Iterator[Found]:
+    """Yield the size that a cache or a queue is made with, unless it is a name: then that is what is limited."""
     if not isinstance(node, ast.Call):
         return
     called = ast.unparse(node.func).rpartition(".")[2]
-    if called in ("cache", "deque") and not any(keyword.arg == "maxlen" for keyword in node.keywords):
-        return
-    for keyword in node.keywords:
-        if keyword.arg in ("maxsize", "maxlen") and (figure := _figure(keyword.value)) is not None:
-            yield f"{'.'.join(names)}({keyword.arg})", figure
+    sizes = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg in ("maxsize", "maxlen")}
+    if called == "lru_cache" and not sizes:
+        sizes = {"maxsize": node.args[0] if node.args else ast.Constant(CACHED)}
+    elif called == "deque" and len(node.args) > 1:
+        sizes = {"maxlen": node.args[1]}
+    elif called in QUEUES and node.args:
+        sizes = {called: node.args[0]}
+    for kind, size in sizes.items():
+        if not isinstance(size, ast.Name | ast.Attribute) and (figure := _figure(size, known)) is not None:
+            yield f"{'.'.join(names)}({kind})", figure
     if called in ("min", "max"):
         yield from ((f"{'.'.join(names)}.{called}({n})", n) for n in map(_size, node.args) if n >= SMALL)
 

@@ -542,6 +542,15 @@ def calls_of_a_response_that_can_be_let_through(figure: int) -> bool:
     return True
 
 
+@scene("app.spec.AT_MOST[]", 10_000)
+def items_of_arguments_that_can_be_let_through(figure: int) -> bool:
+    try:
+        SessionSpec(model="demo", max_argument_items=figure).check()
+    except BadSpec:
+        return False
+    return True
+
+
 @scene("hooks.attachments.MOST_SAID")
 def priority_of_a_plugin(figure: int) -> bool:
     try:

@@ -233,7 +233,7 @@ def dollars_of_which_some_are_left(usd: int) -> bool:
     shared = MoneyLimit(5.0, shared=True).left(Usage(1, 0, cost_usd=2.0), Usage(1, 0, cost_usd=usd - 2.0))
     assert left == shared == max(0.0, 5.0 - usd)
     assert MoneyLimit(5.0).left(NOTHING_USED, used) == 5.0
-    return left is not None and left > 0
+    return bool(left)
 
 
 # What is tried again

@@ -10,6 +10,7 @@ from tests.limits import (
     SIDES,
     Scene,
     adapters,  # noqa: F401 - its scenes are entered when it is imported
+    arguments,  # noqa: F401 - as above
     machine,  # noqa: F401 - as above
     mailboxes,  # noqa: F401 - as above
     shell,  # noqa: F401 - as above

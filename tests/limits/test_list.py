@@ -1,18 +1,20 @@
 """The list of limits is whole and true: each limit of the package is in it, with its figure and what holds it."""
 
 import ast
+import sys
 from collections import defaultdict
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from tests.limits import SCENES, adapters, figure_of, machine, mailboxes, shell, steps, tools
+from tests.limits import SCENES, adapters, arguments, figure_of, machine, mailboxes, shell, steps, tools
 from tests.limits.finding import PACKAGE, Figure, everything, found_in
 from tests.limits.listed import ELSEWHERE, HELD_BY_TESTS, LIMITS, NO_LIMITS
 
 ROOT = PACKAGE.parent
-MODULES = (adapters, machine, mailboxes, shell, steps, tools)
+MODULES = (adapters, arguments, machine, mailboxes, shell, steps, tools)
 """The modules of scenes: to import them enters those."""
 
 EXCUSED = {name for names in NO_LIMITS.values() for name in names}
@@ -77,31 +79,57 @@ def test_the_test_that_holds_a_limit_is_there(name: str) -> None:
     assert test in {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 
-def test_what_may_be_a_limit_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Each way in which a limit is written: an option, a parameter, a size, a cut, a comparison."""
-    (tmp_path / "made.py").write_text(
-        "from collections import deque\n"
-        "from functools import lru_cache\n"
-        "class Options:\n"
-        "    max_things: int = 5\n"
-        "    name: str = ''\n"
-        "def take(text, limit: int = 7, other: int = 8):\n"
-        "    kept = deque(maxlen=9)\n"
-        "    return text[:200] if len(text) > 100 else min(len(text), 50)\n"
-        "@lru_cache(maxsize=10)\n"
-        "def known(): ...\n",
-        encoding="utf-8",
-    )
+KINDS: dict[str, tuple[str, dict[str, Figure]]] = {
+    "a number": ("MOST = 5\n", {"MOST": 5}),
+    "a table": ("MOST = {'a': 5, 'b': 7}\nOTHER = {'a': 'b'}\n", {"MOST[]": 7}),
+    "a row": ("MOST = (5, 4)\nOTHER = (5, 'a')\nNONE = ()\n", {"MOST[]": 5}),
+    "an option": ("class A:\n    max_things: int = 5\n    name: str = ''\n", {"A.max_things": 5}),
+    "an option of another name": ("class A:\n    things: int = 5\n    ratio: float = 0.5\n", {"A.things": 5}),
+    "an option that is checked": (
+        "from attrs import field\nclass A:\n    things: int = field(default=5, kw_only=True)\n",
+        {"A.things": 5},
+    ),
+    "an option without a figure": ("class A:\n    max_things: int\n    things: int\n", {"A.max_things": None}),
+    "a parameter": ("def f(text, limit: int = 7, other: int = 1): ...\n", {"f.limit": 7}),
+    "a parameter of another name": ("def f(*, others: int = 8): ...\n", {"f.others": 8}),
+    "a bound of an argument": (
+        "def f(a: 'A', b: Kind(max=9, min=1), c: Kind(le=4)): ...\n",
+        {"f.b.max(9)": 9, "f.c.le(4)": 4},
+    ),
+    "a bound of a field": ("class A:\n    b: Kind(max=9)\n", {"A.b.max(9)": 9}),
+    "two bounds of one argument": ("def f(b: Kind(All(max=9), max=4)): ...\n", {"f.b.max(9)": 9, "f.b.max(4)": 4}),
+    "a queue": ("def f():\n    return deque(maxlen=9)\n", {"f(maxlen)": 9}),
+    "a queue by place": ("def f():\n    return deque((), 9)\n", {"f(maxlen)": 9}),
+    "a queue without a size": ("def f():\n    return deque()\n", {}),
+    "a channel": ("def f():\n    return trio.open_memory_channel(9)\n", {"f(open_memory_channel)": 9}),
+    "a cut": ("def f(text):\n    return text[:200]\n", {"f[:200]": 200}),
+    "a comparison": ("def f(text):\n    return len(text) > 100\n", {"f<100": 100}),
+    "the smaller": ("def f(text):\n    return min(len(text), 50)\n", {"f.min(50)": 50}),
+    "a cache": ("@lru_cache(maxsize=10)\ndef f(): ...\n", {"f(maxsize)": 10}),
+    "a cache by place": ("@lru_cache(10)\ndef f(): ...\n", {"f(maxsize)": 10}),
+    "a cache as it is": ("@lru_cache\ndef f(): ...\n", {"f(maxsize)": 128}),
+    "a cache of nothing said": ("@functools.lru_cache()\ndef f(): ...\n", {"f(maxsize)": 128}),
+    "a cache without end": ("@lru_cache(maxsize=None)\ndef f(): ...\n", {}),
+    "a cache of a named number": ("MOST = 5\n@lru_cache(maxsize=MOST)\ndef f(): ...\n", {"MOST": 5}),
+    "a cache of what is computed": (
+        "MOST = 5\n@lru_cache(maxsize=MOST * 2)\ndef f(): ...\n",
+        {"MOST": 5, "f(maxsize)": 10},
+    ),
+}
+"""Each way in which a limit is written, and what is to be found of it."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_may_be_a_limit_is_found(kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    source, wanted = KINDS[kind]
+    (tmp_path / "made.py").write_text(source, encoding="utf-8")
+    made = ModuleType("agentrail.made")
+    for line in source.splitlines():
+        if line[0].isupper():
+            exec(line, vars(made))  # noqa: S102 - the numbers of the source above
+    monkeypatch.setitem(sys.modules, "agentrail.made", made)
     monkeypatch.setattr("tests.limits.finding.PACKAGE", tmp_path)
-    assert dict(found_in("made")) == {
-        "Options.max_things": 5,
-        "take.limit": 7,
-        "take(maxlen)": 9,
-        "take[:200]": 200,
-        "take<100": 100,
-        "take.min(50)": 50,
-        "known(maxsize)": 10,
-    }
+    assert dict(found_in("made")) == wanted
 
 
 def test_a_number_that_a_module_names_is_found() -> None:
