@@ -1,1 +1,1 @@
-"""The Trio shell: tasks, time and mailboxes around the machine. It gets ports only."""
+"""The runtime: tasks, timers and mailboxes that drive the machine with Trio; it reaches the world through ports."""

@@ -1,1 +1,1 @@
-"""What all sessions of a process share, and what has no session at all."""
+"""Parts that all sessions of a process share, and helpers that need no session."""

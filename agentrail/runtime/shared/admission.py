@@ -1,7 +1,7 @@
-"""The run gate: of the sessions that have only a user's message to handle, a few may run per pass of the scheduler.
+"""The run gate: spreads sessions that start on a user's message over several passes of Trio's scheduler.
 
-Trio runs every ready task once per pass. A thousand prompts in one pass would make a thousand sessions ready, and an
-abort would wait behind all of them. Control and results never come through here.
+Trio runs every ready task once per pass. A thousand prompts at once would make a thousand sessions ready, and an abort
+would wait for all of them. Urgent commands and results do not pass the gate.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 import trio
 
 WIDTH = 8
-"""Sessions admitted per pass: with fewer a crowd takes longer, with more an abort amid one is heard later."""
+"""Sessions admitted per pass. Fewer: a crowd takes longer to start. More: an abort waits longer behind it."""
 
 
 class Gate:
@@ -29,7 +29,7 @@ class Gate:
         self._parked = False
 
     def enter(self, admit: Callable[[], None]) -> None:
-        """Call *admit*, now or in one of the next passes."""
+        """Call *admit* in this pass if there is room, else in a later one."""
         if self._width is math.inf:
             admit()
             return
@@ -43,7 +43,7 @@ class Gate:
             trio.lowlevel.reschedule(self._task)
 
     async def run(self) -> None:
-        """Open the gate once per pass as long as anybody comes."""
+        """Admit waiting sessions, once per pass of the scheduler."""
         self._task = trio.lowlevel.current_task()
         while True:
             self._admitted = 0

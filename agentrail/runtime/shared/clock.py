@@ -1,7 +1,7 @@
-"""The one clock of a supervisor: time of day that agrees with Trio's clock, so that virtual time is virtual everywhere.
+"""The clock of a supervisor: the time of day, advanced by Trio's clock, so that tests with virtual time work.
 
-Nothing else under a supervisor compares times. Deadlines for Trio are made here too, from times of this clock: a clock
-that a user has given to Trio may show anything, and Trio believes it.
+Everything under a supervisor takes times from here, Trio's deadlines included. A clock that a user gives to Trio may
+show impossible times, and Trio would believe them.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import trio
 from agentrail.values.foreign import TEN_YEARS, number
 
 FURTHEST: Final = 1e11
-"""Seconds from 0, some 3,000 years, that a clock may show: further off, a float has no room for milliseconds."""
+"""Largest time, in seconds from 0 (about 3,000 years), that a clock may show: beyond it a float loses milliseconds."""
 
 
 def _shown(found: object) -> float | None:
-    """Return what a clock shows; `None` if it is no time."""
+    """Return the time that a clock shows; `None` if it is not a usable time."""
     plain = number(found)
     return float(plain) if plain is not None and -FURTHEST <= plain <= FURTHEST else None
 
 
 class Steady:
-    """Counts the seconds that a user's clock has run for.
+    """Wraps a clock that a user gave to Trio, and counts the seconds it has run.
 
-    They never fall. A clock that jumps ahead adds ten years at most, because nothing waits for longer. One that goes
-    back, or shows no time, adds nothing.
+    The count never falls. If the clock jumps ahead, at most ten years are added, as nothing waits longer. If it goes
+    back or shows no time, nothing is added.
     """
 
     __slots__ = ("_ahead", "_clock", "_last", "_now")
@@ -40,7 +40,7 @@ class Steady:
         self._now = 0.0
 
     def now(self) -> float:
-        """Return how many seconds it has run for."""
+        """Return the seconds counted so far."""
         shown = _shown(self._clock.current_time())
         if shown is not None:
             passed = shown - self._last
@@ -51,11 +51,11 @@ class Steady:
         return self._now
 
     def deadline(self, at: float) -> float:
-        """Return what the clock shows at a time of this one, if it neither jumps nor goes back until then."""
+        """Return the time at which Trio is to wake for *moment* of this clock."""
         return at - self._ahead
 
     def reached(self, at: float) -> None:
-        """Take note that Trio has come to a time of this clock, whatever the clock shows."""
+        """Note that Trio has waited until a time of this clock, whatever the user's clock shows now."""
         if at > self._now:
             self._now, self._ahead = at, at - self._last
 
@@ -65,11 +65,11 @@ def _same(at: float) -> float:
 
 
 def _known(_: float) -> None:
-    """No-op: clocks of Trio's own show the time that Trio acts by."""
+    """No-op for Trio's own clocks: they show the time by which Trio acts."""
 
 
 class Clock:
-    """Milliseconds since 1970, and seconds that pass as those of Trio's clock."""
+    """Milliseconds since 1970 for records, and seconds of Trio's clock for deadlines."""
 
     __slots__ = ("_offset", "deadline", "now", "reached")
 
@@ -78,22 +78,22 @@ class Clock:
         self.now: Callable[[], float] = clock.current_time
         self.deadline: Callable[[float], float] = _same
         self.reached: Callable[[float], None] = _known
-        if not type(clock).__module__.startswith("trio."):  # its own never go back, and a chunk asks them each time
+        if not type(clock).__module__.startswith("trio."):  # Trio's own never go back, and are read for each chunk
             steady = Steady(clock)
             self.now, self.deadline, self.reached = steady.now, steady.deadline, steady.reached
         day = time.time()  # noqa: TID251 - the one place where the time of day comes in
         self._offset = max(_shown(day) or 0.0, 0.0) - self.now()  # records hold no time before 1970
 
     def now_ms(self) -> int:
-        """Return the time of day."""
+        """Return the time of day, in milliseconds since 1970."""
         return int((self._offset + self.now()) * 1000)
 
     def ms(self, now: float) -> int:
-        """Return the time of day at a time of this clock."""
+        """Convert a time of this clock to milliseconds since 1970."""
         return int((self._offset + now) * 1000)
 
     def moment(self, at_ms: int) -> float:
-        """Return the time of this clock at a time of day, in a way that is never too early."""
+        """Convert milliseconds since 1970 to a time of this clock, rounded so that a timer never fires too early."""
         return (at_ms + 0.5) / 1000 - self._offset
 
     def after(self, seconds: float) -> float:
@@ -101,5 +101,5 @@ class Clock:
         return self.now() + seconds
 
     def deadline_in(self, seconds: float) -> float:
-        """Return the deadline for Trio of what may take *seconds* from now."""
+        """Return a deadline for a Trio cancel scope, *seconds* from now."""
         return self.deadline(self.now() + seconds)

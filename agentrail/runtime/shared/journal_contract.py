@@ -1,4 +1,4 @@
-"""The journal, held to its contract: what it returns is looked at before a session believes it."""
+"""Checks what a journal returns against the port's contract before a session relies on it."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ INPUTS: Final = frozenset(get_args(AnyInput))
 ANSWERS: Final = frozenset(get_args(Answer))
 
 PAIR: Final = 2
-"""How many items a timer has: its name and its time."""
+"""Items of a timer in a record: its name and its time."""
 
 log = logging.getLogger("agentrail.journal")
 
 
 class HeldToContract:
-    """A journal whose answers are what the port says, or a `JournalError`."""
+    """Wraps a journal; raises a `JournalError` if an answer is not what the port promises."""
 
     __slots__ = ("_journal",)
 
@@ -44,7 +44,7 @@ class HeldToContract:
         return Claim(session_id, _whole("claim", found.epoch), _whole("claim", found.head))
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
-        """Write *records*, and return the new head: it returned, so all are written, whatever number it tells."""
+        """Write *records* and return the new head, computed here: the journal's own number is not trusted."""
         head = expected + len(records)
         told: object = await self._journal.append(claim, expected, records)
         if not _is(told, head):
@@ -52,7 +52,7 @@ class HeldToContract:
         return head
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
-        """Return the records that follow number *after*."""
+        """Return the records after number *after*."""
         records = tuple(_items("read", await self._journal.read(session_id, after, limit)))
         for number_, record in enumerate(records, after + 1):
             if type(record) is not Record:
@@ -65,11 +65,11 @@ class HeldToContract:
         return whole
 
     async def place(self, session_id: str, seq: int) -> int:
-        """Return the number of the record after which the events after *seq* are to be read."""
+        """Return the number of the record after which to read to get the events after *seq*."""
         return _whole("place", await self._journal.place(session_id, seq))
 
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
-        """Return what was answered to a command id, if it is known."""
+        """Return the stored answer to a command id, `None` if it is not known."""
         found: object = await self._journal.answer(session_id, command)
         if found is None:
             return None
@@ -79,7 +79,7 @@ class HeldToContract:
         return stored
 
     async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
-        """Return stored sessions, in the order of their ids."""
+        """Return stored sessions in the order of their ids."""
         stored: list[StoredSession] = []
         for found in _items("sessions", await self._journal.sessions(after, limit)):
             one = _of(StoredSession, "sessions", found)
@@ -93,11 +93,11 @@ class HeldToContract:
         return tuple(stored)
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
-        """Keep a snapshot."""
+        """Store a snapshot."""
         await self._journal.keep(claim, snapshot)
 
     async def snapshot(self, session_id: str) -> Snapshot | None:
-        """Return the snapshot of a session, if there is one that can be used; it is a cache, so a wrong one is none."""
+        """Return the latest snapshot of a session; `None` if there is none or it is invalid (it is only a cache)."""
         found: object = await self._journal.snapshot(session_id)
         if found is None:
             return None
@@ -111,12 +111,12 @@ class HeldToContract:
         return None
 
     async def close(self) -> None:
-        """Give back files, threads and connections."""
+        """Release files, threads and connections."""
         await self._journal.close()
 
 
 def _check_insides(session_id: str, records: Sequence[Record]) -> None:
-    """Raise `BadRecord` for the first of *records* that has something else in a field than the port says."""
+    """Raise `BadRecord` for the first of *records* with a field that is not of the port's type."""
     seq: int | None = None
     for record in records:
         for name, holds in FIELDS:
@@ -164,7 +164,7 @@ def _event(found: object) -> bool:
 
 
 def _each(holds: Callable[[object], bool]) -> Callable[[object], bool]:
-    """Return whether something is a tuple of what *holds*."""
+    """Return a check: is a value a tuple whose items all pass *holds*?"""
     return lambda found: type(found) is tuple and all(map(holds, cast("tuple[object, ...]", found)))
 
 
@@ -180,11 +180,11 @@ FIELDS: Final[tuple[tuple[str, Callable[[object], bool]], ...]] = (
     ("at_work", lambda found: type(found) is bool),
     ("version", _time),
 )
-"""What the fields of a record hold, beside its number and its session; what is further inside, its replay finds."""
+"""Check of each field of a record, but its number and session; deeper errors are found by the replay."""
 
 
 def _can_be_written(stored: StoredAnswer) -> bool:
-    """Whether all that is inside an answer, and its command, is what their classes say."""
+    """Whether a stored answer and its command can be encoded, as their classes promise."""
     from agentrail.codec import encode  # noqa: PLC0415 - few sessions are given a command id that they do not know
 
     try:
@@ -196,7 +196,7 @@ def _can_be_written(stored: StoredAnswer) -> bool:
 
 
 def _is(found: object, wanted: object) -> bool:
-    """Whether *found* is *wanted*, without asking it."""
+    """Whether the class of *found* is *wanted*, by `type()`, which the object cannot fake."""
     return type(found) is type(wanted) and found == wanted
 
 

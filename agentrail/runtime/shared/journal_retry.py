@@ -1,4 +1,4 @@
-"""The journal as the shell calls it: what its errors mean, and how a call is tried again until the journal is back."""
+"""Calls to the journal with retries: which errors are outages, and how to wait until the journal works again."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ log = logging.getLogger("agentrail.journal")
 T = TypeVar("T")
 
 FIRST_PAUSE: Final = 0.1
-"""Seconds before a call is tried again; twice as long before each attempt that follows."""
+"""Seconds before the first retry; doubled before each further one."""
 
 LONGEST_PAUSE: Final = 5.0
-"""The most seconds between two attempts."""
+"""Longest pause between two attempts, in seconds."""
 
 LOG_EVERY: Final = 60.0
-"""Seconds within which a supervisor logs no more than one failure of its journal."""
+"""Least seconds between two log lines about outages of one journal."""
 
 FINAL: Final = (CommitUnknown, Fenced, BadRecord)
-"""Errors of a journal that keep their meaning, also in a group with others: the first one that is there counts."""
+"""Errors that are never retried and are raised as they are; in a group, the first in this order counts."""
 
 FROM_OUTSIDE: Final = (OSError, EOFError, MemoryError)
-"""Python's own errors that tell of the machine; its others tell that the journal's code is wrong."""
+"""Built-in exceptions caused by the machine (disk, network); other built-in ones are bugs in the journal."""
 
 
 def meaning(error: BaseException, attempt: str) -> Exception:
-    """Return what *error* of a journal means, which was to do *attempt*: one of our errors, whatever it was.
+    """Return the library's error for *error* of a journal, raised while it tried to do *attempt*.
 
-    A class that is not Python's own comes from a driver or a client, and is taken for an outage like `OSError`.
-    Python's own classes (`KeyError`, `TypeError`, …) and those derived from them tell of a mistake in the code.
+    An exception class from a third party (a driver, a client) counts as an outage, like `OSError`. Built-in classes
+    such as `KeyError`, and those derived from them, count as bugs in the journal's code.
     """
     parts = tuple(leaves(error))
     for kind in FINAL:
@@ -65,7 +65,7 @@ def meaning(error: BaseException, attempt: str) -> Exception:
 
 
 def _is_outage(error: BaseException) -> bool:
-    """Whether *error*, which is none of ours, tells of the machine and not of the code."""
+    """Whether *error*, which is not one of the library's own, is an outage and not a bug in the journal's code."""
     if isinstance(error, AgentrailError):
         return False
     pythons_own = next(kind for kind in type(error).__mro__ if kind.__module__ == "builtins")
@@ -79,9 +79,9 @@ async def patiently(
     attempts: int | None = None,
     failed: JournalUnavailable | None = None,
 ) -> T:
-    """Return what *call* returns, as soon as the journal can do it; before each pause, *waits* hears why there is one.
+    """Call *call* until it succeeds and return its result; before each pause, *waits* is called with the error.
 
-    With *attempts*, raise `JournalUnavailable` after so many. The first of them may have *failed* already.
+    With *attempts*, raise `JournalUnavailable` after so many; *failed* is the error of a first attempt already made.
     """
     pause = FIRST_PAUSE
     made = 0
@@ -102,7 +102,7 @@ async def patiently(
 
 
 class SteadyJournal:
-    """Passes calls on to a journal; whatever that raises is raised as one of our errors, and an outage is logged."""
+    """Wraps a journal: translates its exceptions to the library's errors, and logs outages."""
 
     __slots__ = ("_clock", "_journal", "_logged_at", "_unlogged")
 
@@ -125,7 +125,7 @@ class SteadyJournal:
             raise
 
     async def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
-        """Write *records* behind record *expected* and return the new head."""
+        """Write *records* after record *expected* and return the new head."""
         try:
             return await self._journal.append(claim, expected, records)
         except BaseException as error:
@@ -133,7 +133,7 @@ class SteadyJournal:
             raise
 
     async def read(self, session_id: str, after: int = 0, limit: int = 1000) -> tuple[Record, ...]:
-        """Return up to *limit* records behind number *after*."""
+        """Return up to *limit* records after number *after*."""
         try:
             return await self._journal.read(session_id, after, limit)
         except BaseException as error:
@@ -141,7 +141,7 @@ class SteadyJournal:
             raise
 
     async def place(self, session_id: str, seq: int) -> int:
-        """Return the number of the record behind which the events after durable event *seq* are to be read."""
+        """Return the number of the record after which to read to get the events after event *seq*."""
         try:
             return await self._journal.place(session_id, seq)
         except BaseException as error:
@@ -149,7 +149,7 @@ class SteadyJournal:
             raise
 
     async def answer(self, session_id: str, command: str) -> StoredAnswer | None:
-        """Return what was answered to a command id, if it is known."""
+        """Return the stored answer to a command id, `None` if it is not known."""
         try:
             return await self._journal.answer(session_id, command)
         except BaseException as error:
@@ -157,7 +157,7 @@ class SteadyJournal:
             raise
 
     async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
-        """Return up to *limit* stored sessions behind the id *after*, in the order of their ids."""
+        """Return up to *limit* stored sessions after the id *after*, in the order of their ids."""
         try:
             return await self._journal.sessions(after, limit)
         except BaseException as error:
@@ -165,7 +165,7 @@ class SteadyJournal:
             raise
 
     async def keep(self, claim: Claim, snapshot: Snapshot) -> None:
-        """Keep a snapshot instead of the one before."""
+        """Store a snapshot in place of the previous one."""
         try:
             await self._journal.keep(claim, snapshot)
         except BaseException as error:
@@ -173,7 +173,7 @@ class SteadyJournal:
             raise
 
     async def snapshot(self, session_id: str) -> Snapshot | None:
-        """Return the snapshot of a session, if there is one that can be used."""
+        """Return the latest usable snapshot of a session, `None` if there is none."""
         try:
             return await self._journal.snapshot(session_id)
         except BaseException as error:
@@ -181,7 +181,7 @@ class SteadyJournal:
             raise
 
     async def close(self) -> None:
-        """Give back what the journal holds."""
+        """Close the journal: release its files, threads and connections."""
         try:
             await self._journal.close()
         except BaseException as error:
@@ -189,7 +189,7 @@ class SteadyJournal:
             raise
 
     def _pass_on(self, error: BaseException, attempt: str, about: str = "") -> None:
-        """Raise what *error* of the journal means, which was to do *attempt*; return if it means itself."""
+        """Raise the translation of *error* (see `meaning`); return if *error* needs none."""
         passing, crash = split(error)
         if crash is None:
             return
@@ -202,7 +202,7 @@ class SteadyJournal:
             raise meant from error
 
     def _failed(self, error: JournalUnavailable) -> None:
-        """Log an outage: its first failure, and then no more than one line a minute."""
+        """Log an outage: the first failure, then at most one line per `LOG_EVERY` seconds."""
         now = self._clock.now()
         if self._logged_at is not None and now < self._logged_at + LOG_EVERY:
             self._unlogged += 1

@@ -1,7 +1,7 @@
-"""Limits of providers: requests wait here for their turn, sessions one after the other, and never inside a client.
+"""Rate limits of providers: requests queue here until their provider's limits allow them, fairly between sessions.
 
-Each provider that has a limit has a lane per key. A request goes out when its lane has a slot for it, and room in the
-last 60 seconds; until then it waits. Lanes know the time only from their arguments.
+There is one `Lane` (queue) per provider and API key. A request is sent when a slot is free and the last 60 seconds
+leave room for it. Lanes read no clock: they get the time as an argument.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from agentrail.values.stream import ModelRequest, Response, read_tokens
 from agentrail.values.usage import Limit
 
 Key: TypeAlias = tuple[str, str]
-"""A provider, and the name of the secret that holds the key; empty: its customary one."""
+"""Key of a lane: provider, and name of the secret with the API key (empty: the provider's default one)."""
 
 MINUTE: Final = 60.0
-"""Seconds that requests and tokens are counted for."""
+"""Seconds over which requests and tokens are counted."""
 
 LONGEST_PAUSE: Final = 60.0
-"""Seconds that a provider may close a lane for; whoever is first behind them finds out whether it is still closed."""
+"""Longest time in seconds that a provider may close a lane; the next request then finds out if it is still closed."""
 
 
 MOST_RESTING: Final = 64
-"""Lanes from which on those are dropped in which nothing counts any more: there may be a key for each customer."""
+"""Number of lanes above which unused ones are dropped; there may be one API key per customer."""
 
 WANTED: Final = "a `Limit` for the name of each provider, with whole numbers from 1 on"
 
 
 def _nobody() -> None:
-    """Tell nobody."""
+    """No-op callback."""
 
 
 def _check(limit: object) -> None:
-    """Raise `WrongType` for what is no limit, or lets nothing through."""
+    """Raise `WrongType` if a limit is not a positive number."""
     if not isinstance(limit, Limit):
         raise WrongType.of("limits", limit, WANTED)
     for name in Limit.__fields__:
@@ -53,7 +53,7 @@ def _check(limit: object) -> None:
 
 
 class Ticket:
-    """One request that waits, or is out."""
+    """A request that waits in a lane or was sent."""
 
     __slots__ = ("at", "called", "sent", "session_id", "tokens")
 
@@ -66,7 +66,7 @@ class Ticket:
 
 
 class Lane:
-    """The requests to one provider with one key: who is out, who waits, and what the last minute has seen."""
+    """Queue of one provider and API key: requests sent, requests waiting, and usage of the last minute."""
 
     __slots__ = ("_closed_until", "_limit", "_minute", "_out", "_waiting")
 
@@ -79,29 +79,29 @@ class Lane:
 
     @property
     def out(self) -> int:
-        """How many requests are out."""
+        """Number of requests sent and not finished."""
         return self._out
 
     @property
     def waiting(self) -> int:
-        """How many requests wait."""
+        """Number of requests that wait."""
         return sum(map(len, self._waiting.values()))
 
     def rests(self, now: float) -> bool:
-        """Whether nothing of it counts any more: no request is out, waits, or was sent in the last minute."""
+        """Whether the lane can be dropped: no request is out, waits, or was sent in the last minute."""
         counts = self._out or self._waiting or (self._minute and self._minute[-1].at + MINUTE > now)
         return not counts and self._closed_until <= now
 
     def waiting_of(self, session_id: str) -> int:
-        """Return how many requests of a session wait."""
+        """Return the number of waiting requests of one session."""
         return len(self._waiting.get(session_id, ()))
 
     def join(self, ticket: Ticket) -> None:
-        """Queue *ticket* behind those of its own session."""
+        """Queue *ticket* after the other requests of its session."""
         self._waiting.setdefault(ticket.session_id, deque()).append(ticket)
 
     def leave(self, ticket: Ticket) -> None:
-        """Take back a request that was never sent: it has used nothing."""
+        """Remove a request that was not sent; it does not count against the limits."""
         if ticket.sent:
             self._out -= 1
             self._minute.remove(ticket)
@@ -112,17 +112,17 @@ class Lane:
             del self._waiting[ticket.session_id]
 
     def done(self, ticket: Ticket, tokens: int | None) -> None:
-        """Take note that a request has ended, and how many tokens it was, if that is known."""
+        """Note that a request has ended, and the tokens it used, if known."""
         self._out -= 1
         if tokens is not None:
             ticket.tokens = tokens
 
     def close(self, until: float) -> None:
-        """Send nothing until a time: the provider has asked for it."""
+        """Send no request before the given time, as the provider asked."""
         self._closed_until = max(self._closed_until, until)
 
     def send(self, now: float) -> tuple[list[Ticket], float | None]:
-        """Return the requests that go out now, and when there may be room for the next: `None`: when one has ended."""
+        """Return the requests to send now, and when to look again; `None` for the time: when a request has ended."""
         while self._minute and self._minute[0].at + MINUTE <= now:
             self._minute.popleft()
         sent: list[Ticket] = []
@@ -150,7 +150,7 @@ class Lane:
         if limit.requests_per_minute is not None and len(self._minute) >= limit.requests_per_minute:
             at = max(at, self._minute[len(self._minute) - limit.requests_per_minute].at + MINUTE)
         if limit.tokens_per_minute is not None:
-            # A request that is larger than the whole limit goes when nothing else has gone for a minute.
+            # A request larger than the whole limit is sent when nothing else was sent for a minute.
             spent = sum(other.tokens for other in self._minute)
             for other in self._minute:
                 if spent + ticket.tokens <= limit.tokens_per_minute:
@@ -161,7 +161,7 @@ class Lane:
 
 
 class ProviderLimits:
-    """The lanes of a supervisor."""
+    """All lanes of a supervisor."""
 
     __slots__ = ("_lanes", "_limits", "_timers")
 
@@ -175,7 +175,7 @@ class ProviderLimits:
     async def stream(
         self, session_id: str, model: Model, request: ModelRequest, emit: EmitChunk, sent: Callable[[], None] = _nobody
     ) -> Response:
-        """Make one attempt, when it may go out; *sent* is called then. What it returns is fit to be kept."""
+        """Wait for the limits, call *sent*, then stream one request; return the checked response."""
         key = self._key(request)
         if key is None:
             sent()
@@ -210,16 +210,16 @@ class ProviderLimits:
             self._send(key, lane)
 
     def waiting_of(self, session_id: str) -> int:
-        """Return how many requests of a session wait for their turn."""
+        """Return the number of waiting requests of one session."""
         return sum(lane.waiting_of(session_id) for lane in self._lanes.values())
 
     def _key(self, request: ModelRequest) -> Key | None:
-        """Return the lane of *request*, if its provider has a limit."""
+        """Return the key of the lane for *request*, `None` if its provider has no limit."""
         provider = request.model.partition(":")[0]
         return None if provider not in self._limits else (provider, secret_name(request.options.get("api_key")) or "")
 
     def _lane(self, key: Key) -> Lane:
-        """Return the lane of *key*, and drop those that rest if there are too many."""
+        """Return the lane of *key*, made if needed; drop unused lanes if there are too many."""
         lane = self._lanes.get(key)
         if lane is None:
             if len(self._lanes) >= MOST_RESTING:
@@ -229,7 +229,7 @@ class ProviderLimits:
         return lane
 
     async def _turn(self, key: Key, lane: Lane, ticket: Ticket) -> Ticket:
-        """Return *ticket* when it may go out; whoever is cancelled before has used nothing."""
+        """Wait until the request may be sent, and return its ticket; if cancelled before, nothing counts."""
         lane.join(ticket)
         self._send(key, lane)
         try:
@@ -241,7 +241,7 @@ class ProviderLimits:
         return ticket
 
     def _send(self, key: Key, lane: Lane) -> None:
-        """Call those whose turn it is, and look again when there is room for the next."""
+        """Wake the requests of *lane* that may be sent, and set a timer for the next ones."""
         called, room_at = lane.send(self._timers.clock.now())
         for ticket in called:
             ticket.called.set()

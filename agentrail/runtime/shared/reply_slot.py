@@ -1,4 +1,4 @@
-"""A place for one answer: settling it never raises and never blocks, whatever became of whoever waits."""
+"""`Slot`: holds one answer for one waiting task. Settling it never raises or blocks, even if the task is gone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Slot(Generic[T]):
-    """Takes one value; one task may wait for it."""
+    """A place for one value, for which one task may wait."""
 
     __slots__ = ("_settled", "_task", "_value")
 
@@ -29,11 +29,11 @@ class Slot(Generic[T]):
 
     @property
     def settled(self) -> bool:
-        """Whether the value is there."""
+        """Whether there is a value."""
         return self._settled
 
     def settle(self, value: T) -> None:
-        """Give the value; only the first one counts."""
+        """Set the value. No-op if there is one."""
         if self._settled:
             return
         self._settled = True
@@ -43,11 +43,11 @@ class Slot(Generic[T]):
             trio.lowlevel.reschedule(task)
 
     async def wait(self) -> T:
-        """Return the value when it is there."""
+        """Wait for the value and return it."""
         if not self._settled:
             self._task = trio.lowlevel.current_task()
             await trio.lowlevel.wait_task_rescheduled(self._leave)
-        return self._value  # type: ignore[return-value]  # settled, so it is a T
+        return self._value  # type: ignore[return-value]  # the event is set, so the value is a T
 
     def _leave(self, _: object) -> trio.lowlevel.Abort:
         self._task = None

@@ -1,7 +1,7 @@
-"""The border: what tools, models and services give is made fit to be kept, or refused, before the machine sees it.
+"""Checks what foreign code returns or raises (tools, models, services, callers) before the machine sees it.
 
-Half a surrogate pair is text that no file and no wire can hold. Where it comes from outside it is replaced, as a
-terminal would; where a caller gives it, the caller is told. Numbers are taken as `values/foreign.py` says.
+Half a surrogate pair is text that no file can hold. In text from outside it is replaced. In text from a caller it
+raises an error. Numbers are read by `values/foreign.py`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TEXT = "the text"
 PART = "a part"
 
 MAX_FRAMES: Final = 50
-"""Frames of a trace that are told."""
+"""Most frames of a traceback that are logged."""
 
 KINDS: tuple[tuple[type[ModelError], FailureKind], ...] = (
     (ContextTooLong, FailureKind.OVERFLOW),
@@ -46,7 +46,7 @@ KINDS: tuple[tuple[type[ModelError], FailureKind], ...] = (
     (PermanentModelError, FailureKind.PERMANENT),
     (ModelError, FailureKind.PERMANENT),
 )
-"""What can be done about each error of a model, the first that fits."""
+"""Kind of failure for each error of a model; the first class that fits counts."""
 
 HERE_ALONE: Final[tuple[type[ModelError], ...]] = (
     EncodingRefused,
@@ -55,14 +55,14 @@ HERE_ALONE: Final[tuple[type[ModelError], ...]] = (
     QuotaSpent,
     ServerMissing,
 )
-"""Permanent errors for which the next model of a chain is asked; any other would only hide a mistake."""
+"""Permanent errors after which a fallback model is tried; for others, that would hide a mistake in the program."""
 
 
 class Contained:
-    """Runs code that is not ours, in a task of ours: whatever it raises is *told*, and ends nothing but itself.
+    """Context manager around foreign code: an exception is passed to *told* and does not spread further.
 
-    A cancellation from outside goes on its way, also from within a group; one that nobody has asked for, kept from
-    another call and raised again, is a crash like any other.
+    Trio's cancellation passes through, also inside an exception group. A `Cancelled` that nothing requested (kept from
+    an earlier call and raised again) is handled like any other exception.
     """
 
     __slots__ = ("_told",)
@@ -85,32 +85,32 @@ class Contained:
 
 
 def split(error: BaseException) -> tuple[BaseException | None, BaseException | None]:
-    """Return what of *error* must go on its way, and what is a crash."""
+    """Split *error* into the part that must be raised on (cancellation, interrupt) and the part that is a crash."""
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
         try:
             return BaseExceptionGroup.split(group, _is_ours)
-        except Exception:  # noqa: BLE001 - it is nested too deep, or its class cannot be made anew
+        except Exception:  # noqa: BLE001 - nested too deep, or a group class that cannot be rebuilt
             return None, group
-    is_closed = isinstance(error, GeneratorExit) and _is_closing(error)  # in a group it comes from their own nursery
+    is_closed = isinstance(error, GeneratorExit) and _is_closing(error)  # in a group: from a nursery of foreign code
     return (error, None) if is_closed or _is_ours(error) else (None, error)
 
 
 def _is_ours(error: BaseException) -> bool:
-    """Whether *error* is Trio's cancellation of what is awaited here, or an interrupt."""
+    """Whether *error* is Trio's cancellation of the current task, or an interrupt (Ctrl-C)."""
     if isinstance(error, trio.Cancelled):
         return trio.current_effective_deadline() == -math.inf
     return isinstance(error, KeyboardInterrupt)
 
 
 def _is_closing(error: GeneratorExit) -> bool:
-    """Whether our coroutine is being closed: what it awaits is closed before, so *error* begins in our own frame."""
+    """Whether this coroutine is being closed; then *error* (a `GeneratorExit`) was raised in our own frame."""
     came = trace(error)
     return came is not None and came.tb_next is None
 
 
 def _bare(error: BaseException) -> BaseException:
-    """Return *error* without the groups around it that hold nothing else."""
+    """Return *error* without the groups around it that hold a single exception."""
     found = error
     while len(held := inside(found)) == 1:
         found = held[0]
@@ -118,16 +118,16 @@ def _bare(error: BaseException) -> BaseException:
 
 
 def traced(error: BaseException) -> str:
-    """Return the class of *error* and the way it came, for the log: its words may be of the conversation."""
+    """Return class and traceback of *error* for the log, without its message, which may quote the conversation."""
     return mended(f"{named(error)}\n{''.join(format_tb(trace(error), -MAX_FRAMES))}")
 
 
 def tell(
     log: logging.Logger, error: BaseException | None, message: str, *about: object, level: int = logging.ERROR
 ) -> None:
-    """Write *error* to the log with all that led to it, or as much of that as can be shown.
+    """Log *error* with its traceback and causes, as far as they can be formatted.
 
-    The text of it is made here: a handler that cannot encode half a surrogate pair would drop the whole line.
+    The text is made here. A log handler that cannot encode half a surrogate pair would drop the whole line.
     """
     if not log.isEnabledFor(level):
         return
@@ -141,7 +141,7 @@ def tell(
 
 
 def _led_to(error: BaseException) -> str:
-    """Return *error* with all that led to it, as text, or as much of that as can be shown."""
+    """Return the traceback of *error* with its causes as text, as far as they can be formatted."""
     try:
         return mended("".join(format_exception(error)).rstrip("\n"))
     except BaseException as worse:  # noqa: BLE001, ASYNC103 - nested too deep for `traceback`, or its class is hostile
@@ -153,7 +153,7 @@ def _led_to(error: BaseException) -> str:
 
 
 def fit_response(response: object) -> Response:
-    """Return what a model has answered, fit to be kept; raise `BadResponse` for what is no answer."""
+    """Return a model's response, rebuilt from plain values; raise `BadResponse` if it is none."""
     try:
         return fitting.fit_response(response)
     except (TypeError, NotJson) as error:
@@ -161,7 +161,7 @@ def fit_response(response: object) -> Response:
 
 
 def fit_chunk(chunk: object, room: int) -> Chunk:
-    """Return a piece of what a model answers, of at most *room* characters; raise `BadResponse` for anything else."""
+    """Return a chunk of a response with at most *room* characters; raise `BadResponse` for anything else."""
     try:
         return fitting.fit_chunk(chunk, room)
     except TypeError as error:
@@ -169,16 +169,16 @@ def fit_chunk(chunk: object, room: int) -> Chunk:
 
 
 def fit_failure(error: ModelError) -> Failure:
-    """Return *error* of a model as the machine is told of it."""
+    """Return the `Failure` that tells the machine about *error* of a model."""
     kind = next(kind for cls, kind in KINDS if isinstance(error, cls))
     return Failure(kind, named(error), words(error), fit_wait(error), isinstance(error, HERE_ALONE))
 
 
 def fit_wait(error: ModelError) -> float | None:
-    """Return the seconds that *error* asks to wait, if it does."""
+    """Return the seconds that *error* asks to wait; `None` if it names none."""
     try:
         return seconds(error.retry_after)
-    except Exception:  # noqa: BLE001 - an error of somebody's own that cannot even say that much
+    except Exception:  # noqa: BLE001 - a foreign error class whose attribute fails
         return None
 
 
@@ -186,7 +186,7 @@ def fit_wait(error: ModelError) -> float | None:
 
 
 def kept_text(text: object, what: str) -> str:
-    """Return *text*, if it is text that can be kept; raise `BadMessage` otherwise."""
+    """Return *text* if it can be stored; raise `BadMessage` otherwise."""
     if not isinstance(text, str):
         raise BadMessage(what, f"a `{type(text).__name__}`")
     if not text.isascii():
@@ -198,7 +198,7 @@ def kept_text(text: object, what: str) -> str:
 
 
 def kept_parts(said: object) -> tuple[Part, ...]:
-    """Return what a caller says, text or parts, as parts that can be kept; raise `BadMessage` otherwise."""
+    """Return a caller's text or parts as a tuple of parts; raise `BadMessage` if they cannot be stored."""
     if isinstance(said, str):
         return (Text(kept_text(said, TEXT)),)
     if not isinstance(said, Iterable):

@@ -1,4 +1,4 @@
-"""Worker threads for the sync code of tools: they cannot be stopped, so it is known which of them go on."""
+"""Worker threads for sync tools. A thread cannot be stopped, so those whose call was cancelled are counted."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from agentrail.errors import ToolError
 T = TypeVar("T")
 
 MAX_WORKING: Final = 128
-"""Threads of one supervisor that are waited for at the same time; further calls wait for one of them."""
+"""Most threads of a supervisor with a waiting call; further calls wait until one has ended."""
 
 MAX_LEFT: Final = 64
-"""Threads of one supervisor that go on although nobody waits for them; beyond it no more are started."""
+"""Most abandoned threads (their call was cancelled) of a supervisor; beyond it no thread is started."""
 
 
 class WorkerThreads:
-    """The worker threads of all sessions."""
+    """Counts the worker threads of all sessions."""
 
     __slots__ = ("_running", "places", "working")
 
@@ -32,25 +32,25 @@ class WorkerThreads:
         """The tools that work now, by the idents of their threads."""
 
     def names(self) -> tuple[str, ...]:
-        """Return the tools whose threads have not ended."""
+        """Return the names of the tools whose threads still run."""
         return tuple(sorted(self._running))
 
     def check(self) -> None:
-        """Raise `ToolError` if so many threads go on with nobody waiting that one more had better not start."""
+        """Refuse a new thread while `MAX_LEFT` abandoned ones still run; raise `ToolError`."""
         left = self._running.total() - self.places.borrowed_tokens
         if left >= MAX_LEFT:
             among = ", ".join(f"`{name}`" for name in self.names())
             raise ToolError(f"{left} threads of stopped calls go on, so no more are started; they are among {among}")  # noqa: EM102, TRY003 - for the model
 
     def note(self, name: str, change: int) -> None:
-        """Count a thread of the tool called *name* that starts, or has ended."""
+        """Count a thread of the tool *name* that starts or has ended."""
         self._running[name] += change
         if not self._running[name]:
             del self._running[name]
 
 
 class CallThreads:
-    """The worker threads of one call."""
+    """The worker threads of one tool call."""
 
     __slots__ = ("_all", "_idle", "_name", "_running")
 
@@ -61,7 +61,7 @@ class CallThreads:
         self._idle: trio.Event | None = None
 
     async def run(self, work: Callable[[], T], /) -> T:
-        """Return what *work* returns in a worker thread; whoever is cancelled does not wait for it."""
+        """Run *work* in a worker thread and return its result; if cancelled, return at once and abandon the thread."""
         self._all.check()
         async with self._all.places:
 
@@ -72,24 +72,24 @@ class CallThreads:
                 finally:
                     del self._all.working[threading.get_ident()]
 
-            counted = cast("trio.CapacityLimiter", self)  # Trio takes whatever has these two methods
+            counted = cast("trio.CapacityLimiter", self)  # Trio needs only the two methods below
             return await trio.to_thread.run_sync(noted, thread_name=self._name, abandon_on_cancel=True, limiter=counted)
 
     async def acquire_on_behalf_of(self, _: object) -> None:
-        """Count a thread that is about to start."""
+        """Called by Trio when a thread is about to start: count it."""
         await trio.lowlevel.checkpoint()
         self._running += 1
         self._all.note(self._name, 1)
 
     def release_on_behalf_of(self, _: object) -> None:
-        """Forget a thread that has ended, also one that nobody waited for."""
+        """Called by Trio when a thread has ended, an abandoned one too: count it down."""
         self._running -= 1
         self._all.note(self._name, -1)
         if not self._running and self._idle is not None:
             self._idle.set()
 
     async def wait_ended(self) -> None:
-        """Return when all have ended."""
+        """Wait until all threads of the call have ended."""
         if self._running:
             self._idle = trio.Event()
             await self._idle.wait()

@@ -1,4 +1,4 @@
-"""All timers of a supervisor in one task: a heap, and one sleep until the earliest."""
+"""All timers of a supervisor in one task, which sleeps until the earliest of them (a heap)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentrail.runtime.shared.clock import Clock
 Key = tuple[str, str]
 
 SLACK = 64
-"""Dead timers that may lie in the heap before it is looked through, beside as many as live."""
+"""Cleared timers that may stay in the heap, in addition to as many as are set, before it is cleaned."""
 
 
 class Timers:
@@ -39,11 +39,11 @@ class Timers:
 
     @property
     def size(self) -> int:
-        """How many timers are kept, dead ones included."""
+        """Number of timers in the heap, cleared ones included."""
         return len(self._heap)
 
     def set(self, key: Key, at: float, fire: Callable[[], None]) -> None:
-        """Call *fire* at a time; it replaces a timer with the same key."""
+        """Call *fire* at a time of the clock; replaces a timer with the same key."""
         count = self._counter = self._counter + 1
         owner, name = key
         own = self._live.get(owner)
@@ -59,16 +59,16 @@ class Timers:
         reach(Failpoint.TIMER_SET)
 
     def clear(self, key: Key) -> None:
-        """Forget a timer, if it is set."""
+        """Delete a timer. No-op if it is not set."""
         self._take(key)
         reach(Failpoint.TIMER_CLEARED)
 
     def clear_all(self, owner: str) -> None:
-        """Forget all timers whose key begins with *owner*; those of others are not looked at."""
+        """Delete all timers whose key begins with *owner*."""
         self._live.pop(owner, None)
 
     def _take(self, key: Key) -> Callable[[], None] | None:
-        """Take out a timer, and return what it calls; `None` if it is not set."""
+        """Remove a timer and return its function; `None` if it is not set."""
         owner, name = key
         own = self._live.get(owner)
         taken = None if own is None else own.pop(name, None)
@@ -79,7 +79,7 @@ class Timers:
         return taken[1]
 
     async def run(self) -> None:
-        """Fire what is due, for ever."""
+        """Fire timers as they come due; runs until cancelled."""
         self._task = trio.lowlevel.current_task()
         while True:
             now = self.clock.now()
@@ -95,23 +95,23 @@ class Timers:
             await self._wait(self._until)
 
     async def _wait(self, until: float) -> None:
-        """Wait until a time, or until an earlier timer is set."""
-        if until == math.inf:  # no scope: Trio cancels each that begins while a user's clock shows infinity
+        """Sleep until a time, or until an earlier timer is set."""
+        if until == math.inf:  # no cancel scope: Trio would cancel it at once while a user's clock shows infinity
             await trio.lowlevel.wait_task_rescheduled(self._leave)
             return
         with trio.CancelScope(deadline=self.clock.deadline(until)) as waiting:
             await trio.lowlevel.wait_task_rescheduled(self._leave)
         if waiting.cancelled_caught:
-            self.clock.reached(until)  # what Trio has waited for has come, whatever the clock shows now
+            self.clock.reached(until)  # Trio has waited for this time, whatever the clock shows now
 
     def _drop_dead(self) -> None:
-        """Drop cleared timers from the front, so that nobody is woken for them."""
+        """Drop cleared timers from the front, so that the task does not wake for them."""
         while self._heap and not self._is_live(self._heap[0]):
             heapq.heappop(self._heap)
         self._limit = min(self._limit, SLACK + 2 * len(self._heap))
 
     def _sweep(self) -> None:
-        """Drop all dead timers; the next time is when there may be as many dead as live ones again."""
+        """Drop all cleared timers; the next sweep is due when as many are cleared as are set."""
         self._heap = [timer for timer in self._heap if self._is_live(timer)]
         heapq.heapify(self._heap)
         self._limit = SLACK + 2 * len(self._heap)

@@ -22,15 +22,15 @@ from agentrail.runtime.inbox.mailbox import Letter
 from agentrail.runtime.shared.reply_slot import Slot
 
 Service: TypeAlias = Callable[..., Awaitable[None]]
-"""An async function that serves until it is cancelled; with a `task_status`, it says itself when it is ready."""
+"""An async function that runs until it is cancelled; if it takes `task_status`, it reports itself when it is ready."""
 
 
 LIVING: Final = frozenset({"starting", "running", "waiting", "stopping", "stuck"})
-"""The states of a child that has a task."""
+"""States in which a child has a task."""
 
 
 class Body(Protocol):
-    """What a child is."""
+    """What a supervisor runs as a child; one class per kind."""
 
     @property
     def kind(self) -> str:
@@ -38,32 +38,32 @@ class Body(Protocol):
         ...
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Live once: call *ready* when others may count on it, return or raise when it is over."""
+        """Run once: call *ready* when the child can be used; return or raise at its end."""
         ...
 
     def broke(self, cause: str) -> None:
-        """Hear, before it lives again, what has ended the life before."""
+        """Called before a restart with the exception that ended the previous run."""
         ...
 
     async def wind_down(self) -> None:
-        """End by itself, for good; if it takes too long, it is cancelled."""
+        """End in order, for good; cancelled by the supervisor if it takes too long."""
         ...
 
     async def rest(self) -> None:
-        """Get ready to be cancelled, and maybe to live again."""
+        """Prepare to be cancelled, and perhaps to be restarted."""
         ...
 
     def gone(self, error: BaseException | None) -> None:
-        """Clean up: it will not live again."""
+        """Clean up after the last run: there will be no restart."""
         ...
 
     def view(self, shown: ChildView) -> ChildView:
-        """Return *shown* with what is special to this kind."""
+        """Return *shown* with the facts that only this kind has."""
         ...
 
 
 class SessionBody:
-    """A session: it lives again from its records, and its mailbox and its work in the world outlive its actor."""
+    """A session as a child. A restart rebuilds it from its journal; mailbox and running work outlive the actor."""
 
     __slots__ = ("handle", "session", "why")
 
@@ -75,37 +75,37 @@ class SessionBody:
         self.why = "the supervisor stopped"
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Own the session until it ends."""
+        """Run the session's actor until the session ends."""
         ready()
         await self.session.run()
 
     def broke(self, cause: str) -> None:
-        """Let the next life tell of it."""
+        """Keep the exception: the next actor reports the crash in the journal."""
         self.session.broke = cause
 
     async def wind_down(self) -> None:
-        """Abort and stop it; a session whose actor does not run has nobody to do that."""
+        """Abort and stop the session; do nothing if no actor runs that could handle it."""
         session = self.session
         slot: Slot[Answer] = Slot()
         session.abort_now("all", None, slot)
         session.mailbox.post_control(Letter(StopSent(self.why), slot=slot))
 
     async def rest(self) -> None:
-        """Its actor may be cancelled at any time."""
+        """No-op: a session needs no preparation before its actor is cancelled."""
 
     @property
     def sleeps(self) -> bool:
-        """Whether it has gone to sleep."""
+        """Whether the session hibernates."""
         return self.session.sleep.is_deep
 
     def gone(self, error: BaseException | None) -> None:
-        """Tell everybody who waits."""
+        """Answer all callers that still wait for the session."""
         if self.session.gone is None:
             self.session.finish(error)
             reach(Failpoint.LEFT)
 
     def forget(self) -> None:
-        """Keep no more of a session that is gone than `status` shows, unless its journal keeps it."""
+        """Free the memory of an ended session but for its `status`, if the journal does not keep it."""
         session = self.session
         if session.house.forget is not None:
             session.house.forget(session.session_id)
@@ -113,7 +113,7 @@ class SessionBody:
             session.state = husk(session.state)
 
     def view(self, shown: ChildView) -> ChildView:
-        """Show phase, mailbox, what waits for a provider's limit, and sub-agents."""
+        """Add phase, mailbox, requests waiting for a provider's limit, and sub-agents."""
         session = self.session
         subagents = session.ties.subagents
         return shown.but(
@@ -127,7 +127,7 @@ class SessionBody:
 
 
 class ServiceBody:
-    """A plain async function."""
+    """A plain async function as a child."""
 
     kind = "service"
 
@@ -135,7 +135,7 @@ class ServiceBody:
         self._service = service
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Run it; one that does not say when it is ready is so at once."""
+        """Run the function; one that does not take `task_status` counts as ready at once."""
         if "task_status" in inspect.signature(self._service).parameters:
             await self._service(task_status=_Ready(ready))
         else:
@@ -143,24 +143,24 @@ class ServiceBody:
             await self._service()
 
     def broke(self, cause: str) -> None:
-        """It begins anew each time."""
+        """No-op: the function starts from scratch."""
 
     async def wind_down(self) -> None:
-        """It ends when it is cancelled."""
+        """No-op: the function ends when it is cancelled."""
 
     async def rest(self) -> None:
-        """It may be cancelled at any time."""
+        """No-op: the function may be cancelled at any time."""
 
     def gone(self, error: BaseException | None) -> None:
-        """It has cleaned up by itself."""
+        """No-op: the function cleans up by itself."""
 
     def view(self, shown: ChildView) -> ChildView:
-        """Nothing is special to it."""
+        """Return *shown* unchanged: a service has no facts of its own."""
         return shown
 
 
 class _Ready:
-    """Trio's `task_status` for a service."""
+    """The `task_status` that a service gets."""
 
     __slots__ = ("_ready",)
 
@@ -168,12 +168,12 @@ class _Ready:
         self._ready = ready
 
     def started(self, _value: object = None) -> None:
-        """Say that others may count on the service."""
+        """Called by the service when it is ready."""
         self._ready()
 
 
 class Child:
-    """A child of a supervisor, through all its lives."""
+    """A child of a supervisor, over all its restarts."""
 
     __slots__ = (
         "_ended",
@@ -205,7 +205,7 @@ class Child:
         return listed(f"{self.key!r} {self.body.kind} {self.state}", some(self.restarts, "restart"))
 
     def begin(self) -> None:
-        """Be ready for a life."""
+        """Prepare for the next run."""
         self.state = "starting"
         self.expected = False
         self.scope = trio.CancelScope(shield=True)
@@ -213,43 +213,43 @@ class Child:
         self._ended: trio.Event | None = None
 
     def lives(self) -> bool:
-        """Whether a task of it runs."""
+        """Whether a task of the child runs."""
         return self.state in LIVING
 
     def is_ready(self) -> None:
-        """Take note that it is there: it has no time limit any more."""
+        """Note that the child is ready, which lifts the time limit of its start."""
         self.scope.deadline = math.inf
         if self.state == "starting":
             self.state = "running"
         self.ready.settle(None)
 
     def end(self, state: str = "down") -> None:
-        """Tell everybody that the life is over."""
+        """Note that a run is over, and wake all tasks that wait for it."""
         self.state = state
         if self._ended is not None:
             self._ended.set()
 
     async def wait_ended(self) -> None:
-        """Return when no task of it runs."""
+        """Wait until no task of the child runs."""
         if self.lives():
             if self._ended is None:
                 self._ended = trio.Event()
             await self._ended.wait()
 
     def view(self) -> ChildView:
-        """Return what `tree()` shows of it."""
+        """Return the child's entry in `tree()`."""
         shown = ChildView(self.key, self.body.kind, self.state, self.ward.restart, self.restarts)
         return self.body.view(shown)
 
 
 def session_of(child: Child | None) -> Session | None:
-    """Return the session that *child* is, if it is one."""
+    """Return the session that *child* runs, `None` if it is no session."""
     body = None if child is None else child.body
     return body.session if isinstance(body, SessionBody) else None
 
 
 def not_started(child: Child, error: BaseException | None) -> bool:
-    """Whether *child* has never been ready: then whoever starts it is told, and the rules are not asked."""
-    if isinstance(child.body, SessionBody):  # which waits for its journal as soon as it has started or returned
+    """Whether *child* never became ready: its starter gets the error then, and it is not restarted."""
+    if isinstance(child.body, SessionBody):  # a session waits for its journal before it is ready
         return child.body.session.state.opening or isinstance(error, JournalUnavailable)
     return child.restarts == 0 and not child.ready.settled

@@ -1,4 +1,4 @@
-"""A session that a process before this one had: its state from the records, its code from whoever resumes it."""
+"""Rebuilding a session of an earlier process: its state from the journal, its code from the program."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from agentrail.values.json import canonical
 from agentrail.values.tools import EffectClass
 
 MOST_SHOWN: Final = 200
-"""Characters of the arguments of a call that are shown."""
+"""Most characters of a call's arguments that are shown."""
 
 
 async def brought_back(
     house: SharedServices, session_id: str, owner: str, equip: FindCode
 ) -> tuple[Session, SessionReturned]:
-    """Return a stored session, ready to be run, and what it is to hear first; nothing is written."""
-    await opening_of(house, session_id)  # a session that is not there, or not whole, is not claimed
+    """Rebuild a stored session, and return it with its first input; write nothing yet."""
+    await opening_of(house, session_id)  # raise for a missing or damaged session before claiming it
     reach(Failpoint.OPENING_READ)
     claim = await house.journal.claim(session_id, owner)
     reach(Failpoint.CLAIMED)
@@ -54,7 +54,7 @@ async def brought_back(
 
 
 async def opening_of(house: SharedServices, session_id: str) -> State:
-    """Return what a stored session was spawned as."""
+    """Return the state with which a stored session was spawned."""
     first = await house.journal.read(session_id, 0, 1)
     if not first:
         raise UnknownSession(session_id) if house.forget is None else SessionForgotten(session_id)
@@ -67,10 +67,10 @@ async def opening_of(house: SharedServices, session_id: str) -> State:
 async def forked(
     house: SharedServices, origin: str, at: int | None, session_id: str, equip: FindCode
 ) -> tuple[State, SessionCode, SessionBranched]:
-    """Return what a fork of *origin* behind record *at*, or the last one, is spawned as, its code, what it hears."""
+    """Return state, code and first input of a fork of *origin* after record *at* (the last one if `None`)."""
     if at is not None and at < 1:
         raise UnknownRecord(origin, at)
-    await opening_of(house, origin)  # whether it is there at all
+    await opening_of(house, origin)  # raises if it does not exist
     state, number = await rebuilt(house.journal, origin, at)
     if at is not None and number != at:
         raise UnknownRecord(origin, at)
@@ -84,7 +84,7 @@ async def forked(
 
 
 async def _left_behind(journal: Journal, origin: str, after: int, state: State) -> tuple[str, ...]:
-    """Return the calls that *origin* has started since and that cannot be undone, in words, as far as can be read."""
+    """Return the calls that *origin* started after the fork and that cannot be undone, as text."""
     calls: dict[str, str] = {}
     most = PAGE
     while True:

@@ -1,9 +1,8 @@
-"""The nursery of everything under a supervisor, and how it is left although something in it never ends.
+"""The root nursery of a supervisor, which can be left even if a task in it never ends.
 
-A nursery cannot be left while a task lives in it. So this one belongs to a system task of Trio and not to the task that
-has opened the supervisor: that one waits for it as long as it may, and is free then. What is left behind goes on, and
-`trio.run` waits for it when everything else has ended: nothing can end a task that does not heed its cancellation but
-the end of the process.
+Trio does not leave a nursery while a task runs in it. So this nursery belongs to a Trio system task, not to the task
+that opened the supervisor, which waits only for a limited time. Tasks left behind go on. `trio.run` waits for them at
+its end, as nothing but the end of the process stops a task that ignores cancellation.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ THE_END: Final = "the end of the supervisor"
 
 
 class Roof:
-    """Keeps a nursery open until its supervisor is left, and cancels its *body* if the nursery breaks."""
+    """Holds the root nursery open until the supervisor is left; cancels *body* if the nursery fails."""
 
     def __init__(self, body: trio.CancelScope) -> None:
         self.error: BaseException | None = None
@@ -38,21 +37,21 @@ class Roof:
         self._task: trio.lowlevel.Task
 
     async def open(self) -> trio.Nursery:
-        """Return the nursery."""
+        """Start the system task and return its nursery."""
         self._task = trio.lowlevel.spawn_system_task(self._stand, name=ROOF, context=copy_context())
         with trio.CancelScope(shield=True):
             await self._opened.wait()
         return self.nursery
 
     async def _stand(self) -> None:
-        """Hold the nursery, and then end what is in it.
+        """Body of the system task: hold the nursery open, then end what runs in it.
 
-        It is shielded, so that a cancellation from outside reaches the body first: sessions are stopped in order, and
-        each of them has its time.
+        The nursery is shielded. A cancellation from outside reaches the supervisor's body first, so that sessions are
+        stopped in order and within their time limits.
         """
         try:
             with trio.CancelScope(shield=True):
-                async with trio.open_nursery() as nursery:  # noqa: TID251 - the one nursery that everything hangs in
+                async with trio.open_nursery() as nursery:  # noqa: TID251 - the one root nursery
                     self.nursery = nursery
                     self._opened.set()
                     try:
@@ -78,9 +77,9 @@ class Roof:
         end: Callable[[], Awaitable[None]] | None,
         cut: Callable[[], None] | None,
     ) -> bool:
-        """Have it *end* in order; *cut* it short when the *patience* is over; return whether all has ended soon after.
+        """Run *end*, and call *cut* if it takes longer than *patience* seconds.
 
-        That is within *last* seconds.
+        Return whether all tasks have ended within *last* seconds after that.
         """
         self._end = end or _nothing
         self._told.set()
@@ -97,9 +96,9 @@ class Roof:
         return not self._left
 
     def left(self, threads: Mapping[int, str]) -> tuple[str, ...]:
-        """Return each task that has not ended, and each thread that keeps one from it or is among *threads*.
+        """Return the tasks that have not ended, and threads: those that tasks wait for, and those in *threads*.
 
-        They are in words, each with the place where it stands.
+        Each is described in words, with the place in the source where it is.
         """
         tasks = tuple(tasks_in(self.nursery))
         said = [f"task `{called(task)}` at {place_of(task)}" for task in tasks]
@@ -115,7 +114,7 @@ async def _nothing() -> None:
 
 
 def alone(error: BaseException) -> BaseException:
-    """Return the one exception that a nursery has wrapped, or the group if there are more."""
+    """Return the single exception in *group*, or *group* if it holds several."""
     if not isinstance(error, BaseExceptionGroup):
         return error
     group = cast("BaseExceptionGroup[BaseException]", error)

@@ -1,4 +1,4 @@
-"""The root of a tree: how sessions start in it, who is there, and how everything is gone at the end."""
+"""Sessions of a supervision tree: start, fork, resume and find them, and end them all at the close."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ log = logging.getLogger("agentrail.supervisor")
 
 OWNER = "supervisor"
 PAGE = 1000
-"""Stored sessions that are looked at at once."""
+"""Stored sessions that are read at once."""
 
 STRAGGLER_AFTER = 1.0
-"""Seconds after which tools that outlive their sessions are named in the log."""
+"""Seconds after which tools that still run after the end of their session are named in the log."""
 
 
 class Sessions:
-    """The sessions of a tree of supervisors, by their ids."""
+    """All sessions of a supervision tree, by id."""
 
     def __init__(self, root: SupervisorNode, wrap: Callable[[Session], SessionHandle]) -> None:
         self.root = root
@@ -65,14 +65,14 @@ class Sessions:
         self._given_up = False
 
     def handle(self, session_id: str) -> SessionHandle:
-        """Return the handle of a session."""
+        """Return the handle of a session; raise an error if it is not here."""
         child = self.tree.sessions.get(session_id)
         if child is None or not isinstance(child.body, SessionBody) or child.body.session.state.opening:
             raise UnknownSession(session_id)
         return child.body.handle
 
     def handles(self) -> tuple[SessionHandle, ...]:
-        """Return the handles of all sessions, in the order they were started."""
+        """Return the handles of all sessions, in the order of their start."""
         bodies = [child.body for child in self.tree.sessions.values()]
         return tuple(body.handle for body in bodies if isinstance(body, SessionBody) and not body.session.state.opening)
 
@@ -85,7 +85,7 @@ class Sessions:
         restart: str,
         above: Link | None = None,
     ) -> SessionHandle:
-        """Start a session under *node*; if it does not start, nothing of it is left, and the reason is raised."""
+        """Start a session under the supervisor *node*; if that fails, remove all of it and raise the reason."""
         session_id = state.session_id
         with self._taking(node, session_id):
             session = Session(state, await self._claim(node, session_id), self.house, outfit, equip)
@@ -93,7 +93,7 @@ class Sessions:
             return await self._begun(node, session, SessionOpened(), restart)
 
     async def _fork_here(self, origin: str, at: int | None, session_id: str) -> SessionHandle:
-        """Fork a session that is here, with its own code, beside the oldest ones."""
+        """Fork a session of this tree, with its code, under the root supervisor."""
         session = session_of(self.tree.sessions.get(origin))
         if session is None:
             raise UnknownSession(origin) if self.house.forget is None else SessionForgotten(origin)
@@ -102,7 +102,7 @@ class Sessions:
     async def fork(
         self, node: SupervisorNode, origin: str, at: int | None, session_id: str, equip: FindCode
     ) -> SessionHandle:
-        """Start a session with the past of a stored one, up to a record; that one stays as it is, here or not."""
+        """Start a fork of a stored session, up to a record; the original is not changed."""
         with self._taking(node, session_id):
             state, outfit, branched = await forked(self.house, origin, at, session_id, equip)
             claim = await self._claim(node, session_id)
@@ -110,7 +110,7 @@ class Sessions:
             return await self._begun(node, session, branched, "transient")
 
     async def _begun(self, node: SupervisorNode, session: Session, first: AnyInput, restart: str) -> SessionHandle:
-        """Let a session live under *node*; if it does not start, nothing of it is left, and the reason is raised."""
+        """Run a session under *node* until it is ready; if that fails, remove all of it and raise the reason."""
         session.mailbox.post_control(Letter(first))
         handle, child = self._adopted(node, session, restart)
         try:
@@ -132,7 +132,7 @@ class Sessions:
     async def resume(
         self, node: SupervisorNode, session_id: str, equip: FindCode, restart: str, above: Link | None = None
     ) -> SessionHandle:
-        """Bring a session back from the journal, or return it if it is here; without code that fits, it stays there."""
+        """Rebuild a session from the journal, or return the one that runs here; raise if its code does not fit."""
         here = await self.arrived(session_id)
         if here is not None and above is None:
             return here
@@ -143,7 +143,7 @@ class Sessions:
             return await self._returned(node, session, returned, restart)
 
     async def arrived(self, session_id: str) -> SessionHandle | None:
-        """Return the handle of a session that is here, as soon as it has started; `None` if it is not."""
+        """Wait until a session of this tree has started and return its handle; `None` if it is not here."""
         while session_id in self._starting:
             await self._starting[session_id].wait()
         return self.handle(session_id) if session_id in self.tree.sessions else None
@@ -151,7 +151,7 @@ class Sessions:
     async def _returned(
         self, node: SupervisorNode, session: Session, returned: AnyInput, restart: str
     ) -> SessionHandle:
-        """Let a session that was stored live under *node*; if its code does not fit, it stays where it was."""
+        """Run a rebuilt session under *node*; if its code does not fit, the journal is not changed."""
         slot: Slot[Answer] = Slot()
         session.mailbox.post_control(Letter(returned, slot=slot))
         handle, child = self._adopted(node, session, restart)
@@ -172,7 +172,7 @@ class Sessions:
 
     @contextmanager
     def _taking(self, node: SupervisorNode, session_id: str) -> Generator[None]:
-        """Hold an id until its session has started, so that nobody else starts one under it meanwhile."""
+        """Reserve a session id while the session starts, so that no other caller starts one under it."""
         node.check_open(session_id)
         if not follows_grammar(session_id):
             raise BadId(session_id)
@@ -185,10 +185,10 @@ class Sessions:
         finally:
             self._starting.pop(session_id).set()
             if self.house.forget is not None and session_id not in self.tree.sessions:
-                self.house.forget(session_id)  # it did not start, or has ended at once; it may have been claimed
+                self.house.forget(session_id)  # a session that failed to start may have claimed the id
 
     def _adopted(self, node: SupervisorNode, session: Session, restart: str) -> tuple[SessionHandle, Child]:
-        """Let a session live under *node*."""
+        """Run a session as a child of *node*."""
         session_id = session.state.session_id
         if session.outfit.agents:
             session.ties.subagents = Family(session, node, self._start_child, self._resume_child)
@@ -200,11 +200,11 @@ class Sessions:
         return handle, child
 
     async def stored(self, after: str, limit: int) -> tuple[StoredSession, ...]:
-        """Return what the journal tells of its sessions, without reading them."""
+        """Return the journal's list of sessions, without rebuilding them."""
         return await self.house.journal.sessions(after, limit)
 
     async def bring_back(self, equip: FindCode) -> None:
-        """Bring back the sessions that had something under way, each as far as its code is known; others when due."""
+        """Resume the sessions that had work under way and whose code is known; set timers for the others."""
 
         def told(error: BaseException) -> None:
             log.error("the sessions that had something under way are not brought back: %s", _said(error))
@@ -228,9 +228,9 @@ class Sessions:
         self.house.timers.set((session_id, "due"), self.house.clock.moment(due), is_due)
 
     async def _bring_back(self, session_id: str, equip: FindCode, attempts: int | None = None) -> None:
-        """Bring one back; whatever stands in the way is told in the log, and hinders no other.
+        """Resume one session; any error is logged, and does not keep others from being resumed.
 
-        If the journal cannot be used after so many *attempts*, go on beside the others.
+        If the journal fails *attempts* times, continue in the background.
         """
 
         def told(error: BaseException) -> None:
@@ -243,25 +243,25 @@ class Sessions:
             await patiently(partial(self._bring_back_once, session_id, equip), attempts=attempts)
 
     async def _bring_back_once(self, session_id: str, equip: FindCode) -> None:
-        if not (await opening_of(self.house, session_id)).setup.path:  # a sub-agent is its parent's affair
+        if not (await opening_of(self.house, session_id)).setup.path:  # a sub-agent is resumed by its parent
             await self.resume(self.root, session_id, equip, "transient")
 
     async def _start_child(self, node: SupervisorNode, parent: Session, link: Link) -> Session:
-        """Start a sub-agent of *parent*; what it inherits is taken from the parent as it is now."""
+        """Start a sub-agent of *parent*, with the plugins and limits it inherits from the parent as it is now."""
         task, now = link.task, self.house.clock.now_ms()
         path = (*parent.state.setup.path, parent.state.session_id, task.call_id)
         link.base = parent.state.usage.plus(parent.state.elsewhere)
         recipe = parent.outfit.agents[task.agent]
         state, outfit = recipe.make(task, path, parent.state, parent.outfit, now)
 
-        def equip(stored: State, records: int) -> Found:  # for its forks: it never sleeps
+        def equip(stored: State, records: int) -> Found:  # used by forks only: a sub-agent never hibernates
             return recipe.found(task, parent.state, parent.outfit, self.house.clock.now_ms())(stored, records)
 
         await self.start(node, state, outfit, equip, "temporary", link)
         return self._child(task.child)
 
     async def _resume_child(self, node: SupervisorNode, parent: Session, link: Link) -> Session:
-        """Bring a sub-agent of *parent* back from its records."""
+        """Rebuild a sub-agent of *parent* from its journal."""
         task, now = link.task, self.house.clock.now_ms()
         equip = parent.outfit.agents[task.agent].found(task, parent.state, parent.outfit, now)
         await self.resume(node, task.child, equip, "temporary", link)
@@ -274,7 +274,7 @@ class Sessions:
         return session
 
     async def _claim(self, node: SupervisorNode, session_id: str) -> Claim:
-        """Become the writer of a session that is new; claiming one that exists would stop its owner."""
+        """Claim a new session's id in the journal; raise if it exists, as claiming it would stop its owner."""
         journal = self.house.journal
         if await journal.read(session_id, 0, 1):
             raise SessionStored(session_id)
@@ -288,42 +288,42 @@ class Sessions:
     # The end
 
     async def close(self) -> None:
-        """Stop everything, the youngest first, each within its own time limit, and give back the journal."""
+        """Stop all sessions, the youngest first, each within its time limit, and close the journal."""
         self.tree.closing = True
         try:
             await self.root.wind_down()
-            for child in tuple(self.tree.sessions.values()):  # sub-agents whose parents did not wait for them
+            for child in tuple(self.tree.sessions.values()):  # sub-agents that outlived their parents
                 await child.wait_ended()
             await self._see_off_calls()
         finally:
-            self._farewell = trio.CancelScope(shield=True)  # a supervisor may be closed twice, a scope is used once
+            self._farewell = trio.CancelScope(shield=True)  # a new scope, as `close` may be called twice
             if self._given_up:
                 self._farewell.cancel()
-            with self._farewell:  # also if the time is over: it is quick unless the disk hangs
+            with self._farewell:  # even if the time is over: quick unless the disk hangs
                 await self._close_journal()  # noqa: ASYNC102 - it is cancelled when the time of the end is over
             self.house.watchdog.close()
 
     def cut_short(self) -> None:
-        """Cancel everything: the time to end in order is over."""
+        """Cancel everything, because the time to end in order is over."""
         self.tree.closing = True
         _cancel(self.root)
 
     def give_up(self) -> None:
-        """Tell everybody who waits for a session that does not end that it is gone; close the journal no more."""
+        """Tell callers that sessions which do not end are gone, and do not wait for the journal to close."""
         self.house.watchdog.close()
         self.root.gone(None)
         self._given_up = True
         self._farewell.cancel()
 
     async def _close_journal(self) -> None:
-        """Give back the journal; if it cannot be used now, that is in the log, and nothing is lost by it."""
+        """Close the journal; an error is only logged, as everything is already written."""
         try:
             await self.house.journal.close()
         except JournalUnavailable:
             return
 
     async def _see_off_calls(self) -> None:
-        """Wait a moment for cancelled tools; name those that outlive it."""
+        """Wait a moment for cancelled tools, and log the names of those that still run."""
         calls = self.house.calls
         with trio.move_on_after(STRAGGLER_AFTER):
             await calls.wait_empty()

@@ -1,4 +1,4 @@
-"""The sub-agents of one session: sessions of their own, under a supervisor that ends with their parent."""
+"""Sub-agents of one session: child sessions under a supervisor of their own, which ends with the parent."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ from agentrail.values.tools import Err, Ok, err
 from agentrail.values.usage import NOTHING_USED, Usage
 
 MAX_KEPT: Final = 32
-"""Tasks in the background that have ended and whose answers are kept at hand."""
+"""Background sub-agents that have ended and whose answers are kept in memory."""
 
 DIGEST_CHARS: Final = 16
 
 ATTEMPTS: Final = 2
-"""How often a sub-agent is asked for an answer in the form that it is to have."""
+"""How often a sub-agent is asked for an answer in the required form."""
 
 PAGE: Final = 1000
-"""Records that are read at once."""
+"""Journal records that are read at once."""
 
 ANSWERED: Final = frozenset({"end", "max_turns", "length"})
-"""How a turn ends that has an answer."""
+"""Stop reasons of a turn that has an answer."""
 
 Start = Callable[[SupervisorNode, Session, Link], Awaitable[Session]]
-"""Starts the session of a link under a supervisor, for its parent."""
+"""Function that starts (or resumes) a child session under a supervisor."""
 
 
 class Family:
@@ -74,7 +74,7 @@ class Family:
     # For tools
 
     async def run(self, call_id: str, agent: str, description: str, prompt: str) -> Ok | Err:
-        """Have *agent* do what *prompt* says, and return what it answers; cancelled, it is stopped."""
+        """Start sub-agent *agent* with *prompt* and wait for its answer; if cancelled, stop the sub-agent."""
         child = self._name(call_id)
         run = self._back.pop(child, None) or self._begin(Task(child, agent, description, call_id), prompt)
         if isinstance(run, Err):
@@ -89,7 +89,7 @@ class Family:
         return run.answer
 
     async def start(self, call_id: str, agent: str, description: str, prompt: str) -> Task | Err:
-        """Have *agent* do it in the background; return when it runs, or why it does not."""
+        """Start sub-agent *agent* in the background; return when it runs, or why it could not start."""
         task = Task(self._name(call_id), agent, description, call_id, background=True)
         run = self._runs.get(task.child) or self._kept.get(task.child) or self._begin(task, prompt)
         if isinstance(run, Err):
@@ -98,17 +98,17 @@ class Family:
         return run.answer if run.has_ended and isinstance(run.answer, Err) else run.shown()
 
     def tasks(self) -> tuple[Task, ...]:
-        """Return those that run, and the last ones in the background that have ended."""
+        """Return the running sub-agents, and the last ones in the background that have ended."""
         return tuple(run.shown() for run in (*self._kept.values(), *self._runs.values()))
 
     async def result(self, child: str) -> Ok | Err:
-        """Return what a sub-agent answers, when it has."""
+        """Wait for the answer of a sub-agent and return it."""
         run = self._find(child)
         await run.wait_ended()
         return run.answer
 
     async def cancel(self, child: str) -> None:
-        """Stop a sub-agent, and return when it and everything under it has ended."""
+        """Stop a sub-agent; return when it and its own sub-agents have ended."""
         run = self._find(child)
         run.scope.cancel()
         await run.wait_ended()
@@ -122,19 +122,19 @@ class Family:
     # For the session
 
     def held(self) -> tuple[HeldCall, ...]:
-        """Return what waits for a person in them, and in theirs."""
+        """Return the calls of sub-agents, at any depth, that wait for a person."""
         sessions = self._sessions()
         return tuple(held for one in sessions for held in (*held_calls(one.state), *one.ties.held()))
 
     def mailbox(self, ref: str) -> Mailbox | None:
-        """Return where a decision about *ref* goes, if it is one of them, or of theirs, that waits for it."""
+        """Return the mailbox of the sub-agent, at any depth, that waits for a decision on *ref*; `None` if none."""
         session = session_of(self._node.tree.sessions.get(ref.rpartition(":")[0]))
         if session is None:
             return None
         return session.mailbox if self._parent.state.session_id in session.state.setup.path[::2] else None
 
     async def answered(self, ref: str, letter: Letter) -> Answer | None:
-        """Return the answer to a decision with a command id that one of them was sent, which is gone now."""
+        """Return the answer that a sub-agent gave to a command id before it ended; `None` if none is known."""
         child = ref.rpartition(":")[0]
         house = self._parent.house
         if letter.command is None or not child.startswith(f"{self._parent.session_id}."):
@@ -144,12 +144,12 @@ class Family:
         return await Answers(child, house.journal).known(letter.command, letter.digest)
 
     def gathered(self, report: SubagentReported) -> SubagentReported:
-        """Return *report* with all that has gathered for it."""
+        """Return *report* with all that the sub-agent has reported since."""
         run = self._runs.get(report.child)
         return report if run is None or report.heard else run.link.gathered()
 
     def spread(self, state: State) -> None:
-        """Tell those that share limits with the session, which is now in *state*, what the others have used."""
+        """Tell sub-agents that share a money limit what the other sessions have used; *state* is the parent's."""
         if (state.usage, state.elsewhere) == self._spread:
             return
         self._spread = (state.usage, state.elsewhere)
@@ -164,7 +164,7 @@ class Family:
                 session.post(ElsewhereUsed(others))
 
     def resume(self, children: tuple[str, ...], state: State) -> None:
-        """Begin to bring back those that the process before this one had; the session is in *state*."""
+        """Start to resume the sub-agents that an earlier process ran; *state* is the parent's."""
         for known in state.subagents:
             asked = asked_for(state, known.call_id)
             recipe = self._parent.outfit.agents.get(known.agent)
@@ -184,19 +184,19 @@ class Family:
                 self._back[known.child] = run  # its call asks for it, maybe when it has ended already
 
     def stop(self, children: tuple[str, ...]) -> None:
-        """Begin to stop some of them."""
+        """Start to stop the given sub-agents."""
         for child in children:
             run = self._runs.get(child)
             if run is not None:
                 run.scope.cancel()
 
     def close(self) -> None:
-        """Begin to stop all of them, and start no more."""
+        """Start to stop all sub-agents, and refuse new ones."""
         self._closed = True
         self.stop(tuple(self._runs))
 
     def views(self) -> tuple[ChildView, ...]:
-        """Return what `tree()` shows of them."""
+        """Return the sub-agents' entries in `tree()`."""
         return tuple(child.view() for child in self._node.children.values())
 
     def _sessions(self) -> tuple[Session, ...]:
@@ -206,7 +206,7 @@ class Family:
     # One run
 
     def _name(self, call_id: str) -> str:
-        """Return the id of the child for a call; one that is too long is shortened, and stays unique."""
+        """Return the session id of a call's sub-agent: derived from the parent's, and shortened if too long."""
         name = f"{self._parent.state.session_id}.{call_id}"
         if len(name) <= MAX_ID:
             return name
@@ -214,7 +214,7 @@ class Family:
         return f"{name[: MAX_ID - len(digest) - 1]}.{digest}"
 
     def _begin(self, task: Task, prompt: str) -> Run | Err:
-        """Begin a run, or say why it may not be."""
+        """Begin to run a sub-agent, or return why that is not allowed."""
         problem = self._problem()
         if problem is not None:
             return err(problem)
@@ -241,11 +241,11 @@ class Family:
 
     @property
     def most(self) -> int:
-        """How many sub-agents may run at once, with all that are under them."""
+        """Most sub-agents that may run at once, their own sub-agents included."""
         return self._parent.state.setup.options.max_agents
 
     def _line(self) -> Iterator[Family]:
-        """Yield this family and those above it."""
+        """Yield this family and those of all parents above it."""
         yield self
         for name in reversed(self._parent.state.setup.path[::2]):
             above = session_of(self._node.tree.sessions.get(name))
@@ -254,7 +254,7 @@ class Family:
                 yield subagents
 
     async def _live(self, run: Run) -> None:
-        """Live one run; whatever becomes of it, its session is stopped and its end is told."""
+        """Body of a sub-agent's task; at its end, however it comes, the session is stopped and its end reported."""
         try:
             with Contained(run.failed), run.scope:
                 run.answer = await self._work(run)
@@ -263,7 +263,7 @@ class Family:
                 await self._see_off(run)
 
     async def _work(self, run: Run) -> Ok | Err:
-        """Start the session, ask it, and once more if it does not answer in the form that it is to."""
+        """Start the child session, prompt it, and prompt it again if the answer has the wrong form."""
         session = None if run.comes_back else await self._begun(run)
         asked, outcome = await self._past(run) if run.comes_back else (0, None)
         if session is None and outcome is None:
@@ -281,7 +281,7 @@ class Family:
         return answer
 
     async def _begun(self, run: Run) -> Session | None:
-        """Start the session; `None`: the process before this one had, and its parent had not heard of it."""
+        """Start the child's session. Return `None` if an earlier process had already started it; it is then resumed."""
         try:
             return await patiently(partial(self._start, self._node, self._parent, run.link))
         except SessionStored as error:
@@ -295,7 +295,7 @@ class Family:
         return None
 
     async def _past(self, run: Run) -> tuple[int, Outcome | None]:
-        """Hear what a sub-agent that comes back has done: how often it was asked, and its answer, if it has ended."""
+        """Read from the journal how often a resumed sub-agent was prompted, and its answer if it has ended."""
         house, child = self._parent.house, run.task.child
         number, asked, ended = 0, 0, False
         outcome: Outcome | None = None
@@ -314,7 +314,7 @@ class Family:
         return asked, (outcome or SessionNotAlive(child, "it has no answer")) if ended else None
 
     async def _ask(self, session: Session, link: Link, text: str) -> Outcome:
-        """Prompt a sub-agent, and return how the turn has ended, however often it waits for a person before."""
+        """Prompt a sub-agent, and return how the turn ended; it may wait for a person several times before."""
         slot: Slot[Answer] = Slot()
         asked = letter(PromptSent((Text(text),)), None, slot)
         asked.watch = link.expect
@@ -341,7 +341,7 @@ class Family:
 
 
 def asked_for(state: State, call_id: str) -> tuple[str, str] | None:
-    """Return what a call of `task` has asked for, in few words and in full, from the conversation."""
+    """Return what a call of the tool `task` asked for (description and prompt), from the conversation."""
     for message in reversed(state.history):
         for call in message.calls if isinstance(message, AssistantMessage) else ():
             if call.call_id == call_id:
@@ -350,7 +350,7 @@ def asked_for(state: State, call_id: str) -> tuple[str, str] | None:
 
 
 def _answered(recipe: Recipe, outcome: Outcome | None) -> Ok | Err | str:
-    """Return the answer of a turn, or why it does not fit what the agent is to return."""
+    """Return the answer of a turn, or why it does not have the form that the agent must return."""
     if outcome is None:
         return err("the sub-agent has not been asked")
     if isinstance(outcome, AgentrailError):

@@ -1,4 +1,4 @@
-"""One supervisor: it carries out what the rules decide, and is itself a child of the supervisor above it."""
+"""A supervisor: runs children and applies the rules of `core.supervision_rules`; itself a child of the one above."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ROOT: Final = "the root"
 
 
 class SupervisorNode:
-    """A supervisor."""
+    """A supervisor in the tree."""
 
     kind = "supervisor"
 
@@ -71,7 +71,7 @@ class SupervisorNode:
     # As a child of the supervisor above it
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Start the children that were there before, and live until it fails or is stopped."""
+        """Restart the children that it had, then run until it fails or is stopped."""
         self._over = Slot()
         self._restarts = ()
         self._later = deque()
@@ -88,7 +88,7 @@ class SupervisorNode:
             raise SupervisorFailed(self.path[-1], described(error)) from error
 
     def broke(self, cause: str) -> None:
-        """Its children tell of it."""
+        """No-op: each child records the crash itself."""
 
     async def wind_down(self) -> None:
         """Stop the children for good, the youngest first."""
@@ -107,39 +107,39 @@ class SupervisorNode:
             await self._halt(child)
 
     def gone(self, error: BaseException | None) -> None:
-        """Let go of the children: none of them will live again."""
+        """Remove all children: there will be no restart."""
         for child in list(self._children.values()):
             self._forget(child, error)
 
     def view(self, shown: ChildView) -> ChildView:
-        """Show the children."""
+        """Return *shown* with the children."""
         return shown.but(children=tuple(child.view() for child in self._children.values()))
 
     def tree_view(self) -> ChildView:
-        """Return the supervisor and everything under it."""
+        """Return the supervisor's entry in `tree()`, with everything under it."""
         return self.view(ChildView(self.path[-1] if self.path else "", self.kind, self._state, "permanent"))
 
     # Starting
 
     def check(self, name: str) -> None:
-        """Raise why no child called *name* can be started here."""
+        """Raise an error if a child called *name* cannot be started here."""
         self.check_open(name)
         if name in self._children:
             raise ChildExists(name)
 
     def check_open(self, name: str) -> None:
-        """Raise `SupervisorClosed` if nothing can be started here any more."""
+        """Raise `SupervisorClosed` if the supervisor is closing and starts nothing any more."""
         if self.tree.closing or self._stopping:
             raise SupervisorClosed(name)
 
     def adopt(self, child: Child) -> None:
-        """Let *child* live under this supervisor."""
+        """Add *child* to the children, without starting it."""
         self._children[child.key] = child
         self._wards[child.key] = child.ward
         self._begin(child, 0.0)
 
     async def start(self, child: Child) -> None:
-        """Start *child*, and return when it is ready; if it does not get so far, nothing is left of it."""
+        """Start *child* and wait until it is ready; if it fails before, remove it and raise."""
         self.check(child.key)
         self.adopt(child)
         try:
@@ -153,12 +153,12 @@ class SupervisorNode:
             raise error
 
     def _begin(self, child: Child, pause: float) -> None:
-        """Let *child* live once, after a *pause*, in a task that has its name."""
+        """Start one run of *child* in a task of its own, after a *pause*."""
         name = f"{child.body.kind} {'/'.join((*self.path, child.key))}"
         self.tree.house.nursery.start_soon(self._live, child, pause, name=name)
 
     async def _live(self, child: Child, pause: float) -> None:
-        """Live one life of *child*; nothing of it reaches the nursery but what ends the process."""
+        """Body of a child's task; exceptions are handled here, except those that must end the process."""
         error: BaseException | None = None
         try:
             with child.scope:
@@ -193,7 +193,7 @@ class SupervisorNode:
         child.error = error
         child.end()
         if child.expected:
-            halted = stuck and self._children.get(child.key) is child  # one that was stopped for good is not there
+            halted = stuck and self._children.get(child.key) is child  # a child that was stopped for good was removed
             if halted and not self._stopping and not self.tree.closing:
                 self._begin_again(child, "it has ended at last", 0.0)
         elif not_started(child, error):
@@ -209,7 +209,7 @@ class SupervisorNode:
             self._carry_out(child, error)
 
     def _carry_out(self, child: Child, error: BaseException | None) -> None:
-        """Ask the rules about the end of *child*, and do what they say."""
+        """Apply the supervision rules to the end of *child*."""
         body = child.body if isinstance(child.body, SessionBody) else None
         ending = Ending(
             error is not None,
@@ -248,22 +248,22 @@ class SupervisorNode:
         self._begin(child, pause)
 
     def rouse(self, child: Child) -> None:
-        """Let a session live again that was asleep: there is something for it."""
+        """Restart the actor of a hibernating session, because a message came."""
         if isinstance(child.body, SessionBody):
-            child.body.session.mailbox.alarm = None  # what comes from now on finds it up
+            child.body.session.mailbox.alarm = None  # later messages need not wake it
         child.begin()
         self._begin(child, 0.0)
 
     async def _again(self, child: Child, cause: str) -> bool:
-        """Start *child* again; return whether it got ready."""
+        """Restart *child*; return whether it became ready."""
         self._begin_again(child, cause, 0.0)
         return await child.ready.wait() is None
 
     async def _regroup(self, decided: RestartDecision, error: BaseException | None) -> None:
-        """Stop some children, the youngest first, and start them again, the oldest first."""
+        """Stop several children, the youngest first, and restart them, the oldest first."""
         cause = "it ended" if error is None else described(error)
         for key in decided.stop:
-            if key in self._children:  # while another is stopped, one may have ended for good
+            if key in self._children:  # it may have been removed while another one was stopped
                 await self._halt(self._children[key])
         for key in decided.forget:
             if key in self._children:
@@ -279,7 +279,7 @@ class SupervisorNode:
                 self._carry_out(child, error)
 
     async def _set_aside(self, child: Child, body: SessionBody, kind: str, error: BaseException) -> None:
-        """Keep a session to be read; if that cannot be written down, it is known here and in the log."""
+        """Quarantine a session: it is not restarted, but can be read. If the journal fails, this is only logged."""
         try:
             with child.scope:
                 child.scope.deadline = self.tree.house.clock.deadline_in(child.shutdown)
@@ -291,8 +291,8 @@ class SupervisorNode:
         self.tree.set_aside(child.key, partial(self._forget, child, error))
 
     async def _give_up(self, error: BaseException) -> None:
-        """Stop all children, and fail: the supervisor above decides, and above the root the `async with` ends."""
-        if isinstance(error, CommitUnknown):  # nobody here knows any more what has happened: all of it ends
+        """Stop all children and fail; the supervisor above then decides, and the root's `async with` raises."""
+        if isinstance(error, CommitUnknown):  # whether the write happened is unknown: end everything
             self.tree.doom()
             raise error
         await self.rest()
@@ -321,7 +321,7 @@ class SupervisorNode:
     # Stopping
 
     async def _halt(self, child: Child) -> None:
-        """Stop *child* so that it can be started again; name it if it does not end in time."""
+        """Stop *child* so that it can be restarted; log its name if it does not end in time."""
         if not child.lives():
             return
         child.expected = True
@@ -331,14 +331,14 @@ class SupervisorNode:
         await self._wait(child)
 
     async def park(self, child: Child) -> None:
-        """Let a session go as it is: it can come back from its records, with what was under way."""
+        """Stop a session without ending it: it can be resumed from its journal, with its work under way."""
         if isinstance(child.body, SessionBody):
             child.body.session.parked = True
         await self._halt(child)
         self._forget(child, child.error)
 
     async def stop(self, child: Child) -> None:
-        """Stop *child* for good: first gently, then by cancelling it; name it if it does not end in time."""
+        """Stop *child* for good, by cancelling it if it takes too long; log its name if it still runs."""
         if child.state == "asleep":
             self.rouse(child)
             await child.ready.wait()
@@ -365,7 +365,7 @@ class SupervisorNode:
             log.warning("%s %s ignores its cancellation and is left behind", child.body.kind, name)
 
     def _forget(self, child: Child, error: BaseException | None) -> None:
-        """Let *child* go: it will not live again."""
+        """Remove *child*: it will not be restarted."""
         if self._children.pop(child.key, None) is child:
             self._wards.pop(child.key, None)
             if isinstance(child.body, SessionBody):
@@ -376,7 +376,7 @@ class SupervisorNode:
 
 
 class _Alarm:
-    """Brings up a session that sleeps; there may be very many of them."""
+    """Callback that wakes a hibernating session; kept small, as there may be very many."""
 
     __slots__ = ("_child", "_node")
 

@@ -1,4 +1,4 @@
-"""What all supervisors of a tree share: its sessions by id, the last crashes, and what was set aside."""
+"""State that all supervisors of a tree share: sessions by id, crash reports, and quarantined sessions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from agentrail.runtime.supervision.children import Child
 log = logging.getLogger("agentrail.supervisor")
 
 MAX_REPORTS: Final = 100
-"""Crash reports of a tree that are kept."""
+"""Crash reports that are kept per tree."""
 
 MAX_ASIDE: Final = 100
-"""Quarantined sessions of a tree that are kept to be read; for one more, the oldest is let go."""
+"""Quarantined sessions that are kept per tree; for a further one, the oldest is removed."""
 
 
 class Tree:
-    """What all supervisors of a tree share."""
+    """State that all supervisors of a tree share."""
 
     __slots__ = ("_aside", "closing", "house", "parks", "reports", "sessions")
 
@@ -34,7 +34,7 @@ class Tree:
         self._aside: dict[str, Callable[[], None]] = {}
 
     def set_aside(self, session_id: str, let_go: Callable[[], None]) -> None:
-        """Keep a quarantined session to be read; for one too many, call *let_go* of the oldest."""
+        """Keep a quarantined session so that it can be read; if there are too many, call *let_go* with the oldest."""
         self._aside[session_id] = let_go
         if len(self._aside) > MAX_ASIDE:
             oldest = next(iter(self._aside))
@@ -42,12 +42,12 @@ class Tree:
             self._aside[oldest]()
 
     def forget(self, session_id: str) -> None:
-        """Let go of a session that will not live again."""
+        """Remove a session that will not run again."""
         self.sessions.pop(session_id, None)
         self._aside.pop(session_id, None)
 
     def doom(self) -> None:
-        """End all sessions at once: none of them may write or do anything more."""
+        """Cancel all sessions at once, so that none writes or does anything more."""
         self.closing = True
         for child in self.sessions.values():
             child.expected = True
