@@ -1,4 +1,4 @@
-"""The kit for tests of agents; each name is imported from its home when it is first wanted."""
+"""The kit for tests of agents and plugins; each name is imported at its first use."""
 
 from __future__ import annotations
 

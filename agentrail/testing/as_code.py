@@ -1,4 +1,4 @@
-"""Values as Python code that makes them, with the imports it needs: for a failure that can be run again."""
+"""Writes values as Python code, with imports, so that a printed failure can be pasted into a test."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WIDTH: Final = 110
 """Characters of a line of code, if it can be broken."""
 
 _PLACES: Final = ("agentrail", "agentrail.plugins", "agentrail.testing")
-"""Where a class is looked for before its own module: what users import from."""
+"""Public packages that a class is imported from, if it is there, rather than from its own module."""
 
 
 class CodeSource:
@@ -90,7 +90,7 @@ class CodeSource:
                 return self.code(found)
 
     def _made(self, found: object) -> str:
-        """Return how to make *found*, by the fields that differ from their defaults."""
+        """Return the call that makes *found*, with the fields that differ from their defaults."""
         said: list[str] = []
         named = False
         for field in cast("tuple[attrs.Attribute[object], ...]", attrs.fields(cast("type", type(found)))):
@@ -122,7 +122,7 @@ def quoted(text: str) -> str:
 
 
 def _default(field: attrs.Attribute[object], found: object) -> object:
-    """Return what *field* is if nobody says anything."""
+    """Return the default of *field*."""
     default: object = field.default
     factory = cast("Callable[..., object] | None", getattr(default, "factory", None))
     if factory is not None:
@@ -133,7 +133,7 @@ def _default(field: attrs.Attribute[object], found: object) -> object:
 
 
 def _public(module: str, name: str, thing: object) -> str:
-    """Return where users import *name* from."""
+    """Return the module from which users import *name*."""
     if module.partition(".")[0] != "agentrail":
         return module
     for place in _PLACES:

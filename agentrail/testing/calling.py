@@ -1,4 +1,4 @@
-"""Calls that chance makes: of what plugins read together, of calls that did something, and of any words."""
+"""Draws random tool calls likely to matter to the plugins under test: from words that their code reads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agentrail.values.json import Json, JsonObject, freeze_object
 T = TypeVar("T")
 
 Calls: TypeAlias = Sequence[Sequence[ToolCall]]
-"""Groups of calls that are worth making; each group as often as any other."""
+"""Groups of calls to make again; each group is drawn equally often."""
 
 KEYS: Final = 4
 """Arguments that are next to each other in the code, and said together, at most."""
@@ -82,7 +82,7 @@ class Caller:
         return self.choose.pick(self.choose.pick(self.words).texts)
 
     def name(self) -> str:
-        """Draw what may be the name of a tool or of an argument."""
+        """Draw a name for a tool or an argument."""
         return self.choose.pick(self.choose.pick(self.words).names)
 
     def args(self) -> JsonObject:

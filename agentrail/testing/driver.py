@@ -33,7 +33,7 @@ class Ended(Protocol):
     """How a run of Trio ended."""
 
     def unwrap(self) -> None:
-        """Raise what it raised."""
+        """Raise the error that the run ended with, if any."""
         ...
 
 
@@ -74,7 +74,7 @@ class TrioDriver:
         return self.call(enters)
 
     def close(self) -> None:
-        """Leave what was entered, and end the run."""
+        """Leave the context managers that were entered, and end the run."""
         if self._ended:
             return
         try:

@@ -23,7 +23,7 @@ Opens: TypeAlias = "Callable[[], AsyncGenerator[Supervisor]]"
 
 
 def _trio_fixture() -> Callable[[Opens], Opens]:
-    """Return what makes a fixture that runs in the Trio of its test."""
+    """Return a decorator for async fixtures that run in the Trio run of their test."""
     try:
         module = import_module("pytest_trio")
     except ModuleNotFoundError:

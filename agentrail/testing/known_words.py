@@ -1,4 +1,4 @@
-"""The words that plugins know: tools, arguments, figures and texts that stand in their code and in their options.
+"""Collects the words in the code and options of plugins: names of tools and arguments, figures and texts.
 
 Chance seldom says "delete_account" or 501. Whoever looks for what plugins do wrong has to speak their language, and it
 is written in them: in the constants of their methods, in the constants of their module that these name, and in their
@@ -23,7 +23,7 @@ MOST: Final = 60
 """Words of one plugin, at most; a long list of commands says no more than its beginning."""
 
 OWN: Final = 3
-"""How much more often a word of the plugin is said than a common one."""
+"""How much more often a word of the plugin is drawn than a common one."""
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,30}")
 _LONG: Final = 60
@@ -32,16 +32,16 @@ _BIG: Final = 10**9
 
 @value
 class Vocabulary(Value):
-    """Words to make calls and texts of."""
+    """Words from which calls and texts are drawn."""
 
     names: tuple[str, ...]
-    """What may be the name of a tool or of an argument."""
+    """Names of tools and arguments."""
     texts: tuple[str, ...]
-    """What may be said."""
+    """Texts."""
     numbers: tuple[int | float, ...]
     """Figures, with their neighbours."""
     read: Read | None = None
-    """What of a call matters to the plugin together, if its code says so."""
+    """Tools and arguments that the plugin's code reads together; `None` if that is not known."""
 
     def shares_with(self, other: Vocabulary) -> bool:
         """Return whether both plugins read the same tool, or the same argument, of a call."""

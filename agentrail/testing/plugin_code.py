@@ -35,7 +35,7 @@ VALUES: Final = 24
 """Values of one argument that are kept, at most."""
 
 COMMON: Final[tuple[Json, ...]] = ("a", 1, True)
-"""Values of an argument of which the code does not say more."""
+"""Values for an argument about which the code tells nothing more."""
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,40}")
 _LOCAL: Final = re.compile(r"(LOAD|STORE)_FAST")

@@ -1,4 +1,4 @@
-"""Plugins that probe a session: each does one thing, honest or not, and does it the same way every time.
+"""Plugins for tests of sessions: each does one thing, right or wrong, in the same way each time.
 
 Their options say everything they will ever answer, so they are as pure as the contract asks, and a run with them can be
 replayed and shrunk. `Recorder` belongs into every session under test: it counts what must happen exactly once.
@@ -54,7 +54,7 @@ class Recorder(Plugin[tuple[str, ...]]):
     priority = -1
 
     def init(self, ctx: Context) -> tuple[str, ...]:  # noqa: ARG002 - the shape of the hook
-        """Begin with no turn."""
+        """Return the first state: no turns."""
         return ()
 
     def after_turn(self, hook: AfterTurn, state: tuple[str, ...], ctx: Context) -> Continue[tuple[str, ...]]:  # noqa: ARG002
@@ -114,7 +114,7 @@ class Answering(Plugin[int]):
     __slots__ = ()
 
     def init(self, ctx: Context) -> int:  # noqa: ARG002 - the shape of the hook
-        """Begin to count."""
+        """Return the first state: nothing counted."""
         return 0
 
     def answer(self, hook: Hook, state: int) -> object:  # noqa: ARG002 - for subclasses
@@ -159,7 +159,7 @@ class Scripted(Answering):
 
 @frozen
 class CriticalScripted(Scripted):
-    """The same, and the door stays shut if it breaks."""
+    """As its base class, but critical: if it breaks, the session fails closed."""
 
     critical = True
     priority = 50
@@ -195,7 +195,7 @@ class Holder(Plugin[None]):
     family: str | None = None
 
     def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | HoldTool[None]:  # noqa: ARG002
-        """Hold it."""
+        """Hold the call."""
         if self.tools is not None and hook.name not in self.tools:
             return Continue(state)
         return HoldTool("may it run?", timeout=self.timeout, family=self.family)
@@ -208,7 +208,7 @@ class ArgsReplacer(Plugin[None]):
     args: Mapping[str, str | int] = field(default=MappingProxyType({"path": "replaced"}), converter=_args)
 
     def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> ReplaceToolArgs[None]:  # noqa: ARG002
-        """Replace them."""
+        """Replace the arguments of the call."""
         return ReplaceToolArgs({**hook.args, **self.args})
 
 
@@ -222,7 +222,7 @@ class Guard(Plugin[None]):
     path: str = "secret"
 
     def before_tool(self, hook: BeforeTool, state: None, ctx: Context) -> Continue[None] | BlockTool[None]:  # noqa: ARG002
-        """Block it if it is on that path."""
+        """Block the call if its path is the blocked one."""
         return BlockTool("hands off") if hook.args.get("path") == self.path else Continue(state)
 
 
@@ -244,7 +244,7 @@ class Raiser(Answering):
 
 @frozen
 class CriticalRaiser(Raiser):
-    """The same, and the door stays shut."""
+    """As its base class, but critical: if it breaks, the session fails closed."""
 
     critical = True
     priority = 60
@@ -306,7 +306,7 @@ class Liar(Answering):
 
 @frozen
 class CriticalLiar(Liar):
-    """The same, and the door stays shut."""
+    """As its base class, but critical: if it breaks, the session fails closed."""
 
     critical = True
     priority = 70
@@ -320,7 +320,7 @@ class Listener(Plugin[int]):
     logs_at: int = 0
 
     def init(self, ctx: Context) -> int:  # noqa: ARG002 - the shape of the hook
-        """Begin to count."""
+        """Return the first state: nothing counted."""
         return 0
 
     def on_event(self, event: Envelope, state: int, ctx: Context) -> int | Log[int]:  # noqa: ARG002

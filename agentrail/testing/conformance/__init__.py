@@ -1,1 +1,1 @@
-"""Tests to inherit: what every journal, model, sandbox and tool must do."""
+"""Test classes to inherit, with what every journal, model, sandbox and tool of your own must do."""

@@ -52,7 +52,7 @@ def run_of(session_id: str, first: int, count: int) -> tuple[Record, ...]:
 
 
 async def refused(kind: type[AgentrailError], doing: Awaitable[object]) -> AgentrailError:
-    """Return the error of *kind* that *doing* ends with; anything else fails the test."""
+    """Await *doing* and return the error of *kind* that it must raise."""
     try:
         answer = await doing
     except kind as error:
@@ -68,7 +68,7 @@ async def opened(journal: Journal, session_id: str, count: int = 3) -> Claim:
 
 
 class JournalConformance:
-    """Claims, records, answers, lists, snapshots; alone, together, and cancelled."""
+    """Tests of claims, records, answers, lists and snapshots, with concurrent and cancelled calls."""
 
     async def again(self, journal: Journal) -> Journal:
         """Return the journal as the next process finds it."""
@@ -78,7 +78,7 @@ class JournalConformance:
     # Records
 
     async def test_what_is_written_is_read(self, journal: Journal) -> None:
-        """In order, from any number, as many as are wanted."""
+        """`read` returns records in order, from any number on, up to the limit."""
         claim = await opened(journal, "s")
         assert await journal.append(claim, 3, run_of("s", 4, 300)) == 303
         journal = await self.again(journal)
@@ -90,7 +90,7 @@ class JournalConformance:
         assert await journal.read("s", 0, 0) == ()
 
     async def test_of_a_session_that_is_not_there_nothing_is_read(self, journal: Journal) -> None:
-        """It is no error to ask, and a claim alone stores no session."""
+        """Reading a session without records is no error, and a claim alone stores no session."""
         for _ in range(2):
             assert await journal.read("s") == ()
             assert await journal.place("s", 5) == 0
@@ -100,7 +100,7 @@ class JournalConformance:
             assert (await journal.claim("s", "test")).head == 0
 
     async def test_all_fields_of_a_record_are_kept(self, journal: Journal) -> None:
-        """The first record holds what the session was spawned as."""
+        """Each field of a record is read as it was written, also the state in the first record."""
         setup = Setup("be brief", user_data=FrozenObject({"tenant": "é"}))
         more: dict[str, object] = {
             "timers": (("retry", 5), ("hold:c1", 7)),
@@ -116,7 +116,7 @@ class JournalConformance:
         assert await journal.read("s") == (record,)
 
     async def test_any_text_of_any_size_is_kept(self, journal: Journal) -> None:
-        """Texts that are odd, long, the same, or look like something of the journal's own."""
+        """Odd, long and equal texts are kept, also those that look like the journal's own format."""
         long = "word 🙂 " * 50_000
         args = freeze_object({"$blob": "x", "$blob.": {"$blob": long, "$": "y"}, "plain": [long, long]})
         message = AssistantMessage((Text(long), Text("\0\u2028\x7f\\ud800\"'")), (ToolCall("c1", "tool", args),))
@@ -135,7 +135,7 @@ class JournalConformance:
         assert await journal.snapshot("s") == Snapshot("s", 4, state)
 
     async def test_records_are_written_all_or_none(self, journal: Journal) -> None:
-        """One that does not belong there keeps the others out."""
+        """If one record of an `append` is refused, none of them is written."""
         claim = await opened(journal, "s")
         for wrong in (prompted("s", 6), prompted("s", 4), prompted("other", 5)):
             await refused(BadRecord, journal.append(claim, 3, (prompted("s", 4), wrong)))
@@ -160,7 +160,7 @@ class JournalConformance:
         assert await journal.read("s") == run_of("s", 1, 4)
 
     async def test_nobody_writes_without_a_claim(self, journal: Journal) -> None:
-        """Not to a session that is there, nor to one that is not."""
+        """An `append` without a valid claim is refused, to a stored session and to an unknown one."""
         await opened(journal, "s")
         for session_id, head in (("s", 3), ("t", 0)):
             for epoch in (0, 7, 2**40):
@@ -169,14 +169,14 @@ class JournalConformance:
         assert [stored.session_id for stored in await journal.sessions()] == ["s"]
 
     async def test_a_wrong_head_is_refused(self, journal: Journal) -> None:
-        """Whoever is mistaken about what there is must not write."""
+        """An `append` with a wrong number of the last record is refused."""
         claim = await opened(journal, "s")
         for expected in (0, 2, 4):
             await refused(Fenced, journal.append(claim, expected, run_of("s", expected + 1, 1)))
         assert await journal.read("s") == run_of("s", 1, 3)
 
     async def test_claims_at_the_same_time_have_different_epochs(self, journal: Journal) -> None:
-        """One of them has the last word."""
+        """Concurrent claims get different epochs, and only the highest can write."""
         claims: list[Claim] = []
 
         async def claim() -> None:
@@ -194,7 +194,7 @@ class JournalConformance:
     # Many at a time
 
     async def test_what_many_sessions_write_at_the_same_time_stays_apart(self, journal: Journal) -> None:
-        """And one that is refused does not harm the others."""
+        """Concurrent writes of many sessions do not mix, and a refused one does not harm the others."""
         names = [f"s{number}" for number in range(20)]
         claims = {name: await journal.claim(name, "test") for name in names}
         await journal.claim("s7", "another")
@@ -214,7 +214,7 @@ class JournalConformance:
             assert await journal.read(name) == (() if name == "s7" else run_of(name, 1, 10))
 
     async def test_whatever_order_writers_come_in_no_number_is_missing_or_doubled(self, journal: Journal) -> None:
-        """Three writers, two sessions, claims and appends at random."""
+        """Three writers claim and append to two sessions at random; the records stay numbered without gaps."""
         chance = random.Random(1)  # noqa: S311 - a test
         heads = {"a": 0, "b": 0}
 
@@ -261,7 +261,7 @@ class JournalConformance:
     # Looking
 
     async def test_what_a_command_was_answered_is_known(self, journal: Journal) -> None:
-        """Of each session by itself, with the command."""
+        """`answer` returns the stored command and answer, for each session separately."""
         for name, ref in (("s", "p1"), ("t", "p9")):
             claim = await opened(journal, name)
             answered = prompted(name, 4, f"to {name}", command="c", answer=Accepted(ref, "started"))
@@ -274,7 +274,7 @@ class JournalConformance:
             assert await journal.answer(name, "e") is None
 
     async def test_an_answer_is_known_as_long_as_its_session_is(self, journal: Journal) -> None:
-        """After a thousand others too, and to whoever opens the journal next."""
+        """An answer is found after a thousand others, and after the journal was opened again."""
         claim = await opened(journal, "s", 0)
         records = [prompted("s", n, command=f"c{n}", answer=Accepted(f"p{n}", "started")) for n in range(1, 1202)]
         await journal.append(claim, 0, records)
@@ -286,7 +286,7 @@ class JournalConformance:
         assert await journal.answer("s", "c1202") is None
 
     async def test_the_place_of_an_event_is_found(self, journal: Journal) -> None:
-        """Behind the record that holds it, and behind those without events that follow."""
+        """`place` returns the record that holds the event, or the last of the records without events after it."""
         seqs = ((1,), (), (2, 3, 4), (), (), (5,), (6, 7), ())
         claim = await journal.claim("s", "test")
         records: list[Record] = []
@@ -298,7 +298,7 @@ class JournalConformance:
         assert found == [0, 2, 2, 2, 5, 6, 6, 8, 8, 8]
 
     async def test_stored_sessions_are_listed_in_order(self, journal: Journal) -> None:
-        """Page by page, with what a supervisor has to know before it reads them."""
+        """`sessions` lists page by page, with what a supervisor needs before it reads the records."""
         ended: Event = SessionEnded("stopped")
         records = {
             "a": prompted("a", 1, timers=(("x", 9), ("y", 4)), at_work=True),
@@ -323,7 +323,7 @@ class JournalConformance:
     # Snapshots
 
     async def test_the_last_snapshot_is_found(self, journal: Journal) -> None:
-        """The one before it is gone, and none is of a session that it is not of."""
+        """`snapshot` returns the last snapshot of its session, and none of another session."""
         claim = await opened(journal, "s")
         await opened(journal, "t")
         await journal.keep(claim, Snapshot("s", 1, State("s", Setup(), "demo")))
@@ -334,7 +334,7 @@ class JournalConformance:
         assert await journal.snapshot("t") is None
 
     async def test_a_snapshot_that_cannot_be_used_is_none(self, journal: Journal) -> None:
-        """One of other rules is not given out; one of a record that is not there is not taken."""
+        """A snapshot of another machine version is not returned; one of a missing record is refused."""
         claim = await opened(journal, "s")
         state = State("s", Setup(), "demo")
         await journal.keep(claim, Snapshot("s", 3, state, version=0))
@@ -345,7 +345,7 @@ class JournalConformance:
     # The end
 
     async def test_a_closed_journal_opens_again(self, journal: Journal) -> None:
-        """Closing gives back what is held, and nothing else; twice is no error."""
+        """`close` loses no records, may be called twice, and the next call opens the journal again."""
         claim = await opened(journal, "s")
         for head in range(3, 6):
             await journal.close()
@@ -355,10 +355,10 @@ class JournalConformance:
 
 
 class StrictConformance:
-    """For journals that write: what JSON cannot hold is refused before anything is written."""
+    """Test for journals that serialise: a value that JSON cannot hold is refused before anything is written."""
 
     async def test_what_json_cannot_hold_is_refused(self, journal: Journal) -> None:
-        """With an error that says where it is; the session can go on."""
+        """The error names the place of the value, and the session can go on."""
         claim = await opened(journal, "s")
         good = prompted("s", 4)
         for bad in (

@@ -35,7 +35,7 @@ CANCELLED_WITHIN: Final = 2.0
 
 
 class ModelScene(Enum):
-    """What a test needs a model to do; on a stage it does so for every request."""
+    """A behaviour that a test needs of the model; once set up, the model behaves so for every request."""
 
     TEXT = "text"
     """It answers with text, in several chunks."""
@@ -66,7 +66,7 @@ class Staged(Value):
 
 
 Stage: TypeAlias = Callable[[ModelScene], Awaitable[Staged | None]]
-"""Sets up a scene."""
+"""Function that sets up a scene; returns `None` if the model cannot be brought to behave so."""
 
 _FAILURES: Final = (
     (ModelScene.TRANSIENT, TransientModelError),
@@ -76,7 +76,7 @@ _FAILURES: Final = (
 
 
 async def heard(staged: Staged) -> tuple[Response, list[Chunk]]:
-    """Make the request, and return the response and the chunks."""
+    """Make the request of *staged*, and return the response and the chunks."""
     chunks: list[Chunk] = []
     return await staged.model.stream(staged.request, chunks.append), chunks
 
@@ -89,7 +89,7 @@ async def text_staged(stage: Stage) -> Staged:
 
 
 class ModelConformance:
-    """One attempt: streamed, whole, cancellable, and failing by class."""
+    """Tests of one request: its stream, its response, its cancellation, and the classes of its errors."""
 
     async def test_the_chunks_add_up_to_the_response(self, stage: Stage) -> None:
         """What was streamed is what was answered: no piece is lost, none is heard twice."""
@@ -202,7 +202,7 @@ class ModelConformance:
         assert answers == [whole] * 4
 
     async def test_failures_are_told_by_class(self, stage: Stage) -> None:
-        """What can be done about an error is its class, never its words."""
+        """A failure raises the class of error that says whether to try again."""
         for scene, wanted in _FAILURES:
             staged = await stage(scene)
             if staged is None:

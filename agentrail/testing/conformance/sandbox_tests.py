@@ -40,7 +40,7 @@ REFUSED = (
 
 
 async def raised(kind: type[AgentrailError], doing: Awaitable[object]) -> AgentrailError:
-    """Return the error of *kind* that *doing* ends with; anything else fails the test."""
+    """Await *doing* and return the error of *kind* that it must raise."""
     try:
         answer = await doing
     except kind as error:
@@ -49,15 +49,15 @@ async def raised(kind: type[AgentrailError], doing: Awaitable[object]) -> Agentr
 
 
 def paths(entries: tuple[Entry, ...]) -> list[str]:
-    """Return where the *entries* stand."""
+    """Return the paths of *entries*."""
     return [entry.path for entry in entries]
 
 
 class SandboxConformance:
-    """Files: read, written, edited, listed and searched, and refused."""
+    """Tests of files: read, written, edited, listed and searched; and of paths that must be refused."""
 
     async def test_what_is_written_is_read(self, sandbox: Sandbox) -> None:
-        """What was written is there, with the folders above it."""
+        """`write` creates the file, with its parent folders, and `read` returns its content."""
         written = await sandbox.write("a/b/c.txt", b"one\ntwo\n")
         content = await sandbox.read("a/b/c.txt")
         assert (written.size, written.created) == (8, True)
@@ -67,27 +67,27 @@ class SandboxConformance:
         assert (await sandbox.read("./a//b/./c.txt")).data == b""
 
     async def test_any_bytes_and_any_name_can_be_written(self, sandbox: Sandbox) -> None:
-        """A file is bytes, and a name is almost any text."""
+        """Any bytes can be written, under almost any name."""
         data = bytes(range(256)) * 5
         for name in ("ü 漢字 🙂.txt", "-rf", "$(x)", "a b'c\"d;e&f|g", "...", "%2e%2e", "x" * 255):
             await sandbox.write(name, data)
             assert (await sandbox.read(name)).data == data
 
     async def test_only_bytes_can_be_written(self, sandbox: Sandbox) -> None:
-        """Text is refused before anything is written, with what to do."""
+        """`write` refuses `str` before anything is written, with advice."""
         text = cast("bytes", "text")
         assert "text.encode()" in str(await raised(FileFailed, sandbox.write("a", text)))
         assert not await sandbox.exists("a")
 
     async def test_a_piece_of_a_file_can_be_read(self, sandbox: Sandbox) -> None:
-        """Offset and limit are bytes; the size is that of the whole."""
+        """`read` takes offset and limit in bytes, and returns the size of the whole file."""
         await sandbox.write("f", b"0123456789")
         for offset, limit, piece in ((3, 4, b"3456"), (8, 9, b"89"), (10, 1, b""), (99, 1, b""), (0, 0, b"")):
             content = await sandbox.read("f", offset, limit)
             assert (content.data, content.size) == (piece, 10)
 
     async def test_what_is_not_there_is_missing(self, sandbox: Sandbox) -> None:
-        """Nothing is made by looking for it."""
+        """Reading or listing a missing path raises `FileMissing`, and creates nothing."""
         await raised(FileMissing, sandbox.read("no/such"))
         await raised(FileMissing, sandbox.edit("nothing", b"a", b"b"))
         await raised(FileMissing, sandbox.list("no"))
@@ -97,7 +97,7 @@ class SandboxConformance:
         assert (await sandbox.list()).entries == ()
 
     async def test_a_folder_is_no_file_and_a_file_no_folder(self, sandbox: Sandbox) -> None:
-        """Neither is taken for the other."""
+        """A folder cannot be read as a file, nor a file listed as a folder."""
         await sandbox.write("folder/file", b"x")
         await raised(FileFailed, sandbox.read("folder"))
         await raised(FileFailed, sandbox.write("folder", b""))
@@ -106,7 +106,7 @@ class SandboxConformance:
         assert (await sandbox.read("folder/file")).data == b"x"
 
     async def test_an_edit_replaces_what_occurs_once(self, sandbox: Sandbox) -> None:
-        """Twice or never is an error that says how often, and changes nothing."""
+        """`edit` refuses a text that occurs twice or never, says how often it does, and changes nothing."""
         await sandbox.write("f", b"one two two")
         assert (await sandbox.edit("f", b"one", b"three")).size == len(b"three two two")
         for old, times in ((b"two", 2), (b"nine", 0), (b"", 0)):
@@ -118,7 +118,7 @@ class SandboxConformance:
         assert (await sandbox.read("f")).data == b"three 2 2"
 
     async def test_edits_at_the_same_time_are_all_kept(self, sandbox: Sandbox) -> None:
-        """No edit overwrites another."""
+        """Concurrent edits of one file are all in its final content."""
         names = [f"<{number}>" for number in range(8)]
         await sandbox.write("f", "".join(names).encode())
         async with trio.open_nursery() as nursery:  # noqa: TID251 - the edits end with the test
@@ -127,7 +127,7 @@ class SandboxConformance:
         assert (await sandbox.read("f")).data == b"." * len(names)
 
     async def test_a_folder_is_listed_in_order(self, sandbox: Sandbox) -> None:
-        """Each entry has its path from the root, its kind and its size."""
+        """`list` returns entries in order, each with its path from the root, its kind and its size."""
         await sandbox.write("d/b", b"12")
         await sandbox.write("d/a/x", b"")
         await sandbox.write("c", b"1")
@@ -156,7 +156,7 @@ class SandboxConformance:
         assert (await sandbox.glob("*", limit=2)).cut
 
     async def test_a_search_finds_lines(self, sandbox: Sandbox) -> None:
-        """With their numbers, and the lines around them."""
+        """`grep` returns matching lines with their numbers and the lines around them."""
         await sandbox.write("a/f.txt", b"one\r\nTwo\nthree\nfour")
         await sandbox.write("b.txt", b"three\n")
         await sandbox.write("c.bin", b"three\0")
@@ -190,7 +190,7 @@ class SandboxConformance:
         assert {"a.log", "build/x", "d/local", ".gitignore"} <= set(everything)
 
     async def test_no_sandbox_takes_a_path_that_leads_elsewhere(self, sandbox: Sandbox) -> None:
-        """Whatever is asked for."""
+        """Each method refuses each path in `REFUSED`."""
         await sandbox.write("a/x", b"")
         for path in REFUSED:
             await raised(PathRefused, sandbox.read(path))
@@ -202,7 +202,7 @@ class SandboxConformance:
             await raised(PathRefused, sandbox.grep(Search("x", path)))
 
     async def test_what_others_obey_cannot_be_written(self, sandbox: Sandbox) -> None:
-        """Whether or not it exists."""
+        """Files that other programs obey, such as hooks of git, cannot be written, existing or not."""
         for path in (".git/hooks/pre-commit", "d/.git/config", ".GIT/config", ".agentrail/settings", ".envrc"):
             await raised(PathRefused, sandbox.write(path, b""))
             await raised(PathRefused, sandbox.edit(path, b"a", b"b"))
@@ -210,10 +210,10 @@ class SandboxConformance:
 
 
 class CommandConformance:
-    """Commands: run, heard, stopped."""
+    """Tests of commands: their results, output, time limits and background processes."""
 
     async def test_a_command_answers(self, sandbox: Sandbox) -> None:
-        """With its code, its output and its errors."""
+        """`execute` returns the exit code, the output and the errors of a command."""
         done = await sandbox.execute(Command("echo out; echo err >&2; exit 3"))
         assert (done.exit_code, done.stdout.text, done.stderr.text) == (3, "out\n", "err\n")
         assert (done.timed_out, done.killed, done.clean) == (False, False, True)
@@ -221,13 +221,13 @@ class CommandConformance:
         assert (both.exit_code, both.stdout.text, both.stderr.text) == (0, "out\nerr\n", "")
 
     async def test_arguments_are_not_read_by_a_shell(self, sandbox: Sandbox) -> None:
-        """What is given as words arrives as words."""
+        """Arguments given as a tuple reach the program unchanged, without a shell."""
         words = ("a b", "$HOME", "`id`", "; exit 1", "*", "-n", "", "'\"", "ü")
         done = await sandbox.execute(Command(("printf", "%s|", *words)))
         assert done.stdout.text == "".join(f"{word}|" for word in words)
 
     async def test_a_command_sees_the_files_and_runs_where_it_is_told(self, sandbox: Sandbox) -> None:
-        """The root is where it starts."""
+        """A command sees the sandbox's files, and starts in the root or in the given folder."""
         await sandbox.write("d/f", b"text")
         assert (await sandbox.execute(Command("cat d/f"))).stdout.text == "text"
         assert (await sandbox.execute(Command("cat f; echo new > g", folder="d"))).stdout.text == "text"
@@ -236,7 +236,7 @@ class CommandConformance:
         await raised(FileMissing, sandbox.execute(Command("true", folder="no")))
 
     async def test_a_command_gets_only_the_environment_it_is_given(self, sandbox: Sandbox) -> None:
-        """And nobody can make programs load something else by it."""
+        """Only the given variables are set, and those that make programs load code are refused."""
         done = await sandbox.execute(Command("echo $MINE; env", env=(("MINE", "1"),)))
         names = {line.partition("=")[0] for line in done.stdout.text.splitlines()[1:]}
         assert done.stdout.text.startswith("1\n")
@@ -246,23 +246,23 @@ class CommandConformance:
             await raised(CommandRefused, sandbox.execute(Command("true", env=((name, "x"),))))
 
     async def test_an_empty_command_is_refused(self, sandbox: Sandbox) -> None:
-        """As is one that no system takes."""
+        """An empty command is refused, and one that no system accepts."""
         for run in ("", " ", (), ("",), "a\0b"):
             await raised(CommandRefused, sandbox.execute(Command(run)))
 
     async def test_a_program_that_is_not_there_says_so(self, sandbox: Sandbox) -> None:
-        """As a shell would: the call was made, the answer is 127."""
+        """A missing program gives exit code 127, as in a shell."""
         for run in ("no-such-program", ("no-such-program",)):
             assert (await sandbox.execute(Command(run))).exit_code == 127
 
     async def test_a_command_that_takes_too_long_is_ended(self, sandbox: Sandbox) -> None:
-        """What it had written is kept."""
+        """A command is ended at its timeout, and its output until then is kept."""
         done = await sandbox.execute(Command("echo begun; sleep 100", timeout=0.3))
         assert (done.timed_out, done.stdout.text) == (True, "begun\n")
         assert done.exit_code != 0
 
     async def test_a_process_in_the_background_is_heard_and_killed(self, sandbox: Sandbox) -> None:
-        """Whoever owns a nursery runs it."""
+        """A prepared process runs in the test's nursery, while its output is read and it is killed."""
         begun = trio.Event()
         process = sandbox.prepare(Command("printf onetwo; sleep 100"), lambda _: begun.set())
         async with trio.open_nursery() as nursery:  # noqa: TID251 - the process ends with the test
@@ -277,7 +277,7 @@ class CommandConformance:
         assert process.heard(6).data == b""
 
     async def test_of_a_long_output_both_ends_are_kept(self, sandbox: Sandbox) -> None:
-        """And it is said how much is missing."""
+        """Of a long output, beginning and end are kept, with the number of dropped bytes."""
         done = await sandbox.execute(Command("echo begin; head -c 3000000 /dev/zero; echo end", keep=1000))
         assert done.stdout.total == 3_000_010
         assert done.stdout.head.startswith(b"begin\n")
@@ -286,7 +286,7 @@ class CommandConformance:
         assert done.stdout.lost == 2_999_010
 
     async def test_what_holds_the_pipe_in_the_background_does_not_delay_the_answer(self, sandbox: Sandbox) -> None:
-        """It ends with the command."""
+        """A background process that holds the output pipe is ended with the command, and does not delay it."""
         with trio.fail_after(10):
             done = await sandbox.execute(Command("sleep 100 & echo done"))
         assert (done.exit_code, done.stdout.text) == (0, "done\n")

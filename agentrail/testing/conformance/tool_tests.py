@@ -30,11 +30,11 @@ from agentrail.values.json import Json, JsonObject, canonical, freeze_object
 from agentrail.values.tools import Effect, EffectClass, Err, Ok, ToolResult
 
 TICKS = (0, 1, 2, 3, 5, 8, 20, 50)
-"""How often a call may run before it is cancelled."""
+"""Numbers of checkpoints that a call passes before it is cancelled."""
 
 
 class ToolConformance:
-    """A tool: described, answering whatever fits its schema, ending when it is told, and true to its effect class."""
+    """Tests of a tool: its description, its answers to arguments that fit, its cancellation, and its effect class."""
 
     makes_arguments: ClassVar[bool] = True
     """Whether it is called with arguments made of its schema."""
@@ -46,7 +46,7 @@ class ToolConformance:
         return ()
 
     def surroundings(self) -> ToolContext:
-        """Return what it works in; each call gets new ones."""
+        """Return the surroundings (sandbox, web) of one call; new ones for each call."""
         return ToolContext(sandbox=MemorySandbox({"a.txt": b"tea\nx\r\ny", "docs/b": b"\xff\xfe"}))
 
     def rows(self, tool: Tool) -> tuple[JsonObject, ...]:
@@ -57,34 +57,34 @@ class ToolConformance:
         return found
 
     async def test_a_session_takes_it(self, tool: object) -> None:
-        """Its schema and what it declares will do, and it says the same of itself each time it is asked."""
+        """The tool's schema and options are valid, and its `spec` is equal each time."""
         await trio.lowlevel.checkpoint()
         taken = as_tool(tool)
         assert taken.spec == taken.spec
         assert canonical(taken.spec.parameters) == canonical(as_tool(tool).spec.parameters)
 
     async def test_the_examples_fit(self, tool: object) -> None:
-        """What should be called can be called."""
+        """The example arguments fit the tool's schema."""
         await trio.lowlevel.checkpoint()
         fits = validator_for(as_tool(tool).spec)
         for args in self.examples():
             assert fits(freeze_object(args)) is None, args
 
     async def test_whatever_fits_is_answered(self, tool: object) -> None:
-        """No arguments that fit make it raise, and each answer is one that a session can keep."""
+        """No arguments that fit the schema make the tool raise, and each result can be stored."""
         taken = as_tool(tool)
         for args in self.rows(taken):
             await self._answer(taken, args, self.surroundings())
 
     async def test_an_example_is_not_an_error(self, tool: object) -> None:
-        """What the examples ask for is done."""
+        """Calls with the example arguments succeed."""
         taken = as_tool(tool)
         for args in self.examples():
             answer = await self._answer(taken, freeze_object(args), self.surroundings())
             assert not isinstance(answer, Err), (args, answer)
 
     async def test_calls_side_by_side_are_all_answered(self, tool: object) -> None:
-        """No call disturbs another, unless it says that it runs alone."""
+        """Concurrent calls do not disturb each other, unless the tool declares that it runs alone."""
         taken = as_tool(tool)
         if not taken.spec.parallel:
             return
@@ -95,7 +95,7 @@ class ToolConformance:
                 nursery.start_soon(self._answer, taken, args, ctx.but(call_id=f"call-{number}"))
 
     async def test_a_cancelled_call_ends(self, tool: object) -> None:
-        """Whenever it is cancelled, it does not go on."""
+        """A call ends soon after it is cancelled, at any checkpoint."""
         taken = as_tool(tool)
         args = self.rows(taken)[0]
         for ticks in TICKS:
@@ -126,7 +126,7 @@ class ToolConformance:
                 assert sandbox.files == once, f"it is declared `idempotent` and has changed more with {args}"
 
     async def _answer(self, tool: Tool, args: JsonObject, ctx: ToolContext) -> ToolResult:
-        """Call it as a session does."""
+        """Call the tool as a session does."""
         answer = await execute(tool, args, ctx)
         assert isinstance(answer, Ok | Err | Effect)
         return answer

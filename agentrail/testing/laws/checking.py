@@ -35,7 +35,7 @@ from agentrail.values.spelling import checked
 T = TypeVar("T")
 
 WORLDS: Final = 12
-"""Sessions whose events are shown to plugins that listen."""
+"""Generated sessions whose events are passed to plugins with `on_event`."""
 
 MOST_EVENTS: Final = 400
 """Events beside the first of each kind."""
@@ -71,7 +71,7 @@ def check_plugin(plugin: Attachable, *, examples: int = 60, seed: int | None = N
 
 
 class _PluginTrial:
-    """One plugin, and what it may be shown."""
+    """One plugin, and the hooks and events that are tried on it."""
 
     def __init__(self, plugin: AnyPlugin) -> None:
         self.plugin = plugin

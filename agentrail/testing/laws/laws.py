@@ -156,7 +156,7 @@ class _Trial:
         return action
 
     def twice(self, ask: Callable[[], object], shown: tuple[object, ...]) -> object:
-        """Ask twice, and look at what was shown in between."""
+        """Call the plugin twice: both answers must be equal, and what it was given must not change."""
         before = snapshot((self.plugin, *shown))
         first = self.called(ask)
         if before != snapshot((self.plugin, *shown)):
@@ -176,7 +176,7 @@ class _Trial:
         return state
 
     def called(self, ask: Callable[[], object]) -> object:
-        """Ask."""
+        """Call the plugin, and turn an exception into a broken law."""
         try:
             return ask()
         except PluginRefused as refusal:
@@ -191,7 +191,7 @@ class _Trial:
             raise
 
     def keeps(self, state: object) -> None:
-        """Demand that *state* can be kept."""
+        """Raise unless *state* can be stored."""
         law = "a state that can be kept"
         problem = storable(state)
         self.demands(problem is None, law, f"its state {state!r:.200} cannot be kept: {problem}")
@@ -208,7 +208,7 @@ class _Trial:
             self.demands(back == state, law, f"its state {state!r:.200} comes back as {back!r:.200}")
 
     def description(self) -> None:
-        """Demand that the plugin describes itself."""
+        """Raise unless the plugin's `describe` returns a text or a mapping."""
         said = self.called(self.plugin.describe)
         fits = isinstance(said, str | Mapping)
         self.demands(fits, "a description", f"it described itself as {said!r:.80}")

@@ -1,4 +1,4 @@
-"""Runs that chance made, made simpler: their choices are left out or made smaller, and the run is played again."""
+"""Shrinks a failing random run: leaves out its choices or makes them smaller, and plays the run again."""
 
 from __future__ import annotations
 

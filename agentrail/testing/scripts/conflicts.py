@@ -26,10 +26,10 @@ from agentrail.values.spelling import checked
 from agentrail.values.tools import ToolSpec
 
 Invariant: TypeAlias = Callable[[Trace], None]
-"""Looks at a trace, and raises `AssertionError` if something is so that may never be."""
+"""A function that raises `AssertionError` if a trace shows something that must never happen."""
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Is told how many of how many examples were tried."""
+"""Callback with the number of examples that were tried, and of all."""
 
 DEFAULTS: Final = Options()
 
@@ -77,7 +77,7 @@ class Conflict:
 
 
 class ConflictSetup:
-    """What stays the same while plugins and scripts are tried."""
+    """The fixed part of a search: tools, options and the invariant."""
 
     def __init__(self, invariant: Invariant, options: Options, tools: Sequence[ToolSpec] | None) -> None:
         self.invariant = invariant

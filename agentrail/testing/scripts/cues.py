@@ -106,7 +106,7 @@ class Waited(Cue):
     """Time passes, and timers fire."""
 
     seconds: float
-    """How much."""
+    """Seconds that pass."""
 
 
 @value
@@ -114,7 +114,7 @@ class Switched(Cue):
     """A user switches the model."""
 
     model: str
-    """To which."""
+    """Name of the model."""
 
 
 @value

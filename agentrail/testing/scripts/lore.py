@@ -1,4 +1,4 @@
-"""Calls at which plugins did something: what they react to once, they react to again, in another company."""
+"""Remembers calls to which plugins reacted, so that scripts repeat them with other plugins beside."""
 
 from __future__ import annotations
 

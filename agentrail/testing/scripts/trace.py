@@ -60,7 +60,7 @@ class Trace:
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
-        """What was reported, in order."""
+        """The events of the session, in order."""
         return tuple(envelope.event for envelope in self.envelopes)
 
     @cached_property
@@ -70,7 +70,7 @@ class Trace:
 
     @cached_property
     def requests(self) -> tuple[ModelRequest, ...]:
-        """What the model was asked, in order."""
+        """The requests to the model, in order."""
         return tuple(effect.request for effect in self._effects if isinstance(effect, StartRequest))
 
     @cached_property
@@ -96,7 +96,7 @@ class Trace:
 
     @property
     def usage(self) -> Usage:
-        """What the session has used."""
+        """The tokens and cost that the session has used."""
         return self.state.usage
 
     @property

@@ -20,11 +20,11 @@ class Decision(Value):
     """What one plugin decided at one hook."""
 
     step: int
-    """At which step of the trace, from 0."""
+    """Number of the step in the trace, from 0."""
     plugin: str
-    """Who."""
+    """Key of the plugin."""
     hook: Hook
-    """What it was shown."""
+    """The hook that the plugin was called with."""
     before: object
     """Its state before."""
     answer: object
@@ -64,7 +64,7 @@ class Watch:
 
 
 class _Watched:
-    """Looks like a plugin to whoever asks it."""
+    """Wraps a plugin, behaves as it does, and records its decisions."""
 
     def __init__(self, watch: Watch, key: str, plugin: AnyPlugin) -> None:
         self._watch = watch

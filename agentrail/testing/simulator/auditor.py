@@ -98,7 +98,7 @@ class Book:
 
 
 class Auditor:
-    """Keeps the books."""
+    """Replays each written record, and checks it against the invariants; keeps a `Book` per session."""
 
     def __init__(self, verdict: RunVerdict) -> None:
         self._verdict = verdict
@@ -111,7 +111,7 @@ class Auditor:
         return self.books[session_id]
 
     def committed(self, records: Sequence[Record]) -> None:
-        """Enter what was written."""
+        """Check and replay records that were just written."""
         for record in records:
             book = self.book(record.session_id)
             kinds = ",".join(f"{envelope.seq}:{type(envelope.event).__name__}" for envelope in record.events)

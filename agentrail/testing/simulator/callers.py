@@ -31,7 +31,7 @@ MISUSED: Final = "an answer that no caller gets"
 
 
 class SimulatedCaller:
-    """Somebody who talks to a session."""
+    """A simulated user of sessions: calls their handles at random, and checks the answers."""
 
     def __init__(self, stage: Stage, name: str) -> None:
         self.stage = stage
@@ -54,7 +54,7 @@ class SimulatedCaller:
         return self.stage.auditor.book(handle.id)
 
     def told(self, holds: bool, handle: SessionHandle, what: str) -> None:
-        """Demand that the journal has what this caller was told."""
+        """Check that the journal contains what this caller was told."""
         self.stage.demand(holds, "acknowledged", f"{self.name} was told of {what} of `{handle.id}`; it is not written")
 
     async def do(self, doing: Doing, handle: SessionHandle) -> None:
@@ -123,9 +123,9 @@ class Doing(Value):
     """Something that callers do."""
 
     name: str
-    """What."""
+    """Name of the action."""
     weight: int
-    """How often, beside the others."""
+    """Weight with which it is drawn."""
     call: Callable[[SimulatedCaller, SessionHandle], Awaitable[None]]
     """Does it."""
 

@@ -26,7 +26,7 @@ class Fault(Value):
     name: str
     """Its name."""
     says: str
-    """What goes wrong."""
+    """What goes wrong, in words."""
     fires: int
     """In how many chances out of a thousand it does, in a run that has it."""
 

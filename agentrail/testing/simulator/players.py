@@ -67,7 +67,7 @@ NONSENSE: Final[tuple[object, ...]] = (None, "done", 7, {"content": "done"}, ok,
 
 
 class BrokenOnPurposeError(Exception):
-    """Somebody broke on purpose."""
+    """Raised by a simulated model, tool or plugin when a fault fires."""
 
 
 class SimulatedProvider:
@@ -160,7 +160,7 @@ class SimulatedWorker:
         self._chance = stage.choice("tool", session_id, spec.name)
 
     async def execute(self, args: JsonObject, ctx: ToolContext) -> ToolResult:
-        """Do it."""
+        """Execute the call: wait, answer, or fail as the faults say."""
         stage = self._stage
         stage.runs(ctx.session_id, ctx.call_id, args)
         key = f"{ctx.session_id}/{ctx.call_id}"

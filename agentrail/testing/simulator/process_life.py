@@ -1,4 +1,4 @@
-"""One life of a simulated process: a supervisor on the journal that the lives before have written."""
+"""Runs one life of a simulated process: a supervisor on the journal that earlier lives have written."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ProcessGoneError(Exception):
 
 
 class Life:
-    """One life."""
+    """One life of the simulated process, from its start to its crash or end."""
 
     def __init__(self, stage: Stage, disk: MemoryJournal, number: int, plugins: Sequence[Attachable]) -> None:
         self._stage = stage

@@ -45,9 +45,9 @@ class Problem(Value):
     """A rule that was broken."""
 
     rule: str
-    """Which one."""
+    """Name of the rule."""
     text: str
-    """How."""
+    """How the rule was broken, in words."""
 
     def __str__(self) -> str:
         return f"{self.rule} ({RULES[self.rule]}): {self.text}"

@@ -35,12 +35,12 @@ SECONDS: Final = 12.0
 
 @value
 class Report(Value):
-    """What came of one run."""
+    """The result of one simulation."""
 
     seed: int
-    """Which run."""
+    """Seed of the run."""
     mode: str
-    """In which mode."""
+    """Mode of the run: `safety` or `liveness`."""
     digest: str
     """The fingerprint of everything that happened: the same seed has the same one."""
     problem: Problem | None
@@ -48,7 +48,7 @@ class Report(Value):
     faults: Counter[str]
     """How often each fault has fired."""
     doings: Counter[str]
-    """How often callers have done what."""
+    """How often callers did each action."""
     records: int
     """How many records were written."""
     lives: int

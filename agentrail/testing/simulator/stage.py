@@ -1,4 +1,4 @@
-"""What everybody in a simulation shares: chance, the books, the time, and who is there."""
+"""Shared by all parts of a simulation: random numbers, the auditor's books, the time, and the living sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is special about a run: who says nothing in it, how long people think, how often sessions have helpers.
+"""Draws the character of a run: which actions no caller does, how long callers wait, how often there are sub-agents.
 
 Chance that is the same in each run shows the same middle of the world each time. So each run leans to some side: what
 is rare beside everything else, such as a session that sleeps while a call is held, is common where nobody decides.

@@ -1,4 +1,4 @@
-"""Looks at everything while nothing moves: what the records of a session say is going on must really go on."""
+"""Checks, while nothing moves, that the work which a session's records call running is really running."""
 
 from __future__ import annotations
 

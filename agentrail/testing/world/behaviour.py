@@ -1,4 +1,4 @@
-"""How models, tools, compactors and services behave in a plausible world: well, oddly, or not at all."""
+"""Draws answers of models, tools, compactors and services for a plausible world: good ones, odd ones, and failures."""
 
 from __future__ import annotations
 

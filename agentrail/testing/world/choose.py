@@ -21,7 +21,7 @@ from agentrail.values.events.envelope import Event
 
 
 class Seen:
-    """One step, as a rule looks at it."""
+    """One step of a session, as the rules of the kit see it: the state before and after, input, events and effects."""
 
     def __init__(self, before: State, arrival: Arrival, step: Step) -> None:
         self.before = before

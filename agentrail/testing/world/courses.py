@@ -37,7 +37,7 @@ class Course:
         self._overflows(seen)
 
     def _keys_stay(self, seen: Seen) -> None:
-        """Every attempt of a call has the same key, and no other call has it."""
+        """Check: all attempts of a call have one idempotency key, and no other call has the same."""
         for effect in seen.step.effects:
             if isinstance(effect, StartCall | ProbeCall):
                 key = self._keys.setdefault(effect.call_id, effect.key)

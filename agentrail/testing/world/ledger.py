@@ -44,7 +44,7 @@ RECORDER = "Recorder"
 
 
 class Ledger:
-    """What a session has promised so far, and what it has kept."""
+    """Follows one session step by step, and checks that it keeps its invariants."""
 
     def __init__(self) -> None:
         self.open_turn: str | None = None

@@ -82,14 +82,14 @@ Teach = Callable[[str, AnyPlugin], AttachedPlugin]
 
 
 class Move(NamedTuple):
-    """One thing that could happen next."""
+    """An input that could come next."""
 
     weight: int
     """How often, beside the others."""
     kind: type[Value]
-    """The class of the input."""
+    """Class of the input."""
     make: Callable[[Choose], AnyInput]
-    """Draws the rest of it."""
+    """Function that draws the fields of the input."""
     apt: bool = True
     """False: it is possible, and will not do much."""
 

@@ -1,4 +1,4 @@
-"""What a session has asked of the world and the world has not answered yet."""
+"""Keeps track of the effects that a session has asked for and that have not ended yet."""
 
 from __future__ import annotations
 

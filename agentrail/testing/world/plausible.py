@@ -100,11 +100,11 @@ class WorldRecord(Value):
     """One step as a journal would keep it."""
 
     arrival: Arrival
-    """What came."""
+    """The input."""
     rulings: tuple[Ruling, ...]
-    """What was decided."""
+    """The decisions of plugins."""
     events: tuple[Envelope, ...]
-    """What was reported."""
+    """The events."""
 
 
 class World:

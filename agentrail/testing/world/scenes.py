@@ -159,7 +159,7 @@ PEOPLE_LINES: Final = (
 
 
 def draw_people(choose: Choose) -> tuple[Attachable, ...]:
-    """Draw plugins that hold some calls and let others run, and have their say behind whoever decided."""
+    """Draw plugins that hold some calls and let others run, and plugins that act after a decision about a call."""
     held = choose.pick(({"read", "write"}, {"talk", "solo"}, {"keep", "fix"}, ()))
     hooks = choose.some(("before_tool", "after_tool", "on_tool_error", "after_response"), 50)
     lines = {hook: choose.pick(PEOPLE_LINES) for hook in hooks}
