@@ -13,6 +13,7 @@ from tests.limits import (
     arguments,  # noqa: F401 - as above
     machine,  # noqa: F401 - as above
     mailboxes,  # noqa: F401 - as above
+    outside,  # noqa: F401 - as above
     shell,  # noqa: F401 - as above
     steps,  # noqa: F401 - as above
     tools,  # noqa: F401 - as above

@@ -9,12 +9,12 @@ from types import ModuleType
 
 import pytest
 
-from tests.limits import SCENES, adapters, arguments, figure_of, machine, mailboxes, shell, steps, tools
+from tests.limits import SCENES, adapters, arguments, figure_of, machine, mailboxes, outside, shell, steps, tools
 from tests.limits.finding import PACKAGE, Figure, everything, found_in
 from tests.limits.listed import ELSEWHERE, HELD_BY_TESTS, LIMITS, NO_LIMITS
 
 ROOT = PACKAGE.parent
-MODULES = (adapters, arguments, machine, mailboxes, shell, steps, tools)
+MODULES = (adapters, arguments, machine, mailboxes, outside, shell, steps, tools)
 """The modules of scenes: to import them enters those."""
 
 EXCUSED = {name for names in NO_LIMITS.values() for name in names}
