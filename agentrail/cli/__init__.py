@@ -1,1 +1,1 @@
-"""Talking to a session in a terminal."""
+"""The command `agentrail`: chat with a session in a terminal, and check plugins."""

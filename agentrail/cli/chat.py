@@ -1,4 +1,4 @@
-"""`agentrail chat`: from arguments to a conversation, and to an exit code."""
+"""`agentrail chat`: a conversation with a session in the terminal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from agentrail.values.value import Value, value
 WRONG_USAGE: Final = 2
 INTERRUPTED: Final = 130
 STOP_WITHIN: Final = 3.0
-"""Seconds that the program may take to end: a person waits."""
+"""Seconds that the program may take to end; short, because a person waits."""
 SYSTEM: Final = "You help in a terminal. You have tools for the files of one folder; use them rather than guess."
 
 
@@ -39,15 +39,15 @@ class ChatOptions(Value):
     """The parsed arguments of the command line."""
 
     model: str = DEMO
-    """The model."""
+    """Name of the model."""
     folder: Path | None = None
-    """Where to work; `None`: in a fresh folder."""
+    """Folder to work in; `None` for a fresh one with sample files."""
     once: str | None = None
-    """The one prompt; `None`: a conversation."""
+    """The one prompt of `--once`; `None` for a conversation."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Talk, as the arguments say, and return the exit code."""
+    """Run `agentrail chat` with the arguments *argv*, and return the exit code."""
     logging.getLogger("agentrail").addHandler(logging.NullHandler())
     options = parsed(argv)
     terminal = Terminal(sys.stdin, sys.stdout)
@@ -56,12 +56,12 @@ def main(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     if terminal.gone:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that nothing fails at the very end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the last flush at exit cannot fail
     return INTERRUPTED if code is None else max(code, int(terminal.gone))
 
 
 async def conversation(options: ChatOptions, terminal: Terminal) -> int:
-    """Hold the conversation in its folder, and return the exit code; say what is stuck if it cannot end."""
+    """Run the conversation in its folder, and return the exit code; print what is stuck if it cannot end."""
     try:
         with working_folder(options.folder) as folder:
             well = await talk(options, folder, terminal)
@@ -76,7 +76,7 @@ async def conversation(options: ChatOptions, terminal: Terminal) -> int:
 
 
 def parsed(argv: Sequence[str]) -> ChatOptions:
-    """Return what *argv* says; what it cannot say ends the program with exit code 2."""
+    """Parse *argv*; invalid arguments end the program with exit code 2."""
     parser = argparse.ArgumentParser(
         prog="agentrail chat",
         description="Talk to an agent in the terminal.",
@@ -111,7 +111,7 @@ def working_folder(given: Path | None) -> Generator[Path, None, None]:
 
 
 def spec_for(model: str, folder: Path) -> SessionSpec:
-    """Return the session that is talked to."""
+    """Return the specification of the session to talk to."""
     return SessionSpec(
         model=model,
         tools=terminal_tools(),
@@ -122,7 +122,7 @@ def spec_for(model: str, folder: Path) -> SessionSpec:
 
 
 async def talk(options: ChatOptions, folder: Path, terminal: Terminal) -> bool:
-    """Hold the conversation, and return whether it went well."""
+    """Open a supervisor and a session, run the conversation, and return whether it went well."""
     async with open_supervisor(stop_within=STOP_WITHIN) as supervisor:
         session = await supervisor.spawn(spec_for(options.model, folder))
         if options.once is not None:

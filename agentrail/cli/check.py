@@ -1,4 +1,4 @@
-"""`agentrail check FILE`: the laws for each plugin of a file, and their combinations against invariants."""
+"""`agentrail check FILE`: checks each plugin of a file against the laws, and combinations of them on invariants."""
 
 from __future__ import annotations
 
@@ -41,41 +41,41 @@ class CheckOptions(Value):
     """The parsed arguments of the command line."""
 
     files: tuple[Path, ...]
-    """Where the plugins are."""
+    """Python files with the plugins."""
     seed: int = 0
-    """Another one is another search."""
+    """Seed of the random search."""
     examples: int = EXAMPLES
-    """How many combinations are tried; each invariant looks at each."""
+    """Number of combinations that are tried; all invariants are checked on each."""
     seconds: float | None = None
-    """How long the search for conflicts may take."""
+    """Seconds that the search for conflicts may take; `None` if there is no limit."""
     orders_may_differ: bool = False
-    """Whether it is no finding that the order of two plugins matters."""
+    """Whether to accept that the order of two plugins matters, instead of reporting it."""
 
 
 @value
 class CheckResult(Value):
-    """What came of one check."""
+    """The result of one check: a row of the printed table."""
 
     what: str
-    """What was checked."""
+    """Name of the check."""
     says: str
-    """How it went, in a few words."""
+    """The result in a few words."""
     good: bool = True
-    """Whether nothing was found."""
+    """Whether the check passed."""
     detail: str = ""
-    """All that there is to say of what was found."""
+    """The full text about a finding."""
 
 
 @value
 class Found(Value):
-    """What a file has to check."""
+    """The plugins and invariants that were found in files."""
 
     plugins: tuple[Attachable, ...]
-    """Its plugins."""
+    """The plugins."""
     invariants: tuple[FunctionType, ...]
-    """Its functions of a trace."""
+    """The invariants: functions that take a `Trace`."""
     notes: tuple[str, ...]
-    """What could not be checked, and why."""
+    """Notes on plugins that could not be checked, and why."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -99,7 +99,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def parsed(argv: Sequence[str]) -> CheckOptions:
-    """Return what *argv* says; what it cannot say ends the program with exit code 2."""
+    """Parse *argv*; invalid arguments end the program with exit code 2."""
     parser = argparse.ArgumentParser(
         prog="agentrail check",
         description="Check the plugins of a file: each against the laws, all together against the invariants of "
@@ -177,7 +177,7 @@ def contents(module: ModuleType) -> Found:
 
 
 def merged(parts: Sequence[Found]) -> Found:
-    """Return all that several files have."""
+    """Return the contents of several files as one."""
     return Found(
         tuple({unkeyed(plugin)[0]: plugin for part in parts for plugin in part.plugins}.values()),
         tuple(invariant for part in parts for invariant in part.invariants),
@@ -191,28 +191,28 @@ def _takes_trace(function: FunctionType) -> bool:
 
 
 class Bar:
-    """A progress bar, where somebody can see it."""
+    """A progress bar; no-op unless the output is a terminal."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._shows = out.isatty()
 
     def show(self, share: float, what: str) -> None:
-        """Show that a *share* of all is done, and what is done now."""
+        """Show the done *share* of all work, from 0 to 1, and what is being done."""
         if self._shows:
             full = round(BAR * min(1.0, share))
             self._out.write(f"\r\x1b[K[{'#' * full}{' ' * (BAR - full)}] {share:4.0%}  {what:.40}")
             self._out.flush()
 
     def wipe(self) -> None:
-        """Leave nothing behind."""
+        """Erase the bar."""
         if self._shows:
             self._out.write("\r\x1b[K")
             self._out.flush()
 
 
 class Checks:
-    """All checks of what was found, one after the other."""
+    """Runs all checks, one after the other, and collects the results."""
 
     def __init__(self, options: CheckOptions, found: Found, bar: Bar) -> None:
         self.options = options
@@ -228,7 +228,7 @@ class Checks:
         self.all = len(found.plugins) + len(self.invariants) + 1
 
     def run(self) -> list[CheckResult]:
-        """Check everything."""
+        """Run all checks and return their results."""
         results = [self._laws(plugin) for plugin in self.found.plugins]
         results.extend(self._together())
         results.append(self._order())

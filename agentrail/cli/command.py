@@ -1,10 +1,10 @@
-"""The command `agentrail`: a table of its subcommands, each a module that is imported when it is called.
+"""The command `agentrail`: a table of subcommands; a subcommand's module is imported only when it is called.
 
-One prompt and its answer, with nobody there to ask.
+Also `once`: one prompt and its answer, without a person to ask.
 
-Which model the terminal talks to if nobody says: one of the first provider whose key is in the environment.
+Also the default model: one of the first provider whose key is in the environment.
 
-A folder to play in: fresh, with a few files to look at, and gone at the end.
+Also the sample files for a fresh folder.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ NOBODY = "nobody is here to ask"
 
 
 async def once(session: SessionHandle, terminal: Terminal, text: str) -> bool:
-    """Show what *text* leads to, and return whether its turn ended by itself; what would need a person is refused."""
+    """Send *text* and show the turn; return whether it finished. Calls that need approval are rejected."""
     async with session.subscribe() as events:
         ref = (await session.prompt(text)).ref
         async for envelope in events:
@@ -113,15 +113,15 @@ WRONG_USAGE: Final = 2
 
 
 class Subcommand(NamedTuple):
-    """One row of the table."""
+    """A subcommand: a row of the table."""
 
     name: str
     module: str
     """The module whose `main` takes the words behind the name, and returns the exit code."""
     purpose: str
-    """What it is for, as the help says it."""
+    """Its purpose, as the help prints it."""
     extra: str | None = None
-    """The extra that it needs."""
+    """The extra that must be installed for it; `None` if none."""
     package: str | None = None
     """The package of that extra without which it cannot be imported."""
 
@@ -130,19 +130,19 @@ SUBCOMMANDS: Final = (
     Subcommand("chat", "agentrail.cli.chat", "talk to an agent in the terminal"),
     Subcommand("check", "agentrail.cli.check", "check the plugins of a file", "testing", "hypothesis"),
 )
-"""What `agentrail` can do; without a name it does the first."""
+"""The subcommands by name; the first is run if no name is given."""
 
 
 class Main(Protocol):
     """The entry of a subcommand."""
 
     def __call__(self, argv: Sequence[str]) -> int:
-        """Do what *argv* says, and return the exit code."""
+        """Run the subcommand with the arguments *argv*, and return the exit code."""
         ...
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Do what the arguments say, and return the exit code."""
+    """Run the command `agentrail` with *argv*, by default those of the process, and return the exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
     first = words[0] if words else ""
     if first == "--version":
@@ -161,7 +161,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def overview() -> str:
-    """Return the help: the table, and what holds for all rows."""
+    """Return the help: the table of subcommands, and the options of all of them."""
     width = max(len(row.name) for row in SUBCOMMANDS)
     rows = "\n".join(f"  {row.name:<{width}}  {row.purpose}" for row in SUBCOMMANDS)
     return (

@@ -1,4 +1,4 @@
-"""A conversation with a person: what they type goes to the session, what happens there comes to the screen."""
+"""`Console`: sends the lines that a person types to a session, and shows the session's events."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from agentrail.runtime.events.bus import Subscription
 from agentrail.runtime.handle import SessionHandle
 
 AGAIN: Final = 2.0
-"""Seconds within which a second Ctrl-C leaves."""
+"""Seconds within which a second Ctrl-C ends the program."""
 
 LOOK_AGAIN: Final = 0.1
-"""Seconds after which a session is looked at that was silent when the input ended."""
+"""Seconds between two looks at a silent session, after the input has ended."""
 
 LEAVING: Final = tuple(getattr(signal, name) for name in ("SIGHUP", "SIGTERM") if hasattr(signal, name))
 CONTINUED: Final = tuple(getattr(signal, name) for name in ("SIGCONT",) if hasattr(signal, name))
 
 
 class Console:
-    """One session and one person."""
+    """The conversation of one person with one session."""
 
     def __init__(self, session: SessionHandle, terminal: Terminal) -> None:
         self._session = session
@@ -59,7 +59,7 @@ class Console:
     # From the session
 
     async def _listen(self, events: Subscription) -> None:
-        """Show what happens."""
+        """Show the session's events as they come."""
         async for envelope in events:
             piece = piece_of(envelope)
             if piece is not None:
@@ -75,12 +75,12 @@ class Console:
 
     @property
     def _is_up_to_date(self) -> bool:
-        """Whether everything that has happened is on the screen; of a session that has ended, nobody asks any more."""
+        """Whether all events so far are on the screen; true for a session that has ended."""
         return self._session.status().phase == "ended" or self._seen >= self._session.inspect().seq
 
     @property
     def _is_resting(self) -> bool:
-        """Whether nothing goes on, and the person has seen that."""
+        """Whether the session is idle, and all its events are on the screen."""
         return self._is_up_to_date and self._session.status().phase == "idle"
 
     def _invite(self) -> None:
@@ -89,7 +89,7 @@ class Console:
     # From the person
 
     async def _read(self) -> None:
-        """Do what is typed, until nothing more comes."""
+        """Act on each typed line, until the input ends."""
         while (lines := await self._terminal.read()) is not None:
             for text in lines:
                 self._interrupted = -AGAIN
@@ -103,7 +103,7 @@ class Console:
         self._leave()
 
     async def _rest(self) -> None:
-        """Return when nothing goes on any more without the person."""
+        """Wait until the session is idle or waits for the person."""
         while not self._is_resting:
             self._news = trio.Event()
             with trio.move_on_after(LOOK_AGAIN):
@@ -116,9 +116,7 @@ class Console:
             await self._answering.answer(text)
         elif not text:
             return
-        elif (
-            self._session.status().held
-        ):  # the question is about to be asked, and nobody answers what they have not seen
+        elif self._session.status().held:  # a question that is not on the screen yet must not be answered by this line
             self._say(f"  not sent, for there is a question first: {text}", Tone.BAD)
         elif self._session.status().turn_open:
             await self._steer(text)
@@ -147,7 +145,7 @@ class Console:
                 self._say(f"✗ there is no {name}; /help tells what there is", Tone.BAD)
 
     async def _steer(self, text: str, *, when: When = "gap") -> None:
-        with suppress(SteeringQueueFull):  # which an event tells, too
+        with suppress(SteeringQueueFull):  # an event reports it too
             await self._session.steer(text, when=when)
 
     def _say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
@@ -156,7 +154,7 @@ class Console:
     # From outside
 
     async def _obey(self, signals: AsyncIterator[int]) -> None:
-        """Do what signals say."""
+        """Handle signals: Ctrl-C, a change of the window's size, and job control."""
         async for number in signals:
             if number in CONTINUED:
                 self._terminal.resume()
@@ -166,7 +164,7 @@ class Console:
                 await self._interrupt()
 
     async def _interrupt(self) -> None:
-        """Stop what runs; leave if nothing does, or the second time in a row."""
+        """Abort the running turn; end the program if none runs, or at the second Ctrl-C in a row."""
         again = trio.current_time() - self._interrupted < AGAIN
         self._interrupted = trio.current_time()
         typed = self._terminal.drop_typed()

@@ -1,4 +1,4 @@
-"""Calls that wait for the person: they are shown one at a time, and the next line decides."""
+"""Asks the person about held calls, one at a time: the next typed line is the decision."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentrail.values.json import freeze
 
 
 class PendingDecisions:
-    """The question that is open, if any."""
+    """Shows the held call that waits longest, and turns the next line into a decision about it."""
 
     def __init__(self, session: SessionHandle, terminal: Terminal) -> None:
         self._session = session
@@ -28,7 +28,7 @@ class PendingDecisions:
         return self._held is not None
 
     def look(self) -> None:
-        """Ask about the call that waits longest, if that has not been done."""
+        """Ask about the call that waits longest; no-op if a question is open or no call waits."""
         waiting = self._session.status().held
         if self._held not in waiting:
             self.forget()
@@ -36,12 +36,12 @@ class PendingDecisions:
             self._ask(waiting[0])
 
     def forget(self, held: HeldCall | None = None) -> None:
-        """Ask nothing any more; given *held*, only if that is what is asked: the next question may be open already."""
+        """Withdraw the open question; given *held*, only if it is about that call, as another may be open by now."""
         if held is None or held == self._held:
             self._held, self._edits = None, False
 
     async def answer(self, text: str) -> None:
-        """Decide as *text* says; what is no answer is asked again."""
+        """Take *text* as the decision; ask again if it is no valid answer."""
         held = self._held
         if held is None:
             return

@@ -1,4 +1,4 @@
-"""What the terminal says of itself: the first screen and the help."""
+"""Texts of the terminal: the first screen and the help."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TRY: Final = (
     ("count to 20", "slow: type while it runs, which is steering"),
     ("count to 20", "once more, and stop it with Ctrl-C"),
 )
-"""What to type, in order, and what it shows."""
+"""Suggested prompts, in order, with what each demonstrates."""
 
 HELP: Final = """\
   While nothing runs, what you type is a prompt. While the agent works, it is steering: the agent

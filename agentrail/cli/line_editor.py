@@ -1,4 +1,4 @@
-"""The line that a person types, in a terminal that hands over each key: pure, key by key."""
+"""Edits the line that a person types, key by key; without I/O, for terminals in raw mode."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _LAST_WORD: Final = re.compile(r"\S*\s*$")
 
 
 def keys_in(typed: str) -> tuple[tuple[str, ...], str]:
-    """Return the keys in *typed*, and what is left: the beginning of a key."""
+    """Return the keys in *typed*, and the rest: an incomplete key."""
     keys: list[str] = []
     at = 0
     while found := _KEY.match(typed, at):
@@ -57,25 +57,25 @@ def keys_in(typed: str) -> tuple[tuple[str, ...], str]:
 
 
 def is_text(key: str) -> bool:
-    """Whether *key* stands for itself."""
+    """Whether *key* is a character to insert, and not a control key."""
     return key == "\t" or (len(key) == 1 and key.isprintable())
 
 
 @value
 class Line(Value):
-    """A line in the making."""
+    """A line being typed, with its cursor and the earlier lines."""
 
     text: str = ""
-    """What it says."""
+    """Its text."""
     at: int = 0
-    """Before which character the cursor stands."""
+    """Index of the character under the cursor."""
     past: tuple[str, ...] = ()
-    """The lines before it, the oldest first."""
+    """Earlier lines, the oldest first."""
     back: int = 0
-    """How many lines up it was fetched from."""
+    """Number of steps back in the earlier lines from which its text was fetched."""
 
     def press(self, key: str) -> Line:
-        """Return the line behind *key*; a key without a meaning changes nothing."""
+        """Return the line after *key* was pressed; a key without a meaning changes nothing."""
         before, behind = self.text[: self.at], self.text[self.at :]
         match key:
             case "back":
@@ -102,16 +102,16 @@ class Line(Value):
         return self._with(self.text[: self.at] + clean(text), self.text[self.at :])
 
     def done(self) -> Line:
-        """Return the line that comes next."""
+        """Return the next, empty line, with this one among the earlier lines."""
         known = not self.text.strip() or (self.past and self.past[-1] == self.text)
         return Line(past=self.past if known else (*self.past, self.text))
 
     def says(self, text: str) -> Line:
-        """Return the line with *text* to begin with."""
+        """Return the line with its text replaced by *text*."""
         return self._with(text, "")
 
     def shown(self, width: int) -> tuple[str, int]:
-        """Return the part of it that fits into *width* columns, and how many columns the cursor is in."""
+        """Return the part of the text that fits into *width* columns, and the cursor's column."""
         start, end = self.at, self.at
         room = width - 1
         while start and (room := room - columns(self.text[start - 1])) >= 0:

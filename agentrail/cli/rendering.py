@@ -1,4 +1,4 @@
-"""What a person sees of each event: a table from kinds of events to pieces of text."""
+"""Renders events for a person: a table from the class of an event to a function that returns its text."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ SHORT: Final = 100
 """Characters of arguments and results that are shown in a line."""
 
 LONG: Final = 2_000
-"""Characters of an argument that are shown to whoever is to approve it."""
+"""Characters of an argument that are shown to a person who is to approve the call."""
 
 Show = Callable[..., Piece]
 
 
 def piece_of(envelope: e.Envelope) -> Piece | None:
-    """Return what is shown of an event; `None`: nothing."""
+    """Return the text for an event; `None` if nothing is shown."""
     show = SHOWN.get(type(envelope.event))
     return None if show is None else show(envelope.event)
 
@@ -340,7 +340,7 @@ SHOWN: Final[Mapping[type[e.Event], Show]] = {
     e.ToolSkippedForSteering: _skipped,
     e.ToolUnknown: _uncertain,
 }
-"""What is shown of each kind of event."""
+"""The function that renders each class of event."""
 
 SILENT: Final[frozenset[type[e.Event]]] = frozenset(
     {
@@ -383,4 +383,4 @@ SILENT: Final[frozenset[type[e.Event]]] = frozenset(
         e.UserResponded,
     }
 )
-"""The kinds of events that a person is not told of; of what waits for them, `question_about` tells."""
+"""The classes of events that are not shown; held calls are shown by `question_about` instead."""

@@ -1,6 +1,6 @@
-"""What is put on the screen: pieces of text, and how each joins what stands there already.
+"""Puts pieces of text on the screen: decides where lines begin and end between pieces.
 
-`Screen.put` is pure: from a piece and what the output can do to the characters to write, and the screen behind them.
+`Screen.put` does no I/O: from a piece and the output's abilities it returns the characters to write and a new screen.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from agentrail.values.value import Value, value
 
 ERASE: Final = "\r\x1b[K"
-"""Back to the beginning of the line, and wipe it."""
+"""Characters that move to the beginning of the line and erase it."""
 
 _RESET: Final = "\x1b[0m"
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -22,7 +22,7 @@ _SPACE: Final = re.compile(r"\s+")
 
 
 class Flow(Enum):
-    """How a piece joins what stands before it."""
+    """How a piece joins the text before it: on the same line, on a line of its own, and others."""
 
     TEXT = "text"
     THOUGHT = "thought"
@@ -32,7 +32,7 @@ class Flow(Enum):
 
 
 class Tone(Enum):
-    """How a piece looks where there are colours: the code of it."""
+    """The colour of a piece, as a terminal code."""
 
     PLAIN = ""
     DIM = "\x1b[2m"
@@ -44,39 +44,39 @@ class Tone(Enum):
 
 @value
 class Look(Value):
-    """What the output can do."""
+    """Abilities of the output."""
 
     colours: bool = False
-    """Whether tones are visible."""
+    """Whether it shows colours."""
     rewrites: bool = False
-    """Whether a line can be wiped: a status then takes the place of the one before."""
+    """Whether a line can be erased: a status then replaces the previous one."""
     echoes: bool = False
-    """Whether what the person types is visible without our help."""
+    """Whether the terminal itself shows what the person types."""
     width: int = 100
     """How many columns a line has."""
 
 
 @value
 class Piece(Value):
-    """Something to put on the screen."""
+    """A text to put on the screen."""
 
     flow: Flow
-    """How it joins what stands before it."""
+    """How it joins the text before it."""
     text: str
-    """What it says."""
+    """The text."""
     tone: Tone = Tone.PLAIN
-    """How it looks."""
+    """Its colour."""
 
 
 @value
 class Screen(Value):
-    """Where the output stands."""
+    """The state of the output: whether a line is open, and of which kind."""
 
     open: Flow | None = None
-    """What the line that has no end yet consists of; `None`: a new line begins."""
+    """Kind of the piece on the unfinished line; `None` if the output is at the beginning of a line."""
 
     def put(self, piece: Piece, look: Look) -> tuple[Screen, str]:
-        """Return the screen behind *piece*, and the characters that bring it there."""
+        """Return the screen after *piece*, and the characters to write for it."""
         text = clean(piece.text)
         match piece.flow:
             case Flow.ECHO if look.echoes:
@@ -95,7 +95,7 @@ class Screen(Value):
 
     @property
     def joint(self) -> str:
-        """What makes a new line begin."""
+        """Characters that end the open line; empty if none is open."""
         if self.open is None:
             return ""
         return ERASE if self.open is Flow.STATUS else "\n"
@@ -107,7 +107,7 @@ def line(text: str, tone: Tone = Tone.PLAIN) -> Piece:
 
 
 def put_all(screen: Screen, pieces: Iterable[Piece], look: Look) -> tuple[Screen, str]:
-    """Return the screen behind *pieces*, and the characters that bring it there."""
+    """Return the screen after *pieces*, and the characters to write for them."""
     said: list[str] = []
     for piece in pieces:
         screen, text = screen.put(piece, look)
@@ -116,12 +116,12 @@ def put_all(screen: Screen, pieces: Iterable[Piece], look: Look) -> tuple[Screen
 
 
 def painted(text: str, tone: Tone, look: Look) -> str:
-    """Return *text* in *tone*, where there are colours."""
+    """Return *text* with the codes for *tone*, if the output shows colours."""
     return f"{tone.value}{text}{_RESET}" if look.colours and tone.value and text else text
 
 
 def clean(text: str) -> str:
-    """Return *text* without what would steer the terminal, or make it show what is not there."""
+    """Return *text* without control and invisible characters, which could command or deceive the terminal."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r", "").replace("\t", "    "))
 
 

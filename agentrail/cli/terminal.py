@@ -1,4 +1,4 @@
-"""The terminal: what is typed comes in as lines, what is shown goes out in pieces, and neither garbles the other.
+"""`Terminal`: reads typed lines and shows output, so that neither garbles the other.
 
 Where both ends are a terminal that hands over each key, the line being typed stands below the output: what would break
 it waits until it is finished, and a whole line of output passes above it. Anywhere else lines are read as they come.
@@ -49,7 +49,7 @@ def _width() -> int:
 
 
 class Terminal:
-    """Both directions of one terminal, or of two pipes."""
+    """Input and output of one terminal, or of two pipes."""
 
     def __init__(self, given: TextIO, shown: TextIO) -> None:
         self.look = look_of(given, shown)
@@ -70,7 +70,7 @@ class Terminal:
 
     @contextmanager
     def opened(self) -> Generator[None, None, None]:
-        """Have each key handed over for as long as this lasts; afterwards everything is as it was."""
+        """Read single keys within this block (raw mode), and restore the terminal's modes after it."""
         if not self.keys:
             yield
             return
@@ -84,7 +84,7 @@ class Terminal:
                 self._let_go()
 
     def resume(self) -> None:
-        """Take the terminal, at first and after a stop by job control."""
+        """Set the terminal's modes, at the start and after a stop by job control."""
         if self.keys:
             from agentrail.cli import terminal_modes  # noqa: PLC0415 - not there on every system
 
@@ -109,7 +109,7 @@ class Terminal:
             self._flush()
 
     def prompt(self, *, wanted: bool) -> None:
-        """Invite the person to type, or stop inviting them: while a session works, a prompt would be in the way."""
+        """Show or hide the prompt: it is hidden while a session works."""
         if wanted != self._prompts:
             self._prompts = wanted
             self._redraw()
@@ -228,7 +228,7 @@ class Terminal:
                 self._line = self._line.press(key)
 
     def _finish(self) -> None:
-        """Let the line that was typed stand in the output; whoever gets it says when the next one is wanted."""
+        """Leave the finished line in the output; the next prompt appears when the reader asks for it."""
         if self._line.text or self._drawn:
             self._undraw()
             self._draw()

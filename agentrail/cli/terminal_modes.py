@@ -9,13 +9,13 @@ from contextlib import contextmanager
 
 
 def hand_over_keys(number: int) -> None:
-    """Have the terminal behind the file *number* hand over each key, unseen; Ctrl-C still makes a signal."""
+    """Set the terminal of file descriptor *number* to send single keys without echo; Ctrl-C still sends SIGINT."""
     tty.setcbreak(number, termios.TCSADRAIN)
 
 
 @contextmanager
 def kept(number: int) -> Generator[None, None, None]:
-    """Put the modes of the terminal behind the file *number* back at the end."""
+    """Restore the modes of the terminal of file descriptor *number* after this block."""
     before = termios.tcgetattr(number)
     try:
         yield
