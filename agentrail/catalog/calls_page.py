@@ -1,4 +1,4 @@
-"""Classes that are called, as documents: their methods, from the signatures."""
+"""Pages about handles and functions: their methods and signatures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _call(one: Callable, called: str) -> list[str]:
 
 
 def written(one: Callable, called: str = "") -> str:
-    """Return how *one* is used, as code; *called* is what its object is called."""
+    """Return an example call of *one* as code; *called* is the variable name of its object."""
     owner = f"{called}." if called else ""
     match one.kind:
         case "property":

@@ -1,4 +1,4 @@
-"""The errors as documents: who must act, and how each is worded."""
+"""The page of errors: grouped by who must act, with the wording of each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FACT: Final = re.compile(r"\{(\d+)(?:![rsa])?\}")
 
 
 def by_branch(source: Source) -> list[str]:
-    """Return all errors by branch, each with its wording; the names in braces are the facts it is given."""
+    """Return all errors by branch, each with its message; names in braces stand for the error's fields."""
     return joined(_branch(source, branch) for branch in BRANCHES)
 
 
@@ -49,7 +49,7 @@ def leaves(branch: type[AgentrailError]) -> Iterator[type[AgentrailError]]:
 
 
 def wording(source: Source, error: type[AgentrailError]) -> str:
-    """Return what *error* says, with the names of its facts in the place of the facts."""
+    """Return the message of *error*, with the names of its fields in braces in place of their values."""
     names = source.arguments(error)
 
     def named(found: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""The catalogue of events as a document."""
+"""The page of all events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentrail.values.events.catalogue import EVENTS
 from agentrail.values.events.envelope import Cursor, Envelope, Event
 
 MAKERS: Final = ("agentrail.core", "agentrail.runtime", "agentrail.hooks", "agentrail.codec.readers")
-"""Where the events of a session are made."""
+"""Packages that create the events of a session."""
 
 
 def catalogue(source: Source) -> list[str]:
@@ -51,7 +51,7 @@ def envelope(source: Source) -> list[str]:
 
 
 def index() -> list[str]:
-    """Return one line per event: its name, whether it is durable, what it says."""
+    """Return one line per event: its name, whether it is durable, and its summary."""
     kinds = sorted(EVENTS, key=lambda kind: kind.__name__)
     rows = [(code(kind.__name__), "durable" if kind.durable else "ephemeral", summary(kind.__doc__)) for kind in kinds]
     return table(("event", "kept", "what it says"), rows)

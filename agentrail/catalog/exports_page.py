@@ -1,4 +1,4 @@
-"""What a package offers, as a document."""
+"""The page of the public names of a package."""
 
 from __future__ import annotations
 

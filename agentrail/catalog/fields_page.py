@@ -1,4 +1,4 @@
-"""Classes as documents: their fields, with defaults and what they are for."""
+"""Tables of the fields of classes, with defaults and descriptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machine as documents: its diagram, its transition table, its inputs and effects."""
+"""The page of the state machine: its diagram, its transition table, its inputs and effects."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def _in_order(phases: Iterable[Phase]) -> list[str]:
 
 
 def inputs(source: Source) -> list[str]:
-    """Return the table of all that can happen to a session."""
+    """Return the table of the machine's inputs: all that can happen to a session."""
     return _values(source, INPUTS)
 
 
 def effects(source: Source) -> list[str]:
-    """Return the table of all that a session can ask for."""
+    """Return the table of the machine's effects: all that a session can ask the runtime to do."""
     return _values(source, EFFECTS)
 
 

@@ -50,7 +50,7 @@ COMBINING: Final[Mapping[type[Action[object]], str]] = MappingProxyType(
         Ask: "stops the hook at this plugin, which is asked again with the answer",
     }
 )
-"""What becomes of an action beside those of other plugins."""
+"""How each action combines with those of other plugins at the same hook."""
 
 _BROKEN: Final[Mapping[Verdict, str]] = MappingProxyType(
     {
@@ -129,7 +129,7 @@ def _explained(source: Source, cls: type) -> str:
 
 
 def context(source: Source) -> list[str]:
-    """Return what a plugin may know about its session."""
+    """Return the table of `Context`: what a plugin may know about its session."""
     return field_table(one.but(default=None) for one in source.fields(Context))
 
 
@@ -145,7 +145,7 @@ def bands() -> list[str]:
 
 
 def offered(package: ModuleType) -> list[type[AnyPlugin]]:
-    """Return the plugins among the public names of *package* that are defined below it, as they would be asked."""
+    """Return the plugins among the public names of *package* that are defined in it, in the order of their priority."""
     found = [getattr(package, name) for name in cast("list[str]", package.__all__)]
     ours = [cls for cls in found if isinstance(cls, type) and issubclass(cls, AnyPlugin)]
     below = [cls for cls in ours if cls.__module__.startswith(f"{package.__name__}.")]
@@ -153,7 +153,7 @@ def offered(package: ModuleType) -> list[type[AnyPlugin]]:
 
 
 def built_in(source: Source, plugins: Iterable[type[AnyPlugin]]) -> list[str]:
-    """Return *plugins*: what each does, where it stands, which hooks it uses, and its options."""
+    """Return a section for each of *plugins*: what it does, its priority, its hooks and its options."""
     return joined(_plugin(source, plugin) for plugin in plugins)
 
 

@@ -1,6 +1,6 @@
-"""What is in the source and not in the values it makes: the texts under fields and constants, and signatures.
+"""Reads from source text what is not in the imported objects: the texts under fields and constants, and signatures.
 
-Reading files is not for this layer. Whoever wants a catalogue with these texts passes the sources in.
+This layer reads no files: the caller passes the sources in.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Described(Value):
     hint: str
     """Its type, as the source writes it."""
     default: str | None
-    """What it is by default; `None`: it must be given, or cannot be."""
+    """Default as text; `None` if there is none."""
     about: str
-    """What it is for."""
+    """Its description: the text under it."""
 
 
 @value
@@ -42,13 +42,13 @@ class Callable(Value):
     signature: str
     """Its arguments and what it returns, without `self`."""
     kind: str
-    """How it is used: `call`, `await`, `async with` or `property`."""
+    """How a caller uses it: `call`, `await`, `async with` or `property`."""
     about: str
     """Its docstring."""
 
 
 class Source:
-    """The texts of modules, parsed when they are first asked for."""
+    """The source texts of modules, each parsed at its first use."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts
@@ -87,7 +87,7 @@ class Source:
         return next(one for one in _callables(self._tree(module).body) if one.name == name)
 
     def arguments(self, cls: type) -> tuple[str, ...]:
-        """Return the names of what the `__init__` of *cls*, or of its nearest base, takes."""
+        """Return the names of the parameters of the `__init__` of *cls*, or of its nearest base that has one."""
         for owner in cls.__mro__:
             node = self._class(owner)
             for made in () if node is None else node.body:
@@ -116,7 +116,7 @@ class Source:
         return sorted(classes, key=place)
 
     def uses(self, *packages: str) -> frozenset[str]:
-        """Return the names that the modules below *packages* do something with, beside importing them."""
+        """Return the names that the modules in *packages* use, beyond importing them."""
         below = tuple(f"{package}." for package in packages)
         return frozenset(
             node.id
@@ -134,7 +134,7 @@ class Source:
 
 
 def _with_texts(body: Sequence[ast.stmt]) -> Iterator[tuple[ast.stmt, str]]:
-    """Yield each statement with the text that stands under it."""
+    """Yield each statement with the string under it, its description; empty if there is none."""
     for place, node in enumerate(body):
         below = body[place + 1] if place + 1 < len(body) else None
         text = ""
@@ -209,7 +209,7 @@ def _signature(node: _Function) -> str:
 
 
 def _arguments(given: ast.arguments) -> Iterator[str]:
-    """Yield the arguments as one writes them, without `self`."""
+    """Yield the parameters as written in source, without `self`."""
     places = [*given.posonlyargs, *given.args]
     defaults = [*[None] * (len(places) - len(given.defaults)), *given.defaults]
     for place, (one, default) in enumerate(zip(places, defaults, strict=True), 1):
