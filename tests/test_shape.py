@@ -1,4 +1,5 @@
 import ast
+import re
 from pathlib import Path
 
 import agentrail
@@ -8,6 +9,10 @@ MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 VAGUE = {"base", "common", "helpers", "manager", "misc", "utils"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+NAMED_TEST = re.compile(r"((?:property_)?tests/[\w/]+\.py)::(\w+)")
+SHIELDS = re.compile(r"shield=True|except trio\.Cancelled\b")
+SAYS_WHY = re.compile(r"# .*\S")
 
 
 def statement_lines(function: Function, lines: list[str]) -> int:
@@ -45,3 +50,26 @@ def test_each_module_says_what_it_is_for_and_each_function_fits_one_screen() -> 
 def test_each_module_is_named_after_what_it_holds() -> None:
     vague = [module for module in MODULES if not VAGUE.isdisjoint(module.with_suffix("").parts)]
     assert vague == [], "find the noun"
+
+
+def test_each_test_that_the_code_names_exists() -> None:
+    missing = list[str]()
+    for module in MODULES:
+        for path, name in NAMED_TEST.findall(read(module)):
+            file = PACKAGE.parent / path
+            tree = ast.parse(file.read_text(encoding="utf-8") if file.exists() else "")
+            if name not in {node.name for node in tree.body if isinstance(node, Function)}:
+                missing.append(f"{module}: {path}::{name}")
+    assert missing == [], "name the test that shows it as it is called now"
+
+
+def test_each_shield_says_in_a_comment_why_it_is_there() -> None:
+    silent = list[str]()
+    for module in MODULES:
+        lines = read(module).splitlines()
+        for number, line in enumerate(lines):
+            if SHIELDS.search(line.partition("#")[0]):
+                near = lines[max(number - 4, 0) : number + 4]
+                if not any(SAYS_WHY.search(other) for other in near):
+                    silent.append(f"{module}:{number + 1}")
+    assert silent == [], "say what would go wrong without it, and which test shows it"

@@ -205,6 +205,8 @@ class ProcessTree:
         try:
             return await self._run(ready)
         finally:
+            # A cancelled command must not leave its guards in the folder:
+            # tests/sandboxes/test_trees.py::test_cancelled_at_any_moment_nothing_is_left
             with trio.CancelScope(shield=True):  # a few calls to the file system
                 await trio.to_thread.run_sync(self._launch.leave)
 
@@ -215,6 +217,7 @@ class ProcessTree:
         finally:
             status = _status(report)
             os.close(report)
+            # A cancelled command still ends what its launcher has left, and closes the pipes.
             with trio.move_on_after(PATIENCE, shield=True):
                 if status is None:
                     await _sweep(process.pid)
@@ -267,6 +270,8 @@ class ProcessTree:
                     await self._end(process, GRACE_AT_TIMEOUT if timed_out else GRACE)
             finally:
                 if process.returncode is None:
+                    # Cancelled, it ends the whole tree of processes before it returns:
+                    # tests/sandboxes/test_trees.py::test_after_a_cancel_none_is_alive
                     with trio.move_on_after(GRACE + 2 * PATIENCE, shield=True):
                         await self._end(process, GRACE)
             with trio.move_on_after(DRAIN):

@@ -213,6 +213,7 @@ class HttpxWeb:
                 try:
                     return await _answer(response)
                 finally:
+                    # A fetch that is cancelled still gives its connection back; for a second at most.
                     with trio.move_on_after(1, shield=True):
                         await response.aclose()
         raise WebFailed(str(where), "no address took the connection")

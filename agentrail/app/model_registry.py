@@ -104,6 +104,7 @@ class Models:
             await trio.sleep_forever()
         finally:
             if self._http is not None:
+                # It is cancelled when it gets here: unshielded, no connection would be closed.
                 with trio.move_on_after(CLOSING, shield=True):
                     await self._http.close()
 

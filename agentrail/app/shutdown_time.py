@@ -44,6 +44,8 @@ class ShutdownTime:
     def patience(self, within: float | None) -> Generator[trio.CancelScope]:
         """Yield a cancel scope in which a supervisor waits up to *within* for its children; `begin` may shorten it."""
         own = math.inf if within is None else trio.current_time() + within - last_of(within)
+        # A cancellation around a supervisor starts its end in order; it must not cut that end short as well:
+        # tests/runtime/test_shutdown.py::test_a_tool_that_ignores_its_end_is_named_and_waited_for
         scope = trio.CancelScope(shield=True, deadline=min(own, self._by))
         self._patient.add(scope)
         try:

@@ -150,6 +150,8 @@ class Pipeline:
                     if not went_on.emits and (went_on.state is UNCHANGED or went_on.state is before):
                         continue
                 stopped = self._take(entry, answer)
+            # A hook is sync: no cancellation of ours can come out of it, and whatever does is the plugin's own:
+            # tests/runtime/test_hostile_errors.py::test_what_a_hook_raises_ends_nothing_but_itself
             except BaseException as error:  # noqa: BLE001, ASYNC103 - a plugin may raise anything; it is reported, never hidden
                 stopped = self._broken(entry, crash(error), error)
             if stopped is not None:

@@ -51,6 +51,8 @@ class Value:
         copy = _COPIERS[cls](self)
         for name, new in changes.items():
             setattr(copy, name, new)
+        # Left in its settable class, the copy would equal no other value, and its fields could be set:
+        # tests/values/test_value.py::test_values_are_frozen
         copy.__class__ = cls
         return copy  # type: ignore[return-value] # pyright: ignore[reportReturnType]  # a cast is a call
 

@@ -95,6 +95,7 @@ class Connection:
 
     async def keep_by_http(self, nursery: trio.Nursery) -> None:
         """Own the client of a server at a URL; if cancelled, take a moment to tell the server."""
+        # The server hears that it is left: cancelled at once, the client could not say so.
         with trio.CancelScope(shield=True) as talking:  # it has a deadline as soon as it is to end
             nursery.start_soon(self._leave_when_cancelled, talking)
             async with httpx2.AsyncClient(headers=self._server.headers, timeout=TIMES) as http:

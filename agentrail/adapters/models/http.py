@@ -209,6 +209,7 @@ class Handshake:
         if name.endswith("connect_tcp.complete"):
             self._socket = info.get("return_value")
         elif name.endswith("start_tls.failed") and isinstance(self._socket, Closable):
+            # Cancelled in the handshake, httpcore does not close the socket below it.
             with trio.move_on_after(CLOSING, shield=True):
                 await self._socket.aclose()
 
@@ -281,6 +282,7 @@ class HttpExchange:
                     return HttpAnswer(response.status_code, headers)
             return HttpAnswer(response.status_code, headers, _plain(await self._body(response), encoding))
         finally:
+            # A request that is cancelled gives its connection back; otherwise it counts as used for good.
             with trio.move_on_after(CLOSING, shield=True):
                 await response.aclose()
 

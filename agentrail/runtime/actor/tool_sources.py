@@ -179,7 +179,9 @@ class RunningSource:
         command, self._command = self._command, None
         digest = b"" if command is None else digest_of(given)
         self._mailbox.post_result(Letter(given, command=command, digest=digest, slot=slot, prepare=prepare))
-        with trio.CancelScope(shield=True):  # until it is known whose the tools are; the end of the session settles it
+        # Until it is known whose the tools are; the end of the session settles it:
+        # tests/runtime/test_replaced_sources.py::test_a_caller_may_give_up_while_the_session_is_suspended
+        with trio.CancelScope(shield=True):
             await slot.wait()
         return await slot.wait()
 
@@ -266,6 +268,8 @@ class Sources:
             if not joined and source.waits:  # the session is suspended: whoever gives up does not wait for its resuming
                 nursery.start_soon(self._undo, source, before, name=f"undoing {source.task}")
             elif not joined:
+                # A caller that gives up must not leave half a source behind, nor the one before it closed:
+                # tests/runtime/test_joining_sources.py::test_one_that_never_starts_is_waited_for_as_long_as_the_caller_likes  # noqa: E501
                 with trio.CancelScope(shield=True):
                     await self._undo(source, before)
         if source.failure is not None:

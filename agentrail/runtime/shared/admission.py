@@ -33,6 +33,8 @@ class Gate:
         if self._width is math.inf:
             admit()
             return
+        # Without a width, a thousand prompts make a thousand sessions ready in one pass, and an abort waits for all:
+        # tests/test_load.py::test_an_abort_beside_a_hundred_prompted_sessions_is_heard_before_they_have_their_turns
         if self._admitted < self._width and not self._waiting:
             self._admitted += 1
             admit()

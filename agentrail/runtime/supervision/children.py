@@ -208,6 +208,8 @@ class Child:
         """Prepare for the next run."""
         self.state = "starting"
         self.expected = False
+        # A cancellation of the nursery must not reach a child before its supervisor stops it in order:
+        # tests/runtime/test_shutdown.py::test_if_the_roof_comes_down_the_body_ends_and_the_sessions_are_stopped
         self.scope = trio.CancelScope(shield=True)
         self.ready: Slot[BaseException | None] = Slot()
         self._ended: trio.Event | None = None

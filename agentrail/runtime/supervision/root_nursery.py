@@ -30,6 +30,8 @@ class Roof:
         self.nursery: trio.Nursery
         self._body = body
         self._end: Callable[[], Awaitable[None]] = _nothing
+        # The end runs within a nursery that is being cancelled: unshielded, it would be over before it began.
+        # tests/runtime/test_shutdown.py::test_if_the_roof_comes_down_the_body_ends_and_the_sessions_are_stopped
         self._ending = trio.CancelScope(shield=True)
         self._has_ended = False
         self._left = False
@@ -39,6 +41,7 @@ class Roof:
     async def open(self) -> trio.Nursery:
         """Start the system task and return its nursery."""
         self._task = trio.lowlevel.spawn_system_task(self._stand, name=ROOF, context=copy_context())
+        # Cancelled here, the caller would leave a nursery behind that nobody closes.
         with trio.CancelScope(shield=True):
             await self._opened.wait()
         return self.nursery
@@ -90,6 +93,8 @@ class Roof:
                 cut()
             self._ending.cancel()
             self.nursery.cancel_scope.cancel()
+            # The caller may be cancelled, and must not leave before it knows whether all has ended:
+            # tests/runtime/test_stuck.py::test_whatever_does_not_heed_its_cancellation_is_left_and_named
             with trio.move_on_after(last(), shield=True):
                 await self._over.wait()
         self._left = not self._over.is_set()

@@ -61,7 +61,7 @@ class Sessions:
         self._wrap = wrap
         self.house.fork = self._fork_here
         self._starting: dict[str, trio.Event] = {}
-        self._farewell = trio.CancelScope(shield=True)
+        self._farewell = trio.CancelScope(shield=True)  # see `close`
         self._given_up = False
 
     def handle(self, session_id: str) -> SessionHandle:
@@ -119,11 +119,14 @@ class Sessions:
             if error is None:
                 await session.open_sources()
         except trio.Cancelled:
+            # Without the shield the caller is gone first, and a session stays that has no handle:
+            # tests/runtime/test_supervisor.py::test_a_spawn_that_is_cancelled_leaves_nothing_and_frees_the_id
             with trio.CancelScope(shield=True):
                 child.state = "stopping"
                 await node.stop(child)
             raise
         if error is not None:
+            # The id is held until here: it must not be free while the session that did not start still has it.
             with trio.CancelScope(shield=True):
                 await session.wait_down()
             raise type(error)(*error.args)
@@ -162,10 +165,12 @@ class Sessions:
                 await session.open_sources()
                 return handle
         except trio.Cancelled:
+            # As above, but the session stays in its journal, from where it can be brought back.
             with trio.CancelScope(shield=True):
                 await node.park(child)
             raise
         if child.state != "quarantined":
+            # Its code does not fit, so it must not stay here: whoever is cancelled now still has to let it go.
             with trio.CancelScope(shield=True):
                 await node.park(child)
         raise type(answer.error)(*answer.error.args)
@@ -299,6 +304,8 @@ class Sessions:
             self._farewell = trio.CancelScope(shield=True)  # a new scope, as `close` may be called twice
             if self._given_up:
                 self._farewell.cancel()
+            # Unshielded, a supervisor whose time is over would leave its journal open; `give_up` cancels this instead:
+            # tests/runtime/test_stuck.py::test_a_journal_that_hangs_while_it_is_closed_is_named_and_then_cancelled
             with self._farewell:  # even if the time is over: quick unless the disk hangs
                 await self._close_journal()  # noqa: ASYNC102 - it is cancelled when the time of the end is over
             self.house.watchdog.close()

@@ -83,6 +83,7 @@ class Family:
             await run.wait_ended()
         except trio.Cancelled:
             run.scope.cancel()
+            # The call ends after its sub-agent: otherwise that would go on working for a call that is over.
             with trio.CancelScope(shield=True):
                 await run.wait_ended()
             raise
@@ -259,6 +260,7 @@ class Family:
             with Contained(run.failed), run.scope:
                 run.answer = await self._work(run)
         finally:
+            # A cancelled run still has to stop its session and to report what was used.
             with trio.CancelScope(shield=True):
                 await self._see_off(run)
 

@@ -145,6 +145,7 @@ class SupervisorNode:
         try:
             error = await child.ready.wait()
         except trio.Cancelled:
+            # Without the shield the caller is gone first, and a child stays that nobody has been told of.
             with trio.CancelScope(shield=True):
                 await self.stop(child)
             raise
@@ -169,6 +170,7 @@ class SupervisorNode:
                 child.scope.deadline = self.tree.house.clock.deadline_in(child.start_timeout)
                 await child.body.run(child.is_ready)
         except trio.Cancelled:
+            # The whole tree is being cancelled: who waits for the child is told here, as `_ended` does not run.
             child.end()
             child.body.gone(None)
             raise

@@ -95,7 +95,7 @@ class SimulatedProvider:
         stage.moment(self._session_id)
         await trio.sleep(chance.below(1000) / 2000)
         if stage.fires("model_deaf"):
-            with trio.CancelScope(shield=True):
+            with trio.CancelScope(shield=True):  # a model that ignores its cancellation, on purpose
                 await trio.sleep(chance.number(1, 3000) / 1000)
         await self._fail(emit)
         said = self._says(request)
@@ -181,7 +181,7 @@ class SimulatedWorker:
         late = stage.fires("tool_late")
         try:
             if stage.fires("tool_deaf"):
-                with trio.CancelScope(shield=True):
+                with trio.CancelScope(shield=True):  # a tool that ignores its cancellation, on purpose
                     await trio.sleep(chance.number(1, 6000) / 1000)
             if stage.fires("tool_hangs"):
                 await trio.sleep_forever()
