@@ -1,4 +1,4 @@
-"""What a handle sends and gets, in one place: it is imported with the first session, not with the handle."""
+"""Helpers of the handle: they check what callers pass and unpack the answers. Imported with the first session."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from agentrail.values.json import EMPTY, JsonObject, freeze_object, weight
 from agentrail.values.value import Value
 
 STOPPING = (AbortSent, StopSent)
-"""What is taken also while the journal has no space."""
+"""Commands that are accepted even while the journal is full."""
 
 
 class _PlainFields(dict[type[Value], tuple[tuple[str, str], ...]]):
@@ -65,11 +65,11 @@ _PLAIN_FIELDS = _PlainFields()
 PLUGIN_WANTED = "its class, or the key that it was given"
 
 OVERHEAD = 64
-"""Bytes that any message is taken for, beside its content."""
+"""Bytes that each message counts in the mailbox in addition to its content."""
 
 
 def letter(given: AnyInput, command: str | None, slot: Slot[Answer]) -> Letter:
-    """Return *given* in an envelope for the mailbox; raise `BadMessage` or `BadChoice` for what cannot be kept."""
+    """Return the mailbox letter for *given*; raise `BadMessage` or `BadChoice` if a field cannot be stored."""
     if command is not None:
         kept_text(command, "the command id")
     size = OVERHEAD
@@ -88,13 +88,13 @@ def letter(given: AnyInput, command: str | None, slot: Slot[Answer]) -> Letter:
 
 
 def check_flag(name: str, found: object) -> None:
-    """Raise `BadChoice` if *found*, given as *name*, is no boolean."""
+    """Raise `BadChoice` if *found*, the argument called *name*, is not a boolean."""
     if not isinstance(found, bool):
         raise BadChoice.among(name, found, ("True", "False"))
 
 
 def source_of(given: tuple[object, ...], there: Collection[str], *, replace: bool) -> ToolSource | None:
-    """Return the source of tools that was *given*, `None` if there is none; raise why it cannot be attached."""
+    """Return *given* if it is a source of tools (an MCP server), `None` if not; raise if it cannot be attached."""
     source = next((one for one in given if isinstance(one, ToolSource)), None)
     if source is None:
         return None
@@ -109,13 +109,13 @@ def source_of(given: tuple[object, ...], there: Collection[str], *, replace: boo
 def told_apart(
     names: tuple[str, ...], tools: Collection[str], sources: Collection[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return which of *names* are detached as tools, and which as sources; the machine refuses what is neither."""
+    """Split *names* into names of tools and of sources of tools; unknown names are left to the machine."""
     closed = tuple(name for name in names if name in sources and name not in tools)
     return tuple(name for name in names if name not in closed), closed
 
 
 def check_run(session: str, home: trio.lowlevel.TrioToken) -> None:
-    """Raise `NotInItsRun` outside the Trio run that is *home*: nothing posted from there would wake the session."""
+    """Raise `NotInItsRun` outside the Trio run *home*, in which the session lives: it could not be woken from there."""
     if not trio.lowlevel.in_trio_run() or trio.lowlevel.current_trio_token() is not home:
         raise NotInItsRun(session)
 
@@ -131,33 +131,33 @@ def _bytes(part: Part) -> int:
 
 
 def subagents_of(subagents: Subagents | None, child: str) -> Subagents:
-    """Return the sub-agents of a session; `UnknownTask` if it has none."""
+    """Return the sub-agents of a session; raise `UnknownTask` if it can have none."""
     if subagents is None:
         raise UnknownTask.among(child, ())
     return subagents
 
 
 def raised(answer: Answer) -> Answer:
-    """Return *answer*, or raise why it is a refusal."""
+    """Return *answer*, or raise its error if it is a refusal."""
     if isinstance(answer, Refused):
         raise fresh(answer.error)
     return answer
 
 
 def accepted(answer: Answer) -> Accepted:
-    """Return *answer*, which is that a text was accepted, or raise why it was not."""
+    """Return *answer* as `Accepted`, or raise its error if it is a refusal."""
     if isinstance(raised(answer), Accepted):
         return answer  # type: ignore[return-value]  # it was just tested
     raise BrokenContractError(answer)
 
 
 def updated(plugin: AnyPlugin, options: Mapping[str, object]) -> AnyPlugin:
-    """Return *plugin* with new options; raise what its class raises about them."""
+    """Return *plugin* with new options; errors that its class raises about them pass through."""
     return attrs.evolve(plugin, **options)  # type: ignore[misc]  # a plugin that is no attrs class is a TypeError
 
 
 def counted(name: str, found: object) -> int:
-    """Return *found* as a whole number from 1 on; raise `WrongType` for anything else."""
+    """Return *found* if it is a whole number of at least 1; raise `WrongType` otherwise."""
     plain = number(found)
     if type(plain) is not int or plain < 1:
         raise WrongType(name, shown(found), "a whole number from 1 on")
@@ -185,7 +185,7 @@ def trace(traces: Traces, begin: Callable[[], Awaitable[None]], capacity: int | 
 
 
 def key_of(plugin: object) -> str:
-    """Return what a plugin is called in the session; raise `WrongType` for what names none."""
+    """Return the key of a plugin given by key, class or object; raise `WrongType` for anything else."""
     if isinstance(plugin, str):
         return plugin
     if isinstance(plugin, type):
@@ -194,7 +194,7 @@ def key_of(plugin: object) -> str:
 
 
 def plain_options(options: Mapping[str, object]) -> JsonObject:
-    """Return *options* as JSON for the event that tells of them, or nothing where JSON cannot hold them."""
+    """Return *options* as JSON for an event; empty if JSON cannot hold them."""
     try:
         return freeze_object(options)
     except AgentrailError:

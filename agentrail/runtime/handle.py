@@ -1,4 +1,4 @@
-"""The handle: the only way to talk to a session."""
+"""`SessionHandle`: the only way for a program to talk to a session."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ WHEN = ("gap", "now")
 
 
 class SessionHandle:
-    """Talk to one session: every call returns when it is durable and accepted, or raises why it was refused."""
+    """Handle of one session. A command returns when it is accepted and journaled, or raises why it was refused."""
 
     __slots__ = ("_as_tool", "_choose", "_session")
 
@@ -71,7 +71,7 @@ class SessionHandle:
     # Talking
 
     async def prompt(self, text: Said, *, command: str | None = None) -> Accepted:
-        """Say something: it starts a turn, or waits for the open one to end."""
+        """Send a prompt: it starts a turn, or is queued until the open one has ended."""
         return commands.accepted(await self._user(sent.PromptSent(commands.kept_parts(text)), command))
 
     async def prompt_nowait(self, text: Said, *, command: str | None = None) -> Accepted:
@@ -81,13 +81,13 @@ class SessionHandle:
         return commands.accepted(await slot.wait())
 
     async def ask(self, text: Said, *, command: str | None = None) -> Reply:
-        """Say something and return how its turn ended, or that it rests with held calls."""
+        """Send a prompt, and return how its turn ended, or that it waits for a person."""
         letter, slot = self._letter(sent.PromptSent(commands.kept_parts(text)), command)
         turn: Slot[Outcome] = Slot()
         letter.watch = self._session.waiters.watch(turn)
         await self._session.mailbox.post_user(letter)
         ref = commands.accepted(await slot.wait()).ref
-        del letter, slot  # a turn may take hours, and nobody needs them any more
+        del letter, slot  # a turn may take hours: free them
         try:
             past = None if turn.settled or command is None else await self._past(ref)
             outcome = await turn.wait() if past is None else past
@@ -101,7 +101,7 @@ class SessionHandle:
         return await commands.outcome_of(self._session.state, ref, self._session.records.read, self._session.ties.held)
 
     async def steer(self, text: str, *, when: Literal["gap", "now"] = "gap", command: str | None = None) -> Accepted:
-        """Say something to the open turn: before its next request, or at once with `when="now"`."""
+        """Send a text to the open turn: delivered before its next request, or at once with `when="now"`."""
         if when not in WHEN:
             raise BadChoice.among("when", when, WHEN)
         return commands.accepted(await self._result(sent.SteerSent(text, when), command))
@@ -114,7 +114,7 @@ class SessionHandle:
         clear_queue: bool = False,
         command: str | None = None,
     ) -> None:
-        """Stop what is going on, at once; return when that is written, or at once while the journal cannot write."""
+        """Stop the session's work at once; return when that is journaled, or at once if the journal cannot write."""
         if kill_tools not in sent.KILLS:
             raise BadChoice.among("kill_tools", kill_tools, sent.KILLS)
         letter, slot = self._letter(sent.AbortSent(reason, kill_tools, clear_queue), command)
@@ -123,7 +123,7 @@ class SessionHandle:
         await self._stopped(letter, slot)
 
     async def stop(self, reason: str = "stopped", *, command: str | None = None) -> None:
-        """End the session for good; return when all of it has, or raise `NotWrittenYet` if the journal cannot write."""
+        """End the session for good; return when it has ended, or raise `NotWrittenYet` if the journal cannot write."""
         letter, slot = self._letter(sent.StopSent(reason), command)
         self._session.abort_now("all", command, slot)
         await self._stopped(letter, slot)
@@ -132,13 +132,13 @@ class SessionHandle:
             raise commands.fresh(gone.error)
 
     async def _stopped(self, letter: Letter, slot: Slot[Answer]) -> None:
-        """Return when it is written that something was stopped; or, if the journal cannot write, at once."""
+        """Wait until an abort or stop is journaled; return at once if the journal cannot write."""
         self._session.mailbox.post_control(letter)
         self._session.relieve()
         commands.raised(await slot.wait())
 
     async def compact(self, reason: str | None = None, *, command: str | None = None) -> None:
-        """Make the context shorter: now, or before the next request."""
+        """Shorten the context: at once if no turn is open, else before the next request."""
         await self._user(sent.CompactSent(reason), command)
 
     # Deciding
@@ -152,7 +152,7 @@ class SessionHandle:
         auto_resume: bool = True,
         command: str | None = None,
     ) -> None:
-        """Let a held call run, with edited *args* if given; *always*: and all of its family from now on."""
+        """Let a held call run, with edited *args* if given; *always*: later calls of its family pass too."""
         edited = None if args is None else freeze_object(args)
         await self._decide(sent.ApproveSent(approval_id, edited, always, auto_resume), approval_id, command)
 
@@ -164,15 +164,15 @@ class SessionHandle:
         auto_resume: bool = False,
         command: str | None = None,
     ) -> None:
-        """Give a held call an error result with the *reason*."""
+        """Reject a held call: it gets an error result with the *reason*."""
         await self._decide(sent.RejectSent(approval_id, reason, auto_resume), approval_id, command)
 
     async def respond(self, ref: str, answer: str, *, command: str | None = None) -> None:
-        """Answer a question of the agent."""
+        """Answer a question that a tool asked."""
         await self._decide(sent.RespondSent(ref, answer), ref, command)
 
     async def _decide(self, given: AnyInput, ref: str, command: str | None) -> None:
-        """Bring a decision to the session that waits for it: this one, or a sub-agent."""
+        """Send a decision to the session that waits for it: this one, or one of its sub-agents."""
         letter, slot = self._letter(given, command)
         subagents = self._session.ties.subagents
         below = None if subagents is None else subagents.mailbox(ref)
@@ -186,21 +186,21 @@ class SessionHandle:
     # Changing
 
     async def switch_model(self, model: ModelChain, *, command: str | None = None, **provider_options: Json) -> None:
-        """Use another model, or chain of models: from the next prompt on, or from the next turn if one is open."""
+        """Use another model, with fallback models if a chain is given, from the next turn on."""
         await self._awake()
         chosen = self._choose(self._session, model, freeze_object(provider_options))
         await self._user(chosen, command)
 
     async def attach_tools(self, *tools: object, command: str | None = None) -> None:
-        """Attach tools, all or none; or a source of tools, such as an `McpServer`, when it has offered some."""
+        """Add tools, all or none; or a source of tools, such as an `McpServer`, and wait for its tools."""
         await self._change_tools(tools, (), replace=False, command=command)
 
     async def detach_tools(self, *names: str, command: str | None = None) -> None:
-        """Detach tools, all or none; the name of a source of tools is for all its tools, and ends it."""
+        """Remove tools, all or none; the name of a source removes all its tools and ends it."""
         await self._change_tools((), names, replace=False, command=command)
 
     async def replace_tools(self, *tools: object, command: str | None = None) -> None:
-        """Attach tools, or a source of tools, in the place of those of the same names."""
+        """Add tools, or a source of tools, in place of those with the same names."""
         await self._change_tools(tools, (), replace=True, command=command)
 
     async def _change_tools(
@@ -229,7 +229,7 @@ class SessionHandle:
     async def update_plugin(
         self, plugin: str | type[AnyPlugin], /, *, command: str | None = None, pin: bool = False, **options: object
     ) -> None:
-        """Give a plugin new options, as soon as no turn is open; with *pin* they stay whatever the code says later."""
+        """Change options of a plugin as soon as no turn is open; with *pin* they survive changes of the code."""
         commands.check_flag("pin", pin)
         await self._awake()
         key = commands.key_of(plugin)
@@ -243,7 +243,7 @@ class SessionHandle:
         await self._user(given, command, prepare=lambda: self._session.outfit.judge.seat(key, seat.revision, new))
 
     async def attach_plugin(self, plugin: Attachable, *, command: str | None = None) -> None:
-        """Let a plugin join, as soon as no turn is open."""
+        """Add a plugin as soon as no turn is open."""
         await self._awake()
         key, bare = commands.unkeyed(plugin)
         seat = self._seat(key, bare)
@@ -251,7 +251,7 @@ class SessionHandle:
         await self._user(given, command, prepare=lambda: self._session.outfit.judge.seat(key, seat.revision, bare))
 
     async def detach_plugin(self, plugin: str | type[AnyPlugin], *, command: str | None = None) -> None:
-        """Let a plugin leave, as soon as no turn is open."""
+        """Remove a plugin as soon as no turn is open."""
         await self._user(sent.DetachPluginSent(commands.key_of(plugin)), command)
 
     async def _awake(self) -> None:
@@ -265,7 +265,7 @@ class SessionHandle:
         return commands.seat_for(key, plugin, outfit.next_revision())
 
     def _attached(self, key: str) -> tuple[AttachedPlugin, AnyPlugin]:
-        """Return the plugin as it is attached now, or will be."""
+        """Return the plugin of this key, as attached now or queued to be."""
         state = self._session.state
         joining = [change.seat for change in state.changes if change.kind == "attach" and change.seat is not None]
         for seat in (*state.seats, *joining):
@@ -274,41 +274,41 @@ class SessionHandle:
         raise UnknownPlugin.among(key, (seat.key for seat in state.seats))
 
     async def withdraw(self, ref: str, *, command: str | None = None) -> None:
-        """Take a queued prompt back."""
+        """Take a queued prompt back, given its ref."""
         await self._user(sent.WithdrawSent(ref), command)
 
     # Looking
 
     def status(self) -> Status:
-        """Return what the session is doing, as of its last durable step."""
+        """Return what the session is doing, as of its last journaled step."""
         return commands.status_of(self._session.state, self._session.ties.held(), self.tasks())
 
     def messages(self) -> tuple[Message, ...]:
-        """Return the conversation, as of the last durable step."""
+        """Return the conversation, as of the last journaled step."""
         return tuple(self.inspect().history)
 
     def inspect(self) -> State:
-        """Return the whole state as data; raise `SessionAsleep` while it sleeps, `SessionForgotten` if that is so."""
+        """Return the whole state as data; raise `SessionAsleep` while it hibernates, or `SessionForgotten`."""
         self._session.records.check_kept()
         if self._session.sleep.is_thin:
             raise commands.SessionAsleep(self.id)
         return self._session.state
 
     def queued(self) -> tuple[Prompt, ...]:
-        """Return the prompts that wait."""
+        """Return the queued prompts."""
         return self._session.state.queue
 
     def tasks(self) -> tuple[Task, ...]:
-        """Return what its sub-agents do, and what the last ones in the background did."""
+        """Return the session's running sub-agents, and the last ones in the background that have ended."""
         subagents = self._session.ties.subagents
         return () if subagents is None else subagents.tasks()
 
     async def task_result(self, child: str) -> Ok | Err:
-        """Return what a sub-agent answers, when it has."""
+        """Wait for the answer of a sub-agent and return it."""
         return await commands.subagents_of(self._session.ties.subagents, child).result(child)
 
     async def cancel_task(self, child: str) -> None:
-        """Stop a sub-agent, and return when everything of it has ended; its transcript stays in the journal."""
+        """Stop a sub-agent, and wait until all of it has ended; its records stay in the journal."""
         await commands.subagents_of(self._session.ties.subagents, child).cancel(child)
 
     def subscribe(
@@ -318,36 +318,36 @@ class SessionHandle:
         policy: Literal["coalesce", "drop", "disconnect"] = "coalesce",
         capacity: int | None = None,
     ) -> Subscription:
-        """Return the events: those behind *since* as far as they are kept, then live ones."""
+        """Return the session's events as an async iterator: those after *since* that are kept, then live ones."""
         start = Cursor(since) if isinstance(since, int) else None if since is None else Cursor(*since)
         return commands.subscription(self._session.bus, start, types, policy, capacity)
 
     def monitor(self) -> Monitor:
-        """Return a monitor: `async with` it, and it tells when the session is gone for good."""
+        """Return a monitor: `async with` it, then `wait()` for the end of the session."""
         return commands.Monitor(self._session)
 
     # Holding it up and looking into it
 
     async def suspend(self) -> None:
-        """Let everything but abort and stop wait, timers included, until `resume`: what runs goes on meanwhile."""
+        """Let all but urgent commands (abort, stop) and timers wait until `resume`; running work goes on."""
         await self._control(sent.SuspendSent(), self._session.mailbox.suspend)
 
     async def fork(self, at: int | None = None, id: str | None = None) -> SessionHandle:  # noqa: A002 - see `spawn`
-        """Start a session with the past of this one, up to record *at* or to now; what runs here does not run there."""
+        """Start a session with the past of this one, up to record *at* (default: all); running work is not copied."""
         self._session.records.check_kept()  # another session may have the id by now
         forked = await self._session.house.fork(self.id, at, commands.new_id() if id is None else id)
         return cast("SessionHandle", forked)
 
     async def wake(self) -> None:
-        """Bring the session up if it sleeps; any message does so too."""
+        """Wake the session if it hibernates; any message does that too."""
         await self._control(sent.TraceSent())
 
     async def resume(self) -> None:
-        """Handle what has waited since `suspend`."""
+        """Handle the messages that have waited since `suspend`; continue a turn that recovery paused."""
         await self._control(sent.ResumeSent(), self._session.mailbox.resume)
 
     def trace(self, capacity: int | None = None) -> ActorTrace:
-        """Return the steps of the actor from now on: `async with` it, then `async for`; at most *capacity* wait."""
+        """Return the actor's steps from now on: `async with` it, then `async for`; at most *capacity* are buffered."""
         return commands.trace(self._session.traces, lambda: self._control(sent.TraceSent()), capacity)
 
     async def _control(self, given: AnyInput, prepare: Prepare | None = None) -> None:

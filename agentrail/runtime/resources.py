@@ -1,4 +1,4 @@
-"""What a session's actor is given: everything of it that is not its own state."""
+"""What a session's actor is given from outside: its code, shared services, and interfaces to parent and sub-agents."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from agentrail.values.usage import Limit, Usage
 
 
 async def _no_fork(origin: str, _at: int | None, _session_id: str) -> object:
-    """Stand in until there is somebody who starts sessions."""
+    """Placeholder until the supervisor sets the function that forks sessions."""
     await trio.lowlevel.checkpoint()
     raise SupervisorClosed(origin)
 
 
 class SharedServices:
-    """What all sessions of a supervisor share; *forget* is how the journal forgets one, `None` if it keeps them."""
+    """Services that all sessions of a supervisor share. *forget* drops a session from the journal (`None`: kept)."""
 
     __slots__ = (
         "calls",
@@ -95,19 +95,19 @@ class SharedServices:
 
 
 class Prices(Protocol):
-    """Knows what models cost."""
+    """Interface: looks up what models cost."""
 
     def knows(self, model: str, options: JsonObject) -> bool:
         """Whether the price of *model* with *options* is known."""
         ...
 
     def priced(self, model: str, options: JsonObject, usage: Usage) -> Usage:
-        """Return *usage* with its cost; that is `None` where no price is known."""
+        """Return *usage* with its cost, which is `None` if no price is known."""
         ...
 
 
 class SharedSurroundings(ToolSurroundings):
-    """Where a session's tools work; each part is made when it is first asked for."""
+    """Where a session's tools work: sandbox and web access, each made on first use."""
 
     __slots__ = ("_make_sandbox", "_make_web", "_sandbox", "_web", "_working_dir")
 
@@ -127,78 +127,78 @@ class SharedSurroundings(ToolSurroundings):
 
     @property
     def sandbox(self) -> Sandbox:
-        """Where files are and commands run."""
+        """Sandbox with the files, in which commands run."""
         if self._sandbox is None:
             self._sandbox = self._make_sandbox(self._working_dir)
         return self._sandbox
 
     @property
     def web(self) -> Web:
-        """How pages are fetched."""
+        """Client that fetches web pages."""
         if self._web is None:
             self._web = self._make_web()
         return self._web
 
 
 class Subagents(Agents, Protocol):
-    """The sub-agents of a session, as the session itself knows them."""
+    """Interface: the sub-agents of a session, as its actor uses them (implemented by `Family`)."""
 
     def held(self) -> tuple[HeldCall, ...]:
-        """Return what waits for a person in them, and in theirs."""
+        """Return the calls of sub-agents, at any depth, that wait for a person."""
         ...
 
     def mailbox(self, ref: str) -> Mailbox | None:
-        """Return where a decision about *ref* goes, if it is one of them, or of theirs, that waits for it."""
+        """Return the mailbox of the sub-agent, at any depth, that waits for a decision on *ref*; `None` if none."""
         ...
 
     async def answered(self, ref: str, letter: Letter) -> Answer | None:
-        """Return the answer to a decision with a command id that one of them was sent, which is gone now."""
+        """Return the answer that a sub-agent gave to a command id before it ended; `None` if none is known."""
         ...
 
     def gathered(self, report: SubagentReported) -> SubagentReported:
-        """Return *report* with all that has gathered for it."""
+        """Return *report* with all that the sub-agent has reported since."""
         ...
 
     def spread(self, state: State) -> None:
-        """Tell those that share limits with the session, which is now in *state*, what the others have used."""
+        """Tell sub-agents that share a money limit what the other sessions have used; *state* is the parent's."""
         ...
 
     def resume(self, children: tuple[str, ...], state: State) -> None:
-        """Begin to bring back those that the process before this one had; the session is in *state*."""
+        """Start to resume the sub-agents that an earlier process ran; *state* is the parent's."""
         ...
 
     def stop(self, children: tuple[str, ...]) -> None:
-        """Begin to stop some of them."""
+        """Start to stop the given sub-agents."""
         ...
 
     def close(self) -> None:
-        """Begin to stop all of them, and start no more."""
+        """Start to stop all sub-agents, and refuse new ones."""
         ...
 
     def views(self) -> tuple[ChildView, ...]:
-        """Return what `tree()` shows of them."""
+        """Return the sub-agents' entries in `tree()`."""
         ...
 
 
 class Recipe(Protocol):
-    """Knows how a sub-agent is made: what it has of its own, and what it inherits."""
+    """Interface: how a kind of sub-agent is made, with what it inherits from its parent."""
 
     def found(self, task: Task, parent: State, outfit: SessionCode, now: int) -> FindCode:
-        """Return what finds the code of a stored sub-agent."""
+        """Return the function that finds the code of a stored sub-agent."""
         ...
 
     def asked(self, prompt: str) -> str:
-        """Return *prompt* with what is to be said of the answer."""
+        """Return *prompt* with the instructions for the form of the answer."""
         ...
 
     def read(self, text: str) -> Ok | str:
-        """Return its answer, or why *text* is none."""
+        """Return the answer read from *text*, or why it has the wrong form."""
         ...
 
     def make(
         self, task: Task, path: tuple[str, ...], parent: State, outfit: SessionCode, now: int
     ) -> tuple[State, SessionCode]:
-        """Return the state that the session of *task* begins with, and its code."""
+        """Return the initial state and the code of the session for *task*."""
         ...
 
 
@@ -206,7 +206,7 @@ NO_AGENTS: Mapping[str, Recipe] = MappingProxyType({})
 
 
 class SessionCode:
-    """The code of one session: its plugins, tools and services, where these work, and how tools are checked."""
+    """The code of one session: plugins, tools, services, sandbox, and validators of arguments."""
 
     __slots__ = (
         "agents",
@@ -245,12 +245,12 @@ class SessionCode:
         self.agents = agents
 
     def next_revision(self) -> int:
-        """Return a number for a change of plugins or tools; no two changes have the same."""
+        """Return a new number for a change of plugins or tools, unique in the session."""
         self.revision += 1
         return self.revision
 
     def keep(self, state: State) -> None:
-        """Forget the code of plugins and tools that nothing names any more: each change would leave some behind."""
+        """Drop the code of plugins and tools that the state no longer names, as each change leaves some behind."""
         joining = (change.seat for change in state.changes if change.seat is not None)
         plugins = {(seat.key, seat.revision) for seat in (*state.seats, *joining)}
         tools = {(name, attached.revision) for name, attached in state.tools.items()}
@@ -261,7 +261,7 @@ class SessionCode:
             del self.tools[code]
 
     def know(self, tool: Tool, revision: int) -> None:
-        """Take the code of a tool that the machine knows already, from a source that is back, or offers it anew."""
+        """Store the code of a tool that the state has already; its source has come back or offers it again."""
         name = tool.spec.name
         known = (name, revision) in self.tools
         self.tools[name, revision] = tool
@@ -278,7 +278,7 @@ class SessionCode:
         problems: tuple[str, ...] = (),
         closed: tuple[str, ...] = (),
     ) -> tuple[ChangeToolsSent, Callable[[], None]]:
-        """Return the input of a change of tools, and what makes their code known before the machine hears of it."""
+        """Return the input for a change of tools, and a function that stores their code before the input is handled."""
         revision = self.next_revision()
         validators = tuple(self.validator(tool) for tool in tools)
 
@@ -292,7 +292,7 @@ class SessionCode:
 
 
 Found: TypeAlias = tuple[State, SessionCode, SessionReturned]
-"""A stored state with the states of its plugins in their classes, its code, and what it hears if it comes back."""
+"""A stored state with typed plugin states, its code, and the input that tells the session what has changed."""
 
 FindCode: TypeAlias = Callable[[State, int], Found]
 """Finds the code for a stored state, given also its number of records.

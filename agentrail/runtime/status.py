@@ -1,4 +1,4 @@
-"""What a session is doing, for people, and that it is gone."""
+"""`Status`: what a session is doing, for display."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 
 @value
 class Background(Value):
-    """Work that has left its turn and still runs."""
+    """A call that still runs although its turn no longer waits for it."""
 
     call_id: str
-    """Which call."""
+    """Id of the call."""
     name: str
-    """Which tool."""
+    """Name of the tool."""
     since: int
-    """Since when, in milliseconds since 1970."""
+    """When it left its turn, in milliseconds since 1970."""
     abandoned: bool = False
-    """Whether it ignores its cancellation."""
+    """Whether it was cancelled and has not ended in time."""
 
 
 @value
 class Asking(Value):
-    """A hook that waits for what a plugin asked for."""
+    """A hook that is paused until what a plugin asked for is done."""
 
     hook: str
-    """Which hook."""
+    """Name of the hook."""
     plugin: str
-    """Who asks."""
+    """Key of the plugin."""
     request: str
-    """The kind of request."""
+    """Kind of request, such as `RunTool`."""
 
 
 @value
@@ -47,47 +47,47 @@ class Status(Value):
     """What a session is doing."""
 
     session_id: str
-    """Which session."""
+    """Id of the session."""
     phase: str
     """`idle`, `running`, `streaming`, `executing_tools`; `ended` when it is over."""
     model: str
-    """The model of the next turn."""
+    """Name of the model for the next turn."""
     turn: int
-    """How many turns it has begun."""
+    """Number of turns started so far."""
     round: int
-    """The round of the open turn, 0 if none is open."""
+    """Number of the round in the open turn, 0 if none is open."""
     turn_open: bool
-    """Whether a turn is open, also if it rests."""
+    """Whether a turn is open, even if it waits for a person."""
     usage: Usage
-    """What it has used."""
+    """Usage of the session so far."""
     queued: int
-    """Prompts that wait."""
+    """Number of queued prompts."""
     steering: int
-    """Steering texts that wait."""
+    """Number of queued steering texts."""
     held: tuple[HeldCall, ...]
-    """Calls that wait for a person, those of sub-agents behind its own."""
+    """Calls that wait for a person; those of sub-agents come last."""
     asking: tuple[Asking, ...]
-    """Hooks that wait for what a plugin asked for."""
+    """Hooks that are paused until what a plugin asked for is done."""
     lingering: tuple[Background, ...]
-    """Immune calls that go on in the background."""
+    """Immune calls that were left running in the background."""
     quarantined: tuple[Background, ...]
     """Cancelled calls that have not ended."""
     tasks: tuple[Task, ...] = ()
-    """What its sub-agents do, and those in the background that have ended did."""
+    """Running sub-agents, and those in the background that have ended."""
 
 
 @value
 class SessionDown(Value):
-    """A session is gone for good."""
+    """The end of a session, as a monitor reports it."""
 
     session_id: str
-    """Which session."""
+    """Id of the session."""
     reason: str
-    """Why."""
+    """Why it ended."""
 
 
 def status_of(state: State, below: tuple[HeldCall, ...] = (), tasks: tuple[Task, ...] = ()) -> Status:
-    """Return what the session of *state* is doing, with its sub-agents: what waits *below*, and their *tasks*."""
+    """Return the status of a session in *state*; *below* is what waits in sub-agents, *tasks* what they do."""
     return Status(
         state.session_id,
         state.phase.value,

@@ -1,1 +1,1 @@
-"""The actor of a session: its loop, its records, and what it starts."""
+"""The actor of a session: its loop, its journal records, and the work it starts."""

@@ -1,4 +1,4 @@
-"""Inputs to which something is added when they are handled: what only the shell knows, and only then."""
+"""Completes inputs when they are handled, with facts that only the runtime knows, such as the partial response."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from agentrail.runtime.inbox.mailbox import Letter, Mailbox
 COMPLETED: Final = frozenset(
     {AbortSent, ElsewhereUsed, HooksWereSlow, SteerSent, StopSent, StreamStalled, SubagentReported, TimerFired}
 )
-"""Inputs that miss something which only the shell knows, or into which another was merged while they waited."""
+"""Inputs that lack a fact known only to the runtime, or that others may have joined in the mailbox."""
 
 SAYS_PARTIAL: Final = frozenset({AbortSent, SteerSent, StopSent, StreamBegan, StreamCut, StreamEnded, StreamStalled})
-"""Inputs that say themselves what has come of the response that is out, or come before or after all of it."""
+"""Inputs that carry the partial response themselves, or come when there is none."""
 
 
 def completed(letter: Letter, performer: Performer, mailbox: Mailbox, ties: Ties, slow: SlowHooks) -> AnyInput:
-    """Return the input with what only the shell knows, such as what had come of the stream."""
+    """Return the input completed with what only the runtime knows, such as the partial response."""
     given = letter.given
     if isinstance(given, SubagentReported):
         letter.given = ties.gathered(given)
@@ -50,13 +50,13 @@ def completed(letter: Letter, performer: Performer, mailbox: Mailbox, ties: Ties
     if isinstance(given, TimerFired) and given.timer != TURN_TIMER:
         return given
     if isinstance(given, StopSent):
-        mailbox.resume()  # what a session waits for before it ends comes as results
+        mailbox.resume()  # a stopping session needs the results of its work
     partial = performer.partial_response()
     return given if partial is None else given.but(partial=partial)
 
 
 def with_partial(arrival: Arrival, state: State, performer: Performer) -> Arrival:
-    """Return *arrival* with what has come of the response that is out, if a listener may end its turn at any event."""
+    """Return *arrival* with the partial response, needed if a critical plugin may abort the turn in any step."""
     given = arrival.input
     if isinstance(given, TimerFired) and given.timer == TURN_TIMER:
         return arrival

@@ -1,4 +1,4 @@
-"""Callers of `abort` and `stop` do not wait for a journal that cannot write: what is to stop has stopped before."""
+"""Early answers: callers of `abort` and `stop` do not wait while the journal cannot write, as the work has stopped."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from agentrail.runtime.inbox.mailbox import Letter
 
 
 def relieve(session_id: str, letters: Iterable[Letter], stuck: AgentrailError) -> None:
-    """Answer the callers that wait for aborts and stops among *letters*, which stay and are written when they can be.
+    """Answer callers of aborts and stops in *letters* early; the letters stay, and are journaled when possible.
 
-    An abort is done, as far as its caller can see. What was to be found in the journal is not there: the end of the
-    session, and the answer to a command id.
+    For the caller the abort is done. Two things are missing from the journal: the end of the session, and the answer to
+    the command id.
     """
     for letter in letters:
         given = letter.given

@@ -1,4 +1,4 @@
-"""Why a session is gone: in words, for monitors, and as the error that everybody gets who still waits for it."""
+"""Why a session has gone: as text for monitors, and as the error for callers that still wait."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from agentrail.core.vocabulary.state import Phase, State
 from agentrail.errors import AgentrailError, JournalUnavailable, SessionCrashed, SessionNotAlive, SessionParked
 
 PARKED: Final = "parked: it can come back from its journal"
-"""Why a session is gone that has not ended."""
+"""Reason for a session that was stopped without being ended, and can be resumed."""
 
 
 class Gone(NamedTuple):
-    """That a session is gone for good, as far as this process knows."""
+    """Reason for which this process no longer runs a session."""
 
     reason: str
-    """Why, in words."""
+    """The reason in words."""
     error: AgentrailError
-    """What everybody gets who still waits for it."""
+    """Error raised to callers that still wait for the session."""
     ended: bool
-    """Whether it has come to its end, in its journal too."""
+    """Whether the session has ended in its journal too, so that it cannot be resumed."""
 
 
 def why_gone(state: State, error: BaseException | None, *, parked: bool) -> Gone:
-    """Return why a session is gone whose actor has left it in *state*, with *error* if it has crashed."""
+    """Return why a session is gone whose actor ended in *state*; *error* is its crash, if it crashed."""
     session_id = state.session_id
     ended = state.phase is Phase.ENDED
     if error is not None:

@@ -1,4 +1,4 @@
-"""What is left in memory of a session that sleeps: who it is, what it waits for, and how to find its code again."""
+"""Hibernation: what stays in memory of a sleeping session, and how it is rebuilt."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NONE_PRICED: Final = frozenset[str]()
 
 
 class Sleep:
-    """Whether a session sleeps, whether its state is only what stays then, and how it wakes up."""
+    """Keeps the rest of a hibernating session, and rebuilds the session from its journal."""
 
     __slots__ = ("_base", "_own", "equip", "is_deep", "is_thin")
 
@@ -31,7 +31,7 @@ class Sleep:
         self.is_thin = False
 
     def begin(self, state: State, outfit: SessionCode) -> tuple[State, SessionCode | None]:
-        """Return what stays: enough of *state* for `status`, and no code but what was attached while it lived."""
+        """Return the reduced state to keep: enough for `status`, with code only for what was attached at run time."""
         self.is_deep = self.is_thin = True
         reach(Failpoint.ASLEEP)
         self._own = None if outfit.revision == self._base else outfit
@@ -43,7 +43,7 @@ class Sleep:
         return listed(f"{state.session_id!r} {phase}", f"{len(state.queue)} queued" if state.queue else "")
 
     def end(self, state: State, records: int) -> tuple[State, SessionCode]:
-        """Return the session as the journal tells it, with its code."""
+        """Return state and code, rebuilt from the journal."""
         if self._own is None:
             state, outfit, _ = self.equip(state, records)
             self._base = outfit.revision
@@ -56,19 +56,19 @@ class Sleep:
 
 
 def without_code() -> Recorded:
-    """Return the judge of one step for which there is no code and that asks no plugin: they do not hear of it."""
+    """Return a judge that runs no plugin, for the one step in which the session wakes."""
     return Recorded((Ruling(ON_EVENT),))
 
 
 def _with_plugins_of(outfit: SessionCode, state: State) -> State:
-    """Return *state* with the states of its plugins in their classes."""
+    """Return *state* with the states of its plugins as objects of their classes."""
     plugins = [(seat.key, outfit.judge.plugin(seat)) for seat in state.seats]
     states = zip(plugins, state.plugin_states, strict=True)
     return state.but(plugin_states=tuple(revived(state.session_id, *plugin, kept) for plugin, kept in states))
 
 
 def husk(state: State) -> State:
-    """Return what of *state* is wanted while it sleeps: who it is, what it has used, and what waits for a person."""
+    """Return the part of *state* needed while the session sleeps: identity, usage, calls that wait for people."""
     return state.but(
         history=EMPTY_HISTORY,
         tools=NO_TOOLS,

@@ -1,7 +1,4 @@
-"""The records of one session: written in order, each before anybody hears of it, and again until the journal can.
-
-A session whose actor has crashed, from its records.
-"""
+"""Journal records of one session: written in order, before their effects are seen; and read to rebuild the session."""
 
 from __future__ import annotations
 
@@ -36,11 +33,11 @@ from agentrail.values.foreign import described
 from agentrail.values.json import Json, canonical
 
 PAGE = 100
-"""Records that are done again at once, before others have their turn."""
+"""Records to replay before other tasks get a turn."""
 
 
 async def rebuilt(journal: Journal, session_id: str, upto: int | None = None) -> tuple[State, int]:
-    """Return a session as its records tell, all or those up to one, and the number of the last of them."""
+    """Return a session's state rebuilt from its records (all, or up to one), and the number of the last one."""
     snapshot = await journal.snapshot(session_id)
     reach(Failpoint.SNAPSHOT_READ)
     if snapshot is not None and upto is not None and snapshot.number > upto:
@@ -65,27 +62,27 @@ async def rebuilt(journal: Journal, session_id: str, upto: int | None = None) ->
 
 
 def _redone(state: State, record: Record) -> State:
-    """Return *state* after the step of *record*; raise `BadRecord` if what the record holds breaks the step."""
+    """Return *state* after the step in *record*; raise `BadRecord` if the record cannot be replayed."""
     try:
         return redo(state, record.arrival, record.rulings, record.events, record.began, record.number)
     except (BadRecord, ReplayDiffers):
         raise
-    except Exception as error:  # whatever breaks, it is no crash of the session: it has only been read
+    except Exception as error:  # a damaged record is no crash of the session
         raise BadRecord(record.session_id, record.number, f"its step breaks: {described(error)}") from error
 
 
 def begun(state: State, request_id: str) -> State:
-    """Return *state* behind the first chunk of a response, which has no record of its own yet."""
+    """Return *state* after the first chunk of a response, a step that has no record of its own yet."""
     return step(state, Arrival(StreamBegan(request_id), 0), Recorded(())).state
 
 
 def _texts(found: Iterable[Json]) -> list[str]:
-    """Return JSON as it would be written: what was read back has tuples for lists."""
+    """Return JSON in the form that a reader gets back, to compare with it."""
     return [canonical(data) for data in found]
 
 
 def with_plugins_of(state: State, live: State, number: int) -> State:
-    """Return *state* with the plugin states of *live*: they must be the same, and records do not know their classes."""
+    """Return *state* with the plugin states of *live*, which must be equal: records do not know their classes."""
     if state.plugin_states == live.plugin_states:
         return state.but(plugin_states=live.plugin_states)
     from agentrail.codec import data_of  # noqa: PLC0415 - only what was written and read again needs it
@@ -96,7 +93,7 @@ def with_plugins_of(state: State, live: State, number: int) -> State:
 
 
 def revived(session_id: str, key: str, plugin: AnyPlugin, state: object) -> object:
-    """Return a plugin state that was read, in the class that the plugin says; raise `PluginMismatch` if it is none."""
+    """Return a stored plugin state as an object of the class the plugin declares; raise `PluginMismatch` if unfit."""
     from agentrail.codec import Stored, revive  # noqa: PLC0415 - only what was written and read again needs it
 
     wanted = state_type(plugin)
@@ -116,18 +113,18 @@ log = logging.getLogger("agentrail.session")
 T = TypeVar("T")
 
 ATTEMPTS: Final = 2
-"""How often the first record of a session, or the first since it came back, is tried: its caller is still there."""
+"""How often a session's first record is tried before its caller, who still waits, gets an error."""
 
 SNAPSHOT_EVERY: Final = 200
-"""Records after which the state is kept, so that coming back is quick."""
+"""Records after which a snapshot is stored, so that a rebuild is quick."""
 
 
 def _relieve_nobody() -> None:
-    """No-op: until a session says who waits, nobody does."""
+    """No-op callback, used until the session sets its own."""
 
 
 class Records:
-    """What a session writes; *opening* is what it is spawned as, of which the first record tells."""
+    """Writer of a session's journal; *opening* is the state it is spawned with, stored by the first record."""
 
     __slots__ = (
         "_claim",
@@ -156,34 +153,34 @@ class Records:
         self.relieve: Callable[[], None] = _relieve_nobody
         self.forgotten = False
         self._doubtful = False
-        self.wrote = False  # nothing yet since it was made: whoever starts it still waits
+        self.wrote = False  # nothing written yet: the caller of `spawn` still waits
 
     @property
     def fenced(self) -> Fenced:
-        """Why nothing more can be written, if others have."""
+        """Error to raise if another process has taken over the session; `None` if not."""
         return Fenced(self._claim.session_id, self._claim.epoch)
 
     def check_kept(self) -> None:
-        """Raise `SessionForgotten` if that is so."""
+        """Raise `SessionForgotten` if the journal no longer has the session."""
         if self.forgotten:
             raise SessionForgotten(self._claim.session_id)
 
     async def read(self, after: int, limit: int) -> tuple[Record, ...]:
-        """Return records behind number *after*; none if they are forgotten: others may have the id by now."""
+        """Return records after number *after*; none if the session was forgotten, as its id may be used again."""
         if self.forgotten:
             await trio.lowlevel.checkpoint()
             return ()
         return await self._house.journal.read(self._claim.session_id, after, limit)
 
     async def place(self, seq: int) -> int:
-        """Return the number of the record behind which the events after *seq* are to be read."""
+        """Return the number of the record after which to read to get the events after *seq*."""
         if self.forgotten:
             await trio.lowlevel.checkpoint()
             return 0
         return await self._house.journal.place(self._claim.session_id, seq)
 
     async def write(self, arrival: Arrival, outcome: Step, command: str | None) -> None:
-        """Write down what happened; what happens before the session has started is written when it has."""
+        """Write the record of a step; records before the session has started are written when it has."""
         record = Record(
             self._claim.session_id,
             self.head + len(self.unwritten) + 1,
@@ -215,9 +212,10 @@ class Records:
     async def through(
         self, call: Callable[[], Awaitable[T]], attempts: int | None = None, failed: JournalUnavailable | None = None
     ) -> T:
-        """Return what *call* returns, as soon as the journal can do it; who calls the session meanwhile is refused.
+        """Call *call* until the journal succeeds, and return its result; callers of the session are refused meanwhile.
 
-        The first of the *attempts* may have *failed* already: a step whose record is written at once needs no more.
+        *failed* is the error of a first attempt that was already made: a step whose write succeeds at once needs no
+        more.
         """
         try:
             return await patiently(call, waits=self._wait, attempts=attempts, failed=failed)
@@ -225,7 +223,7 @@ class Records:
             self.stuck = None
 
     async def _append(self) -> int:
-        """Append what is not written yet, unless the attempt before has done so, and return the new head."""
+        """Append the unwritten records, unless the last attempt did after all; return the new head."""
         if self._doubtful:
             found = await self._house.journal.read(self._claim.session_id, self.head, len(self.unwritten))
             self._doubtful = False
@@ -235,20 +233,20 @@ class Records:
         try:
             head = await self._house.journal.append(self._claim, self.head, self.unwritten)
         except JournalUnavailable as error:
-            self._doubtful = not isinstance(error, JournalFull)  # of a full one it is known that nothing was written
+            self._doubtful = not isinstance(error, JournalFull)  # a full journal has written nothing for sure
             raise
         reach(Failpoint.APPENDED)
         return head
 
     def come_back(self, head: int) -> str | None:
-        """Go on behind record *head*; return the request whose first chunk came behind it."""
+        """Continue after record *head*; return the id of the request whose response began after it, if any."""
         if head == self.head and self.unwritten:
             self.began = self.unwritten[0].began
         self.head, self.unwritten, self._doubtful = head, (), False
         return self.began
 
     async def keep(self, state: State, number: int) -> None:
-        """Keep the state behind a record, so that coming back is quick; it is no loss if that fails."""
+        """Store a snapshot of the state; a failure is only logged."""
         session_id = self._claim.session_id
         try:
             await self._house.journal.keep(self._claim, Snapshot(session_id, number, state))
@@ -268,6 +266,6 @@ class Records:
 
 
 def _is_same(found: Record, written: Record) -> bool:
-    """Whether *found* is the record that was *written*: no other has its number, time and chance."""
+    """Whether *found* is the record that was *written*: number, time and random number are equal."""
     one, other = found.arrival, written.arrival
     return (found.number, one.at, one.random) == (written.number, other.at, other.random)

@@ -1,4 +1,4 @@
-"""The actor: one task, two awaits (receive, commit), and the only one who changes the session's state."""
+"""The session's actor: one task that takes messages, runs steps and journals them. Only it changes the state."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from agentrail.runtime.shared.reply_slot import Slot
 from agentrail.values.events.life import AbortPending
 
 LATE_COMMIT = 0.05
-"""Seconds after which an abort that is not durable yet is announced."""
+"""Seconds after which an abort that is not journaled yet is announced by an event."""
 
 TOLD = (inputs.ActorRestarted, inputs.CrashedTooOften, inputs.SessionWoke)
-"""What a session is told of its own actor, anew each time."""
+"""Inputs about the actor itself, which may occur more than once."""
 
 
 class Session:
-    """The live side of one session."""
+    """A running session: mailbox, state, journal and the work under way."""
 
     __slots__ = (
         "_aborting",
@@ -117,14 +117,14 @@ class Session:
 
     @property
     def outfit(self) -> SessionCode:
-        """Its code, while it is awake."""
+        """Code of the session; `None` while it hibernates."""
         if self._outfit is None:
             raise SessionAsleep(self.session_id)
         return self._outfit
 
     @property
     def performer(self) -> Performer:
-        """What it has going on in the world, while it is awake."""
+        """Work under way (requests, calls, timers); `None` while it hibernates."""
         if self._performer is None:
             raise SessionAsleep(self.session_id)
         return self._performer
@@ -132,11 +132,11 @@ class Session:
     # The loop
 
     def post(self, given: inputs.AnyInput) -> None:
-        """Post a result of the session's own work."""
+        """Post a result of the session's own work to its mailbox."""
         self.mailbox.post_result(Letter(given))
 
     async def run(self) -> None:
-        """Own the session until it ends; whoever *broke* the actor before is told in the journal."""
+        """Run the actor until the session ends; *broke* is the crash of the last actor, to be journaled."""
         if self.sleep.is_deep:
             await self._wake()
         elif self.broke is not None:
@@ -151,19 +151,19 @@ class Session:
                 await self._take(Letter(inputs.SessionWoke()))
 
     async def _take(self, letter: Letter) -> None:
-        """Handle a letter; until that is done, it is known which one it is."""
+        """Handle one letter, and remember which one it is until that is done."""
         self._in_hand = letter
         await self._handle(letter)
         self._in_hand = None
 
     @property
     def in_hand(self) -> str:
-        """The message that is being handled: its kind and its number."""
+        """Kind and number of the message that is being handled."""
         letter = self._in_hand
         return "" if letter is None else f"{type(letter.given).__name__} {letter.number}"
 
     async def set_aside(self, cause: str, input_: str) -> None:
-        """Write down, if that is possible, that the actor is given up."""
+        """Journal that the session is quarantined, if the journal can write."""
         told = inputs.CrashedTooOften(cause, input_)
         if not self.sleep.is_deep:
             await self._come_back(told)
@@ -177,14 +177,14 @@ class Session:
         self.bus.publish(outcome.events)
 
     async def _stored(self) -> State:
-        """Return the state that its records tell, which nobody else may have gone on with."""
+        """Return the state rebuilt from the journal; raise if another process has continued the session."""
         state, head = await self.records.through(partial(rebuilt, self.house.journal, self.session_id))
         if head != self.records.head:
             raise self.records.fenced
         return state
 
     async def _come_back(self, told: inputs.ActorRestarted | inputs.CrashedTooOften) -> None:
-        """Take the state from the records, finish or put back what was in hand, and tell the session."""
+        """After a crash: rebuild the state, answer or put back the message in hand, and report the crash."""
         state, head = await self.records.through(partial(rebuilt, self.house.journal, self.session_id))
         letter, doubtful, records = self._in_hand, self._in_doubt, self.records
         if doubtful is not None and letter is not None and head == records.head + len(records.unwritten):
@@ -244,7 +244,7 @@ class Session:
             self.outfit.keep(self.state)
 
     async def _was_answered(self, command: str, letter: Letter) -> bool:
-        """Answer a command as it was answered before, if it was."""
+        """If the letter's command id was answered before, give the same answer; return whether it was."""
         known = await self._answers.known(command, letter.digest)
         if known is None:
             return False
@@ -254,11 +254,11 @@ class Session:
         return True
 
     def _never_was(self, outcome: Step) -> bool:
-        """Whether the session ended before it had started: nothing is written, and its id stays free."""
+        """Whether the session failed to start: then nothing is journaled and its id stays free."""
         return self.records.head == 0 and outcome.state.phase is Phase.ENDED
 
     def _show(self, outcome: Step, letter: Letter, publish: bool = True) -> None:
-        """Publish, perform, answer: everything is durable now. What a crash leaves undone is left to the next actor."""
+        """Publish, perform and answer a step that is journaled; after a crash here, recovery does the rest."""
         performer = self.performer
         performer.state = outcome.state
         if isinstance(letter.given, inputs.StreamEnded | inputs.StreamCut):
@@ -287,14 +287,14 @@ class Session:
         self.ties.tell(outcome)
 
     async def open_sources(self) -> None:
-        """Start what supplies tools; return when each source has offered some, or could not."""
+        """Start the sources of tools; return when each has offered tools or failed."""
         parts = (self.house, self.outfit, self.mailbox, lambda: self.state)
         await self.sources.open([RunningSource(source, *parts) for source in self.outfit.sources], self.house.nursery)
         for late in self.performer.late.release():
             self.performer.start_call(late)
 
     async def join_source(self, source: ToolSource, command: str | None) -> None:
-        """Start one more source of tools, and return when it has offered some; raise why it could not."""
+        """Start one more source of tools; return when it has offered tools, or raise why it could not."""
         if command is not None and await self._answers.known(command, digest_of(ChangeToolsSent(source=source.name))):
             return
         parts = (self.house, self.outfit, self.mailbox, lambda: self.state)
@@ -303,7 +303,7 @@ class Session:
     # Sleep
 
     def _look_after(self) -> None:
-        """Look, when the session may have had nothing to do for long enough, whether that is so."""
+        """When the idle time may be over, check whether it is, and hibernate or look again later."""
         after = self.state.setup.options.hibernate_after
         if after is not None:
             at = self.house.clock.moment(self._touched) + after
@@ -314,12 +314,12 @@ class Session:
             self.house.timers.set((self.session_id, "sleep"), at, self._look_after)
 
     def _is_quiet(self) -> bool:
-        """Whether nothing is under way that only lives here."""
+        """Whether no work is under way that exists only in this process."""
         idle = self._in_hand is None and self.mailbox.is_empty and not self.mailbox.suspended
         return idle and can_sleep(self.state) and not (self.sources or self.traces or self.performer.is_busy)
 
     async def _fall_asleep(self) -> bool:
-        """Keep what waking up needs in the journal, and let go of the rest; not if something came meanwhile."""
+        """Journal what waking needs and free the rest; give up if a message came meanwhile."""
         await self.records.keep(self.state, self.records.head)
         if not self.mailbox.is_empty:
             return False
@@ -331,7 +331,7 @@ class Session:
         return True
 
     async def _wake(self) -> None:
-        """Take up again what the journal tells; the letter that is there is handled then."""
+        """Rebuild the session from its journal, to handle the message that came."""
         self.state, self._outfit = self.sleep.end(await self._stored(), self.records.head)
         self._performer = Performer(self.session_id, self.house, self._outfit, self.bus, self.post, self.ties)
         await self._take(Letter(inputs.SessionWoke()))
@@ -339,7 +339,7 @@ class Session:
     # From the handle
 
     def abort_now(self, kill_tools: str, command: str | None, answer: Slot[Answer]) -> None:
-        """Stop what an abort stops, at once; the step, the record and the event follow, and *answer* with them."""
+        """Stop the work that an abort stops, at once and before it is journaled; *answer* comes after that."""
         if self.gone is not None or self.sleep.is_deep or self._answers.has(command):
             return
         # Not by way of the mailbox: a commit may take a second, and what runs would go on until the abort is handled.
@@ -350,21 +350,21 @@ class Session:
             self.house.timers.set((self.state.session_id, "abort"), self.house.clock.after(LATE_COMMIT), self._announce)
 
     def relieve(self) -> None:
-        """Answer those who wait for an abort or a stop, if the journal cannot write."""
+        """Answer callers of abort and stop early if the journal cannot write."""
         stuck = self.records.stuck
         if stuck is not None:
             in_hand = () if self._in_hand is None else (self._in_hand,)
             relieve(self.session_id, (*in_hand, *self.mailbox.control), stuck)
 
     def _announce(self) -> None:
-        """Say that an abort is still being written, if it is."""
+        """Emit `AbortPending` if an abort is still not journaled."""
         if self._aborting is not None and (not self._aborting.settled or self.records.stuck is not None):
             self.bus.whisper(AbortPending(), self.house.clock.now_ms())
 
     # The end
 
     async def wait_down(self) -> Gone:
-        """Return, when the session is gone for good, why."""
+        """Wait until the session is gone for good, and return why."""
         if self.gone is not None:
             return self.gone
         slot: Slot[Gone] = Slot()
@@ -375,7 +375,7 @@ class Session:
             self.down = tuple(other for other in self.down if other is not slot)
 
     def finish(self, error: BaseException | None) -> None:
-        """Clean up behind the loop, however it ended, and tell everybody who waits."""
+        """Clean up after the loop, however it ended, and answer all that still wait."""
         gone = self.gone = why_gone(self.state, error, parked=self.parked)
         if self._performer is not None:
             self._performer.close()

@@ -1,1 +1,1 @@
-"""What a session tells: the bus, events that are heard again, and traces."""
+"""Events for subscribers: the bus, replay of past events, and traces of an actor's steps."""

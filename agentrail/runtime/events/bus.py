@@ -1,4 +1,4 @@
-"""Events to subscribers who may be slow: in order, with a declared policy for those who fall behind."""
+"""Event bus of a session: delivers events in order, and applies each subscriber's policy if it falls behind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agentrail.values.events.plugins import Gap
 from agentrail.values.events.response import MessageDelta, ThinkingDelta
 
 Policy: TypeAlias = Literal["coalesce", "drop", "disconnect"]
-"""What becomes of a subscriber who is too slow."""
+"""What happens to a subscriber that is too slow."""
 
 POLICIES: Final[tuple[Policy, ...]] = ("coalesce", "drop", "disconnect")
 """What becomes of a subscriber who falls behind: its deltas are merged and durable events read again from the journal;
@@ -28,7 +28,7 @@ CAPACITY: Final = 1024
 """Events that may wait for one subscriber."""
 
 MOST_MERGED: Final = 16 * 1024
-"""Characters that a merged delta may have; after that the subscriber has fallen behind."""
+"""Most characters of a merged delta; beyond it the subscriber counts as fallen behind."""
 
 _TURN_ENDS = (AgentEnd, AgentAbort)
 _DELTAS = (MessageDelta, ThinkingDelta)
@@ -36,7 +36,7 @@ _BEGINNING: Final = Cursor(0)
 
 
 class Bus:
-    """The events of one session."""
+    """Event bus of one session."""
 
     __slots__ = (
         "_before",
@@ -75,11 +75,11 @@ class Bus:
 
     @property
     def cursor(self) -> Cursor:
-        """Behind the last event that was published."""
+        """Position after the last published event."""
         return Cursor(self._last.seq if self._last is not None else self._before, self._n)
 
     def publish(self, envelopes: Sequence[Envelope]) -> None:
-        """Give durable events to everybody, in order."""
+        """Deliver durable events to all subscribers, in order."""
         if not envelopes:
             return
         reach(Failpoint.PUBLISH)
@@ -93,7 +93,7 @@ class Bus:
         reach(Failpoint.PUBLISHED)
 
     def whisper(self, event: Event, at: int) -> None:
-        """Give an ephemeral event to everybody, behind the last durable one."""
+        """Deliver an ephemeral event (a delta, for instance), which is not journaled, to all subscribers."""
         self._n = n = self._n + 1
         whispers = self._whispers
         if whispers is None:
@@ -121,23 +121,23 @@ class Bus:
                 self._whispers = None
 
     def buffered(self, since: Cursor) -> list[Envelope]:
-        """Return the ephemeral events behind *since* that are still there."""
+        """Return the buffered ephemeral events after *since*."""
         return [envelope for whispers in self._buffer for envelope in whispers.after(since)]
 
     def join(self, subscription: Subscription) -> None:
-        """Let *subscription* hear everything from now on."""
+        """Add *subscription*: it gets all events from now on."""
         self._subscriptions = (*self._subscriptions, subscription)
 
     def leave(self, subscription: Subscription) -> None:
-        """Let *subscription* hear nothing more."""
+        """Remove *subscription*."""
         self._subscriptions = tuple(other for other in self._subscriptions if other is not subscription)
 
     def rest(self) -> None:
-        """Keep no more than the number of the last event."""
+        """Drop the buffer and keep only the position, while the session hibernates."""
         self._before, self._last, self._whispers = self.cursor.seq, None, None
 
     def close(self) -> None:
-        """Tell everybody that nothing more comes."""
+        """Tell all subscribers that no more events come."""
         self.closed = True
         for subscription in self._subscriptions:
             subscription.end()
@@ -205,7 +205,7 @@ class Subscription:
         return listed(said, over if self._entered else "not entered")
 
     async def __aenter__(self) -> Self:
-        """Begin to listen."""
+        """Start to receive events."""
         self._entered = True
         self._start = self._bus.cursor
         if self._since is not None:
@@ -219,12 +219,12 @@ class Subscription:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Listen no more."""
+        """Stop to receive events."""
         self._barred = AlreadyLeft
         self._bus.leave(self)
 
     def _go_back(self, since: Cursor) -> None:
-        """Have everything behind *since* read again, and say what cannot be."""
+        """Plan to read events after *since* again, and mark a gap for those no longer kept."""
         bus = self._bus
         first: list[Envelope] = []
         if bus.dropped is not None and since < bus.dropped and self._hears_deltas:
@@ -238,13 +238,13 @@ class Subscription:
 
     @property
     def waiting(self) -> int:
-        """How many live events wait to be taken."""
+        """Number of live events that wait to be taken."""
         return len(self._queue)
 
     # From the bus
 
     def offer(self, envelopes: Sequence[Envelope]) -> None:
-        """Take events, or do what the policy says if too many wait."""
+        """Called by the bus: queue events, or apply the policy if too many wait."""
         if len(self._queue) + len(envelopes) <= self._room:
             self._queue.extend(envelopes)
         else:
@@ -257,7 +257,7 @@ class Subscription:
             trio.lowlevel.reschedule(task)
 
     def _squeezed_in(self, envelope: Envelope) -> bool:
-        """Take an event that needs a second look: there may be no room, or it may not be wanted."""
+        """Handle an event that may be merged, filtered out, or have no room."""
         if self._types is not None and not isinstance(envelope.event, self._types):
             return False
         if self._too_slow:
@@ -278,7 +278,7 @@ class Subscription:
         return True
 
     def _merged(self, envelope: Envelope) -> bool:
-        """Merge a delta into the one that waits last, if both are of one kind and the policy allows it."""
+        """Merge a delta into the last waiting one if both are of one type and the policy merges; return success."""
         last = self._queue[-1]
         event = envelope.event
         if self._policy != "coalesce" or type(last.event) is not type(event) or last.seq != envelope.seq:
@@ -291,7 +291,7 @@ class Subscription:
         return True
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """Called by the bus: no more events come."""
         self._ended = True
         task, self._task = self._task, None
         if task is not None:
@@ -344,11 +344,11 @@ class Subscription:
 
     @property
     def _position(self) -> Cursor:
-        """Behind what the subscriber has got."""
+        """Position after the last event that the subscriber got."""
         return self._start if self._last_out is None else max(self._start, self._last_out.cursor)
 
     def _catch_up(self, lost_to: Cursor) -> Envelope | None:
-        """Everything that waited is out: have what was left out read again, or return what marks it."""
+        """Called when the queue is empty: plan to read what was left out, or return the `Gap` that marks it."""
         self._lost_to = None
         self._room = self._capacity if self._types is None else 0
         position = self._position

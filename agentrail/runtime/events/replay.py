@@ -1,6 +1,6 @@
-"""What a subscriber hears again: durable events from the journal, and what is left of the ephemeral ones between.
+"""Past events for subscribers: durable ones from the journal, and buffered ephemeral ones between them.
 
-The ephemeral events of a session that can still be heard: a response may have thousands, so each takes little.
+The buffer (`EphemeralTail`) stores only the text of deltas, as a response may have thousands.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agentrail.values.events.response import MessageDelta
 
 
 class EphemeralTail:
-    """The ephemeral events behind one durable event, the oldest of them perhaps forgotten; of a delta only its text."""
+    """Buffer of the ephemeral events since the last durable one; the oldest may have been dropped."""
 
     __slots__ = ("_at", "_behind", "_first", "_said")
 
@@ -32,25 +32,25 @@ class EphemeralTail:
         return len(self._said)
 
     def add(self, event: Event, n: int, at: int) -> Envelope:
-        """Keep the next event, and return it with its place."""
+        """Store the next event, and return it with its position."""
         self._at.append(at)
         self._said.append(event.delta if type(event) is MessageDelta else event)
         behind = self._behind
         return Envelope(behind.session_id, behind.seq, n, at, behind.turn, behind.round, event, behind.path)
 
     def forget_first(self) -> Cursor:
-        """Forget the oldest, and return where it was."""
+        """Drop the oldest event, and return its position."""
         del self._at[0], self._said[0]
         self._first += 1
         return Cursor(self._behind.seq, self._first - 1)
 
     @property
     def last(self) -> Cursor:
-        """Where the newest is."""
+        """Position of the newest event."""
         return Cursor(self._behind.seq, self._first + len(self) - 1)
 
     def after(self, since: Cursor) -> list[Envelope]:
-        """Return those behind a place."""
+        """Return the events after a position."""
         if self.last <= since:
             return []
         skipped = max(0, since.n + 1 - self._first) if since.seq == self._behind.seq else 0
@@ -65,19 +65,19 @@ PAGE: Final = 100
 
 
 class Reader(Protocol):
-    """Reads the records of one session."""
+    """Interface: reads the journal records of one session."""
 
     async def read(self, after: int, limit: int) -> Sequence[Record]:
-        """Return up to *limit* records behind number *after*."""
+        """Return up to *limit* records after number *after*."""
         ...
 
     async def place(self, seq: int) -> int:
-        """Return behind which record the events after durable event *seq* are to be read."""
+        """Return the number of the record after which to read to get the events after *seq*."""
         ...
 
 
 class Past:
-    """The events between two places, for one subscriber."""
+    """Reads the events between two positions for one subscriber."""
 
     __slots__ = ("_found", "_read_to", "_record", "_records", "_session_id", "_to", "_types", "_whispers")
 
@@ -101,7 +101,7 @@ class Past:
         self._record: int | None = None
 
     async def next(self) -> Envelope | None:
-        """Return the next event; `None` behind the last."""
+        """Return the next event; `None` after the last."""
         while not self._found:
             if self._read_to >= self._to:
                 return None
@@ -109,7 +109,7 @@ class Past:
         return self._found.pop(0)
 
     async def _read_on(self) -> None:
-        """Read the next durable events from the journal, with the buffered deltas in their places."""
+        """Read more durable events from the journal, with buffered deltas in between."""
         if self._record is None:
             self._record = await patiently(partial(self._records.place, self._read_to.seq))
         records = await patiently(partial(self._records.read, self._record, PAGE))
@@ -131,12 +131,12 @@ class Past:
             self._read_to = self._to
 
     def _whispers_before(self, seq: int | None) -> list[Envelope]:
-        """Take the buffered deltas that come before durable number *seq*; `None`: all."""
+        """Take the buffered ephemeral events before durable event *seq*; `None`: all."""
         out = [w for w in self._whispers if seq is None or w.seq < seq]
         self._whispers = self._whispers[len(out) :]
         return out if self._types is None else [w for w in out if isinstance(w.event, self._types)]
 
 
 def gap_between(session_id: str, start: Cursor, end: Cursor) -> Envelope:
-    """Return what says that events between two places are not heard any more."""
+    """Return the `Gap` event for the events between two positions, which are no longer kept."""
     return Envelope(session_id, start.seq, start.n, 0, 0, 0, Gap(start.seq, start.n, end.seq, end.n))

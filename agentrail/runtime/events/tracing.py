@@ -1,4 +1,4 @@
-"""What a session's actor does, step by step, for whoever looks into it."""
+"""Traces: what a session's actor does, step by step, for debugging."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agentrail.values.events.envelope import Envelope
 from agentrail.values.value import Value, value
 
 CAPACITY: Final = 256
-"""Steps that wait for one reader; more are left out, and counted."""
+"""Steps that are buffered for one reader; further ones are dropped and counted."""
 
 
 @value
@@ -28,21 +28,21 @@ class TracedStep(Value):
     """One step of a session."""
 
     input: AnyInput
-    """The message."""
+    """Type of the input, as a message was handled."""
     at: int
     """When it was handled, in milliseconds since 1970."""
     phase: str
-    """Where the session was before it."""
+    """Phase of the session before the step."""
     to: str
-    """Where it was behind it."""
+    """Phase of the session after the step."""
     effects: tuple[AnyEffect, ...]
-    """What the world was asked for."""
+    """Effects that the step asked for."""
     events: tuple[Envelope, ...]
-    """What was reported."""
+    """Events that the step emitted."""
     answer: Answer | None = None
-    """What the caller got."""
+    """Answer to the caller."""
     missed: int = 0
-    """How many steps before it were left out, because too many waited."""
+    """Number of steps dropped just before this one, because too many waited."""
 
 
 class ActorTrace:
@@ -68,7 +68,7 @@ class ActorTrace:
         return listed(f"{len(self._steps)} of {self._capacity} wait", missed, state)
 
     async def __aenter__(self) -> Self:
-        """Begin to listen, between two steps."""
+        """Start to receive steps."""
         self._entered = True
         self._traces.add(self)
         try:
@@ -81,12 +81,12 @@ class ActorTrace:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Listen no more."""
+        """Stop to receive steps."""
         self._left = True
         self._traces.remove(self)
 
     def offer(self, step: TracedStep) -> None:
-        """Take a step, or count it if too many wait."""
+        """Queue a step, or count it as dropped if too many wait."""
         if len(self._steps) >= self._capacity:
             self._missed += 1
             return
@@ -95,7 +95,7 @@ class ActorTrace:
         self._wake()
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """No more steps come."""
         self._ended = True
         self._wake()
 
@@ -127,7 +127,7 @@ class ActorTrace:
 
 
 class Traces:
-    """Everybody who looks at the steps of one session."""
+    """All traces of one session."""
 
     __slots__ = ("_all",)
 
@@ -138,15 +138,15 @@ class Traces:
         return bool(self._all)
 
     def add(self, trace: ActorTrace) -> None:
-        """Show each step to *trace* from now on."""
+        """Add *trace*: it gets each step from now on."""
         self._all = (*self._all, trace)
 
     def remove(self, trace: ActorTrace) -> None:
-        """Show *trace* nothing more."""
+        """Remove *trace*."""
         self._all = tuple(other for other in self._all if other is not trace)
 
     def show(self, before: State, arrival: Arrival, done: Step) -> None:
-        """Show a step to everybody; that somebody began to look is none."""
+        """Send a step to all traces; the input that opened a trace is left out."""
         if isinstance(arrival.input, TraceSent):
             return
         phases = before.phase.value, done.state.phase.value
@@ -155,6 +155,6 @@ class Traces:
             trace.offer(step)
 
     def end(self) -> None:
-        """Tell everybody that nothing more comes."""
+        """Tell all traces that no more steps come."""
         for trace in self._all:
             trace.end()

@@ -1,1 +1,1 @@
-"""What comes to a session: its mailbox, and the callers that wait for an answer."""
+"""Incoming messages of a session: its mailbox, repeated commands, and callers that wait for an answer."""

@@ -1,6 +1,6 @@
-"""What was answered to command ids: a call that is made again gets the answer of then, and nothing happens twice.
+"""Command ids: a command sent twice with the same id gets the first answer and is not carried out again.
 
-What a command was, in 16 bytes: enough to see whether a resend is the same, whatever the size of the first.
+Only a digest of 16 bytes is kept of a command, to see whether a resend is the same command.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SIZE = 16
 
 
 def digest_of(given: AnyInput) -> bytes:
-    """Return the same for two inputs that are one command; what the shell adds does not count."""
+    """Return a digest that is equal for equal commands; facts added by the runtime are left out."""
     from agentrail.codec import encode  # noqa: PLC0415 - a caller who gives no command ids need not pay for it
 
     text = canonical(encode(_bare(given)))
@@ -54,11 +54,11 @@ def _bare(given: AnyInput) -> AnyInput:
 
 
 MOST_KEPT: Final = 1000
-"""Answers that are kept at hand; older ones are looked up in the journal."""
+"""Answers kept in memory; older ones are read from the journal."""
 
 
 class Answers:
-    """The answers of one session."""
+    """Answers of one session, by command id."""
 
     __slots__ = ("_journal", "_kept", "_session_id", "are_all_kept")
 
@@ -69,7 +69,7 @@ class Answers:
         self._kept: dict[str, tuple[bytes, Answer]] | None = None
 
     def has(self, command: str | None) -> bool:
-        """Whether the answer to *command* is at hand."""
+        """Whether the answer to *command* is in memory."""
         return self._kept is not None and command in self._kept
 
     async def known(self, command: str, digest: bytes) -> Answer | None:
@@ -90,12 +90,12 @@ class Answers:
         return known[1] if known[0] == digest else Refused(CommandConflict(command))
 
     def forget(self) -> None:
-        """Keep none at hand."""
+        """Remove all answers from memory."""
         self._kept = None
         self.are_all_kept = False
 
     def remember(self, command: str, digest: bytes, answer: Answer) -> None:
-        """Keep an answer at hand."""
+        """Keep an answer in memory."""
         if self._kept is None:
             self._kept = {}
         self._kept[command] = (digest, answer)

@@ -1,6 +1,6 @@
-"""A session's mailbox: three lanes, read in order of urgency, each bounded in what callers put there.
+"""A session's mailbox: three lanes (control, results, user) read in this order, each with a limit for callers.
 
-What a session's own work posts is never refused: each piece of work has at most one report that waits, and one end.
+Results of the session's own work are never refused: each piece of work posts at most one report at a time, and one end.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from agentrail.runtime.shared.admission import Gate
 from agentrail.runtime.shared.reply_slot import Slot
 
 MAX_MESSAGES = 64
-"""Messages of callers that may wait in a lane."""
+"""Most messages of callers that may wait in a lane."""
 MAX_BYTES = 1024 * 1024
-"""Bytes that the messages of callers in a lane may have together."""
+"""Most bytes that the waiting messages of callers in a lane may have together."""
 PATIENCE = 64
-"""After so many more urgent messages, one of the user is served."""
+"""More urgent messages handled in a row before one of the user's lane is."""
 LETTERS_PER_PASS = 16
 """Letters that are received without a wait, after which the rest of the program has its turn.
 
@@ -32,7 +32,7 @@ A letter takes 0.1 to 0.3 ms, so others wait for 2 to 5 ms; a checkpoint takes 0
 
 
 class Letter:
-    """An input on its way, and who waits for the answer."""
+    """An input in the mailbox, with the slots of the callers that wait for its answer."""
 
     __slots__ = ("command", "digest", "given", "number", "prepare", "size", "slots", "watch")
 
@@ -61,7 +61,7 @@ class Letter:
         return listed(said, "" if self.command is None else f"command {self.command!r}", some(self.size, "byte"))
 
     def settle(self, answer: Answer) -> None:
-        """Tell everybody who waits."""
+        """Give the answer to all callers that wait for it."""
         for slot in self.slots:
             reach(Failpoint.ANSWER)
             slot.settle(answer)
@@ -69,7 +69,7 @@ class Letter:
 
 
 class Mailbox:
-    """Three lanes and one reader."""
+    """Three lanes that many tasks post to and one actor reads."""
 
     __slots__ = (
         "_admitted",
@@ -120,17 +120,17 @@ class Mailbox:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits."""
+        """Whether no letter waits."""
         return not (self._control or self._results or self._user or self._waiting_for_room)
 
     @property
     def lengths(self) -> tuple[int, int, int]:
-        """How many letters wait: control, results, user."""
+        """Number of waiting letters: control, results, user."""
         return len(self._control), len(self._results), len(self._user)
 
     @property
     def control(self) -> tuple[Letter, ...]:
-        """The letters of control that wait."""
+        """The waiting letters of the control lane."""
         return tuple(self._control)
 
     # Posting
@@ -154,7 +154,7 @@ class Mailbox:
         return letter
 
     def _serving(self, letter: Letter) -> Letter | None:
-        """Return the letter that waits already and serves for *letter* too."""
+        """Return a waiting letter that makes *letter* superfluous, `None` if there is none."""
         given = letter.given
         if isinstance(given, AbortSent):
             return self._serving_abort(letter, given)
@@ -188,14 +188,14 @@ class Mailbox:
         self._post(self._results, letter)
 
     def post_said(self, letter: Letter) -> None:
-        """Post what a caller says to the work that goes on, beside its results; raise `MailboxFull` if much waits."""
+        """Post a caller's message for work under way to the results lane; raise `MailboxFull` if it is full."""
         said = [waiting.size for waiting in self._results if waiting.slots]
         if self.closed is None and said and not _have_room(len(said), sum(said), letter.size):
             raise MailboxFull(self._session, len(said), sum(said))
         self._post(self._results, letter)
 
     def post_user_nowait(self, letter: Letter) -> None:
-        """Post a user's message, or raise `MailboxFull`."""
+        """Post a user's message; raise `MailboxFull` if the lane is full."""
         if self.closed is not None:
             letter.settle(self.closed)
             return
@@ -204,7 +204,7 @@ class Mailbox:
         self._put(letter)
 
     async def post_user(self, letter: Letter) -> None:
-        """Post a user's message as soon as there is room; those who wait get it in the order they came."""
+        """Post a user's message, and wait for room if the lane is full; those who wait are served in order."""
         if self.closed is not None or (self._has_room(letter.size) and not self._waiting_for_room):
             self.post_user_nowait(letter)
             return
@@ -236,7 +236,7 @@ class Mailbox:
         return not self._user or _have_room(len(self._user), self._bytes, size)
 
     def _make_room(self) -> None:
-        """Let in those who wait, as far as there is room for the first of them."""
+        """Let waiting senders post while there is room for the first of them."""
         waiting = self._waiting_for_room
         while waiting:
             slot, letter = next(iter(waiting.items()))
@@ -326,26 +326,26 @@ class Mailbox:
         return None
 
     def let_others_run(self) -> None:
-        """Have all other tasks run before the next letter is taken: the last one took long."""
+        """Make `receive` let all other tasks run first, because handling the last letter took long."""
         self._unbroken = LETTERS_PER_PASS
 
     def put_back(self, letter: Letter) -> None:
-        """Have the letter that was received last received again, before any other of its lane."""
+        """Put the last received letter back at the front of its lane."""
         self._lane.insert(0, letter)
         if self._lane is self._user:
             self._bytes += letter.size
 
     @property
     def suspended(self) -> bool:
-        """Whether only control is read."""
+        """Whether only the control lane is read."""
         return self._suspended
 
     def suspend(self) -> None:
-        """Let everything but control wait."""
+        """Read only the control lane from now on."""
         self._suspended = True
 
     def resume(self) -> None:
-        """Let nothing wait any more."""
+        """Read all lanes again."""
         self._suspended = False
         self._wake()
 
@@ -367,7 +367,7 @@ class Mailbox:
             self._ring(self.alarm)
 
     def _ring(self, alarm: Callable[[], None]) -> None:
-        """Have somebody come who reads: nobody does while the session sleeps."""
+        """Wake the session if it hibernates, as no actor reads the mailbox then."""
         self.alarm = None
         alarm()
 
@@ -378,7 +378,7 @@ class Mailbox:
     # Emptying
 
     def close(self, answer: Answer) -> None:
-        """Give *answer* to everything that waits and to everything that still comes."""
+        """Answer all waiting letters with *answer*, and all that still come."""
         self.closed = answer
         left = [*self._control, *self._results, *self._user]
         for lane in (self._control, self._results, self._user):
@@ -393,5 +393,5 @@ class Mailbox:
 
 
 def _have_room(messages: int, bytes_: int, size: int) -> bool:
-    """Whether a message of *size* fits beside so many others."""
+    """Whether a message of *size* bytes fits into a lane."""
     return messages < MAX_MESSAGES and bytes_ + size <= MAX_BYTES

@@ -1,4 +1,4 @@
-"""Callers that wait for the end of a turn."""
+"""Callers of `ask`, who wait for the end of a turn, and the `Reply` they get."""
 
 from __future__ import annotations
 
@@ -21,54 +21,54 @@ from agentrail.values.value import Value, value
 
 @value
 class HeldCall(Value):
-    """A call that waits for a person."""
+    """A call that waits for a person's decision or answer."""
 
     id: str
-    """What `approve`, `reject` or `respond` takes."""
+    """Id to pass to `approve`, `reject` or `respond`."""
     kind: str
     """`approval` or `question`."""
     call_id: str
-    """Which call."""
+    """Id of the call."""
     tool: str
-    """Which tool."""
+    """Name of the tool."""
     args: JsonObject
-    """With which arguments."""
+    """Arguments of the call."""
     hint: str
-    """What the person should know, or what is asked."""
+    """What the person should know; for a question, its text."""
     options: tuple[str, ...] = ()
     """Answers to choose from."""
     expires_at: int | None = None
-    """Until when; `None`: for ever."""
+    """When the hold expires, in milliseconds since 1970; `None`: never."""
     family: str | None = None
-    """What "always" would mean."""
+    """Command family that `approve(always=True)` would let pass; `None` if that is not possible."""
     path: tuple[str, ...] = ()
-    """Of a sub-agent: parent session and call, outermost first."""
+    """For a sub-agent: the ids of parent session and call, outermost first; else empty."""
 
 
 @value
 class Reply(Value):
-    """How a turn ended, for whoever asked."""
+    """How a turn ended; the result of `ask`."""
 
     ref: str
-    """The prompt it answered."""
+    """Id of the prompt that the turn answered."""
     stop_reason: str
     """`end`, `max_turns`, `left`, `superseded`, `length`, `refused`; or `held`: it rests."""
     messages: tuple[Message, ...] = ()
-    """What the turn has added to the history."""
+    """Messages that the turn added to the history."""
     usage: Usage = NOTHING_USED
-    """What the turn has used."""
+    """Usage of the turn."""
     held: tuple[HeldCall, ...] = ()
     """The calls that wait for a person."""
 
     @property
     def text(self) -> str:
-        """The last thing the model said."""
+        """Text of the model's last message."""
         said = [message.text for message in self.messages if isinstance(message, AssistantMessage)]
         return said[-1] if said else ""
 
 
 PAGE: Final = 1000
-"""Records that are read at once."""
+"""Journal records that are read at once."""
 
 ReadRecords: TypeAlias = Callable[[int, int], Awaitable[Sequence[Record]]]
 
@@ -76,7 +76,7 @@ Outcome: TypeAlias = Reply | AgentrailError
 
 
 def held_calls(state: State) -> tuple[HeldCall, ...]:
-    """Return what waits for a person in a session."""
+    """Return the calls of a session that wait for a person."""
     return tuple(_held_call(call, state.setup.path) for call in state.waiting_calls)
 
 
@@ -104,7 +104,7 @@ def _asked(call: Call) -> tuple[str, str, tuple[str, ...]]:
 
 
 class Waiters:
-    """Who waits for the turn of which prompt."""
+    """Callers that wait for a turn, by the id of its prompt."""
 
     __slots__ = ("_slots",)
 
@@ -115,7 +115,7 @@ class Waiters:
         return bool(self._slots)
 
     def watch(self, slot: Slot[Outcome]) -> Callable[[str], None]:
-        """Return what makes *slot* wait for a prompt once its ref is known."""
+        """Return a function that makes *slot* wait for a prompt, to call when the prompt's id is known."""
 
         def watch(ref: str) -> None:
             if self._slots is None:
@@ -125,7 +125,7 @@ class Waiters:
         return watch
 
     def leave(self, ref: str, slot: Slot[Outcome]) -> None:
-        """Forget a *slot* for which nobody waits any more."""
+        """Remove a *slot* whose caller no longer waits."""
         waiting = (self._slots or {}).get(ref, [])
         if slot in waiting:
             waiting.remove(slot)
@@ -133,7 +133,7 @@ class Waiters:
                 del self._slots[ref]
 
     def notice(self, outcome: Step, below: Callable[[], tuple[HeldCall, ...]]) -> None:
-        """Tell those whose turn ended, was never begun, or came to rest; *below* tells what waits in sub-agents."""
+        """Answer callers whose turn ended, never started, or waits for a person; *below*: what waits in sub-agents."""
         for envelope in outcome.events:
             if type(envelope.event) in _ENDS and (end := told(envelope.event)) is not None:
                 self._settle(*end)
@@ -143,7 +143,7 @@ class Waiters:
             self._settle(reply.ref, reply)
 
     def close(self, error: AgentrailError) -> None:
-        """Tell everybody that no turn will end any more."""
+        """Answer all callers: no turn will end any more."""
         slots, self._slots = self._slots or {}, None
         for waiting in slots.values():
             for slot in waiting:
@@ -157,7 +157,7 @@ class Waiters:
 
 
 def resting(state: State, ref: str, below: Callable[[], tuple[HeldCall, ...]]) -> Reply | None:
-    """Return that the turn of a prompt waits for a person, here or *below*, if nothing of it goes on without one."""
+    """Return the reply for a prompt whose turn waits for a person, here or in sub-agents (*below*), else `None`."""
     turn = state.turn
     if turn is None or turn.ref != ref or not state.waits:
         return None
@@ -168,7 +168,7 @@ def resting(state: State, ref: str, below: Callable[[], tuple[HeldCall, ...]]) -
 async def outcome_of(
     state: State, ref: str, read: ReadRecords, below: Callable[[], tuple[HeldCall, ...]]
 ) -> Outcome | None:
-    """Return how the turn of a prompt ended, or that it waits for a person; `None`: it has not ended."""
+    """Return how a prompt's turn ended, or that it waits for a person; `None` if it still runs."""
     outcome: Outcome | None = resting(state, ref, below)
     number = 0
     while outcome is None and (records := await read(number, PAGE)):
@@ -178,7 +178,7 @@ async def outcome_of(
 
 
 def ended(records: Sequence[Record], ref: str) -> Outcome | None:
-    """Return how the turn of a prompt ended, if *records* tell."""
+    """Return how a prompt's turn ended, read from *records*; `None` if they do not tell."""
     for record in records:
         for envelope in record.events:
             end = told(envelope.event)
@@ -188,7 +188,7 @@ def ended(records: Sequence[Record], ref: str) -> Outcome | None:
 
 
 def told(event: Event) -> tuple[str, Outcome] | None:
-    """Return which prompt's turn an event ends, and how; `None`: none."""
+    """Return the id of the prompt whose turn *event* ends, and how; `None` if it ends none."""
     end = _ENDS.get(type(event))
     return None if end is None else end(event)
 
@@ -222,4 +222,4 @@ _ENDS: Final[Mapping[type[Event], Callable[..., tuple[str, Outcome] | None]]] = 
     PromptDropped: _dropped,
     PromptWithdrawn: _withdrawn,
 }
-"""One function per event that may end a prompt's turn."""
+"""Function that makes the reply, by type of the event that ends a turn."""

@@ -1,1 +1,1 @@
-"""What a session does in the world, each in a task of its own: requests, calls, asks, jobs."""
+"""Work that a session starts, each piece in a task of its own: requests, tool calls, plugin requests, jobs."""

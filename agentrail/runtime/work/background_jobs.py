@@ -1,4 +1,4 @@
-"""Commands in the background of a session: each a task of its own, all ended with the session."""
+"""Background shell commands of a session: each runs in a task of its own; all end with the session."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_KEPT: Final = 32
 
 
 MOST_SHOWN: Final = 100
-"""Characters of a command that are kept, to name it when it is gone."""
+"""Characters of a command that are kept to name it later."""
 
 
 class BackgroundJob:
@@ -40,16 +40,16 @@ class BackgroundJob:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it runs no more."""
+        """Whether the command no longer runs."""
         return self._ended.is_set()
 
     async def kill(self) -> None:
-        """Have it end, and return when it has."""
+        """Kill the command, and wait until it has ended."""
         self.process.kill()
         await self._ended.wait()
 
     async def run(self) -> None:
-        """Run the command; whatever goes wrong is the job's own affair."""
+        """Body of the job's task: run the command; errors are kept in the job and not raised."""
         try:
             with Contained(self._failed):
                 with self.scope:
@@ -76,7 +76,7 @@ class BackgroundJobs:
         self._closed = closed
 
     def start(self, command: str, process: Process) -> BackgroundJob:
-        """Run *process*; refuse it if too many run already, or the session has ended."""
+        """Run *process* as a job; raise if too many run already or the session has ended."""
         if self._closed:
             problem = "the session has ended"
             raise CommandRefused(problem)
@@ -97,11 +97,11 @@ class BackgroundJobs:
         return tuple(self._jobs.values())
 
     def find(self, job_id: str) -> BackgroundJob | None:
-        """Return one of them."""
+        """Return the job with this id, `None` if there is none."""
         return self._jobs.get(job_id)
 
     def names(self) -> tuple[str, ...]:
-        """Return what runs now, in words: at most a line of each command."""
+        """Return descriptions of the running jobs: a line of each command."""
         return tuple(
             f"{job.job_id} `{job.command.partition(chr(10))[0][:MOST_SHOWN]}`"
             for job in self._jobs.values()
@@ -109,7 +109,7 @@ class BackgroundJobs:
         )
 
     def close(self) -> None:
-        """End them all."""
+        """Kill all jobs."""
         self._closed = True
         for job in self._jobs.values():
             job.scope.cancel()

@@ -1,6 +1,6 @@
-"""One request to a model: the task that makes it publishes the deltas itself.
+"""One request to a model: its task publishes the deltas and counts the usage.
 
-What a response has used while it is not complete: as its provider counts, and estimated where that has not.
+Usage of an incomplete response is what the provider reported so far, and an estimate where it has not.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from agentrail.values.usage import NOTHING_USED, Usage
 
 
 class UsageMeter:
-    """Counts what comes of one request."""
+    """Counts the usage of one request while its chunks arrive."""
 
     __slots__ = ("_answered", "_counted", "_request", "_usage", "said")
 
@@ -50,15 +50,15 @@ class UsageMeter:
         self._request = request
         self._usage: Usage | None = None
         self._answered = False
-        self._counted = 0  # characters of what was said that the provider has counted
-        self.said = 0  # characters that have come
+        self._counted = 0  # characters whose tokens the provider has reported
+        self.said = 0  # characters received
 
     def hear(self, chunk: Chunk) -> None:
-        """Count a chunk of a model, whatever it is; raise `BadResponse` for one that is none."""
+        """Check and count a chunk of a model; raise `BadResponse` if it is invalid."""
         self.take(fit_chunk(chunk, MAX_TEXT - self.said))
 
     def take(self, chunk: Chunk) -> None:
-        """Count a chunk that is fit; a caller may instead add the characters of a text to `said` itself."""
+        """Count a checked chunk; a caller may add the characters of a text to `said` itself instead."""
         if isinstance(chunk, UsageChunk):
             self._usage = chunk.usage
             if chunk.usage.output_tokens:  # some count only what was read until the end
@@ -90,7 +90,7 @@ CANCELLED = Failure(FailureKind.TRANSIENT, "Cancelled", "the request was cancell
 
 
 class Stream:
-    """A request that is out: what has come of it, and whether anybody may hear it yet."""
+    """A running request: the response so far, and whether subscribers may see it yet."""
 
     __slots__ = (
         "_bus",
@@ -144,23 +144,23 @@ class Stream:
         self._failure = CANCELLED
 
     def cut(self) -> None:
-        """End it at once: nothing more is heard of it."""
+        """Cancel the request; nothing more of it is published."""
         self.closed = True
         self.scope.cancel()
         reach(Failpoint.REQUEST_CUT)
 
     def heard(self) -> Partial:
-        """Return what subscribers have heard so far, as it is cut; what they have not was used all the same."""
+        """Return the text that subscribers have seen, with the usage of everything received."""
         partial = self.partial(cut=True)
         return partial if self._open else Partial(usage=partial.usage)
 
     def partial(self, *, cut: bool = False) -> Partial:
-        """Return what has come so far; what the provider has not counted is estimated."""
+        """Return the response received so far, with usage estimated where the provider has not counted."""
         usage = self._price(self.request, self._meter.used(cut=cut))
         return Partial("".join(self._text), "".join(self._thinking or ()), usage)
 
     def emit(self, chunk: Chunk) -> None:
-        """Take a chunk: publish it if the stream is open, keep it until then; raise `BadResponse` if it is none."""
+        """Take a chunk from the model: publish it, or buffer it until `open`; raise `BadResponse` if invalid."""
         if self.closed or self.ended:
             return
         meter = self._meter
@@ -192,14 +192,14 @@ class Stream:
             self._write(self._tags.feed(text))
 
     def _take(self, chunk: Chunk) -> None:
-        """Count a chunk that nobody hears; a ping alone does not tell that the response has begun."""
+        """Count a chunk without text; a ping alone does not mean that the response has begun."""
         self.last = self._clock.now()
         if isinstance(chunk, CallChunk):
             self.waiting = False
         self._meter.take(chunk)
 
     def _write(self, pieces: Iterable[str | Tagged]) -> None:
-        """Let pieces of the text be heard; a title is the machine's to report."""
+        """Publish pieces of text and status; a title is reported by the machine instead."""
         for piece in pieces:
             if isinstance(piece, str):
                 self._text.append(piece)
@@ -219,7 +219,7 @@ class Stream:
             self._held_back.append(event)
 
     def open(self) -> None:
-        """Let the deltas out: those that came before, then each as it comes."""
+        """Publish the buffered deltas, and each further one as it comes."""
         if self._open or self.closed:
             return
         self._open = True
@@ -231,13 +231,13 @@ class Stream:
         reach(Failpoint.STREAM_OPENED)
 
     def sent(self) -> None:
-        """Take note that the request goes out: what it waited for before is no stall."""
+        """Note that the request is sent now; the wait for rate limits before does not count as a stall."""
         self.waiting = self._timed
         self.last = self._clock.now()
         reach(Failpoint.REQUEST_SENT)
 
     async def run(self, model: Model, session_id: str, limits: ProviderLimits) -> None:
-        """Make the request; post that it began, and exactly one end."""
+        """Body of the request's task: make the request, post its beginning, and exactly one end."""
         reach(Failpoint.REQUEST_SPAWNED)
         request_id = self.request.request_id
         closing: AnyInput | None = None
@@ -256,7 +256,7 @@ class Stream:
             self._post(StreamCut(request_id, self.partial(), self._failure) if closing is None else closing)
 
     def _raised(self, error: BaseException) -> None:
-        """Take note of what the model raised."""
+        """Keep the exception that the model raised."""
         if isinstance(error, ModelError):
             self._failure = fit_failure(error)
             return
@@ -265,9 +265,9 @@ class Stream:
 
     @property
     def stalls_at(self) -> float:
-        """When it stalls, or stalls again: `stall_timeout` after the last chunk, and after the last report."""
+        """Time of the next stall: `stall_timeout` after the last chunk or the last report of a stall."""
         return max(self.last, self.reported) + self.stall_timeout
 
     def stalled(self, now: float) -> StreamStalled:
-        """Return the input that says for how long no chunk has come, whether that was reported before or not."""
+        """Return the `StreamStalled` input, with the seconds since the last chunk."""
         return StreamStalled(self.request.request_id, round(now - self.last, 3), self.partial(cut=True))

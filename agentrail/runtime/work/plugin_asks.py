@@ -1,7 +1,4 @@
-"""Carrying out what plugins ask for: a model, a tool, a file, a service.
-
-Making a context shorter, in a task of its own.
-"""
+"""Carries out what plugins ask for (`Ask`): model calls, tools, files, services; and runs compactions."""
 
 from __future__ import annotations
 
@@ -36,7 +33,7 @@ compacting_log = logging.getLogger("agentrail.session")
 
 
 class RunningCompaction:
-    """A compaction that runs; it posts exactly one closing input."""
+    """A compaction in a task of its own; posts exactly one input at its end."""
 
     __slots__ = ("_post", "_start", "scope")
 
@@ -46,7 +43,7 @@ class RunningCompaction:
         self.scope = trio.CancelScope()
 
     async def run(self, compactor: Compactor) -> None:
-        """Have it made shorter; whatever goes wrong leaves the context as it is."""
+        """Body of the task: compact the messages; any error leaves the context unchanged."""
         name = self._start.compaction_id
         closing: AnyInput = CompactionFailed(name, "cancelled")
 
@@ -66,11 +63,11 @@ class RunningCompaction:
 log = logging.getLogger("agentrail.ask")
 
 MAX_READ: Final = 1024 * KIB
-"""Bytes of the largest file that a plugin may ask for."""
+"""Most bytes of a file that a plugin may read."""
 
 
 class AskWorld:
-    """What a session's plugins can reach through `Ask`."""
+    """What plugins of a session can use through `Ask`: models, tools, files, services."""
 
     __slots__ = ("ask_model", "options", "price", "services", "surroundings", "tool")
 
@@ -92,7 +89,7 @@ class AskWorld:
 
 
 class RunningAsk:
-    """A plugin's question that is being answered."""
+    """A plugin's request in a task of its own."""
 
     __slots__ = ("_used", "ask_id", "scope")
 
@@ -108,7 +105,7 @@ class RunningAsk:
     async def run(
         self, request: AskRequest, model: str, world: AskWorld, ctx: ToolContext, post: Callable[[AnyInput], None]
     ) -> None:
-        """Do it, and post the one answer, with what was used also if there is none."""
+        """Body of the task: carry the request out, and post one answer with the usage, even after a failure."""
         reach(Failpoint.ASK_SPAWNED)
         answer: AskAnswer = Failed("cancelled")
 
@@ -128,7 +125,7 @@ class RunningAsk:
             post(AskSettled(self.ask_id, answer, self._used()))
 
     async def _judged(self, request: CallModel, model: str, world: AskWorld) -> AskAnswer:
-        """Return what a model says; what it uses is known from now on, whatever becomes of it."""
+        """Return a model's text, and keep its usage even if the request fails later."""
         prompt = (UserMessage((Text(request.prompt),)),)
         asked = ModelRequest(model, prompt, request.system, may_call=False, options=world.options(model))
         meter = UsageMeter(asked)
@@ -139,7 +136,7 @@ class RunningAsk:
 
 
 def _nothing() -> Usage:
-    """Only models are paid for."""
+    """Usage of requests that need no model: none."""
     return NOTHING_USED
 
 

@@ -1,6 +1,6 @@
-"""One call to a tool: its own task, its own cancel scope, exactly one closing input.
+"""One tool call, in its own task and cancel scope; it posts exactly one input at its end.
 
-Calls that wait for the code of their tools: the session is back, and whoever supplies them is not yet.
+`LateCalls` keeps calls of a rebuilt session until the source of their tools has started.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from agentrail.values.tools import Effect, NotStarted, Probed, ToolResult, Unkno
 
 
 class LateCalls:
-    """Calls that wait; only while somebody is expected who brings tools."""
+    """Calls that wait until a source of tools has started."""
 
     __slots__ = ("_waiting",)
 
@@ -36,24 +36,24 @@ class LateCalls:
         self._waiting: tuple[StartCall | ProbeCall, ...] | None = None
 
     def expect(self) -> None:
-        """Let calls wait from now on."""
+        """Keep calls from now on: sources are starting."""
         self._waiting = ()
 
     def takes(self, effect: StartCall | ProbeCall) -> bool:
-        """Let *effect* wait, if calls may; return whether it does."""
+        """Keep *effect* if calls may wait now; return whether it was kept."""
         if self._waiting is not None:
             self._waiting = (*self._waiting, effect)
         return self._waiting is not None
 
     def drop(self, call_id: str) -> StartCall | ProbeCall | None:
-        """Return the waiting call of this id, which need not be made any more."""
+        """Remove the waiting call of this id and return it; it was cancelled."""
         found = next((effect for effect in self._waiting or () if effect.call_id == call_id), None)
         if found is not None:
             self._waiting = tuple(effect for effect in self._waiting or () if effect is not found)
         return found
 
     def release(self) -> tuple[StartCall | ProbeCall, ...]:
-        """Let no call wait any more, and return those that did."""
+        """Keep no more calls, and return those kept so far."""
         waiting, self._waiting = self._waiting or (), None
         return waiting
 
@@ -62,7 +62,7 @@ log = logging.getLogger("agentrail.tool")
 
 
 async def execute(tool: Tool, args: JsonObject, ctx: ToolContext) -> ToolResult:
-    """Run *tool*; a `ToolError` is its own `Err`, anything that is no result is a crash of the call."""
+    """Run *tool*; a `ToolError` becomes an `Err`, and a return value that is no result raises."""
     try:
         result = cast("object", await tool.execute(args, ctx))
     except ToolError as error:
@@ -71,7 +71,7 @@ async def execute(tool: Tool, args: JsonObject, ctx: ToolContext) -> ToolResult:
 
 
 async def probe(tool: Tool, key: str) -> Probed:
-    """Ask *tool* what has become of the call that ran under *key*; an answer that is none is a crash of the probe."""
+    """Ask *tool* what became of the call that ran under *key*; an answer of a wrong type raises."""
     if not isinstance(tool, Checkable):
         return Unknown()
     found = cast("object", await tool.probe(key))
@@ -85,7 +85,7 @@ async def probe(tool: Tool, key: str) -> Probed:
 
 
 class RunningCall:
-    """A call that runs, or that was cancelled and has not ended yet."""
+    """A call that runs, or was cancelled and has not ended yet."""
 
     __slots__ = ("_closing", "_ended", "_started", "_tool", "_whisper", "scope", "threads")
 
@@ -111,26 +111,26 @@ class RunningCall:
 
     @property
     def call_id(self) -> str:
-        """Which call."""
+        """Id of the call."""
         return self._started.call_id
 
     @property
     def name(self) -> str:
-        """Which tool."""
+        """Name of the tool."""
         return self._started.name
 
     @property
     def key(self) -> str:
-        """Session and call."""
+        """Idempotency key: session and call."""
         return self._started.key
 
     @property
     def immune(self) -> bool:
-        """Whether a default abort leaves it alone."""
+        """Whether steering and a default abort leave it running."""
         return self._tool.spec.immune
 
     def report(self, update: str) -> None:
-        """Say how far the call is, as long as anybody is interested; a thread that nobody waits for ends here."""
+        """Publish progress of the call. In an abandoned thread it raises, which ends the thread."""
         if trio.lowlevel.in_trio_run():
             self._say(update)
         else:
@@ -142,7 +142,7 @@ class RunningCall:
             self._whisper(ToolExecutionUpdate(self.call_id, fit_text(update)))
 
     async def run(self, ctx: ToolContext) -> None:
-        """Run the tool and post its one closing input, when nothing of it runs any more."""
+        """Body of the call's task: run the tool, and post one input when nothing of it runs any more."""
         started = self._started
         reach(Failpoint.CALL_SPAWNED)
         try:
@@ -169,7 +169,7 @@ class RunningCall:
         return ToolReturned(started.call_id, started.attempt, result)
 
     def _raised(self, error: BaseException) -> None:
-        """Take note of what the tool raised; a `ToolError` that came out of its nursery is its own `Err` too."""
+        """Keep what the tool raised; a `ToolError` inside a group of the tool's nursery becomes an `Err` too."""
         started = self._started
         if isinstance(started, ProbeCall):
             log.warning("the probe of tool `%s` raised for call %s: %s", self.name, self.call_id, traced(error))
@@ -183,7 +183,7 @@ class RunningCall:
 
 
 class Calls:
-    """The calls of all sessions whose tasks have not ended, also of sessions that have."""
+    """All tool calls of a tree whose tasks have not ended, even if their session has."""
 
     __slots__ = ("_empty", "_running")
 
@@ -192,21 +192,21 @@ class Calls:
         self._empty: trio.Event | None = None
 
     def add(self, call: RunningCall) -> None:
-        """Remember a call that starts."""
+        """Add a call that starts."""
         self._running.add(call)
 
     def remove(self, call: RunningCall) -> None:
-        """Forget a call that has ended."""
+        """Remove a call that has ended."""
         self._running.discard(call)
         if not self._running and self._empty is not None:
             self._empty.set()
 
     def names(self, known: Container[str]) -> tuple[str, ...]:
-        """Return the tools whose calls have not ended, each with its session and call; *known* ones are left out."""
+        """Return the unfinished calls as text (tool, session, call), without those in *known*."""
         return tuple(sorted(f"{call.name} ({call.key})" for call in self._running if call.name not in known))
 
     async def wait_empty(self) -> None:
-        """Return when all have ended."""
+        """Wait until all calls have ended."""
         if self._running:
             self._empty = trio.Event()
             await self._empty.wait()
