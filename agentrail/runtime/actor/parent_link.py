@@ -1,4 +1,4 @@
-"""The way from a sub-agent to its parent: what happens in it is gathered, and posted as one report at a time.
+"""The link between a sub-agent and its parent: reports of its events and usage, joined while the parent is busy.
 
 What ties a session to those above and below it, whoever has become its actor.
 
@@ -29,10 +29,10 @@ from agentrail.values.usage import NOTHING_USED, Usage
 
 
 class Link:
-    """Tells a parent of one sub-agent.
+    """Reports one sub-agent to its parent.
 
-    While a report waits in the mailbox of the parent, what happens meanwhile joins it: a child that is faster than the
-    disk of its parent does not fill the mailbox.
+    While a report waits in the parent's mailbox, further events join it, so that a fast child does not fill the
+    mailbox.
     """
 
     __slots__ = (
@@ -71,7 +71,7 @@ class Link:
     # From the child
 
     def tell(self, step: Step) -> None:
-        """Hear of one step of the child, which is durable."""
+        """Take note of one journaled step of the child."""
         for event in self.missed(step.events):
             self._notice(event)
         state = step.state
@@ -99,7 +99,7 @@ class Link:
             self._outcome.settle(ended[1])
 
     def gone(self, error: AgentrailError) -> None:
-        """Hear that the child is gone."""
+        """Take note that the child is gone."""
         self._outcome.settle(error)
 
     def back(self, known: Subagent) -> None:
@@ -136,11 +136,11 @@ class Link:
 
     @property
     def waits(self) -> bool:
-        """Whether nothing of the child goes on without a person."""
+        """Whether the child can do nothing until a person decides something."""
         return self._waits
 
     async def announced(self) -> None:
-        """Return when the parent has been told of the child, or never will be."""
+        """Wait until the parent knows of the child, or never will."""
         await self._announced.wait()
 
     def gathered(self) -> SubagentReported:
@@ -169,12 +169,12 @@ class Link:
         self._outcome.settle(outcome)
 
     async def outcome(self) -> Outcome:
-        """Return how that turn has ended."""
+        """Wait for the end of the expected turn and return how it ended."""
         return await self._outcome.wait()
 
 
 class Ties:
-    """The way to the session that has started it, if it is a sub-agent, and its own sub-agents, if it may start any."""
+    """Links of a session to its parent and to its own sub-agents; either may be missing."""
 
     __slots__ = ("above", "subagents")
 
@@ -213,14 +213,14 @@ class Ties:
             self.subagents.close()
 
     def tell(self, step: Step) -> None:
-        """Tell those above and below of a step that is durable."""
+        """Report a journaled step to the parent, and usage to sub-agents that share limits."""
         if self.subagents is not None:
             self.subagents.spread(step.state)
         if self.above is not None:
             self.above.tell(step)
 
     def gone(self, error: AgentrailError) -> None:
-        """Tell those above that the session is gone."""
+        """Tell the parent that the session is gone."""
         if self.above is not None:
             self.above.gone(error)
 
@@ -229,7 +229,7 @@ log = logging.getLogger("agentrail.task")
 
 
 class Run:
-    """One sub-agent at work: a task of ours, which starts it, waits for its answer, and stops it in any case."""
+    """One sub-agent at work, as its parent knows it: a task that starts, prompts and stops the child session."""
 
     __slots__ = ("_ended", "answer", "comes_back", "link", "prompt", "recipe", "scope", "task")
 
@@ -249,25 +249,25 @@ class Run:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing of it lives any more."""
+        """Whether the sub-agent and all of its own have ended."""
         return self._ended.is_set()
 
     def shown(self) -> Task:
-        """Return the task as it is now."""
+        """Return the entry for `tasks()`."""
         if not self.has_ended:
             return self.task.but(status="waiting" if self.link.waits else "running")
         return self.task.but(status="failed" if isinstance(self.answer, Err) else "done")
 
     def end(self) -> None:
-        """Tell everybody who waits."""
+        """Wake all that wait for the end."""
         self._ended.set()
 
     async def wait_ended(self) -> None:
-        """Return when nothing of it lives any more."""
+        """Wait until the sub-agent and all of its own have ended."""
         await self._ended.wait()
 
     def failed(self, error: BaseException) -> None:
-        """Take note of why there is no answer."""
+        """Keep the reason why there is no answer."""
         if not isinstance(error, AgentrailError):
             tell(log, error, "the task of %s broke", self.task.child)
         self.answer = err(f"the sub-agent failed: {error if isinstance(error, AgentrailError) else described(error)}")

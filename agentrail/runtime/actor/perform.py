@@ -1,4 +1,4 @@
-"""Carrying out effects: plain functions that start things and return."""
+"""Performs the effects of a step: plain functions that start or cancel work and return at once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": loggin
 
 
 class Performer:
-    """What a session has going on in the world."""
+    """All work under way of one session: requests, calls, timers, plugin requests."""
 
     __slots__ = (
         "_asks",
@@ -91,17 +91,17 @@ class Performer:
         return f"{self._session_id!r} {'closed' if self.closed else busy or 'idle'}"
 
     def perform(self, effect: AnyEffect) -> None:
-        """Start, or stop, what *effect* says."""
+        """Start or cancel the work that *effect* names."""
         _PERFORM[type(effect)](self, effect)
 
     def stop_early(self, wanted: Sequence[AnyEffect]) -> None:
-        """Stop what is to be stopped before the record of it is written: stopping never waits."""
+        """Cancel the work that a step ends before the step is journaled, as cancelling never waits."""
         for effect in wanted:
             if type(effect) in _STOPS:
                 self.perform(effect)
 
     def partial_response(self) -> Partial | None:
-        """Return what subscribers have heard of the stream that is out."""
+        """Return the part of the running response that subscribers have seen."""
         return None if self._stream is None else self._stream.heard()
 
     def stop_now(self, state: State, kill_tools: str) -> None:
@@ -121,7 +121,7 @@ class Performer:
 
     @property
     def is_busy(self) -> bool:
-        """Whether anything is going on."""
+        """Whether any work is under way."""
         return bool(self._stream is not None or self._calls or self._asks or self._jobs_now)
 
     @property
@@ -129,7 +129,7 @@ class Performer:
         return () if self._jobs is None else self._jobs.names()
 
     def close(self) -> None:
-        """End everything that is going on."""
+        """Cancel all work."""
         self.closed = True
         if self._stream is not None:
             self._stream.cut()
@@ -186,11 +186,11 @@ class Performer:
         return self._outfit.prices.priced(request.model, request.options, used)
 
     def _watch(self, stream: Stream) -> None:
-        """Look at *stream* when it may have stalled."""
+        """Set a timer for the time when *stream* may have stalled."""
         self._house.timers.set((self._session_id, "stall"), stream.stalls_at, self._look)
 
     def _look(self) -> None:
-        """Report the stream that is out if it has stalled, and look again as long as it is out."""
+        """Report a stall of the running response, if it has stalled, and set the next timer."""
         stream = self._stream
         if stream is None or stream.closed or stream.ended:
             return
@@ -209,18 +209,18 @@ class Performer:
         self._stall_waits = False
 
     def release(self, request_id: str) -> None:
-        """Forget a stream whose end the machine has heard of."""
+        """Forget a request whose end the machine has handled."""
         if self._stream is not None and self._stream.request.request_id == request_id:
             self._stream = None
             self._house.timers.clear((self._session_id, "stall"))
 
     def open_stream(self, effect: effects.OpenStream) -> None:
-        """Let the deltas out."""
+        """Publish the deltas of the response."""
         if self._stream is not None and self._stream.request.request_id == effect.request_id:
             self._stream.open()
 
     def cancel_request(self, effect: effects.CancelRequest) -> None:
-        """Cut the stream."""
+        """Cancel the request."""
         if self._stream is not None and self._stream.request.request_id == effect.request_id:
             self._stream.cut()
 
@@ -309,12 +309,12 @@ class Performer:
     # Time, questions, compaction
 
     def set_timer(self, effect: effects.SetTimer) -> None:
-        """Post when a time has come."""
+        """Set a timer that posts `TimerFired`."""
         at = self._house.clock.moment(effect.at)
         self._house.timers.set((self._session_id, effect.timer), at, partial(self._post, TimerFired(effect.timer)))
 
     def clear_timer(self, effect: effects.ClearTimer) -> None:
-        """Forget a timer."""
+        """Delete a timer."""
         self._house.timers.clear((self._session_id, effect.timer))
 
     def carry_out(self, effect: effects.CarryOut) -> None:
@@ -339,7 +339,7 @@ class Performer:
         self._house.nursery.start_soon(ask.run, effect.request, effect.model, world, ctx, post, name=name)
 
     def cancel_ask(self, effect: effects.CancelAsk) -> None:
-        """Give up a plugin's question."""
+        """Cancel a plugin's request."""
         ask = self._asks.get(effect.ask_id)
         if ask is not None:
             ask.scope.cancel()
@@ -357,7 +357,7 @@ class Performer:
     # The rest
 
     def report_start(self, effect: effects.ReportStart) -> None:
-        """Tell whoever spawned the session."""
+        """Report the start, or its failure, to the caller of `spawn`."""
         self.started.settle(effect.error)
 
     def write_log(self, effect: effects.WriteLog) -> None:
@@ -389,7 +389,7 @@ _PERFORM: Final[Mapping[type[object], Callable[..., None]]] = {
     effects.WriteLog: Performer.write_log,
     effects.CloseSession: Performer.close_session,
 }
-"""One function per effect."""
+"""The method for each type of effect."""
 
 _STOPS: Final = frozenset(
     {effects.CancelRequest, effects.CancelCalls, effects.CancelAsk, effects.CancelCompaction, effects.StopSubagents}

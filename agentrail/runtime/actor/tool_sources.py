@@ -90,7 +90,7 @@ class RunningSource:
 
     @property
     def name(self) -> str:
-        """What the source is called."""
+        """Name of the source."""
         return self._source.name
 
     @in_brackets
@@ -104,7 +104,7 @@ class RunningSource:
 
     @property
     def task(self) -> str:
-        """What its task is called."""
+        """Name of its task."""
         return f"source {self._source.name} ({self._look().session_id})"
 
     async def run(self) -> None:
@@ -245,7 +245,7 @@ class Sources:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What they are called."""
+        """Names of the sources."""
         return tuple(self._running)
 
     async def join(self, source: RunningSource, nursery: trio.Nursery) -> None:
@@ -298,7 +298,7 @@ class Sources:
         return found
 
     def close(self, why: AgentrailError) -> None:
-        """End them all."""
+        """End all sources."""
         self._closed = why
         for source in self._running.values():
             source.give_up(why)

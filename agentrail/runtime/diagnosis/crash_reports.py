@@ -1,4 +1,4 @@
-"""What is said of crashes: who broke, of what, what was done about it; and what a tree of supervisors looks like."""
+"""Crash reports, and the view of a supervision tree that `tree()` returns."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ MAX_WIDTH = 16
 
 @value
 class Reason(Value):
-    """An error as a value, with what is behind it."""
+    """An exception as data, with its causes."""
 
     kind: str
     """The class of the error."""
     text: str
-    """Class and words."""
+    """Class and message."""
     where: str = ""
     """File, line and function in which it was raised."""
     parts: tuple[Reason, ...] = ()
-    """The errors of a group."""
+    """The exceptions in it, if it is a group."""
     cause: Reason | None = None
-    """What it was raised from."""
+    """The exception that it was raised from."""
 
 
 @value
@@ -35,19 +35,19 @@ class CrashReport(Value):
     """One crash of one child of a supervisor."""
 
     path: tuple[str, ...]
-    """The child, behind the names of the supervisors above it."""
+    """Names of the supervisors above the child, then its own."""
     kind: str
     """`session`, `service` or `supervisor`."""
     reason: Reason
-    """What it broke of."""
+    """The exception that crashed it."""
     done: str
     """`restarted`, `set_aside`, `given_up`, `failed`: what its supervisor did about it."""
     restarts: int
-    """How often the child had been started again before."""
+    """Number of its restarts before this crash."""
     input: str = ""
-    """Of a session: the message that it had in hand, as kind and number."""
+    """For a session: kind and number of the message that it was handling."""
     mailbox: tuple[int, int, int] = (0, 0, 0)
-    """Of a session: how many messages waited: control, results, user."""
+    """For a session: number of waiting messages: control, results, user."""
     at: int = 0
     """When, in milliseconds since 1970."""
 
@@ -57,7 +57,7 @@ class ChildView(Value):
     """One child of a supervisor, as `tree()` shows it, with what is under it."""
 
     name: str
-    """Which child."""
+    """Name of the child."""
     kind: str
     """`session`, `service` or `supervisor`."""
     state: str
@@ -81,7 +81,7 @@ class ChildView(Value):
 
 
 def reason_of(error: BaseException, depth: int = 0) -> Reason:
-    """Return *error* as a value: groups with their parts, and each error with its cause."""
+    """Return *error* as a `Reason`: groups with their exceptions, each with its cause."""
     cause: BaseException | None = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     behind = None if cause is None or depth >= MAX_DEPTH else reason_of(cause, depth + 1)
     reason = Reason(type(error).__name__, described(error), _where(error), cause=behind)

@@ -1,7 +1,6 @@
-"""A thread that looks at the step or the task that runs: nothing else can say what blocks the loop while it does.
+"""A thread that logs the step or task that blocks the event loop; nothing inside the loop could while it is blocked.
 
-It touches no frame of the loop: a step says itself which one it is, Trio knows the tasks, and `standing` reads where
-the thread of the loop stands.
+It touches no frame of the loop: steps register themselves, Trio knows the tasks, and `stacks` reads where threads are.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("agentrail.watchdog")
 
 SLOW: Final = 0.05
-"""Seconds after which a step is named in the log, with the stack of its thread."""
+"""Seconds after which a running step is logged, with the stack of its thread."""
 
 BLOCKED: Final = 1.0
-"""Seconds after which it is named as an error, and reported as an event once it has ended."""
+"""Seconds after which a running step is logged as an error, and reported as an event when it has ended."""
 
 PUT_OFF: Final = 0.01
 """Seconds between two times that the alarm is put off: a step may be so much older when it is looked at."""
@@ -81,7 +80,7 @@ class Named:
 
 
 class Watchdog:
-    """Names the step of a session, or the task, that holds up all the others."""
+    """Logs the step of a session, or the task, that blocks all the others."""
 
     __slots__ = (
         "_alarm",
@@ -110,7 +109,7 @@ class Watchdog:
         self._suspected: Crumb | None = None
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the thread."""
         from agentrail.runtime.diagnosis.alarms import alarm  # noqa: PLC0415 - ctypes, which only a supervisor needs
 
         wakes = self._alarm = alarm(SLOW)
@@ -141,7 +140,7 @@ class Watchdog:
                 gc.callbacks.remove(self._collecting)
 
     def begin(self, session_id: str, kind: str, now: float) -> Crumb:
-        """Note that a step begins, and return what `collecting` takes."""
+        """Note that a step begins; return a mark to pass to `collecting`."""
         step = self.step = (session_id, kind, now, self._collections[0])
         if now - self._put_off > PUT_OFF and self._alarm is not None:
             self._put_off = now
