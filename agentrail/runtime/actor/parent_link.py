@@ -1,9 +1,4 @@
-"""The link between a sub-agent and its parent: reports of its events and usage, joined while the parent is busy.
-
-What ties a session to those above and below it, whoever has become its actor.
-
-One sub-agent at work, as its parent's family knows it.
-"""
+"""The link between a sub-agent and its parent: reports of its events and usage, joined while the parent is busy."""
 
 from __future__ import annotations
 
