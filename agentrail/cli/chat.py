@@ -7,24 +7,27 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import agentrail
+from agentrail.adapters.models.providers import PROVIDERS
 from agentrail.app import process
 from agentrail.app.spec import SessionSpec
 from agentrail.app.supervisor import open_supervisor
-from agentrail.cli.command import DEMO, fill, once, usual_model
 from agentrail.cli.console import Console
 from agentrail.cli.console_tools import ASK_FIRST, terminal_tools
 from agentrail.cli.help_text import greeting
-from agentrail.cli.screen import line
+from agentrail.cli.rendering import piece_of, shown_args
+from agentrail.cli.screen import Tone, line
 from agentrail.cli.terminal import Terminal
 from agentrail.errors import AgentrailError, SupervisorStuck, UsageError
 from agentrail.plugins.approval import HumanApproval
+from agentrail.runtime.handle import SessionHandle
+from agentrail.values.events import AgentAbort, AgentEnd, ApprovalRequired, AskUser, PromptRejected
 from agentrail.values.value import Value, value
 
 WRONG_USAGE: Final = 2
@@ -32,6 +35,92 @@ INTERRUPTED: Final = 130
 STOP_WITHIN: Final = 3.0
 """Seconds that the program may take to end; short, because a person waits."""
 SYSTEM: Final = "You help in a terminal. You have tools for the files of one folder; use them rather than guess."
+
+
+SAMPLES: Final[Mapping[str, str]] = {
+    "README.md": (
+        "# A folder to play in\n\n"
+        "Everything here is made up, and deleted when you leave.\n"
+        "The agent can list, read, write and search these files, and nothing outside of this folder.\n"
+    ),
+    "notes.txt": (
+        "Monday: water the plants.\n"
+        "Tuesday: tea with Ada at four.\n"
+        "Wednesday: the session that crashed is back by itself.\n"
+    ),
+    "docs/guide.md": (
+        "# A short guide\n\n"
+        "1. A session is an actor: it owns a mailbox and handles one message at a time.\n"
+        "2. What you type while it works is steering.\n"
+        "3. An abort never waits.\n"
+    ),
+    "src/tea.py": (
+        '"""How long tea takes."""\n\n'
+        "# TODO: green tea wants cooler water\n"
+        'MINUTES = {"black": 4, "green": 2, "herbal": 6}\n'
+    ),
+}
+"""Names and contents of the files."""
+
+
+def fill(folder: Path) -> None:
+    """Write the sample files into *folder*."""
+    for name, text in SAMPLES.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+
+DEMO: Final = "demo"
+
+USUAL: Final = (
+    "anthropic:claude-sonnet-5",
+    "openai:gpt-5.4",
+    "gemini:gemini-flash-latest",
+    "mistral:mistral-large-latest",
+    "deepseek:deepseek-chat",
+    "openrouter:openrouter/auto",
+)
+"""The models, one of each provider, in the order in which their keys are looked for."""
+
+
+def usual_model(look_up: Callable[[str], str | None]) -> str:
+    """Return the first of `USUAL` whose key *look_up* finds; without any key, the demo, which is offline."""
+    return next((name for name in USUAL if has_key(name, look_up)), DEMO)
+
+
+def has_key(model: str, look_up: Callable[[str], str | None]) -> bool:
+    """Whether *look_up* finds a customary key of the provider of *model*."""
+    provider = model.partition(":")[0]
+    return any((look_up(key) or "").strip() for key in PROVIDERS[provider].keys)
+
+
+NOBODY = "nobody is here to ask"
+
+
+async def once(session: SessionHandle, terminal: Terminal, text: str) -> bool:
+    """Send *text* and show the turn; return whether it finished. Calls that need approval are rejected."""
+    async with session.subscribe() as events:
+        ref = (await session.prompt(text)).ref
+        async for envelope in events:
+            piece = piece_of(envelope)
+            if piece is not None:
+                terminal.show((piece,))
+            match envelope.event:
+                case ApprovalRequired(approval_id=approval_id, tool=tool, args=args):
+                    terminal.show((line(f"  ? {tool} {shown_args(args)}", Tone.ASKING),))
+                    await session.reject(approval_id, NOBODY, auto_resume=True)
+                case AskUser(ref=question):
+                    await session.respond(question, NOBODY)
+                case AgentEnd(ref=ended) if ended == ref:
+                    return True
+                case AgentAbort(ref=ended) | PromptRejected(ref=ended) if ended == ref:
+                    return False
+                case _ if terminal.gone:
+                    return False
+                case _:
+                    pass
+    return False
 
 
 @value

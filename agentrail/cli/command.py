@@ -1,113 +1,13 @@
-"""The command `agentrail`: a table of subcommands; a subcommand's module is imported only when it is called.
-
-Also `once`: one prompt and its answer, without a person to ask.
-
-Also the default model: one of the first provider whose key is in the environment.
-
-Also the sample files for a fresh folder.
-"""
+"""The command `agentrail`: a table of subcommands; a subcommand's module is imported only when it is called."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Final, NamedTuple, Protocol, cast
 
 import agentrail
-from agentrail.adapters.models.providers import PROVIDERS
-from agentrail.cli.rendering import piece_of, shown_args
-from agentrail.cli.screen import Tone, line
-from agentrail.cli.terminal import Terminal
-from agentrail.runtime.handle import SessionHandle
-from agentrail.values.events import AgentAbort, AgentEnd, ApprovalRequired, AskUser, PromptRejected
-
-SAMPLES: Final[Mapping[str, str]] = {
-    "README.md": (
-        "# A folder to play in\n\n"
-        "Everything here is made up, and deleted when you leave.\n"
-        "The agent can list, read, write and search these files, and nothing outside of this folder.\n"
-    ),
-    "notes.txt": (
-        "Monday: water the plants.\n"
-        "Tuesday: tea with Ada at four.\n"
-        "Wednesday: the session that crashed is back by itself.\n"
-    ),
-    "docs/guide.md": (
-        "# A short guide\n\n"
-        "1. A session is an actor: it owns a mailbox and handles one message at a time.\n"
-        "2. What you type while it works is steering.\n"
-        "3. An abort never waits.\n"
-    ),
-    "src/tea.py": (
-        '"""How long tea takes."""\n\n'
-        "# TODO: green tea wants cooler water\n"
-        'MINUTES = {"black": 4, "green": 2, "herbal": 6}\n'
-    ),
-}
-"""Names and contents of the files."""
-
-
-def fill(folder: Path) -> None:
-    """Write the sample files into *folder*."""
-    for name, text in SAMPLES.items():
-        file = folder / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-
-
-DEMO: Final = "demo"
-
-USUAL: Final = (
-    "anthropic:claude-sonnet-5",
-    "openai:gpt-5.4",
-    "gemini:gemini-flash-latest",
-    "mistral:mistral-large-latest",
-    "deepseek:deepseek-chat",
-    "openrouter:openrouter/auto",
-)
-"""The models, one of each provider, in the order in which their keys are looked for."""
-
-
-def usual_model(look_up: Callable[[str], str | None]) -> str:
-    """Return the first of `USUAL` whose key *look_up* finds; without any key, the demo, which is offline."""
-    return next((name for name in USUAL if has_key(name, look_up)), DEMO)
-
-
-def has_key(model: str, look_up: Callable[[str], str | None]) -> bool:
-    """Whether *look_up* finds a customary key of the provider of *model*."""
-    provider = model.partition(":")[0]
-    return any((look_up(key) or "").strip() for key in PROVIDERS[provider].keys)
-
-
-NOBODY = "nobody is here to ask"
-
-
-async def once(session: SessionHandle, terminal: Terminal, text: str) -> bool:
-    """Send *text* and show the turn; return whether it finished. Calls that need approval are rejected."""
-    async with session.subscribe() as events:
-        ref = (await session.prompt(text)).ref
-        async for envelope in events:
-            piece = piece_of(envelope)
-            if piece is not None:
-                terminal.show((piece,))
-            match envelope.event:
-                case ApprovalRequired(approval_id=approval_id, tool=tool, args=args):
-                    terminal.show((line(f"  ? {tool} {shown_args(args)}", Tone.ASKING),))
-                    await session.reject(approval_id, NOBODY, auto_resume=True)
-                case AskUser(ref=question):
-                    await session.respond(question, NOBODY)
-                case AgentEnd(ref=ended) if ended == ref:
-                    return True
-                case AgentAbort(ref=ended) | PromptRejected(ref=ended) if ended == ref:
-                    return False
-                case _ if terminal.gone:
-                    return False
-                case _:
-                    pass
-    return False
-
 
 WRONG_USAGE: Final = 2
 

@@ -13,7 +13,7 @@ import trio
 import trustme
 
 from agentrail.adapters.models.providers import PROVIDERS
-from agentrail.cli.command import USUAL, usual_model
+from agentrail.cli.chat import USUAL, usual_model
 from tests.adapters.models import anthropic_events as anthropic
 from tests.adapters.models import gemini_events as gemini
 from tests.adapters.models import openai_events as openai

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentrail.adapters.models.providers import PROVIDERS
-from agentrail.cli.command import SAMPLES
+from agentrail.cli.chat import SAMPLES
 from tests.cli.talking import COMMAND, ENVIRONMENT, at_a_terminal, through_pipes
 from tests.patience import PATIENCE
 

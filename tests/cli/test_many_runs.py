@@ -16,7 +16,7 @@ HERE = Path(__file__).parents[2]
 
 ALWAYS_LOOKING = """
 import runpy, sys
-from agentrail.runtime import watchdog
+from agentrail.runtime.diagnosis import watchdog
 watchdog.SLOW = 0.001
 sys.argv = ["agentrail", *sys.argv[1:]]
 runpy.run_module("agentrail", run_name="__main__")

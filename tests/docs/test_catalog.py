@@ -45,8 +45,8 @@ def test_every_option_of_a_built_in_plugin_says_what_it_is(plugin: type) -> None
 
 def test_every_plugin_that_ships_is_public() -> None:
     defined: set[type] = set()
-    for path in (PACKAGE / "plugins").glob("[a-z]*.py"):
-        module = import_module(f"agentrail.plugins.{path.stem}")
+    for path in (PACKAGE / "plugins").rglob("[a-z]*.py"):
+        module = import_module(".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts))
         classes = [cls for cls in vars(module).values() if isinstance(cls, type) and issubclass(cls, AnyPlugin)]
         defined |= {cls for cls in classes if cls.__module__ == module.__name__}
     assert set(plugins_page.offered(agentrail.plugins)) == defined

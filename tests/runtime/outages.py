@@ -50,22 +50,22 @@ class Place(NamedTuple):
     """What leads to it: a function of `test_outages`."""
 
 
-APPEND = "records.Records._append"
-READS = "records.Records.read"
+APPEND = "journal_log.Records._append"
+READS = "journal_log.Records.read"
 OPENING = "recovery.opening_of"
-REBUILT = "rebuilding.rebuilt"
+REBUILT = "journal_log.rebuilt"
 BACK = "recovery.brought_back"
-CLAIM = "supervisor.Sessions._claim"
-PAST = "past.Past._read_on"
-ANSWERS = "answers.Answers.known"
+CLAIM = "sessions.Sessions._claim"
+PAST = "replay.Past._read_on"
+ANSWERS = "known_commands.Answers.known"
 HANDLE_PAST = "handle.SessionHandle._past"
-RESUMED = "supervisor.Sessions.resume"
+RESUMED = "sessions.Sessions.resume"
 FORKED = "recovery.forked"
-STORED = "supervisor.Sessions.stored"
-PAGES = "supervisor.Sessions.bring_back"
-ONE_BACK = "supervisor.Sessions._bring_back_once"
-BEGUN = "family.Family._begun"
-WORK = "family.Family._work"
+STORED = "sessions.Sessions.stored"
+PAGES = "sessions.Sessions.bring_back"
+ONE_BACK = "sessions.Sessions._bring_back_once"
+BEGUN = "subagents.Family._begun"
+WORK = "subagents.Family._work"
 
 PLACES: Final = (
     Place(APPEND, "append", APPEND, "session", "prompt"),
@@ -73,21 +73,21 @@ PLACES: Final = (
     Place(APPEND, "append", APPEND, "starter", "resume"),
     Place(APPEND, "append", APPEND, "session", "task"),
     Place(APPEND, "read", APPEND, "session", "prompt_in_doubt"),
-    Place("records.Records.keep", "keep", "records.Records.keep", "nobody", "sleep"),
-    Place("records.Records.place", "place", PAST, "session", "subscribe"),
+    Place("journal_log.Records.keep", "keep", "journal_log.Records.keep", "nobody", "sleep"),
+    Place("journal_log.Records.place", "place", PAST, "session", "subscribe"),
     Place(READS, "read", PAST, "session", "subscribe"),
     Place(READS, "read", HANDLE_PAST, "caller", "ask_again"),
-    Place(ANSWERS, "answer", "session.Session._handle", "caller", "command"),
-    Place(ANSWERS, "answer", "family.Family.answered", "caller", "decide"),
+    Place(ANSWERS, "answer", "loop.Session._handle", "caller", "command"),
+    Place(ANSWERS, "answer", "subagents.Family.answered", "caller", "decide"),
     Place(OPENING, "read", RESUMED, "caller", "resume"),
     Place(BACK, "claim", RESUMED, "caller", "resume"),
     Place(REBUILT, "snapshot", RESUMED, "caller", "resume"),
     Place(REBUILT, "read", RESUMED, "caller", "resume"),
-    Place(REBUILT, "snapshot", "session.Session._stored", "session", "wake"),
-    Place(REBUILT, "read", "session.Session._stored", "session", "wake"),
-    Place(REBUILT, "snapshot", "session.Session._come_back", "session", "restart"),
-    Place(REBUILT, "read", "session.Session._come_back", "session", "restart"),
-    Place(REBUILT, "read", "session.Session.set_aside", "nobody", "set_aside"),
+    Place(REBUILT, "snapshot", "loop.Session._stored", "session", "wake"),
+    Place(REBUILT, "read", "loop.Session._stored", "session", "wake"),
+    Place(REBUILT, "snapshot", "loop.Session._come_back", "session", "restart"),
+    Place(REBUILT, "read", "loop.Session._come_back", "session", "restart"),
+    Place(REBUILT, "read", "loop.Session.set_aside", "nobody", "set_aside"),
     Place(OPENING, "read", FORKED, "caller", "fork"),
     Place(REBUILT, "snapshot", FORKED, "caller", "fork"),
     Place(REBUILT, "read", FORKED, "caller", "fork"),
@@ -102,10 +102,10 @@ PLACES: Final = (
     Place(CLAIM, "read", BEGUN, "session", "task"),
     Place(CLAIM, "claim", BEGUN, "session", "task"),
     Place(OPENING, "read", BEGUN, "session", "task_in_doubt"),
-    Place("family.Family._past", "read", "family.Family._past", "session", "task_comes_back"),
+    Place("subagents.Family._past", "read", "subagents.Family._past", "session", "task_comes_back"),
     Place(BACK, "claim", WORK, "session", "task_comes_back"),
     Place(REBUILT, "read", WORK, "session", "task_comes_back"),
-    Place("supervisor.Sessions._close_journal", "close", "supervisor.Sessions._close_journal", "nobody", "leave"),
+    Place("sessions.Sessions._close_journal", "close", "sessions.Sessions._close_journal", "nobody", "leave"),
 )
 
 
@@ -122,55 +122,55 @@ class OtherPlace(NamedTuple):
 
 OTHERS: Final = (
     OtherPlace(
-        "limits.Limits.stream",
+        "provider_limits.ProviderLimits.stream",
         "model.stream",
         "the request is tried again, or ends the turn",
         "test_isolation.py::test_failures_stay_in_their_sessions",
     ),
     OtherPlace(
-        "limits.Limits._in_turn",
+        "provider_limits.ProviderLimits._in_turn",
         "model.stream",
         "the same, and the slot is free again",
         "test_limits.py::test_when_a_provider_asks_to_wait_everybody_does",
     ),
     OtherPlace(
-        "calls.execute",
+        "tool_call.execute",
         "tool.execute",
         "an error result of the call",
         "test_batches.py::test_the_model_sees_what_went_wrong_and_the_log_where",
     ),
     OtherPlace(
-        "calls.probe",
+        "tool_call.probe",
         "tool.probe",
         "the call counts as unknown",
         "test_resuming.py::test_a_probe_that_breaks_knows_nothing",
     ),
     OtherPlace(
-        "asks._text_of_file",
+        "plugin_asks._text_of_file",
         "sandbox.read",
         "the plugin hears that its question failed",
         "test_plugins.py::test_a_plugin_reads_a_file_below_the_working_directory_only",
     ),
     OtherPlace(
-        "asks._answer",
+        "plugin_asks._answer",
         "service",
         "the plugin hears that its question failed",
         "test_plugins.py::test_a_plugin_calls_a_service",
     ),
     OtherPlace(
-        "compacting.RunningCompaction.run",
+        "plugin_asks.RunningCompaction.run",
         "compactor",
         "the context stays as it is",
         "test_outages.py::test_a_compactor_that_fails_ends_no_session",
     ),
     OtherPlace(
-        "jobs.BackgroundJob.run",
+        "background_jobs.BackgroundJob.run",
         "self.process.run",
         "the job has failed",
         "test_outages.py::test_a_job_that_cannot_run_ends_no_session",
     ),
     OtherPlace(
-        "sources.RunningSource._once",
+        "tool_sources.RunningSource._once",
         "self._source.supply",
         "it is started again after a pause",
         "test_sources.py::test_it_is_started_again_later_and_later_and_says_so_once",
@@ -206,8 +206,8 @@ def functions() -> Iterator[Function]:
     """Yield the async functions of the shell by what they are called here: module, class, name."""
     root = Path(agentrail.__file__).parent
     for folder in ("runtime", "app"):
-        for path in sorted((root / folder).glob("*.py")):
-            if path.name not in {"outages.py", "contract.py"}:  # which pass calls on
+        for path in sorted((root / folder).rglob("*.py")):
+            if path.name not in {"journal_retry.py", "journal_contract.py"}:  # which pass calls on
                 yield from _inside(path.stem, ast.parse(path.read_text()))
 
 
