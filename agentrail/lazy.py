@@ -32,6 +32,32 @@ def lazily(
     return find, names
 
 
+def catalogued(package: str, catalogue: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return the `__getattr__` and the `__dir__` of *package*: it has what the module *catalogue* has in `PUBLIC`.
+
+    The module is imported when a name is first wanted, or all of them, as `__all__`.
+    """
+
+    def find(name: str) -> object:
+        """Look a name up in the catalogue when it is first wanted."""
+        public: Mapping[str, object] = import_module(catalogue).PUBLIC
+        if name == "__all__":
+            return list(public)
+        if name not in public:
+            message = f"module `{package}` has no `{name}`; it has {', '.join(public)}"
+            raise AttributeError(message)
+        setattr(sys.modules[package], name, public[name])
+        return public[name]
+
+    def names() -> list[str]:
+        """List the names, looked up or not, and nothing that is not public."""
+        return sorted(
+            {*import_module(catalogue).PUBLIC, *(name for name in vars(sys.modules[package]) if name.startswith("__"))}
+        )
+
+    return find, names
+
+
 class LazyModule:
     """Stands for the module *name*; the first access to one of its names imports it."""
 

@@ -64,6 +64,36 @@ def test_what_a_checker_of_types_sees_is_what_is_imported(path: Path) -> None:
     assert len(guarded.body) == len(seen)
 
 
+def _defined(module: str) -> set[str]:
+    """Return the names that *module* defines at its top, as a checker of types sees them through a star."""
+    tree = ast.parse(ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8"))
+    classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+    return classes | {ast.unparse(node.target) for node in tree.body if isinstance(node, ast.AnnAssign)}
+
+
+def _offered(package: str) -> set[str]:
+    """Return the names that a checker of types is told of by *package*, those that stars bring too."""
+    tree = ast.parse(ROOT.joinpath(*package.split("."), "__init__.py").read_text("utf-8"))
+    (guarded,) = [node for node in tree.body if isinstance(node, ast.If)]
+    seen: set[str] = set()
+    for node in guarded.body:
+        assert isinstance(node, ast.ImportFrom)
+        assert node.module is not None
+        if node.names[0].name != "*":
+            seen |= {alias.name for alias in node.names if alias.asname == alias.name}
+        elif (ROOT.joinpath(*node.module.split("."))).is_dir():
+            seen |= _offered(node.module)
+        else:
+            seen |= _defined(node.module)
+    return seen
+
+
+@pytest.mark.parametrize("package", ["agentrail.events", "agentrail.values.events"])
+def test_a_checker_of_types_sees_each_event_that_the_catalogue_has(package: str) -> None:
+    public = [name for name in dir(import_module(package)) if not name.startswith("__")]
+    assert sorted(_offered(package)) == sorted(_names(package)) == public
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_name_is_there(package: str) -> None:
     module = import_module(package)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from agentrail.values.events.envelope import Event
 from agentrail.values.value import value
 
@@ -96,3 +98,17 @@ class SecurityAudit(Event):
     """`blocked` or `held`."""
     reason: str
     """Reason that the plugin gave."""
+
+
+AnyContextEvent: TypeAlias = (
+    BeforeCompact
+    | CompactEnd
+    | CompactStart
+    | ContentPolicyViolated
+    | Intervention
+    | MemoryFlushed
+    | PlanGenerated
+    | PlanStepCompleted
+    | SecurityAudit
+)
+"""The events of this module, in the order of the catalogue."""

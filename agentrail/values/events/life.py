@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from agentrail.values.events.envelope import Ephemeral, Event
 from agentrail.values.messages import Message
 from agentrail.values.usage import Usage
@@ -204,3 +206,29 @@ class SteeringApplied(Event):
     """Ids of the texts, in order."""
     count: int
     """Number of the texts."""
+
+
+AnyLifeEvent: TypeAlias = (
+    AbortPending
+    | AgentAbort
+    | AgentEnd
+    | AgentResumed
+    | AgentStart
+    | InputQuarantined
+    | PromptDropped
+    | PromptQueued
+    | PromptReceived
+    | PromptRejected
+    | PromptWithdrawn
+    | SessionEnded
+    | SessionForked
+    | SessionHibernated
+    | SessionQuarantined
+    | SessionRecovered
+    | SessionRestarted
+    | SessionStarted
+    | SessionWoken
+    | SteeringApplied
+    | SteeringReceived
+)
+"""The events of this module, in the order of the catalogue."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from agentrail.values.events.envelope import Event
 from agentrail.values.json import JsonObject
 from agentrail.values.value import value
@@ -85,3 +87,7 @@ class UserResponded(Event):
     """Id of the question."""
     response: str
     """The answer."""
+
+
+AnyPeopleEvent: TypeAlias = ApprovalRequired | ApprovalResolved | AskUser | ToolApprovedAlways | UserResponded
+"""The events of this module, in the order of the catalogue."""

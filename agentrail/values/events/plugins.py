@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from agentrail.values.events.envelope import Ephemeral, Event
 from agentrail.values.json import Json, JsonObject
 from agentrail.values.value import value
@@ -144,3 +146,20 @@ class Gap(Ephemeral):
 @value
 class Heartbeat(Ephemeral):
     """Sent to this subscriber when nothing happened for a while: the connection is alive."""
+
+
+AnyPluginEvent: TypeAlias = (
+    AskAnswered
+    | AskStarted
+    | Gap
+    | Heartbeat
+    | PluginAttached
+    | PluginDetached
+    | PluginError
+    | PluginEvent
+    | PluginOptsUpdated
+    | PluginSlow
+    | PluginUpgraded
+    | UnknownEvent
+)
+"""The events of this module, in the order of the catalogue."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from agentrail.values.events.envelope import Ephemeral, Event
 from agentrail.values.messages import AssistantMessage
 from agentrail.values.value import value
@@ -138,3 +140,22 @@ class ModelEffective(Event):
 
     model: str
     """Name of the model."""
+
+
+AnyResponseEvent: TypeAlias = (
+    ContextOverflow
+    | MessageDelta
+    | MessageStart
+    | ModelEffective
+    | ModelSwitched
+    | RequestStart
+    | ResponseComplete
+    | Retry
+    | StatusUpdate
+    | StreamError
+    | StreamStalled
+    | ThinkingDelta
+    | ThinkingStart
+    | TitleGenerated
+)
+"""The events of this module, in the order of the catalogue."""

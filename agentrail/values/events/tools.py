@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from agentrail.values.content import Part, text_of
 from agentrail.values.events.envelope import Ephemeral, Event
 from agentrail.values.json import JsonObject
@@ -252,3 +254,28 @@ class SubAgentEvent(Event):
     """Session id of the sub-agent."""
     event: Event
     """The event of the sub-agent."""
+
+
+AnyToolEvent: TypeAlias = (
+    LargeResultOffloaded
+    | LoopDetected
+    | SubAgentEvent
+    | SubagentEnd
+    | SubagentStart
+    | TodoChange
+    | ToolAbandoned
+    | ToolAttached
+    | ToolBlocked
+    | ToolCallUnknown
+    | ToolCalls
+    | ToolDetached
+    | ToolExecutionEnd
+    | ToolExecutionMetrics
+    | ToolExecutionStart
+    | ToolExecutionUpdate
+    | ToolKilled
+    | ToolSkippedForSteering
+    | ToolUnknown
+    | ToolsUpdated
+)
+"""The events of this module, in the order of the catalogue."""
