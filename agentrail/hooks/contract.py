@@ -108,7 +108,7 @@ def _check_arguments(
 
 
 def _unfit(function: object) -> str:
-    """Return what *function* is if calling it gives no direct answer (a coroutine, a generator); `None` if it does."""
+    """Return "async" or the like if calling *function* gives no direct answer; an empty text if it does."""
     while True:
         if isinstance(function, partial):
             function = cast("object", function.func)

@@ -66,7 +66,7 @@ def why_changeable(member: object, *, option: bool = False) -> str | None:
 
 
 def _parts(part: _Part) -> list[_Part] | None:
-    """Return the values inside *part*; `None` if it must be a value and is not."""
+    """Return what *part* contains, to be checked next; `None` if it is an option and not an immutable value."""
     found = part.found
     inner = "has a {}" if part.where == "is a {}" else part.where
     match found:

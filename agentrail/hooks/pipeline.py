@@ -353,7 +353,7 @@ _APPLY: Final[Mapping[type[object], Callable[..., Ruling | None]]] = {
 """How each action changes the pipeline; one that returns a ruling ends or pauses it."""
 
 _COUNT_AT_LAST: Final = frozenset({Continue, BlockTool, HoldTool, Abort, ReplaceToolArgs, Ask})
-"""The same when a security plugin is asked again at the end: a replacement blocks the call, an `Ask` is an error."""
+"""Actions that take effect when a security plugin is asked again about replaced arguments; others are ignored then."""
 
 
 def _with_replaced(hook: Hook, gathered: Gathered) -> Hook:

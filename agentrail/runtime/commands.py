@@ -185,7 +185,7 @@ def trace(traces: Traces, begin: Callable[[], Awaitable[None]], capacity: int | 
 
 
 def key_of(plugin: object) -> str:
-    """Return the key of a plugin given by key, class or object; raise `WrongType` for anything else."""
+    """Return the key of a plugin given by its key or its class; raise `WrongType` for anything else."""
     if isinstance(plugin, str):
         return plugin
     if isinstance(plugin, type):

@@ -55,7 +55,7 @@ class SessionReturned(Value):
     without: tuple[str, ...] = ()
     """Keys of plugins with a queued change whose code no longer exists."""
     lost: tuple[str, ...] = ()
-    """What else no longer exists (background jobs, for instance), in words for the model."""
+    """What else (beside tools and plugins) the code no longer has, in words for the model."""
     pause: bool = False
     """Whether an open turn stays paused until `resume` or an abort."""
     options: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -289,7 +289,7 @@ class ElsewhereUsed(Value):
     """Other sessions used part of a money limit that this sub-agent shares with them."""
 
     used: Usage
-    """Their total usage since this sub-agent began."""
+    """Total usage of the other sessions since this sub-agent began."""
 
 
 SubagentInput: TypeAlias = SubagentStarted | SubagentReported | SubagentEnded | ElsewhereUsed

@@ -83,7 +83,7 @@ class Call(Value):
     spec: ToolSpec | None = None
     """The tool's description at the time of the ruling; `None` before."""
     revision: int = 0
-    """Revision of the tool at that time."""
+    """Revision of the tool when plugins ruled on the call."""
     refusal: str | None = None
     """Why it cannot run, if that was known before any plugin was asked."""
     attempt: int = 1

@@ -12,8 +12,8 @@ from agentrail.runtime.inbox.mailbox import Letter
 def relieve(session_id: str, letters: Iterable[Letter], stuck: AgentrailError) -> None:
     """Answer callers of aborts and stops in *letters* early; the letters stay, and are journaled when possible.
 
-    For the caller the abort is done. Two things are missing from the journal: the end of the session, and the answer to
-    the command id.
+    An abort without a command id is answered as done. A stop, or an abort with a command id, is answered with
+    `NotWrittenYet`: the end of the session, and the answer to the id, are not in the journal yet.
     """
     for letter in letters:
         given = letter.given

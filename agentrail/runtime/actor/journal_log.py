@@ -157,7 +157,7 @@ class Records:
 
     @property
     def fenced(self) -> Fenced:
-        """Error to raise if another process has taken over the session; `None` if not."""
+        """The error to raise if another process has taken over the session."""
         return Fenced(self._claim.session_id, self._claim.epoch)
 
     def check_kept(self) -> None:

@@ -39,7 +39,7 @@ LATE_COMMIT = 0.05
 """Seconds after which an abort that is not journaled yet is announced by an event."""
 
 TOLD = (inputs.ActorRestarted, inputs.CrashedTooOften, inputs.SessionWoke)
-"""Inputs about the actor itself, which may occur more than once."""
+"""Inputs that report the actor's own crash or wake-up. After another crash they are made anew, not put back."""
 
 
 class Session:
@@ -117,14 +117,14 @@ class Session:
 
     @property
     def outfit(self) -> SessionCode:
-        """Code of the session; `None` while it hibernates."""
+        """Code of the session; raises `SessionAsleep` while the session hibernates."""
         if self._outfit is None:
             raise SessionAsleep(self.session_id)
         return self._outfit
 
     @property
     def performer(self) -> Performer:
-        """Work under way (requests, calls, timers); `None` while it hibernates."""
+        """Work under way (requests, calls, timers); raises `SessionAsleep` while the session hibernates."""
         if self._performer is None:
             raise SessionAsleep(self.session_id)
         return self._performer

@@ -1,4 +1,4 @@
-"""Reports that the hooks of a step were slow: at most one waits in the mailbox, and none leads to the next."""
+"""Reports steps whose hooks were slow. One report waits in the mailbox at most, and no report is about a report."""
 
 from __future__ import annotations
 

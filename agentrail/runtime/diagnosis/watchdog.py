@@ -52,9 +52,9 @@ COLLECTED: Final = (
 )
 
 Crumb: TypeAlias = tuple[str, str, float, float]
-"""Which session, which kind of message, since when, and for how long collections had lasted by then.
+"""Mark of a running step: session, kind of message, start, and seconds of garbage collection until then.
 
-Of a task that is no step: its name, and empty text.
+For a task that is not a step: its name, and an empty text as the kind.
 """
 
 
@@ -193,7 +193,7 @@ class Watchdog:
         return self._look_at_task(rounds, now)
 
     def _look_at_task(self, rounds: Rounds, now: float) -> float:
-        """Name the task that was already running when the loop was looked at before, and has not answered since."""
+        """Log a task that was already running at the last look, and has let no other task run since."""
         task, suspected = rounds.running(), self._suspected
         if task is None or task is not self._suspect or suspected is None:
             self._suspect, self._suspected = task, task and (called(task), "", now, self._collections[0])

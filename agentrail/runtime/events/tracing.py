@@ -28,7 +28,7 @@ class TracedStep(Value):
     """One step of a session."""
 
     input: AnyInput
-    """Type of the input, as a message was handled."""
+    """The input that was handled."""
     at: int
     """When it was handled, in milliseconds since 1970."""
     phase: str

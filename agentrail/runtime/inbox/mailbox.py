@@ -136,11 +136,11 @@ class Mailbox:
     # Posting
 
     def post_control(self, letter: Letter) -> Letter:
-        """Post what must be handled before anything else, and return the letter that serves for it.
+        """Post an urgent command; return its letter, or a waiting one that it was joined to.
 
-        One abort that waits serves for all, and does what the strongest of them does; one stop serves for all. A letter
-        with a command id is kept apart, as its answer has to be found by that id; those, and what is about the actor,
-        are refused with `MailboxFull` when `MAX_MESSAGES` letters wait.
+        Aborts are joined to one that does what the strongest of them does; stops are joined to one. A letter with a
+        command id is kept apart, so that its answer can be found by that id. Those letters, and commands about the
+        actor, are refused with `MailboxFull` when `MAX_MESSAGES` letters wait.
         """
         if self.closed is None:
             serving = self._serving(letter)

@@ -51,7 +51,7 @@ class Steady:
         return self._now
 
     def deadline(self, at: float) -> float:
-        """Return the time at which Trio is to wake for *moment* of this clock."""
+        """Return what the user's clock shows at time *at* of this one, if it runs on steadily: a deadline for Trio."""
         return at - self._ahead
 
     def reached(self, at: float) -> None:

@@ -196,7 +196,7 @@ def _can_be_written(stored: StoredAnswer) -> bool:
 
 
 def _is(found: object, wanted: object) -> bool:
-    """Whether the class of *found* is *wanted*, by `type()`, which the object cannot fake."""
+    """Whether *found* equals *wanted* and is of the same class, so that no foreign `__eq__` runs."""
     return type(found) is type(wanted) and found == wanted
 
 

@@ -101,7 +101,7 @@ class Lane:
         self._waiting.setdefault(ticket.session_id, deque()).append(ticket)
 
     def leave(self, ticket: Ticket) -> None:
-        """Remove a request that was not sent; it does not count against the limits."""
+        """Remove a request that never reached the provider, even if its turn had come; it does not count."""
         if ticket.sent:
             self._out -= 1
             self._minute.remove(ticket)

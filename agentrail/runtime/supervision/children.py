@@ -84,7 +84,7 @@ class SessionBody:
         self.session.broke = cause
 
     async def wind_down(self) -> None:
-        """Abort and stop the session; do nothing if no actor runs that could handle it."""
+        """Stop the session's work at once, and post a stop to its actor."""
         session = self.session
         slot: Slot[Answer] = Slot()
         session.abort_now("all", None, slot)

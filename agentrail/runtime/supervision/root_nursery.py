@@ -80,9 +80,9 @@ class Roof:
         end: Callable[[], Awaitable[None]] | None,
         cut: Callable[[], None] | None,
     ) -> bool:
-        """Run *end*, and call *cut* if it takes longer than *patience* seconds.
+        """Have *end* run, and call *cut* if the scope *patience* is over before all tasks have ended.
 
-        Return whether all tasks have ended within *last* seconds after that.
+        Return whether all tasks have ended, at the latest *last()* seconds after that.
         """
         self._end = end or _nothing
         self._told.set()

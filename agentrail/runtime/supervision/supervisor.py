@@ -133,7 +133,7 @@ class SupervisorNode:
             raise SupervisorClosed(name)
 
     def adopt(self, child: Child) -> None:
-        """Add *child* to the children, without starting it."""
+        """Add *child* to the children and start it, without waiting until it is ready."""
         self._children[child.key] = child
         self._wards[child.key] = child.ward
         self._begin(child, 0.0)
