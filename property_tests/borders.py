@@ -92,6 +92,11 @@ class Source:
         self.chance: Chance = random.Random(seed)
         self.given: Counter[str] = Counter()
         self.calm = False
+        self._seed = seed
+
+    def __hash__(self) -> int:
+        """Return a hash of the seed: the plugin of a scene has its source as an option, which must be a value."""
+        return hash(self._seed)
 
     def next(self, port: str, how: Callable[[Chance], object] = draw) -> object:
         """Return an odd value for a *port*."""

@@ -329,6 +329,9 @@ AT_IMPORT: Final = frozenset(
         "codec.text.DOCUMENT_DEPTH",
         "runtime.shared.admission.WIDTH",
         "tools.json_schema.regex._EXPRESSIONS",
+        "app.spec.MOST_CALLS",
+        "values.fitting.MAX_IMAGE",
+        "values.fitting.MAX_PARTS",
         "values.fitting.MAX_TEXT",
         "tools.json_schema.validation.MAX_SCHEMAS",
     }
@@ -342,6 +345,7 @@ OTHERWISE: Final = frozenset(
         "adapters.sandboxes.searching.MAX_SEEN",  # as above
         "adapters.sandboxes.confined_open.MAX_LINKS",  # the kernel has the same
         "codec.text._LONGEST_INT",  # whatever is longer does not fit 64 bits either
+        "app.spec.AT_MOST[]",  # a table: its figures have names of their own
         "values.meter.CHECK_STEPS",  # the meter is the scene's own
         "values.json.INT_MIN",  # one more is one number less
     }

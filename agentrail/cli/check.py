@@ -16,9 +16,9 @@ from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed
 from agentrail.testing.laws.checking import check_plugin
 from agentrail.testing.laws.laws import LAWS, LawBrokenError
-from agentrail.testing.scripts.conflicts import EXAMPLES, Conflict, Invariant, find_conflicts
-from agentrail.testing.scripts.invariants import INVARIANTS
-from agentrail.testing.scripts.orders import order_report
+from agentrail.testing.turns.conflicts import EXAMPLES, Conflict, Invariant, find_conflicts
+from agentrail.testing.turns.invariants import INVARIANTS
+from agentrail.testing.turns.orders import order_report
 from agentrail.values.value import Value, value
 
 CLEAN: Final = 0

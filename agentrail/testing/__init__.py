@@ -35,27 +35,6 @@ if TYPE_CHECKING:
     from agentrail.testing.scripted import say as say
     from agentrail.testing.scripted import stall as stall
     from agentrail.testing.scripted import transient as transient
-    from agentrail.testing.scripts.conflicts import Conflict as Conflict
-    from agentrail.testing.scripts.conflicts import find_conflict as find_conflict
-    from agentrail.testing.scripts.cues import abort as abort
-    from agentrail.testing.scripts.cues import approve as approve
-    from agentrail.testing.scripts.cues import compact as compact
-    from agentrail.testing.scripts.cues import prompt as prompt
-    from agentrail.testing.scripts.cues import raises as raises
-    from agentrail.testing.scripts.cues import reject as reject
-    from agentrail.testing.scripts.cues import respond as respond
-    from agentrail.testing.scripts.cues import returns as returns
-    from agentrail.testing.scripts.cues import steer as steer
-    from agentrail.testing.scripts.cues import stop as stop
-    from agentrail.testing.scripts.cues import switch_model as switch_model
-    from agentrail.testing.scripts.cues import tell as tell
-    from agentrail.testing.scripts.cues import wait as wait
-    from agentrail.testing.scripts.invariants import INVARIANTS as INVARIANTS
-    from agentrail.testing.scripts.orders import OrderMatters as OrderMatters
-    from agentrail.testing.scripts.orders import order_report as order_report
-    from agentrail.testing.scripts.trace import Trace as Trace
-    from agentrail.testing.scripts.trace import simulate as simulate
-    from agentrail.testing.scripts.watching import Decision as Decision
     from agentrail.testing.simulator.run import SimulationFailedError as SimulationFailedError
     from agentrail.testing.simulator.run import Simulator as Simulator
     from agentrail.testing.strategies import actions as actions
@@ -67,6 +46,27 @@ if TYPE_CHECKING:
     from agentrail.testing.strategies import scripts as scripts
     from agentrail.testing.strategies import sessions as sessions
     from agentrail.testing.strategies import tool_calls as tool_calls
+    from agentrail.testing.turns.conflicts import Conflict as Conflict
+    from agentrail.testing.turns.conflicts import find_conflict as find_conflict
+    from agentrail.testing.turns.cues import abort as abort
+    from agentrail.testing.turns.cues import approve as approve
+    from agentrail.testing.turns.cues import compact as compact
+    from agentrail.testing.turns.cues import prompt as prompt
+    from agentrail.testing.turns.cues import raises as raises
+    from agentrail.testing.turns.cues import reject as reject
+    from agentrail.testing.turns.cues import respond as respond
+    from agentrail.testing.turns.cues import returns as returns
+    from agentrail.testing.turns.cues import steer as steer
+    from agentrail.testing.turns.cues import stop as stop
+    from agentrail.testing.turns.cues import switch_model as switch_model
+    from agentrail.testing.turns.cues import tell as tell
+    from agentrail.testing.turns.cues import wait as wait
+    from agentrail.testing.turns.invariants import INVARIANTS as INVARIANTS
+    from agentrail.testing.turns.orders import OrderMatters as OrderMatters
+    from agentrail.testing.turns.orders import order_report as order_report
+    from agentrail.testing.turns.trace import Trace as Trace
+    from agentrail.testing.turns.trace import simulate as simulate
+    from agentrail.testing.turns.watching import Decision as Decision
     from agentrail.testing.world.choose import Choose as Choose
     from agentrail.testing.world.plausible import World as World
     from agentrail.testing.world.plausible import play as play
@@ -77,17 +77,17 @@ _HOMES = {
     "ArgsReplacer": "agentrail.testing.probes",
     "Choose": "agentrail.testing.world.choose",
     "CommandConformance": "agentrail.testing.conformance.sandbox_tests",
-    "Conflict": "agentrail.testing.scripts.conflicts",
+    "Conflict": "agentrail.testing.turns.conflicts",
     "Cue": "agentrail.testing.scripted",
-    "Decision": "agentrail.testing.scripts.watching",
+    "Decision": "agentrail.testing.turns.watching",
     "Holder": "agentrail.testing.probes",
-    "INVARIANTS": "agentrail.testing.scripts.invariants",
+    "INVARIANTS": "agentrail.testing.turns.invariants",
     "JournalConformance": "agentrail.testing.conformance.journal_tests",
     "LAWS": "agentrail.testing.laws.laws",
     "LawBrokenError": "agentrail.testing.laws.laws",
     "LeftRecordingError": "agentrail.testing.recorded",
     "ModelConformance": "agentrail.testing.conformance.model_tests",
-    "OrderMatters": "agentrail.testing.scripts.orders",
+    "OrderMatters": "agentrail.testing.turns.orders",
     "RecordedModel": "agentrail.testing.recorded",
     "Recorder": "agentrail.testing.probes",
     "SandboxConformance": "agentrail.testing.conformance.sandbox_tests",
@@ -98,47 +98,47 @@ _HOMES = {
     "Simulator": "agentrail.testing.simulator.run",
     "StrictConformance": "agentrail.testing.conformance.journal_tests",
     "ToolConformance": "agentrail.testing.conformance.tool_tests",
-    "Trace": "agentrail.testing.scripts.trace",
+    "Trace": "agentrail.testing.turns.trace",
     "TrioDriver": "agentrail.testing.driver",
     "World": "agentrail.testing.world.plausible",
     "play": "agentrail.testing.world.plausible",
-    "abort": "agentrail.testing.scripts.cues",
+    "abort": "agentrail.testing.turns.cues",
     "actions": "agentrail.testing.strategies",
-    "approve": "agentrail.testing.scripts.cues",
+    "approve": "agentrail.testing.turns.cues",
     "call": "agentrail.testing.scripted",
     "check_event": "agentrail.testing.laws.laws",
     "check_hook": "agentrail.testing.laws.laws",
     "check_init": "agentrail.testing.laws.laws",
     "check_options": "agentrail.testing.laws.laws",
     "check_plugin": "agentrail.testing.laws.checking",
-    "compact": "agentrail.testing.scripts.cues",
+    "compact": "agentrail.testing.turns.cues",
     "contexts": "agentrail.testing.strategies",
     "event_scripts": "agentrail.testing.strategies",
     "fail": "agentrail.testing.scripted",
-    "find_conflict": "agentrail.testing.scripts.conflicts",
+    "find_conflict": "agentrail.testing.turns.conflicts",
     "hooks": "agentrail.testing.strategies",
     "messages": "agentrail.testing.strategies",
-    "order_report": "agentrail.testing.scripts.orders",
+    "order_report": "agentrail.testing.turns.orders",
     "overflow": "agentrail.testing.scripted",
     "permanent": "agentrail.testing.scripted",
     "plugin_sets": "agentrail.testing.strategies",
-    "prompt": "agentrail.testing.scripts.cues",
-    "raises": "agentrail.testing.scripts.cues",
-    "reject": "agentrail.testing.scripts.cues",
-    "respond": "agentrail.testing.scripts.cues",
-    "returns": "agentrail.testing.scripts.cues",
+    "prompt": "agentrail.testing.turns.cues",
+    "raises": "agentrail.testing.turns.cues",
+    "reject": "agentrail.testing.turns.cues",
+    "respond": "agentrail.testing.turns.cues",
+    "returns": "agentrail.testing.turns.cues",
     "say": "agentrail.testing.scripted",
     "scripts": "agentrail.testing.strategies",
     "sessions": "agentrail.testing.strategies",
-    "simulate": "agentrail.testing.scripts.trace",
+    "simulate": "agentrail.testing.turns.trace",
     "stall": "agentrail.testing.scripted",
-    "steer": "agentrail.testing.scripts.cues",
-    "stop": "agentrail.testing.scripts.cues",
-    "switch_model": "agentrail.testing.scripts.cues",
-    "tell": "agentrail.testing.scripts.cues",
+    "steer": "agentrail.testing.turns.cues",
+    "stop": "agentrail.testing.turns.cues",
+    "switch_model": "agentrail.testing.turns.cues",
+    "tell": "agentrail.testing.turns.cues",
     "tool_calls": "agentrail.testing.strategies",
     "transient": "agentrail.testing.scripted",
-    "wait": "agentrail.testing.scripts.cues",
+    "wait": "agentrail.testing.turns.cues",
 }
 
 __all__ = list(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]  # the list of homes is the list of names

@@ -33,7 +33,7 @@ from agentrail.hooks.plugin import MATRIX, Attachable
 from agentrail.testing.known_words import PLAIN_WORDS, vocabulary
 from agentrail.testing.probes import ANSWERS, REQUESTS
 from agentrail.testing.scripted import Cue
-from agentrail.testing.scripts.generating import draw_cues
+from agentrail.testing.turns.generating import draw_cues
 from agentrail.testing.world.choose import Choose
 from agentrail.testing.world.plausible import World
 from agentrail.testing.world.scenes import draw_scene

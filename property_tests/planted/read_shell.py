@@ -32,11 +32,11 @@ CHANGES: Final = (
         "performed_too_early",
         "tools start before the record is written",
         Session._handle,
-        "        self.performer.stop_early(outcome.effects)\n",
+        "        performer.stop_early(outcome.effects)\n",
         "        for effect in outcome.effects:\n"
         "            if type(effect).__name__ == 'StartCall':\n"
-        "                self.performer.perform(effect)\n"
-        "        self.performer.stop_early(outcome.effects)\n",
+        "                performer.perform(effect)\n"
+        "        performer.stop_early(outcome.effects)\n",
         "safety",
     ),
     Change(

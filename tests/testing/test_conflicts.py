@@ -5,7 +5,7 @@ import pytest
 
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.testing import Conflict, call, find_conflict, order_report, prompt, say
-from agentrail.testing.scripts.conflicts import Invariant
+from agentrail.testing.turns.conflicts import Invariant
 from tests.testing.candidates import (
     CANDIDATES,
     Cap,

@@ -12,7 +12,7 @@ from agentrail.hooks.plugin import AnyPlugin
 from agentrail.plugins import BudgetGuard
 from agentrail.testing import INVARIANTS, Cue, Trace, call, prompt, say, simulate
 from agentrail.testing.probes import Guard, Holder
-from agentrail.testing.scripts.simulation import Happened
+from agentrail.testing.turns.simulation import Happened
 from agentrail.values.events import AgentEnd
 from agentrail.values.messages import ToolMessage
 from agentrail.values.usage import Usage

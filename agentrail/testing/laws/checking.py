@@ -24,8 +24,8 @@ from agentrail.testing.known_words import vocabulary
 from agentrail.testing.laws.laws import LawBrokenError, check_event, check_hook, check_init, check_options, snapshot
 from agentrail.testing.laws.showing import draw_hook, retold, tells_of_calls
 from agentrail.testing.laws.simplest import Simplest
-from agentrail.testing.scripts.generating import ANSWERS
 from agentrail.testing.strategies import answers, chooses, contexts, hooks
+from agentrail.testing.turns.generating import ANSWERS
 from agentrail.testing.world.choose import Choose, InTurn
 from agentrail.testing.world.plausible import World
 from agentrail.testing.world.scenes import draw_scene

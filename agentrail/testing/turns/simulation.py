@@ -46,7 +46,7 @@ from agentrail.hooks.live import Live
 from agentrail.hooks.plugin import AnyPlugin
 from agentrail.runtime.shared.sanitize import fit_failure
 from agentrail.testing.scripted import Cue, Failing, Saying, Stalling, say
-from agentrail.testing.scripts.cues import (
+from agentrail.testing.turns.cues import (
     Aborted,
     Approved,
     Compacted,
@@ -62,7 +62,7 @@ from agentrail.testing.scripts.cues import (
     Told,
     Waited,
 )
-from agentrail.testing.scripts.watching import Watch
+from agentrail.testing.turns.watching import Watch
 from agentrail.testing.world.outstanding import Outstanding
 from agentrail.testing.world.scenes import Scene
 from agentrail.values.content import Text

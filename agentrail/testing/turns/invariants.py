@@ -16,7 +16,7 @@ from agentrail.core.vocabulary.state import State
 from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import Attachable
 from agentrail.plugins.budget import BudgetGuard
-from agentrail.testing.scripts.trace import Trace, simulate
+from agentrail.testing.turns.trace import Trace, simulate
 from agentrail.testing.world.ledger import Ledger
 from agentrail.testing.world.outstanding import Outstanding
 from agentrail.values.events.life import AgentAbort, AgentEnd, AgentStart

@@ -9,7 +9,7 @@ import attrs
 from agentrail.errors import ContextTooLong, ModelError, PermanentModelError, TransientModelError
 from agentrail.testing.as_code import CodeSource, quoted
 from agentrail.testing.scripted import Cue, Failing, Saying, Stalling
-from agentrail.testing.scripts.cues import (
+from agentrail.testing.turns.cues import (
     Aborted,
     Approved,
     Compacted,

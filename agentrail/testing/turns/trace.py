@@ -12,10 +12,10 @@ from agentrail.core.vocabulary.options import Options
 from agentrail.core.vocabulary.state import Phase, State
 from agentrail.hooks.plugin import Attachable
 from agentrail.testing.scripted import Cue
-from agentrail.testing.scripts.cues import Script
-from agentrail.testing.scripts.simulation import Happened, Simulation, called
-from agentrail.testing.scripts.story import story
-from agentrail.testing.scripts.watching import Decision, Watch
+from agentrail.testing.turns.cues import Script
+from agentrail.testing.turns.simulation import Happened, Simulation, called
+from agentrail.testing.turns.story import story
+from agentrail.testing.turns.watching import Decision, Watch
 from agentrail.testing.world.scenes import Scene
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.life import AgentAbort, AgentEnd

@@ -10,7 +10,7 @@ from agentrail.hooks.attachments import unkeyed
 from agentrail.hooks.plugin import Attachable
 from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.testing.scripted import Saying
-from agentrail.testing.scripts.trace import Trace
+from agentrail.testing.turns.trace import Trace
 from agentrail.values.content import ToolCall
 
 Deed: TypeAlias = tuple[str, str]

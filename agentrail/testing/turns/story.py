@@ -14,9 +14,9 @@ from agentrail.hooks.actions import UNCHANGED, Continue, Emit
 from agentrail.hooks.moments import AfterTool, BeforePrompt, BeforeSteering, BeforeTool, Hook, OnToolError
 from agentrail.testing.as_code import CodeSource
 from agentrail.testing.scripted import Cue
-from agentrail.testing.scripts.script_code import cue_code
-from agentrail.testing.scripts.simulation import Happened
-from agentrail.testing.scripts.watching import Decision
+from agentrail.testing.turns.script_code import cue_code
+from agentrail.testing.turns.simulation import Happened
+from agentrail.testing.turns.watching import Decision
 from agentrail.values.content import text_of
 from agentrail.values.events.envelope import Envelope, Event
 from agentrail.values.events.life import AgentAbort, AgentEnd, PromptRejected, SessionEnded

@@ -9,7 +9,7 @@ from agentrail.hooks.actions import Answered, AskAnswer, Failed, TimedOut
 from agentrail.testing.calling import Caller, Calls
 from agentrail.testing.known_words import Vocabulary
 from agentrail.testing.scripted import Cue, Saying, call, overflow, permanent, say, stall, transient
-from agentrail.testing.scripts.cues import (
+from agentrail.testing.turns.cues import (
     Prompted,
     abort,
     approve,

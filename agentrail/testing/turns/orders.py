@@ -13,10 +13,10 @@ from agentrail.hooks.ruling import Ruling, Verdict
 from agentrail.testing.as_code import CodeSource
 from agentrail.testing.known_words import vocabulary
 from agentrail.testing.scripted import Cue
-from agentrail.testing.scripts.generating import draw_cues, simpler_scripts
-from agentrail.testing.scripts.lore import Lore
-from agentrail.testing.scripts.script_code import cue_code
-from agentrail.testing.scripts.trace import Trace, simulate
+from agentrail.testing.turns.generating import draw_cues, simpler_scripts
+from agentrail.testing.turns.lore import Lore
+from agentrail.testing.turns.script_code import cue_code
+from agentrail.testing.turns.trace import Trace, simulate
 from agentrail.testing.world.choose import Choose
 from agentrail.values.content import ToolCall
 from agentrail.values.spelling import checked
