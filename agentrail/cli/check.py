@@ -236,7 +236,7 @@ class Checks:
         return results
 
     def _begins(self, what: str, checks: int = 1) -> Callable[[int, int], None]:
-        """Show that another check begins, or several at once; return what shows how far it is."""
+        """Show that *checks* checks begin; return a callback that shows their progress (tried, of)."""
         before, self.done = self.done, self.done + checks
         self.bar.show(before / self.all, what)
         return lambda tried, of: self.bar.show((before + checks * tried / max(1, of)) / self.all, what)

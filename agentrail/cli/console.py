@@ -154,7 +154,7 @@ class Console:
     # From outside
 
     async def _obey(self, signals: AsyncIterator[int]) -> None:
-        """Handle signals: Ctrl-C, a change of the window's size, and job control."""
+        """Handle signals: go on after a stop by job control, leave, or interrupt the turn (Ctrl-C)."""
         async for number in signals:
             if number in CONTINUED:
                 self._terminal.resume()

@@ -110,7 +110,7 @@ _UNSAFE: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = MappingProxyType(
         "tree": ("oR", ()),
     }
 )
-"""By command of `SAFE_COMMANDS`: options (letters, or whole words, `--words` also shortened) that make it write."""
+"""By command of `SAFE_COMMANDS`: options (letters, or whole words, `--words` also shortened) that write or run."""
 
 _INERT: Final = names("background description maxoutput reason timeout timeoutms timeouts timeoutseconds")
 

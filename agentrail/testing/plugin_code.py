@@ -262,7 +262,7 @@ def _is_key(instructions: list[Instruction], place: int) -> bool:
 
 
 def _container(instructions: list[Instruction], place: int) -> str | None:
-    """Return the variable or attribute that the constant at *place* is looked for in, by `in`, if it is."""
+    """Return the name on the right of `in` if the constant at *place* stands on its left; else `None`."""
     holds: str | None = None
     for after in instructions[place + 1 : place + 4]:
         if after.opname == "CONTAINS_OP":

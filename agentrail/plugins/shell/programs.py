@@ -125,7 +125,7 @@ _MAKE_ASSIGNS: Final = re.compile(r"([\w.-]+)\s*(?:[:+?!]{0,3}=)(.*)", re.DOTALL
 
 
 def _make(texts: Sequence[str]) -> bool:
-    """Whether `make` is given a makefile, or variables that contain more than plain text."""
+    """Whether `make` gets rules by `--eval` or from its input, or variables that contain more than plain text."""
     if _options("E", "eval")(texts):
         return True
     for text in texts:

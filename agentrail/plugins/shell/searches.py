@@ -48,7 +48,7 @@ def asks_for(args: Sequence[Word], fence: Fence) -> bool:
 
 
 def asks_for_hidden(args: Sequence[Word]) -> bool:
-    """Whether `rg` is told to read hidden files: by name, by the second `-u`, or by a glob, which outdoes the rest."""
+    """Whether `rg` is told to read hidden files: by name, by the second `-u`, or by a glob that matches them."""
     texts = [word.text for word in args]
     loose = sum(text.count("u") for text in texts if re.fullmatch(r"-[A-Za-z.]+", text))
     return (

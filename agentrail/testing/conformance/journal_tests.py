@@ -286,7 +286,7 @@ class JournalConformance:
         assert await journal.answer("s", "c1202") is None
 
     async def test_the_place_of_an_event_is_found(self, journal: Journal) -> None:
-        """`place` returns the record that holds the event, or the last of the records without events after it."""
+        """`place` returns the number of the last record whose events all come up to the given event."""
         seqs = ((1,), (), (2, 3, 4), (), (), (5,), (6, 7), ())
         claim = await journal.claim("s", "test")
         records: list[Record] = []

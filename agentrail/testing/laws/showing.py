@@ -42,7 +42,7 @@ def draw_hook(moment: str, caller: Caller) -> Hook:
 
 
 def tells_of_calls(event: Event) -> bool:
-    """Return whether *event* tells what a call was given, or what it gave."""
+    """Return whether *event* contains the arguments or the result of a tool call."""
     return isinstance(event, ResponseComplete | AgentEnd) or not OF_CALLS.isdisjoint(event.__fields__)
 
 
@@ -66,7 +66,7 @@ def _call(caller: Caller) -> ToolCall:
 
 
 def _ids(caller: Caller, percent: int) -> Iterator[str]:
-    """Yield ids of up to three calls; each is drawn for itself, so that any may be left out of a smaller example."""
+    """Yield ids of up to three calls; each is drawn separately, so that shrinking can leave out any of them."""
     for number in range(1, 4):
         if not caller.choose.percent(percent):
             return

@@ -71,7 +71,7 @@ class Simplest(Generic[T]):
         return self.choices[place] if place < len(self.choices) else 0
 
     def _fails(self, start: int, size: int, *instead: int) -> bool:
-        """Replace so many choices from *start* on by those given; keep that if the run fails still, and is simpler."""
+        """Replace *size* choices from *start* on and play the run; keep the change if it still fails and is simpler."""
         if self._left <= 0:
             return False
         self._left -= 1

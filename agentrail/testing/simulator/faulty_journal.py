@@ -105,7 +105,7 @@ class FaultyJournal:
         return await self._disk.answer(session_id, command)
 
     async def sessions(self, after: str = "", limit: int = 1000) -> tuple[StoredSession, ...]:
-        """Return what is stored."""
+        """Return summaries of the stored sessions, or fail as the faults say."""
         self._alive("listing_fails")
         return await self._disk.sessions(after, limit)
 

@@ -117,7 +117,7 @@ def difference(here: Trace, there: Trace) -> str | None:
 
 
 def _outcome(ruling: Ruling, trace: Trace) -> tuple[object, ...]:
-    """Return what a ruling comes to: not who ruled, nor in which order texts and events were added."""
+    """Return the outcome of *ruling*, without who decided and the order of added texts, to compare two orders."""
     gathered = ruling.gathered
     keys = [seat.key for seat in trace.state.seats]
     states = {keys[place]: state for place, state in ruling.states if place < len(keys)}

@@ -48,7 +48,7 @@ class Seen:
 
     @property
     def same_turn(self) -> bool:
-        """Whether that turn is still open."""
+        """Whether the turn that was open before the step is still open after it."""
         turn, now = self.before.turn, self.after.turn
         return turn is not None and now is not None and turn.ref == now.ref and now.ended is None
 

@@ -82,7 +82,7 @@ class CallOut:
 
 @attrs.define
 class AskOut:
-    """What a plugin has asked for."""
+    """A question that a plugin has asked (action `Ask`) and that is not answered yet."""
 
     wanted: CarryOut
     cancelled: bool = False

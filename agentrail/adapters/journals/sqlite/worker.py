@@ -198,7 +198,7 @@ class Worker(Generic[C]):
                 job.error = error
 
     def _rest(self) -> None:
-        """Let the servant do what it put off; the thread goes on, whatever that raises."""
+        """Call `Servant.rest`, for work that was put off; log an exception, and let the thread go on."""
         try:
             self._servant.rest()
         except Exception as error:  # noqa: BLE001 - nobody waits for it, and the next jobs must not wait for ever

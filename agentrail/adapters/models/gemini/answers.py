@@ -136,7 +136,7 @@ class ContentDecoder:
             self._parts.append(seals.seal(seals.TEXT if piece.strip() else seals.ALONE, signature))
 
     def _close(self, signature: str = "") -> None:
-        """End the part that is being written; a *signature* is its own."""
+        """Finish the part whose pieces are being collected; *signature*: the provider's signature of this part."""
         written = "".join(self._written)
         self._written.clear()
         if self._thinks and (written or signature):
