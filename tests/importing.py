@@ -6,7 +6,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +29,7 @@ from agentrail.tools.builtin import standard_tools
 from agentrail.values.content import Text, ToolCall
 from agentrail.values.json import Json, freeze_object
 from agentrail.values.stream import ModelRequest, Response
+from tests.opcodes import counted_opcodes
 
 Scene = Callable[[SessionHandle], Awaitable[None]]
 
@@ -163,6 +164,8 @@ def spec_of(scene: str, url: str) -> SessionSpec:
             agents={"adder": SessionSpec(model=script, tools=[add], description="Adds.")},
         ),
     }
+    if scene == "demo":
+        return SessionSpec(model="demo")
     if scene in specs:
         return specs[scene]()
     return SessionSpec(model=f"{scene}:model", model_options={"base_url": url}, tools=[add])
@@ -223,19 +226,51 @@ class InTheLoop:
             self.found.append(name)
 
 
-async def spawn(url: str) -> None:
-    """Spawn a first session, and print what was imported in the loop of what takes long."""
+class StepsOfTasks(trio.abc.Instrument):
+    """Counts the opcodes of each step of a task from the spawn on."""
+
+    def __init__(self) -> None:
+        self.counted: list[tuple[int, str]] = []
+        self._block: AbstractContextManager[list[int]] | None = None
+        self._count = [0]
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        """Count from here."""
+        self._block = counted_opcodes()
+        self._count = self._block.__enter__()
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        """Keep the count."""
+        if self._block is not None:
+            self._block.__exit__(None, None, None)
+            self.counted.append((self._count[0], task.name))
+
+
+async def spawn(scene: str, url: str) -> None:
+    """Spawn a first session, and print what was imported in the loop meanwhile."""
     async with open_supervisor() as supervisor:
         heard = InTheLoop()
         sys.meta_path.insert(0, heard)
-        session = await supervisor.spawn(spec_of("openai", url))
-        print(*(name for name in heard.found if name.startswith(("httpx", "httpcore", "anyio", "genai_prices"))))  # noqa: T201
+        session = await supervisor.spawn(spec_of(scene, url))
+        print(*heard.found)  # noqa: T201 - what the test reads
         await session.stop()
+
+
+async def first_turn() -> None:
+    """Spawn a first session with the demo and do a turn; print the most opcodes of one step of a task, and whose."""
+    async with open_supervisor() as supervisor:
+        steps = StepsOfTasks()
+        trio.lowlevel.add_instrument(steps)
+        session = await supervisor.spawn(SessionSpec(model="demo"))
+        await session.ask("Who are you?")
+        print(*max(steps.counted))  # noqa: T201 - what the test reads
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as name:
         if sys.argv[1] == "spawn":
-            trio.run(spawn, sys.argv[2])
+            trio.run(spawn, sys.argv[2], sys.argv[3])
+        elif sys.argv[1] == "first turn":
+            trio.run(first_turn)
         else:
             trio.run(main, sys.argv[1], sys.argv[2], Path(name))

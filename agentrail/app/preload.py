@@ -1,13 +1,14 @@
 """Imports the modules that a session may need before the session starts: nothing is imported while it runs.
 
 An import blocks the event loop, and a step of a session must be short. So the call that spawns the first session pays
-for it, once in a process. The slow ones, the HTTP client and the published prices, are imported in a worker thread,
-while the loop goes on. Under a virtual clock (tests) no thread is used, because the clock would run on meanwhile.
+for it, once in a process, and has them imported in a worker thread, while the loop goes on: the codec, the built-in
+model, which compiles its phrases, the HTTP client, the published prices, the sandboxes. Under a virtual clock (tests)
+no thread is used, because the clock would run on meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Final
 
@@ -23,6 +24,7 @@ from agentrail.hooks.plugin import MATRIX, Plugin
 from agentrail.ports.tool import Tool
 from agentrail.runtime.diagnosis.loop_probe import in_real_time
 from agentrail.values.json import EMPTY
+from agentrail.values.tools import ToolSpec
 
 ALWAYS: Final = (
     "agentrail.app.resuming",
@@ -42,6 +44,9 @@ _FORMATS: Final = dict.fromkeys(f"agentrail.adapters.models.{provider.format}" f
 
 REMOTE: Final = ("agentrail.adapters.models.http", "agentrail.adapters.models.remote", *_FORMATS, *HTTP, PACKAGE)
 """Modules that a model behind HTTP needs, with the published prices if they are installed."""
+
+BUILT_IN: Final[Mapping[str, tuple[str, ...]]] = {"demo": ("agentrail.adapters.models.demo",)}
+"""Modules of the models that need no provider, by name."""
 
 OURS: Final = "agentrail.plugins."
 """Package of the plugins that ship with agentrail; none of them switches models."""
@@ -64,21 +69,25 @@ _brought: Final[set[str]] = set()
 
 
 async def bring_beside(spec: SessionSpec) -> None:
-    """Import the slow modules that the session of *spec* or its sub-agents may need, in a worker thread."""
-    if not _brought.issuperset(REMOTE) and _goes_out(spec):
+    """Import in a worker thread what any session needs, and what the models and tools of *spec* need."""
+    wanted = dict.fromkeys((*ALWAYS, *_of_models(spec), *_of_tools(spec, map(_described, spec.tools))))
+    if missing := [name for name in wanted if name not in _brought]:
         if in_real_time():
-            await trio.to_thread.run_sync(bring_modules, REMOTE)
+            await trio.to_thread.run_sync(bring_modules, missing)
         else:
-            bring_modules(REMOTE)
+            bring_modules(missing)
 
 
-def _goes_out(spec: SessionSpec) -> bool:
-    """Whether a session of *spec* may call a model over HTTP: it names one, or a plugin may switch to one."""
-    links = chain_of(spec.model, EMPTY)
-    if any(isinstance(model, str) and model.partition(":")[0] in PROVIDERS for model, _ in links):
-        return True
-    kinds: list[type] = [type(unkeyed(given)[1]) for given in spec.plugins]
-    return any(map(_may_choose, kinds)) or any(map(_goes_out, spec.agents.values()))
+def _of_models(spec: SessionSpec) -> Iterator[str]:
+    """Yield the modules of the models that a session of *spec* or its sub-agents name, or plugins may switch to."""
+    for model, _ in chain_of(spec.model, EMPTY):
+        if isinstance(model, str):
+            provider = model.partition(":")[0]
+            yield from REMOTE if provider in PROVIDERS else BUILT_IN.get(provider, ())
+    if any(_may_choose(type(unkeyed(given)[1])) for given in spec.plugins):
+        yield from REMOTE
+    for each in spec.agents.values():
+        yield from _of_models(each)
 
 
 def _may_choose(kind: type) -> bool:
@@ -87,11 +96,23 @@ def _may_choose(kind: type) -> bool:
     )
 
 
-def bring(spec: SessionSpec, tools: Iterable[Tool]) -> None:
-    """Import the modules, but for the slow ones, that the session of *spec* with these *tools* may need."""
+def _described(given: object) -> ToolSpec | None:
+    """Return the description of what stands among a specification's tools; `None` if it has none."""
+    found: object = getattr(given, "spec", None)
+    return found if isinstance(found, ToolSpec) else None
+
+
+def _of_tools(spec: SessionSpec, tools: Iterable[ToolSpec | None]) -> Iterator[str]:
+    """Yield the modules that *tools* need in the session of *spec*."""
     brought = {"files": spec.sandbox, "shell": spec.sandbox, "network": spec.web}
-    wanted = {need for tool in tools for need in tool.spec.requires if brought.get(need) is None}
-    bring_modules((*ALWAYS, *(name for need in sorted(wanted) for name in NEEDED.get(need, ()))))
+    for tool in tools:
+        for need in () if tool is None else sorted(tool.requires):
+            yield from NEEDED.get(need, ()) if brought.get(need) is None else ()
+
+
+def bring(spec: SessionSpec, tools: Iterable[Tool]) -> None:
+    """Import the modules, but for those of its models, that the session of *spec* with these *tools* may need."""
+    bring_modules((*ALWAYS, *_of_tools(spec, (tool.spec for tool in tools))))
 
 
 def bring_modules(names: Iterable[str]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
 
 QUOTED = "\ue000\\d+\ue001"
 """Stands where something quoted stood."""
@@ -54,15 +53,14 @@ SLOTS: Mapping[str, str] = {
 """What each slot of a template takes, and which slot of a kind that is: the name of the group, without `_`."""
 
 
-@cache
 def pattern_of(template: str) -> re.Pattern[str]:
-    """Return the pattern that *template* stands for; it matches a whole sentence with one space in front."""
+    """Compile the pattern that *template* stands for; it matches a whole sentence with one space in front."""
     return re.compile("".join(map(_element, template.split())), re.IGNORECASE | re.DOTALL)
 
 
-def match(template: str, sentence: str) -> Mapping[str, str] | None:
-    """Return the slots that *sentence*, masked, fills in *template*; `None` if it is another phrase."""
-    found = pattern_of(template).fullmatch(f" {sentence}")
+def match(pattern: re.Pattern[str], sentence: str) -> Mapping[str, str] | None:
+    """Return the slots that *sentence*, masked, fills in a template's *pattern*; `None` if it is another phrase."""
+    found = pattern.fullmatch(f" {sentence}")
     if found is None:
         return None
     return {name.rstrip("_"): slot for name, slot in found.groupdict().items() if slot is not None}

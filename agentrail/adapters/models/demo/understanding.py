@@ -140,7 +140,7 @@ def _understand(masked: Masked, piece: str) -> DemoStep:
     text = masked.whole(piece).strip()
     for kind, phrasings in PHRASINGS.items():
         for phrasing in phrasings:
-            found = match(phrasing.template, bare)
+            found = match(phrasing.pattern, bare)
             if found is not None:
                 slots = {name: masked.inside(slot) for name, slot in found.items()}
                 return DemoStep(text, kind, freeze_object(_tidy(slots)))

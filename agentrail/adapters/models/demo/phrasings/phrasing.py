@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+from agentrail.adapters.models.demo.templates import pattern_of
 from agentrail.values.json import JsonObject, freeze_object
 from agentrail.values.value import Value, value
 
@@ -16,8 +19,10 @@ class Phrasing(Value):
     """Somebody saying it."""
     slots: JsonObject
     """What the example names."""
+    pattern: re.Pattern[str]
+    """The template, compiled: when the module is imported, because all together take longer than an answer may."""
 
 
 def said(template: str, example: str, **slots: str) -> Phrasing:
     """Return the phrasing *template*; *example* is one of it and names *slots*."""
-    return Phrasing(template, example, freeze_object(slots))
+    return Phrasing(template, example, freeze_object(slots), pattern_of(template))
