@@ -90,7 +90,7 @@ class SharedServices:
         self.calls = Calls()
         self.threads = WorkerThreads()
         self.timers = Timers(self.clock)
-        self.watchdog = Watchdog()
+        self.watchdog = Watchdog(self.threads.working)
         self.limits = ProviderLimits(limits, self.timers)
 
 

@@ -361,6 +361,7 @@ NO_LIMITS: Final[dict[str, tuple[str, ...]]] = {
         "runtime.diagnosis.watchdog.AWAKE",
         "runtime.diagnosis.watchdog.BLOCKED",
         "runtime.diagnosis.watchdog.CLOSING",
+        "runtime.diagnosis.watchdog.LATE",
         "runtime.diagnosis.watchdog.PUT_OFF",
         "runtime.diagnosis.watchdog.SLOW",
         "tools.builtin.delegating.WAIT",

@@ -2,10 +2,12 @@
 
 import gc
 import logging
+import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -20,17 +22,21 @@ from agentrail.hooks.actions import Continue
 from agentrail.hooks.context import Context
 from agentrail.hooks.moments import BeforePrompt
 from agentrail.hooks.plugin import Plugin
+from agentrail.ports.tool import ToolContext
 from agentrail.runtime.actor import loop as session_loop
 from agentrail.runtime.diagnosis import alarms, watchdog
 from agentrail.runtime.diagnosis.alarms import Alarm, KernelAlarm
+from agentrail.runtime.diagnosis.stacks import Scratch
 from agentrail.runtime.diagnosis.watchdog import Crumb, Watchdog
 from agentrail.runtime.events.tracing import TracedStep
 from agentrail.testing import ScriptedModel, call, say
 from agentrail.values.content import Text
 from agentrail.values.events.plugins import PluginSlow
+from agentrail.values.json import JsonObject
+from agentrail.values.tools import ToolResult, ok
 from tests.patience import PATIENCE
-from tests.runtime.tools import slow
-from tests.runtime.world import World, settle
+from tests.runtime.tools import fake, slow
+from tests.runtime.world import World, settle, spec_of
 
 
 async def test_a_suspended_session_lets_everything_wait_but_control(world: World) -> None:
@@ -113,8 +119,8 @@ class Hand:
         self._looks = threading.Semaphore(0)
         look = Watchdog._look  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
 
-        def told(dog: Watchdog) -> float | None:
-            again = look(dog)
+        def told(dog: Watchdog, scratch: Scratch) -> float | None:
+            again = look(dog, scratch)
             self._looks.release()
             return again
 
@@ -127,6 +133,10 @@ class Hand:
 
     def advance(self, seconds: float) -> None:
         self.now += seconds
+        self.wait()
+
+    def wait(self) -> None:
+        """Wait until the watchdog has looked from now on."""
         while self._looks.acquire(blocking=False):
             pass
         for _ in range(2):  # the first may have begun before
@@ -281,9 +291,9 @@ async def test_steps_that_are_not_slow_wake_no_thread(
         begins.append(now)
         return begin(self, session_id, kind, now)
 
-    def counted(self: Watchdog) -> float | None:
+    def counted(self: Watchdog, scratch: Scratch) -> float | None:
         looks.append(self)
-        return look(self)
+        return look(self, scratch)
 
     def heard(self: Alarm) -> None:
         put_off.append(begins[-1])
@@ -302,3 +312,72 @@ async def test_steps_that_are_not_slow_wake_no_thread(
     assert len(begins) > 600
     assert put_off == due
     assert len(looks) <= (0 if alarm_kind is KernelAlarm else (begins[-1] - begins[0]) / alarms.PACE + 1)
+
+
+async def keeps_in_a_task(hand: Hand, seconds: float, _ctx: ToolContext) -> None:
+    hand.advance(seconds)
+
+
+async def keeps_in_its_thread(hand: Hand, seconds: float, ctx: ToolContext) -> None:
+    assert ctx.threads is not None
+    await ctx.threads.run(partial(hand.advance, seconds))
+
+
+async def keeps_in_another_thread(hand: Hand, seconds: float, _ctx: ToolContext) -> None:
+    await trio.to_thread.run_sync(hand.advance, seconds)
+
+
+async def collects(hand: Hand, seconds: float, _ctx: ToolContext) -> None:
+    class Ring:
+        def __init__(self) -> None:
+            self.ring = self
+
+        def __del__(self) -> None:
+            hand.advance(seconds)
+
+    Ring()
+    gc.collect()
+
+
+KEEPERS: list[tuple[Callable[[Hand, float, ToolContext], Awaitable[None]], str, str]] = [
+    (keeps_in_a_task, "the task `tool keep (mine/c3)` has kept the interpreter", "hand.advance(seconds)\n"),
+    (keeps_in_its_thread, f"the thread of the tool `keep` at {threading.__file__}", "has kept the interpreter"),
+    (keeps_in_another_thread, watchdog.NO_TIME, "has kept the interpreter"),
+    (collects, "the garbage collector, or what it finalized, has held", "while the task `tool keep (mine/c3)` ran"),
+]
+
+
+@pytest.mark.usefixtures("alarm_kind")
+@pytest.mark.parametrize(("keeps", "said", "more"), KEEPERS)
+@pytest.mark.parametrize(("seconds", "levels"), [(0.5, []), (0.875, [logging.WARNING]), (3.0, [logging.ERROR])])
+def test_what_has_kept_the_interpreter_is_named_when_it_gives_it_up(
+    keeps: Callable[[Hand, float, ToolContext], Awaitable[None]],
+    said: str,
+    more: str,
+    seconds: float,
+    levels: list[int],
+    hand: Hand,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A call in C that keeps it is one look that comes late; the loop may have asked for it up to `AWAKE` later."""
+
+    async def main() -> None:
+        async with open_supervisor() as supervisor:
+
+            async def body(_args: JsonObject, ctx: ToolContext) -> ToolResult:
+                await keeps(hand, seconds, ctx)
+                return ok("done")
+
+            model = ScriptedModel([say(calls=[call("keep")]), "done"])
+            session = await supervisor.spawn(spec_of(model, tools=[fake("keep", body)]), "mine")
+            await session.ask("go")
+
+    trio.run(main)
+    found = [record for record in caplog.records if record.name == "agentrail.watchdog"]
+    assert [record.levelno for record in found] == levels
+    for record in found:
+        text = record.getMessage()
+        assert text.startswith(said)
+        assert more in text
+        (taken,) = re.findall(r" for (\d+) ms", text)
+        assert seconds - watchdog.AWAKE <= int(taken) / 1000 <= seconds

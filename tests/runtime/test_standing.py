@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from agentrail.runtime.diagnosis.stacks import stack_of, stacks
+from agentrail.runtime.diagnosis.stacks import Scratch, with_source
 from tests.patience import PATIENCE
 
 
@@ -20,15 +20,18 @@ def test_a_thread_that_waits_is_shown_with_its_lines() -> None:
     thread.start()
     assert here.wait(PATIENCE)
     assert thread.ident is not None
-    shown = stack_of(thread.ident)
-    frames = stacks()
+    with Scratch() as scratch:
+        frames = scratch.stacks()
+        again = scratch.stacks()
+    shown = with_source(frames[thread.ident])
     over.set()
     thread.join()
     assert f'File "{__file__}", line ' in shown
     assert "in stand\n    over.wait(PATIENCE)  # the line where it stands\n" in shown
     assert shown.index("in stand\n") < shown.index("in wait\n")
     assert {thread.ident, threading.get_ident()} <= frames.keys()
-    assert stack_of(0) == ""
+    assert again.keys() == frames.keys()
+    assert with_source(()) == ""
 
 
 def test_no_stack_is_no_trouble_when_no_file_can_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,7 +39,30 @@ def test_no_stack_is_no_trouble_when_no_file_can_be_opened(monkeypatch: pytest.M
         raise OSError(24, "Too many open files")
 
     monkeypatch.setattr(os, "memfd_create", full, raising=False)
-    assert stack_of(threading.get_ident()) == ""
+    with Scratch() as scratch:
+        assert scratch.stacks() == {}
+
+
+def test_no_stack_is_no_trouble_when_nothing_can_be_written() -> None:
+    with Scratch() as scratch:
+        file = scratch._file  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        assert file is not None
+        ends = os.pipe()
+        os.dup2(ends[1], file.fileno())  # a pipe has no beginning to go back to
+        assert scratch.stacks() == {}
+    for end in ends:
+        os.close(end)
+
+
+def test_nothing_is_opened_when_frames_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opening gives the interpreter away: whatever has kept it would go on before it is seen."""
+    with Scratch() as scratch:
+        monkeypatch.setattr(os, "memfd_create", _not_now, raising=False)
+        assert threading.get_ident() in scratch.stacks()
+
+
+def _not_now(_name: str) -> int:
+    raise AssertionError(_name)
 
 
 def test_a_thread_is_looked_at_while_it_imports() -> None:
@@ -45,8 +71,9 @@ def test_a_thread_is_looked_at_while_it_imports() -> None:
     seen: list[int] = []
 
     def look() -> None:
-        while not over.is_set():
-            seen.append(len(stacks()))
+        with Scratch() as scratch:
+            while not over.is_set():
+                seen.append(len(scratch.stacks()))
 
     def nested(depth: int) -> int:
         return depth and nested(depth - 1) + sum(x for x in (1,))

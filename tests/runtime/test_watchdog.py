@@ -1,6 +1,8 @@
 """The thread that looks at slow steps, while the loop goes on as the thread writes."""
 
+import ctypes
 import logging
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -141,7 +143,7 @@ class Said(logging.Handler):
 
     def about(self, name: str) -> dict[int, str]:
         """What was said of a task, by level; a busy machine may have had others be slow too."""
-        return {level: text for level, text in self._said if name in text.partition(" has held up")[0]}
+        return {level: text for level, text in self._said if name in re.split(" has (?:held up|kept)", text)[0]}
 
     def wait(self, name: str) -> None:
         with self._heard:
@@ -192,6 +194,32 @@ def test_a_tool_that_blocks_the_loop_is_named(said: Said, *, rested: bool) -> No
     for text in said.about(BLOCKS).values():
         assert text.startswith("the task `tool block (mine/")
         assert "in blocks\n    said.wait(BLOCKS)  # the line that blocks\n" in text
+
+
+@pytest.mark.usefixtures("alarm_kind")
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "usleep"), reason="no call in C that keeps the interpreter")
+def test_a_tool_that_keeps_the_interpreter_is_named_with_the_line(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a pattern that backtracks does; the thread that looks can say so only after it."""
+    monkeypatch.setattr(watchdog, "BLOCKED", 0.0)
+    monkeypatch.setattr(watchdog, "LATE", 0.3)  # a paced alarm comes late by 0.25
+    keep = ctypes.PyDLL(None).usleep
+    name = "tool keep (mine/c3)"
+
+    async def main() -> None:
+        async with open_supervisor() as supervisor:
+
+            async def body(_args: JsonObject, _ctx: ToolContext) -> ToolResult:
+                keep(900_000)  # the line that keeps it
+                await trio.to_thread.run_sync(said.wait, name)
+                return ok("done")
+
+            model = ScriptedModel([say(calls=[call("keep")]), "done"])
+            session = await supervisor.spawn(spec_of(model, tools=[fake("keep", body)]), "mine")
+            await session.ask("go")
+
+    trio.run(main)
+    (text,) = said.about(name).values()
+    assert "in body\n    keep(900_000)  # the line that keeps it\n" in text
 
 
 def until_it_rests(rounds: Rounds) -> None:

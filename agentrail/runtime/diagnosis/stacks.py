@@ -13,9 +13,9 @@ import linecache
 import os
 import re
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, Self
 
 import trio
 
@@ -64,15 +64,17 @@ def tasks_in(nursery: trio.Nursery) -> Iterator[trio.lowlevel.Task]:
             yield from tasks_in(inner)
 
 
-def threads_among(tasks: Collection[str], known: Mapping[int, str]) -> Iterator[tuple[str, str]]:
+def threads_among(
+    tasks: Collection[str], known: Mapping[int, str], found: Mapping[int, tuple[str, ...]] | None = None
+) -> Iterator[tuple[str, str]]:
     """Return the name and the place of each thread that is *known*, works for one of some *tasks*, or is our own.
 
-    One of our own that only waits for work is left out: it has called nothing beyond its own file.
+    One of our own that only waits for work is left out: it has called nothing beyond its own file. *found* are the
+    frames that were read already.
     """
-    try:
-        found = stacks()
-    except OSError:  # no file can be opened: their names are worth saying
-        found = NOWHERE
+    if found is None:
+        with Scratch() as scratch:
+            found = scratch.stacks()
     for thread in threading.enumerate():
         frames = [each for line in found.get(thread.ident or 0, ()) if (each := _FRAME.match(line))]
         files = [frame[1] for frame in frames if not frame[1].endswith("threading.py")]
@@ -82,33 +84,57 @@ def threads_among(tasks: Collection[str], known: Mapping[int, str]) -> Iterator[
             yield known.get(thread.ident or 0, thread.name), place
 
 
-def stacks() -> Mapping[int, tuple[str, ...]]:
-    """Return the frames of up to 100 threads, the youngest first, by thread; each says file, line and function.
+class Scratch:
+    """A file without a name that frames are written to; a pipe would be full too soon, while the lock is held.
 
-    Of a thread it shows 100 frames at most, the innermost first. A build without the interpreter's lock shows its own
-    thread alone.
+    It is opened before the frames are wanted, because opening gives the interpreter to other threads, which go on.
     """
-    with _scratch() as file:
-        faulthandler.dump_traceback(file)
-        file.seek(0)
-        lines = file.read().decode("ascii", "backslashreplace").splitlines()
-    found: dict[int, tuple[str, ...]] = {}
+
+    __slots__ = ("_file",)
+
+    def __init__(self) -> None:
+        self._file = _opened()
+
+    def stacks(self) -> Mapping[int, tuple[str, ...]]:
+        """Return the frames of up to 100 threads, the youngest first, by thread; each says file, line and function.
+
+        Of a thread it shows 100 frames at most, the innermost first. A build without the interpreter's lock shows its
+        own thread alone. If no file can be opened, or the disk is full, there are none.
+        """
+        file = self._file
+        if file is None:
+            return NOWHERE
+        try:
+            faulthandler.dump_traceback(file.fileno())
+            file.seek(0)
+            lines = file.read().decode("ascii", "backslashreplace").splitlines()
+            file.seek(0)
+            file.truncate()
+        except OSError:
+            return NOWHERE
+        return dict(_by_thread(lines))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def _by_thread(lines: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
     frames: tuple[str, ...] = ()
     for line in reversed(lines):  # the header of a thread comes before its frames
         thread = _THREAD.match(line)
         if thread is not None:
-            found[int(thread[1], 16)], frames = frames[::-1], ()
+            yield int(thread[1], 16), frames[::-1]
+            frames = ()
         elif _FRAME.match(line):
             frames = (*frames, line)
-    return found
 
 
-def stack_of(thread: int) -> str:
-    """Return the stack of a thread with its lines of source, the innermost last; empty text if none can be had."""
-    try:
-        frames = stacks().get(thread, ())
-    except OSError:  # no file can be opened, or the disk is full: the rest is worth saying
-        return ""
+def with_source(frames: Sequence[str]) -> str:
+    """Return the frames of a thread with their lines of source, the innermost last; empty text if there are none."""
     return "".join(f"{frame}\n{_source(frame)}" for frame in reversed(frames))
 
 
@@ -118,10 +144,12 @@ def _source(frame: str) -> str:
     return line and f"    {line}\n"
 
 
-def _scratch() -> BinaryIO:
-    """Return a file of which no name is left; a pipe would be full too soon, while the lock is held."""
-    if hasattr(os, "memfd_create"):
-        return os.fdopen(os.memfd_create("agentrail-stacks"), "w+b")
-    import tempfile  # noqa: PLC0415 - brings much, and only systems without `memfd_create` need it
+def _opened() -> BinaryIO | None:
+    try:
+        if hasattr(os, "memfd_create"):
+            return os.fdopen(os.memfd_create("agentrail-stacks"), "w+b", buffering=0)
+        import tempfile  # noqa: PLC0415 - brings much, and only systems without `memfd_create` need it
 
-    return tempfile.TemporaryFile()
+        return tempfile.TemporaryFile(buffering=0)
+    except OSError:  # no file can be opened: the rest is worth saying
+        return None

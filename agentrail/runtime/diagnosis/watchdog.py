@@ -11,13 +11,13 @@ import math
 import threading
 import time
 from contextlib import suppress
-from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import trio
 
 from agentrail.runtime.diagnosis.loop_probe import Rounds, in_real_time
-from agentrail.runtime.diagnosis.stacks import called, stack_of
+from agentrail.runtime.diagnosis.stacks import Scratch, called, threads_among, with_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +38,9 @@ PUT_OFF: Final = 0.01
 AWAKE: Final = 0.25
 """Seconds after a loop was woken until it is asked to come round, unless a step begins and puts that off."""
 
+LATE: Final = 0.5
+"""Seconds that the thread may be late before whatever kept the interpreter is logged."""
+
 CLOSING: Final = 5.0
 """Seconds to wait for the thread to end: whatever writes the log may hold it up."""
 
@@ -45,6 +48,10 @@ OLDEST: Final = 2
 """The generation of the garbage collector whose collections look at all objects."""
 
 HELD_UP: Final = "%s has held up the loop for %d ms\n%s"
+
+KEPT: Final = "%s has kept the interpreter, and held up the loop, for %d ms or more\n%s"
+
+NO_TIME: Final = "an unknown thread, or the system, which gave the process no time,"
 
 COLLECTED: Final = (
     "the garbage collector, or what it finalized, has held up the loop for %d ms, while %s; "
@@ -76,15 +83,25 @@ class Named:
         if seconds < self.limit(step):
             return None
         self._step, self._limit = step, BLOCKED if seconds < BLOCKED else math.inf
-        return logging.WARNING if seconds < BLOCKED else logging.ERROR
+        return _level(seconds)
+
+
+def _level(seconds: float) -> int:
+    return logging.WARNING if seconds < BLOCKED else logging.ERROR
 
 
 class Watchdog:
-    """Logs the step of a session, or the task, that blocks all the others."""
+    """Logs the step of a session, or the task, that blocks all the others; *working* names the threads of tools.
+
+    Nothing can be said while C code keeps the interpreter. So the thread looks how late it is. It gets the interpreter
+    at the instant at which it is given up, so whatever runs then has most likely kept it.
+    """
 
     __slots__ = (
         "_alarm",
+        "_collected",
         "_collections",
+        "_due",
         "_loop",
         "_named",
         "_named_collections",
@@ -93,11 +110,15 @@ class Watchdog:
         "_suspect",
         "_suspected",
         "_thread",
+        "_working",
         "step",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, working: Mapping[int, str] = MappingProxyType({})) -> None:
         self.step: Crumb | None = None
+        self._working = working
+        self._due = math.inf
+        self._collected = 0.0
         self._collections = (0.0, math.inf)
         self._named, self._named_collections = Named(), Named()
         self._loop = threading.get_ident()
@@ -114,8 +135,8 @@ class Watchdog:
 
         wakes = self._alarm = alarm(SLOW)
         if trio.lowlevel.in_trio_run() and in_real_time():
-            self._rounds = Rounds(partial(wakes.set, AWAKE))
-            wakes.set(AWAKE)
+            self._rounds = Rounds(self._woken)
+            self._woken()
         thread = threading.Thread(target=self._watch, args=(wakes,), name="agentrail-watchdog", daemon=True)
         try:
             thread.start()
@@ -125,6 +146,13 @@ class Watchdog:
             raise
         self._thread = thread
         gc.callbacks.append(self._collecting)
+
+    def _woken(self) -> None:
+        """Have the thread look when the loop has been awake for a while."""
+        alarm = self._alarm
+        if alarm is not None:
+            self._due, self._collected = time.perf_counter() + AWAKE, self._collections[0]
+            alarm.set(AWAKE)
 
     def close(self) -> None:
         """Look no more; a thread that is held up by whatever writes the log is left behind."""
@@ -143,7 +171,7 @@ class Watchdog:
         """Note that a step begins; return a mark to pass to `collecting`."""
         step = self.step = (session_id, kind, now, self._collections[0])
         if now - self._put_off > PUT_OFF and self._alarm is not None:
-            self._put_off = now
+            self._put_off, self._collected = now, step[3]
             self._alarm.put_off()
         return step
 
@@ -164,23 +192,27 @@ class Watchdog:
 
         So it is never long, and whether all is over is asked after it.
         """
-        while self._alarm is not None:
-            alarm.wait()
-            again = self._look()
-            if again is not None:
-                alarm.set(again)
+        with Scratch() as scratch:
+            while self._alarm is not None:
+                alarm.wait()
+                again = self._look(scratch)
+                if again is not None:
+                    self._due, self._collected = time.perf_counter() + again, self._collections[0]
+                    alarm.set(again)
 
-    def _look(self) -> float | None:
+    def _look(self, scratch: Scratch) -> float | None:
         """Name what runs once when it is slow, and once more when it blocks; return in how many seconds to look again.
 
         `None` if nothing is to be looked at: the next step, or the loop when it is woken, sets the alarm.
         """
-        step = self.step
-        now = time.perf_counter()
+        step, now = self.step, time.perf_counter()
+        late, self._due = now - max(self._due, self._put_off + SLOW), math.inf
         if step is not None:
             self._forget()
-            return self._name(step, now)
+            return self._name(step, now, scratch)
         rounds = self._rounds
+        if rounds is not None and late >= LATE:
+            self._name_keeper(rounds, now, late, scratch)
         if now - self._put_off < SLOW:
             self._forget()
             return SLOW
@@ -190,20 +222,40 @@ class Watchdog:
             rounds.ask()
             self._forget()
             return SLOW
-        return self._look_at_task(rounds, now)
+        return self._look_at_task(rounds, now, scratch)
 
-    def _look_at_task(self, rounds: Rounds, now: float) -> float:
+    def _look_at_task(self, rounds: Rounds, now: float, scratch: Scratch) -> float:
         """Log a task that was already running at the last look, and has let no other task run since."""
         task, suspected = rounds.running(), self._suspected
         if task is None or task is not self._suspect or suspected is None:
             self._suspect, self._suspected = task, task and (called(task), "", now, self._collections[0])
             return SLOW
-        return self._name(suspected, now)
+        return self._name(suspected, now, scratch)
 
     def _forget(self) -> None:
         self._suspect = self._suspected = None
 
-    def _name(self, step: Crumb, now: float) -> float:
+    def _name_keeper(self, rounds: Rounds, now: float, late: float, scratch: Scratch) -> None:
+        """Log what has kept the interpreter while this thread was to run: the task that runs now, or a tool's thread.
+
+        Nothing before the frames are read may give the interpreter up: the task would go on, and end.
+        """
+        task = rounds.running()
+        if task is not None and rounds.asked and task is self._suspect:
+            return  # it is about to be named, with the time since it was suspected
+        found = scratch.stacks()
+        named = [] if task is None else [f"the task `{called(task)}`"]
+        places = threads_among((), dict(self._working), found)
+        named += [f"the thread of the tool `{name}` at {place}" for name, place in places]
+        by = " or ".join(named) or NO_TIME
+        collecting = self.collecting(("", "", 0.0, self._collected), now)
+        if collecting >= LATE:
+            log.log(_level(collecting), COLLECTED, collecting * 1000, f"{by} ran")
+        if late - collecting >= LATE:
+            stack = "" if task is None else with_source(found.get(self._loop, ()))
+            log.log(_level(late - collecting), KEPT, by, (late - collecting) * 1000, stack)
+
+    def _name(self, step: Crumb, now: float, scratch: Scratch) -> float:
         """Name *step* if it is slow; what is collected meanwhile is named by itself."""
         collecting = self.collecting(step, now)
         elapsed = now - step[2] - collecting
@@ -218,8 +270,8 @@ class Watchdog:
             )
         level = self._named.level(step, elapsed)
         if level is not None:
-            stack = stack_of(self._loop)
-            said = stack if self._still(step) else ""
+            frames = scratch.stacks().get(self._loop, ())
+            said = with_source(frames) if self._still(step) else ""
             log.log(
                 level,
                 HELD_UP,
