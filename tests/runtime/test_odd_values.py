@@ -455,6 +455,13 @@ async def test_a_journal_that_reads_no_records_is_told_so(found: object) -> None
         assert (await session.ask("go")).text == "well"
 
 
+class Exits:
+    """Ends the process when it is asked whether it is true."""
+
+    def __bool__(self) -> bool:
+        raise SystemExit
+
+
 class OtherInside(MemoryJournal):
     """Gives each record, from one on, with something else in a field."""
 
@@ -484,6 +491,7 @@ INSIDES: list[tuple[str, object]] = [
     ("arrival", lambda one: one.arrival.but(input=PromptSent((Text(42),)))),  # type: ignore[arg-type]
     ("arrival", lambda one: one.arrival.but(input=PromptSent(None))),  # type: ignore[arg-type]
     ("rulings", lambda _: (Ruling(object()),)),  # type: ignore[arg-type]
+    ("rulings", lambda one: tuple(ruling.but(states=Exits()) for ruling in one.rulings) or (None,)),
     ("events", lambda one: one.events[1:] or (None,)),
     ("events", lambda one: one.events * 2 or (None,)),
     ("events", lambda one: tuple(reversed(one.events)) if len(one.events) > 1 else (None,)),

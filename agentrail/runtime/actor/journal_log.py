@@ -29,7 +29,7 @@ from agentrail.ports.journal import Claim, Journal, Record, Snapshot
 from agentrail.runtime.resources import SharedServices
 from agentrail.runtime.shared.journal_retry import patiently
 from agentrail.runtime.shared.sanitize import traced
-from agentrail.values.foreign import described
+from agentrail.values.foreign import crash
 from agentrail.values.json import Json, canonical
 
 PAGE = 100
@@ -67,8 +67,8 @@ def _redone(state: State, record: Record) -> State:
         return redo(state, record.arrival, record.rulings, record.events, record.began, record.number)
     except (BadRecord, ReplayDiffers):
         raise
-    except Exception as error:  # a damaged record is no crash of the session
-        raise BadRecord(record.session_id, record.number, f"its step breaks: {described(error)}") from error
+    except BaseException as error:  # a damaged record is no crash of the session, whatever its values raise
+        raise BadRecord(record.session_id, record.number, f"its step breaks: {crash(error)}") from error
 
 
 def begun(state: State, request_id: str) -> State:
