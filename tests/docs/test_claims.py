@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.docs.as_user import run_tests
+from tests.docs.as_user import OUTPUT, run_programs, run_tests
 from tests.docs.pages import programs_of
 from tests.docs.sources import ROOT
 
@@ -29,3 +29,16 @@ def test_the_property_of_the_tutorial_fails_without_the_priority(tmp_path: Path)
     said = _run_with("    priority = Priority.CORE\n", "", "docs/tutorial.md", test, tmp_path)
     assert said is not None
     assert f"def {test}" in said or f"in {test}\n" in said
+
+
+def test_the_log_of_events_has_no_line_of_another_logger(tmp_path: Path) -> None:
+    (text,) = (
+        program.text for program in programs_of(ROOT / "docs/guide/events.md") if "import logging" in program.text
+    )
+    said = 'await session.ask("hello")\n'
+    assert said in text
+    warning = '        logging.getLogger("agentrail.watchdog").warning("a busy machine")\n'
+    program = tmp_path / "example.py"
+    program.write_text(text.replace(said, said + warning), encoding="utf-8")
+    assert run_programs([program]) == []
+    assert (tmp_path / OUTPUT).read_text(encoding="utf-8") == "INFO agent_start\nINFO agent_end\n"
