@@ -20,15 +20,11 @@ class Subcommand(NamedTuple):
     """The module whose `main` takes the words behind the name, and returns the exit code."""
     purpose: str
     """Its purpose, as the help prints it."""
-    extra: str | None = None
-    """The extra that must be installed for it; `None` if none."""
-    package: str | None = None
-    """The package of that extra without which it cannot be imported."""
 
 
 SUBCOMMANDS: Final = (
     Subcommand("chat", "agentrail.cli.chat", "talk to an agent in the terminal"),
-    Subcommand("check", "agentrail.cli.check", "check the plugins of a file", "testing", "hypothesis"),
+    Subcommand("check", "agentrail.cli.check", "check the plugins of a file"),
 )
 """The subcommands by name; the first is run if no name is given."""
 
@@ -71,16 +67,7 @@ def overview() -> str:
 
 
 def _call(row: Subcommand, words: Sequence[str]) -> int:
-    try:
-        module = import_module(row.module)
-    except ModuleNotFoundError as error:
-        if row.extra is None or error.name != row.package:
-            raise
-        from agentrail.errors import ExtraMissing  # noqa: PLC0415 - only an error needs it
-
-        print(f"agentrail: {ExtraMissing(row.purpose, row.extra)}", file=sys.stderr)
-        return WRONG_USAGE
-    return cast("Main", module.main)(words)
+    return cast("Main", import_module(row.module).main)(words)
 
 
 def _unknown(name: str) -> str:

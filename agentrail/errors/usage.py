@@ -359,7 +359,7 @@ class IllegalInput(UsageError):
 class ExtraMissing(UsageError):
     """What is wanted needs packages that are not installed."""
 
-    wording = "cannot {0}: it needs packages that are not installed; run `pip install agentrail[{1}]`"
+    wording = "cannot {0}: it needs packages of the extra `{1}`, which are not installed; run `{2}`"
 
-    def __init__(self, what: str, extra: str) -> None:
-        super().__init__(what, extra)
+    def __init__(self, what: str, extra: str, command: str) -> None:
+        super().__init__(what, extra, command)

@@ -1,10 +1,12 @@
+import io
 import re
 from inspect import signature
 from pathlib import Path
 
 import pytest
 
-from agentrail.cli.check import parsed
+from agentrail.cli.checking.check_options import parsed
+from agentrail.cli.checking.checks import TELL_EVERY, Progress
 from agentrail.cli.command import main
 from agentrail.testing import find_conflict
 
@@ -70,7 +72,43 @@ def test_a_clean_file_is_clean(tmp_path: Path, capsys: pytest.CaptureFixture[str
     told = r"nothing was found\n20 examples of plugins together, [\d,]+ a second\nnote: `Needy` was not checked: "
     assert re.search(told, captured.out)
     assert "holds in 20 examples" in captured.out
-    assert captured.err == "", "no progress bar where nobody sees it"
+    assert "\x1b" not in captured.err, "no progress bar where nobody sees it"
+
+
+def test_a_pipe_is_told_at_the_start_how_long_it_takes_at_most_and_each_phase(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check(tmp_path, "told_plugins", ORDERED, "--time", "0") == 0
+    captured = capsys.readouterr()
+    first, *phases = captured.err.splitlines()
+    assert first == (
+        "Checking 2 plugins: the laws of each, 10,000 examples of them together, 1 pair in either order; "
+        "it takes at most 0 seconds (--time)."
+    )
+    assert [line.partition("%  ")[2] for line in phases] == [
+        *("laws: RiskCheck", "laws: Redirect", "together", "order"),
+    ]
+    assert "matters for no two plugins, in 0 of 1 pairs that were tried" in captured.out
+
+
+def test_a_pipe_is_told_of_a_long_phase_every_ten_seconds() -> None:
+    now = 0.0
+    out = io.StringIO()
+    progress = Progress(out, lambda: now)
+    for step in range(100):
+        progress.show(step / 100, "together", f": {step} of 100")
+        now += TELL_EVERY / 4
+    assert out.getvalue().splitlines() == [f"{step:3}%  together: {step} of 100" for step in range(0, 100, 4)]
+
+
+@pytest.mark.parametrize("written", ["nan", "inf", "-1", "soon"])
+def test_a_time_that_never_ends_is_wrong_usage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], written: str
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        check(tmp_path, "timed_plugins", CLEAN, f"--time={written}")
+    assert left.value.code == 2
+    assert "argument --time: " in capsys.readouterr().err
 
 
 def test_that_an_order_matters_is_a_finding_unless_orders_may_differ(

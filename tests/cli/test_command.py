@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from importlib.metadata import entry_points, version
+from pathlib import Path
 
 import pytest
 
 import agentrail
-from agentrail.cli.command import SUBCOMMANDS, main, overview
+from agentrail.adapters.extras import install_command
+from agentrail.cli.command import SUBCOMMANDS, Subcommand, main, overview
 
+HOME = Path(__file__).parents[2]
 HEAVY = ("trio", "httpx", "asyncio", "hypothesis", "sqlite3", "argparse", "agentrail.app", "agentrail.testing")
 
 
@@ -72,16 +76,41 @@ def test_without_a_subcommand_it_is_chat(capsys: pytest.CaptureFixture[str]) -> 
     assert "agentrail chat: error: --once: the text is empty" in capsys.readouterr().err
 
 
-def test_a_subcommand_without_its_extra_says_which() -> None:
-    code = """
+def _without_the_extra(*argv: str) -> subprocess.CompletedProcess[str]:
+    code = f"""
 import sys
 sys.modules["hypothesis"] = None
 from agentrail.cli.command import main
-sys.exit(main(["check", "plugins.py"]))
+sys.exit(main({list(argv)!r}))
 """
-    ran = subprocess.run([sys.executable, "-I", "-c", code], check=False, capture_output=True, text=True)  # noqa: S603
+    command = [sys.executable, "-I", "-c", code]
+    return subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - our own code
+
+
+def test_a_subcommand_without_its_extra_says_which() -> None:
+    ran = _without_the_extra("check", __file__)
     assert ran.returncode == 2
     assert ran.stderr == (
-        "agentrail: cannot check the plugins of a file: it needs packages that are not installed; "
-        "run `pip install agentrail[testing]`\n"
+        "agentrail: cannot check plugins: it needs packages of the extra `testing`, which are not installed; "
+        f"run `{install_command('testing', HOME)}`\n"
     )
+
+
+@pytest.mark.parametrize("row", SUBCOMMANDS, ids=lambda row: row.name)
+def test_the_help_of_a_subcommand_needs_no_extra(row: Subcommand) -> None:
+    ran = _without_the_extra(row.name, "--help")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith(f"usage: agentrail {row.name} ")
+
+
+def test_the_command_to_install_an_extra_is_one_that_any_shell_takes(tmp_path: Path) -> None:
+    clone = tmp_path / "a clone"
+    clone.mkdir()
+    python, *words = shlex.split(install_command("testing", clone))
+    assert python == sys.executable
+    assert words == ["-m", "pip", "install", "agentrail[testing]"]
+    (clone / "pyproject.toml").touch()
+    *_, option, what = shlex.split(install_command("testing", clone))
+    assert (option, what) == ("-e", f"{clone}[testing]")
+    for word in install_command("testing", clone).split(" -e ")[1], install_command("testing", HOME / "x").split()[-1]:
+        assert word[0] == word[-1] == "'", "unquoted brackets are a pattern for some shells"

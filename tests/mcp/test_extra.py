@@ -2,6 +2,11 @@
 
 import subprocess
 import sys
+from pathlib import Path
+
+from agentrail.adapters.extras import install_command
+
+HOME = Path(__file__).parents[2]
 
 WITHOUT = """
 import sys
@@ -32,5 +37,7 @@ def _in_a_fresh_interpreter(code: str) -> str:
 
 def test_without_the_extra_it_is_said_what_to_install() -> None:
     said = _in_a_fresh_interpreter(WITHOUT)
-    wanted = "cannot use an MCP server: it needs packages that are not installed; run `pip install agentrail[mcp]`"
-    assert said.splitlines() == [wanted, "[]"]
+    wanted = "cannot use an MCP server: it needs packages of the extra `mcp`, which are not installed; run `"
+    told, nothing = said.splitlines()
+    assert told == f"{wanted}{install_command('mcp', HOME)}`"
+    assert nothing == "[]"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Final, TypeAlias, cast
 from urllib.parse import urlsplit
@@ -16,7 +15,8 @@ from urllib.parse import urlsplit
 import attrs
 import trio
 
-from agentrail.errors import BadMcpServer, ExtraMissing
+from agentrail.adapters.extras import need_extra
+from agentrail.errors import BadMcpServer
 from agentrail.ports.tool import Offer
 from agentrail.reprs import in_brackets
 from agentrail.values.foreign import is_time
@@ -26,7 +26,6 @@ from agentrail.values.value import Value, value
 Serve: TypeAlias = "Callable[[McpServer, str, Offer], Awaitable[None]]"
 
 CONNECTION: Final = "agentrail.adapters.mcp.connection"
-WANTED: Final = "use an MCP server"
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,32}")
@@ -79,20 +78,12 @@ class McpServer(Value):
 
     def check(self) -> None:
         """Raise `ExtraMissing` if the package that speaks the protocol is not installed."""
-        if not _is_installed():
-            raise ExtraMissing(WANTED, "mcp")
+        need_extra("mcp", "mcp", "use an MCP server")
 
     async def supply(self, working_dir: str, offer: Offer) -> None:
         """Connect, offer the server's tools, follow their changes; raise why that is over."""
         module = await trio.to_thread.run_sync(import_module, CONNECTION)
         await cast("Serve", module.serve)(self, working_dir, offer)
-
-
-def _is_installed() -> bool:
-    try:
-        return find_spec("mcp") is not None
-    except ValueError:  # it is kept from being imported
-        return False
 
 
 def _is_url(url: str) -> bool:

@@ -1,0 +1,1 @@
+"""The checks of `agentrail check`, and the options of its command line."""

@@ -1,0 +1,80 @@
+"""The command line of `agentrail check`."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from agentrail.testing.turns.conflicts import EXAMPLES
+from agentrail.values.value import Value, value
+
+SECONDS: Final = 300.0
+"""Seconds that the checks may take: many times what they take for a few plugins on a machine that does nothing else."""
+
+
+@value
+class CheckOptions(Value):
+    """The parsed arguments of the command line."""
+
+    files: tuple[Path, ...]
+    """Python files with the plugins."""
+    seed: int = 0
+    """Seed of the random search."""
+    examples: int = EXAMPLES
+    """Number of combinations that are tried; all invariants are checked on each."""
+    seconds: float = SECONDS
+    """Seconds after which no more combination or order is tried; the laws are tried in any case."""
+    orders_may_differ: bool = False
+    """Whether to accept that the order of two plugins matters, instead of reporting it."""
+
+
+def parsed(argv: Sequence[str]) -> CheckOptions:
+    """Parse *argv*; invalid arguments end the program with exit code 2."""
+    parser = argparse.ArgumentParser(
+        prog="agentrail check",
+        description="Check the plugins of a file: each against the laws, all together against the invariants of "
+        "sessions and against the functions in the file whose one parameter is a `Trace`.",
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a Python file that defines or makes plugins")
+    parser.add_argument("--seed", type=int, default=0, help="another one is another search (default: %(default)s)")
+    parser.add_argument(
+        "--examples",
+        type=_count,
+        default=EXAMPLES,
+        help="combinations of plugins that are tried, each against all invariants (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--time",
+        type=_seconds,
+        default=SECONDS,
+        metavar="SECONDS",
+        help="after how long no more is tried, but for the laws (default: %(default).0f)",
+    )
+    parser.add_argument(
+        "--orders-may-differ",
+        action="store_true",
+        help="only report for which two plugins the order matters, instead of counting it as a finding",
+    )
+    given = parser.parse_args(argv)
+    files = tuple(Path(name) for name in given.files)
+    for path in files:
+        if not path.is_file():
+            parser.error(f"there is no file {str(path)!r}")
+    return CheckOptions(files, given.seed, given.examples, given.time, given.orders_may_differ)
+
+
+def _count(written: str) -> int:
+    number = int(written)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{written} is not at least 1")  # noqa: EM102, TRY003 - argparse prints it
+    return number
+
+
+def _seconds(written: str) -> float:
+    number = float(written)
+    if not 0 <= number < math.inf:
+        raise argparse.ArgumentTypeError(f"{written} is no number of seconds")  # noqa: EM102, TRY003 - see above
+    return number

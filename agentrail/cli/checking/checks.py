@@ -1,0 +1,285 @@
+"""All checks of `agentrail check`: each plugin against the laws, combinations of them on invariants, their orders."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from importlib.util import module_from_spec, spec_from_file_location
+from inspect import signature
+from itertools import combinations
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Final, TextIO, cast
+
+from agentrail.cli.checking.check_options import CheckOptions
+from agentrail.hooks.attachments import unkeyed
+from agentrail.hooks.plugin import AnyPlugin, Attachable, Keyed
+from agentrail.testing.laws.checking import check_plugin
+from agentrail.testing.laws.laws import LAWS, LawBrokenError
+from agentrail.testing.turns.conflicts import Conflict, Invariant, find_conflicts
+from agentrail.testing.turns.invariants import INVARIANTS
+from agentrail.testing.turns.orders import OrderMatters, order_report
+from agentrail.values.value import Value, value
+
+BAR: Final = 30
+"""Columns of the progress bar."""
+
+TELL_EVERY: Final = 10.0
+"""Seconds between two lines of progress of one phase, where there is no bar."""
+
+
+class NothingToCheckError(Exception):
+    """A file cannot be checked."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        super().__init__(f"cannot check {path}: {problem}")
+
+
+@value
+class CheckResult(Value):
+    """The result of one check: a row of the printed table."""
+
+    what: str
+    """Name of the check."""
+    says: str
+    """The result in a few words."""
+    good: bool = True
+    """Whether the check passed."""
+    detail: str = ""
+    """The full text about a finding."""
+
+
+@value
+class Found(Value):
+    """The plugins and invariants that were found in files."""
+
+    plugins: tuple[Attachable, ...]
+    """The plugins."""
+    invariants: tuple[FunctionType, ...]
+    """The invariants: functions that take a `Trace`."""
+    notes: tuple[str, ...]
+    """Notes on plugins that could not be checked, and why."""
+
+
+def run(options: CheckOptions, progress: Progress) -> int:
+    """Check the files of *options*, print the findings, and return the exit code: 0 clean, 1 if something was found."""
+    checks = Checks(options, merged([contents(load(path)) for path in options.files]), progress)
+    results = checks.run()
+    for result in results:
+        if result.detail:
+            print(f"{'' if result.good else '✗ '}{result.detail}\n")
+    print(table(results))
+    print(checks.speed)
+    for note in checks.found.notes:
+        print(f"note: {note}")
+    return 0 if all(result.good for result in results) else 1
+
+
+def load(path: Path) -> ModuleType:
+    """Run the file at *path* as a module of its own name."""
+    spec = spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise NothingToCheckError(path, "it is no Python file")
+    module = module_from_spec(spec)
+    sys.modules[path.stem] = module
+    sys.path.insert(0, str(path.parent.resolve()))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise NothingToCheckError(path, f"it raised {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def contents(module: ModuleType) -> Found:
+    """Return the plugins that *module* makes, those of its classes that need no options, and its invariants."""
+    plugins: dict[str, Attachable] = {}
+    notes: list[str] = []
+    for found in vars(module).values():
+        group = cast("Sequence[object]", found) if isinstance(found, list | tuple) else (cast("object", found),)
+        for one in group:
+            if isinstance(one, AnyPlugin | Keyed):
+                plugins.setdefault(unkeyed(one)[0], one)
+    made = {type(unkeyed(plugin)[1]) for plugin in plugins.values()}
+    for name, cls in vars(module).items():
+        own = isinstance(cls, type) and issubclass(cls, AnyPlugin) and cls.__module__ == module.__name__
+        if not own or cls in made or name.startswith("_"):
+            continue
+        try:
+            plugins[name] = cls()
+        except TypeError as error:
+            notes.append(f"`{name}` was not checked: {error}; make one in the file, with its options")
+    if not plugins:
+        raise NothingToCheckError(Path(str(module.__file__)), "there is no plugin in it")
+    own_functions = (found for found in vars(module).values() if isinstance(found, FunctionType))
+    invariants = tuple(found for found in own_functions if found.__module__ == module.__name__ and _takes_trace(found))
+    return Found(tuple(plugins.values()), invariants, tuple(notes))
+
+
+def merged(parts: Sequence[Found]) -> Found:
+    """Return the contents of several files as one."""
+    return Found(
+        tuple({unkeyed(plugin)[0]: plugin for part in parts for plugin in part.plugins}.values()),
+        tuple(invariant for part in parts for invariant in part.invariants),
+        tuple(note for part in parts for note in part.notes),
+    )
+
+
+def _takes_trace(function: FunctionType) -> bool:
+    parameters = list(signature(function).parameters.values())
+    return len(parameters) == 1 and str(parameters[0].annotation).rpartition(".")[2].strip("'>") == "Trace"
+
+
+class Progress:
+    """Shows how far the checks are: by a bar at a terminal, else by a line for each phase and every `TELL_EVERY` s."""
+
+    def __init__(self, out: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+        self._out = out
+        self._bar = out.isatty()
+        self._phase = ""
+        self._told = 0.0
+
+    def begin(self, text: str) -> None:
+        """Say in one line what is going to be done."""
+        self._write(f"{text}\n")
+
+    def show(self, share: float, phase: str, detail: str = "") -> None:
+        """Show the done *share* of all work, from 0 to 1, and what is being done."""
+        if self._bar:
+            full = round(BAR * min(1.0, share))
+            self._write(f"\r\x1b[K[{'#' * full}{' ' * (BAR - full)}] {share:4.0%}  {f'{phase}{detail}':.40}")
+        elif phase != self._phase or self.clock() - self._told >= TELL_EVERY:
+            self._phase, self._told = phase, self.clock()
+            self._write(f"{share:4.0%}  {phase}{detail}\n")
+
+    def wipe(self) -> None:
+        """Erase the bar."""
+        if self._bar:
+            self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        self._out.write(text)
+        self._out.flush()
+
+
+class Checks:
+    """Runs all checks, one after the other, and collects the results."""
+
+    def __init__(self, options: CheckOptions, found: Found, progress: Progress) -> None:
+        self.options = options
+        self.found = found
+        self.progress = progress
+        self.done = 0
+        self.tried = 0
+        self.speed = ""
+        self.invariants: dict[str, Invariant] = {
+            **INVARIANTS,
+            **{invariant.__name__: cast("Invariant", invariant) for invariant in found.invariants},
+        }
+        self.pairs = list(combinations(found.plugins, 2))
+        self.all = len(found.plugins) + len(self.invariants) + 1
+        self._ends = 0.0
+
+    def run(self) -> list[CheckResult]:
+        """Run all checks and return their results."""
+        self._ends = self.progress.clock() + self.options.seconds
+        self.progress.begin(self._plan())
+        results = [self._laws(plugin) for plugin in self.found.plugins]
+        results.extend(self._together())
+        results.append(self._order())
+        self.progress.wipe()
+        return results
+
+    def _plan(self) -> str:
+        """Return the line that says what is checked, and how long it takes at most."""
+        several, orders = len(self.found.plugins), len(self.pairs)
+        return (
+            f"Checking {several} plugin{'s' * (several != 1)}: the laws of each, {self.options.examples:,} examples of "
+            f"them together, {orders} pair{'s' * (orders != 1)} in either order; "
+            f"it takes at most {self.options.seconds:.0f} seconds (--time)."
+        )
+
+    @property
+    def _left(self) -> float:
+        """Seconds that are left; negative if the time is over."""
+        return self._ends - self.progress.clock()
+
+    def _begins(self, what: str, checks: int = 1) -> Callable[[int, int], None]:
+        """Show that *checks* checks begin; return a callback that shows their progress (tried, of)."""
+        before, self.done = self.done, self.done + checks
+        self.progress.show(before / self.all, what)
+
+        def show(tried: int, of: int) -> None:
+            share = (before + checks * tried / max(1, of)) / self.all
+            self.progress.show(share, what, f": {tried:,} of {of:,}")
+
+        return show
+
+    def _laws(self, plugin: Attachable) -> CheckResult:
+        name = unkeyed(plugin)[0]
+        self._begins(f"laws: {name}")
+        try:
+            check_plugin(plugin, seed=self.options.seed or None)
+        except LawBrokenError as broken:
+            return CheckResult(f"laws: {name}", f"broken: {broken.law}", good=False, detail=str(broken))
+        return CheckResult(f"laws: {name}", f"all {len(LAWS)} hold")
+
+    def _together(self) -> list[CheckResult]:
+        """Search for conflicts, and note how many examples were tried, and how fast."""
+        show = self._begins("together", len(self.invariants))
+
+        def tell(tried: int, of: int) -> None:
+            self.tried = tried + 1
+            show(tried, of)
+
+        began = self.progress.clock()
+        conflicts = find_conflicts(
+            self.found.plugins,
+            self.invariants,
+            examples=self.options.examples,
+            seconds=self._left,
+            seed=self.options.seed,
+            progress=tell,
+        )
+        rate = self.tried / max(self.progress.clock() - began, 0.001)
+        self.speed = f"{self.tried:,} examples of plugins together, {rate:,.0f} a second"
+        return [self._outcome(name, conflicts.get(name)) for name in self.invariants]
+
+    def _outcome(self, name: str, conflict: Conflict | None) -> CheckResult:
+        if conflict is None:
+            return CheckResult(name, f"holds in {self.tried:,} examples")
+        keys = [unkeyed(plugin)[0] for plugin in conflict.plugins]
+        return CheckResult(
+            name, f"broken by {' and '.join(keys) or 'a session without plugins'}", good=False, detail=str(conflict)
+        )
+
+    def _order(self) -> CheckResult:
+        show = self._begins("order")
+        report: list[OrderMatters] = []
+        tried = 0
+        for pair in self.pairs:
+            if self._left <= 0:
+                break
+            show(tried, len(self.pairs))
+            report.extend(order_report(pair, seed=self.options.seed))
+            tried += 1
+        rest = "" if tried == len(self.pairs) else f", in {tried} of {len(self.pairs)} pairs that were tried"
+        pairs = [f"{unkeyed(one.first)[0]} and {unkeyed(one.second)[0]} at {one.hook}" for one in report]
+        if not pairs:
+            return CheckResult("order", f"matters for no two plugins{rest}")
+        good = self.options.orders_may_differ
+        return CheckResult(
+            "order", f"matters for {', '.join(pairs)}{rest}", good=good, detail="\n\n".join(map(str, report))
+        )
+
+
+def table(results: Sequence[CheckResult]) -> str:
+    """Return the results as a table."""
+    width = max(len(result.what) for result in results)
+    rows = [f"  {'✓' if result.good else '✗'} {result.what:<{width}}  {result.says}" for result in results]
+    bad = sum(not result.good for result in results)
+    last = "nothing was found" if not bad else f"{bad} of {len(results)} checks found something"
+    return "\n".join([*rows, "", last])
