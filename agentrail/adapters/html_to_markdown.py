@@ -1,11 +1,11 @@
-"""Converts HTML to Markdown: headings, paragraphs, lists, links, code, quotes and tables; of the rest, the text.
+"""Converts HTML to Markdown: headings, paragraphs, lists, links, code, quotes and tables; of other elements, the text.
 
-It accepts the malformed HTML that browsers accept. Parts that are never shown (scripts, styles, forms) are left out.
+It accepts malformed HTML, as browsers do. Elements that are not part of the text (scripts, styles, buttons) are left
+out.
 
-`tokens` splits HTML into tags and texts, in a time that grows with the length of the page.
-
-The parser of the standard library takes quadratic time on constructs that are never closed. Here each step consumes
-the text that it has looked at, and a tag that never ends is the end of the page.
+`tokens` splits HTML into tags and texts, in a time proportional to the length of the page. The parser of the standard
+library takes quadratic time on constructs that are never closed. Here each step consumes the text that it has read, and
+after a tag that is never closed the rest of the page is ignored.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from urllib.parse import urljoin
 from agentrail.values.value import Value, value
 
 MAX_MISTAKES: Final = 100
-"""Tags with unclosed quotes after which the rest of the page is ignored."""
+"""The most tags with unclosed quotes; after one more, the rest of the page is ignored."""
 
 MAX_TAG: Final = 8192
-"""Characters of a tag in which attributes are looked for."""
+"""The most characters of a tag that are searched for attributes."""
 
 RAW: Final = frozenset({"script", "style", "title", "textarea", "xmp"})
 """Elements whose content is text without tags, up to their end tag."""
@@ -38,13 +38,13 @@ class Start(Value):
     """A start tag."""
 
     tag: str
-    """Its name, in small letters."""
+    """The name of the tag, in lower case."""
     source: str
-    """The text after the name: its attributes, not parsed."""
+    """The text of the tag after its name: the attributes, not parsed."""
 
     @property
     def attributes(self) -> Mapping[str, str]:
-        """Its attributes, the first of each name."""
+        """The attributes of the tag by name; of several with one name, the first."""
         found: dict[str, str] = {}
         for name, text in _ATTRIBUTE.findall(self.source[:MAX_TAG]):
             found.setdefault(name.lower(), plain(text.strip(text[0]) if text[0] in "\"'" else text))
@@ -56,7 +56,7 @@ class End(Value):
     """An end tag."""
 
     tag: str
-    """Its name, in small letters."""
+    """The name of the tag, in lower case."""
 
 
 Token: TypeAlias = Start | End | str
@@ -106,12 +106,12 @@ def _behind(html: str, mark: str, start: int) -> int:
 
 
 def plain(text: str) -> str:
-    """Return *text* with its character references replaced."""
+    """Return *text* with its character references, such as `&amp;`, replaced by the characters."""
     if "&" not in text:
         return text
     try:
         return unescape(text)
-    except ValueError:  # a number of thousands of digits
+    except ValueError:  # a numeric reference with thousands of digits
         return text
 
 
@@ -134,7 +134,7 @@ _LINKED: Final = ("http://", "https://")
 
 
 def to_markdown(html: str, url: str) -> str:
-    """Return the text of *html*, found at *url*, as Markdown."""
+    """Return the text of *html*, the page at *url*, as Markdown; relative links become absolute."""
     writer = _Writer(url)
     for token in tokens(html):
         match token:
@@ -166,7 +166,7 @@ class _Writer:
         self._wants_space = False
 
     def text(self) -> str:
-        """Return the Markdown, under the page's title unless it begins with that."""
+        """Return the Markdown, with the page's title as the first heading unless the text begins with a heading."""
         body = _BLANKS.sub("\n\n", _TRAILING.sub("\n", "".join(self._out))).strip()
         title = _SPACES.sub(" ", "".join(self._title)).strip()
         if not title or body.startswith("# "):
@@ -295,12 +295,12 @@ class _Writer:
         self._wants_space = False
 
     def _open(self, mark: str) -> None:
-        """Write a mark, such as `**`, with no space between it and the next text."""
+        """Write an opening mark, such as `**`, without a space after it."""
         if mark:
             self._write(mark)
 
     def _close(self, mark: str) -> None:
-        """Write a mark, such as `**`, with no space between the text before and it."""
+        """Write a closing mark, such as `**`, without a space before it."""
         wants_space, self._wants_space = self._wants_space, False
         if mark:
             self._write(mark)

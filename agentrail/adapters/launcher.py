@@ -1,11 +1,15 @@
 """Runs one command and adopts all processes that it leaves behind, so that all can be ended. A script, never imported.
 
-It adopts whatever its descendants leave behind (`PR_SET_CHILD_SUBREAPER`), so that also a process that calls `setsid`
-or forks twice is its child in the end, and it leaves only when it has none. It is told what to do on its standard
-input: `t` asks all to end, `b` all below the command itself, `k` ends them, and so does the end of the input, which
-comes also when whoever started it is killed. How the command ended it says on a descriptor of its own. With TALK, two
-descriptors `in,out`, the command reads and writes there; else it has nothing to read, and writes where we do.
+Processes whose parent has ended become children of this one (`PR_SET_CHILD_SUBREAPER`), even if they called `setsid` or
+forked twice. The launcher exits only when it has no children left.
+
+Orders come as single bytes on standard input. `t` sends SIGTERM to all processes, `b` to all except the command itself,
+and `k` kills all. So does the end of the input, which also comes if the process that started the launcher is killed.
+
 Usage: REPORT FOLDER TALK LIMITS PROGRAM ARGUMENT…
+The exit status of the command is written to the descriptor REPORT; the command runs in the descriptor FOLDER. TALK is
+`in,out`, two descriptors for the command's standard input and output. If TALK is empty, the command has no input, and
+shares the launcher's output.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ def prctl(option: int, argument: int) -> None:
 
 
 def parents() -> dict[int, int]:
-    """Return the parent of each process."""
+    """Return the parent's id of each process, by process id; empty on systems other than Linux."""
     found: dict[int, int] = {}
     for name in os.listdir("/proc") if sys.platform == "linux" else ():  # noqa: PTH208 - nothing else is imported
         if name.isdigit():
@@ -48,7 +52,7 @@ class LaunchedTree:
         self.is_empty = False
 
     def tell(self, *signals: int, spared: int = 0) -> None:
-        """Send *signals* to every process of the tree but the *spared* one."""
+        """Send *signals* to every process of the tree except *spared*."""
         above = parents()
         mine = {os.getpid()}
         grown = True
@@ -65,7 +69,7 @@ class LaunchedTree:
                 os.killpg(self.leader, signals[0])
 
     def reap(self) -> None:
-        """Collect the processes that have ended."""
+        """Collect the exit statuses of processes that have ended; note whether any process is left."""
         try:
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -89,7 +93,7 @@ class LaunchedTree:
 
 
 def become(argv: list[str], folder: int, talk: list[int], limits: str, launcher: int) -> None:
-    """Replace this forked process by the command, in the launcher's session but in a process group of its own."""
+    """Replace this forked process by the command, in the launcher's session but in its own process group."""
     os.setpgid(0, 0)
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != launcher:
@@ -106,11 +110,11 @@ def become(argv: list[str], folder: int, talk: list[int], limits: str, launcher:
         hard = resource.getrlimit(kind)[1]
         value = int(most) if hard == resource.RLIM_INFINITY else min(int(most), hard)
         resource.setrlimit(kind, (value, value))
-    os.execvp(argv[0], argv)  # noqa: S606 - to run what we are told is what this is for
+    os.execvp(argv[0], argv)  # noqa: S606 - running the given command is the purpose of this script
 
 
 def watch(tree: LaunchedTree, woken: int) -> None:
-    """Return when the command has ended, or when all are to be killed."""
+    """Carry out orders; return when the command has ended, or when all processes are to be killed."""
     while tree.status is None:
         ready = select.select([0, woken], [], [])[0]
         if woken in ready:
@@ -124,7 +128,7 @@ def watch(tree: LaunchedTree, woken: int) -> None:
 
 
 def main() -> None:
-    """Start the command, watch it, and leave nothing behind."""
+    """Start the command, carry out orders until it ends, kill all processes that it left, and report its status."""
     report, folder, limits, argv = int(sys.argv[1]), int(sys.argv[2]), sys.argv[4], sys.argv[5:]
     talk = [int(number) for number in sys.argv[3].split(",") if number]
     for number in (report, folder, *talk):
@@ -139,7 +143,7 @@ def main() -> None:
     if leader == 0:
         try:
             become(argv, folder, talk, limits, launcher)
-        except Exception as error:  # noqa: BLE001 - whatever it is, this copy must not go on
+        except Exception as error:  # noqa: BLE001 - the forked copy must exit, whatever the error is
             os.write(2, f"cannot run {argv[0]}: {getattr(error, 'strerror', None) or error}\n".encode())
         os._exit(127)
     for number in talk:

@@ -1,10 +1,10 @@
 """Runs commands as process trees, and ends whole trees: at a timeout, when killed, or when the caller is cancelled.
 
-Each command stands below a launcher of its own (`launcher.py`), which adopts what the command leaves behind and kills
-it when the command ends. Asking comes first (TERM), then a grace, then KILL for the whole tree. The output is read by
-tasks of its own; a process that has left the tree and holds the pipe does not delay the result.
+Each command is a child of its own launcher (`launcher.py`). The launcher adopts processes that the command leaves
+behind, and kills them when the command ends. To end a tree, SIGTERM is sent first, and SIGKILL after a grace. Tasks of
+their own read the output, so a process that has left the tree and still holds the pipe does not delay the result.
 
-Of an output, the beginning and the end are kept, however long it is.
+The beginning and the end of a long output are kept.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ from agentrail.values.value import Value, value
 
 
 class Capture:
-    """Holds at most about *keep* bytes, and twice that of the end between two cuts."""
+    """Keeps the beginning and the end of an output, about half of *keep* bytes each.
+
+    The end is cut only when it is twice as long as that, so that adding a piece is cheap.
+    """
 
     __slots__ = ("_half", "_head", "_tail", "_total")
 
@@ -55,9 +58,9 @@ class Capture:
         return Output(bytes(self._head), bytes(self._tail[-self._half :]), self._total)
 
     def heard(self, since: int) -> Heard:
-        """Return what is kept of what came behind byte *since*."""
+        """Return the kept part of the output after byte *since*, and how many bytes after it are missing."""
         since = max(0, min(since, self._total))
-        start = self._total - len(self._tail)  # where the tail begins
+        start = self._total - len(self._tail)  # the offset at which the tail begins
         head = bytes(self._head[since:])
         if since >= start:
             return Heard(bytes(self._tail[since - start :]), self._total)
@@ -67,28 +70,28 @@ class Capture:
 log = logging.getLogger("agentrail.process")
 
 GRACE: Final = 0.25
-"""Seconds between asking and killing when a call is cancelled or killed."""
+"""Seconds between SIGTERM and SIGKILL when a command is killed or its caller is cancelled."""
 
 GRACE_AT_TIMEOUT: Final = 2.0
-"""Seconds between asking and killing when time is up."""
+"""Seconds between SIGTERM and SIGKILL when a command has run out of time."""
 
 PATIENCE: Final = 2.0
-"""Seconds that the launcher gets to kill a tree."""
+"""Seconds that the launcher has to kill a tree."""
 
 DRAIN: Final = 0.1
-"""Seconds to go on reading after the end of the command, if another process still holds the pipe."""
+"""Seconds to go on reading the output after the command has ended, if another process still holds the pipe."""
 
 CHUNK: Final = 64 * 1024
-"""Bytes that are read at once."""
+"""The most bytes that are read at once."""
 
 MAX_COMMAND: Final = 100_000
-"""Bytes of a command; the system takes 128 KiB for one argument."""
+"""The most bytes of a command with its arguments; Linux takes 128 KiB for one argument."""
 
 SAFE_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""`PATH` of commands."""
+"""The variable `PATH` of commands."""
 
 PASSED_ON: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "TMPDIR", "TZ", "USER")
-"""The variables of our own environment that a command gets, if they are set."""
+"""The environment variables of this process that a command gets, if they are set."""
 
 _LAUNCHER: Final = str(Path(__file__).with_name("launcher.py"))
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -96,13 +99,16 @@ _LOADED: Final = re.compile(r"LD_.*|DYLD_.*|BASH_ENV|BASH_FUNC_.*|ENV|IFS|PATH|P
 
 
 def clean_environment(passed: Iterable[str] = PASSED_ON, path: str = SAFE_PATH) -> dict[str, str]:
-    """Return the environment of every command: only what is on the list."""
+    """Return the environment of commands: the variables *passed* of this process, *path* as `PATH`, and two others."""
     found = {name: os.environ[name] for name in passed if name in os.environ}
     return {"LANG": "C.UTF-8", "TERM": "dumb", **found, "PATH": path}
 
 
 def check_environment(env: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return *env* as a mapping; refuse what would make programs run something else."""
+    """Return *env* as a mapping.
+
+    Raise `CommandRefused` for an invalid variable, and for one that makes programs run other code (`LD_PRELOAD`).
+    """
     for name, text in env:
         if not _NAME.fullmatch(name) or _LOADED.fullmatch(name) or "\0" in text:
             problem = f"the variable {name!r} cannot be set for it"
@@ -111,7 +117,7 @@ def check_environment(env: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def argv_of(command: Command, shell: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the program and its arguments; a line goes to *shell*."""
+    """Return the program of *command* and its arguments; a text becomes an argument of *shell*."""
     argv = (*shell, command.run) if isinstance(command.run, str) else command.run
     problem = ""
     if not argv or not argv[0].strip() or (isinstance(command.run, str) and not command.run.strip()):
@@ -127,14 +133,14 @@ def argv_of(command: Command, shell: tuple[str, ...]) -> tuple[str, ...]:
 
 @value
 class Ready(Value):
-    """A prepared start of a command: arguments and open descriptors."""
+    """A prepared start of a command: arguments and open descriptors, which the caller of `enter` closes."""
 
     argv: tuple[str, ...]
     """The program and its arguments."""
     folder: int
-    """A descriptor of the folder where it runs; whoever starts it closes it."""
+    """A descriptor of the folder where the command runs."""
     talk: tuple[int, ...] = ()
-    """Descriptors that it reads from and writes to, if not from nothing and to us; whoever starts it closes them."""
+    """Descriptors for standard input and output; empty if the command has no input and its output is captured."""
 
 
 def _nothing() -> None:
@@ -143,24 +149,24 @@ def _nothing() -> None:
 
 @value
 class Launch(Value):
-    """Everything that is needed to start a command."""
+    """All settings that are needed to start a command."""
 
     name: str
-    """Its name in error messages."""
+    """The name of the command in error messages."""
     env: Mapping[str, str]
-    """Its whole environment."""
+    """The whole environment of the command."""
     enter: Callable[[], Ready]
-    """Makes it ready; called in a thread."""
+    """Function that prepares the start; called in a thread."""
     leave: Callable[[], None] = attrs.field(default=_nothing)
-    """Undoes what `enter` did, when nothing of the command is left; called in a thread."""
+    """Function that undoes `enter` after all processes of the command have ended; called in a thread."""
     limits: tuple[tuple[str, int], ...] = ()
-    """Names of `resource` limits, and how much of each."""
+    """Names of limits of the module `resource`, such as `RLIMIT_AS`, with their values."""
     wraps: bool = False
-    """Whether the program only wraps another: it is not asked to end, for it would not wait for what it wraps."""
+    """Whether the program only wraps another. It then gets no SIGTERM, because it would not wait for the other."""
 
 
 class ProcessTree:
-    """One command: run once by whoever owns a nursery, heard and killed by anybody."""
+    """The processes of one command. One task calls `run`, once; any task may call `heard` and `kill`."""
 
     __slots__ = (
         "_command",
@@ -187,27 +193,27 @@ class ProcessTree:
 
     @property
     def execution(self) -> Execution | None:
-        """How the command ended; `None` if it has not ended."""
+        """The result of the command; `None` if it has not ended."""
         return self._execution
 
     def heard(self, since: int = 0) -> Heard:
-        """Return the output that follows byte *since*."""
+        """Return the kept part of the output after byte *since*."""
         return self._output.heard(since)
 
     def kill(self) -> None:
-        """End the command; the pending `run` returns soon after."""
+        """End the command with all its processes; `run` returns soon after."""
         self._killed = True
         self._scope.cancel()
 
     async def run(self) -> Execution:
-        """Start the command and wait for its end, once. If cancelled, it ends all that the command started first."""
+        """Start the command and return its result when it has ended. If cancelled, end all its processes first."""
         ready = await trio.to_thread.run_sync(self._launch.enter)
         try:
             return await self._run(ready)
         finally:
-            # A cancelled command must not leave its guards in the folder:
+            # Shielded: also a cancelled command must undo `enter`, which may have put files into the folder:
             # tests/sandboxes/test_trees.py::test_cancelled_at_any_moment_nothing_is_left
-            with trio.CancelScope(shield=True):  # a few calls to the file system
+            with trio.CancelScope(shield=True):  # short: only a few calls to the file system
                 await trio.to_thread.run_sync(self._launch.leave)
 
     async def _run(self, ready: Ready) -> Execution:
@@ -217,7 +223,7 @@ class ProcessTree:
         finally:
             status = _status(report)
             os.close(report)
-            # A cancelled command still ends what its launcher has left, and closes the pipes.
+            # Shielded: also a cancelled command kills what a killed launcher left, and closes the pipes.
             with trio.move_on_after(PATIENCE, shield=True):
                 if status is None:
                     await _sweep(process.pid)
@@ -258,7 +264,10 @@ class ProcessTree:
         return process, said
 
     async def _attend(self, process: trio.Process) -> bool:
-        """Listen until it has ended, whatever it takes, and return whether it ran out of time."""
+        """Read the output until the process tree has ended; return whether the command ran out of time.
+
+        At the timeout, after `kill` and if cancelled, end the tree.
+        """
         async with trio.open_nursery() as readers:  # noqa: TID251 - those who read the pipes of one process end with it
             readers.start_soon(self._listen, process)
             try:
@@ -270,7 +279,7 @@ class ProcessTree:
                     await self._end(process, GRACE_AT_TIMEOUT if timed_out else GRACE)
             finally:
                 if process.returncode is None:
-                    # Cancelled, it ends the whole tree of processes before it returns:
+                    # Shielded: if cancelled, the whole tree of processes is ended before this returns:
                     # tests/sandboxes/test_trees.py::test_after_a_cancel_none_is_alive
                     with trio.move_on_after(GRACE + 2 * PATIENCE, shield=True):
                         await self._end(process, GRACE)
@@ -280,7 +289,7 @@ class ProcessTree:
         return timed_out
 
     async def _end(self, process: trio.Process, grace: float) -> None:
-        """End the tree: ask, wait, kill; if the launcher itself does not answer, it goes too."""
+        """End the tree: SIGTERM, *grace* seconds, SIGKILL; kill the launcher itself if it does not exit after that."""
         for order, patience in ((b"b" if self._launch.wraps else b"t", grace), (b"k", PATIENCE)):
             with trio.move_on_after(patience):
                 with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
@@ -322,7 +331,7 @@ def _status(report: int) -> int | None:
 
 
 async def _sweep(session: int) -> None:
-    """Kill what is left of a session whose launcher was killed: those that did not leave the session."""
+    """Kill the processes of *session* after its launcher was killed; those that left the session are not found."""
     log.warning("the launcher of session %d was killed; what left its session may be alive", session)
     for _ in range(20):
         left = await trio.to_thread.run_sync(_members, session)
@@ -335,7 +344,7 @@ async def _sweep(session: int) -> None:
 
 
 def _members(session: int) -> list[int]:
-    """Return the living processes of *session*; its number is not given again while one of them is alive."""
+    """Return the ids of the living processes of *session*. The system does not reuse its id while one is alive."""
     found: list[int] = []
     for folder in Path("/proc").glob("[0-9]*") if sys.platform == "linux" else ():
         with suppress(OSError, ValueError):

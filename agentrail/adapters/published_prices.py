@@ -1,4 +1,4 @@
-"""Prices from `genai-prices` (extra `prices`): what is published, as of the package's release; nothing is fetched."""
+"""Prices of the package `genai-prices` (extra `prices`): published ones, as of its release. Nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from agentrail.values.usage import Usage
 
 PACKAGE: Final = "genai_prices"
-"""The package that knows the prices."""
+"""The name of the package with the prices."""
 
 PROVIDERS: Final[Mapping[str, str]] = {
     "anthropic": "anthropic",
@@ -23,11 +23,11 @@ PROVIDERS: Final[Mapping[str, str]] = {
     "fireworks": "fireworks",
     "xai": "x-ai",
 }
-"""Our providers' names, and what the package calls them; the models of all others have no price."""
+"""The names of providers in the package, by our names. The models of all other providers have no price."""
 
 
 def published_cost(model: str, usage: Usage) -> float | None:
-    """Return what *usage* of *model* costs by the published prices; `None` if it is not known, or not installed."""
+    """Return the cost in US dollars of *usage* of *model*; `None` if there is no price or the package is missing."""
     provider, _, name = model.partition(":")
     theirs = PROVIDERS.get(provider)
     if theirs is None:
@@ -37,7 +37,7 @@ def published_cost(model: str, usage: Usage) -> float | None:
     except ModuleNotFoundError:
         return None
     counted = genai_prices.Usage(
-        input_tokens=max(usage.input_tokens, usage.cached_tokens + usage.cache_write_tokens),  # it refuses less
+        input_tokens=max(usage.input_tokens, usage.cached_tokens + usage.cache_write_tokens),  # less is refused
         cache_read_tokens=usage.cached_tokens,
         cache_write_tokens=usage.cache_write_tokens,
         output_tokens=usage.output_tokens,

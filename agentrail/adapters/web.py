@@ -1,13 +1,11 @@
-"""Pages of the web: fetched by httpx, within limits, and from nowhere that only we can reach.
+"""Fetches pages of the web by httpx, within limits, and only from public addresses.
 
-A name is resolved once; every address found must be open, and the connection goes to one of these very addresses. So
-there is no second look-up that could say something else. Each redirect goes through the same gate. No proxy of the
-environment is used, and no cookie is kept.
+A host name is resolved once. Every address found must be public, and the connection goes to one of these addresses. So
+no second look-up can give another address. Each redirect is checked in the same way. Proxies that the environment names
+are not used, and no cookies are kept.
 
-Which addresses of the network are open to everybody, and which lead back into it.
-
-The lists are those of the special-purpose registries of IANA (2024), with everything that is not globally reachable.
-An IPv6 address that carries an IPv4 address is as open as both.
+The lists of networks are those of IANA's special-purpose registries (2024) that are not globally reachable. An IPv6
+address that contains an IPv4 address is public if that one is.
 """
 
 from __future__ import annotations
@@ -58,7 +56,7 @@ CLOSED_4: Final = tuple(
 """IPv4 networks that tools must not reach: private, local and special ones."""
 
 OPEN_6: Final = ipaddress.IPv6Network("2000::/3")
-"""The IPv6 network that holds all public addresses."""
+"""The IPv6 network of all public addresses."""
 
 CLOSED_6: Final = tuple(map(ipaddress.IPv6Network, ("2001::/23", "2001:db8::/32", "2620:4f:8000::/48", "3fff::/20")))
 """Networks inside `OPEN_6` that tools must not reach."""
@@ -68,12 +66,12 @@ SIX_TO_FOUR: Final = ipaddress.IPv6Network("2002::/16")
 
 
 def networks(names: Iterable[str]) -> tuple[Network, ...]:
-    """Return networks by their names, such as `10.0.0.0/8` or `127.0.0.1`."""
+    """Return the networks written in *names*, such as `10.0.0.0/8` or `127.0.0.1`."""
     return tuple(ipaddress.ip_network(name) for name in names)
 
 
 def is_open(address: Address, allowed: Iterable[Network] = ()) -> bool:
-    """Whether everybody may reach *address*, or it is in a network that is *allowed*."""
+    """Whether *address* is public, or in a network that is *allowed*."""
     if any(address in network for network in allowed):
         return True
     if isinstance(address, ipaddress.IPv4Address):
@@ -87,7 +85,7 @@ def is_open(address: Address, allowed: Iterable[Network] = ()) -> bool:
 
 
 def _carried(address: ipaddress.IPv6Address) -> Iterator[ipaddress.IPv4Address]:
-    """Yield the IPv4 addresses that *address* stands for."""
+    """Yield the IPv4 addresses that *address* contains."""
     if address.ipv4_mapped is not None:
         yield address.ipv4_mapped
     if address in TRANSLATED:
@@ -97,10 +95,10 @@ def _carried(address: ipaddress.IPv6Address) -> Iterator[ipaddress.IPv4Address]:
 
 
 MAX_REDIRECTS: Final = 5
-"""Redirects that are followed at most."""
+"""The most redirects that are followed."""
 
 MAX_ADDRESSES: Final = 3
-"""Addresses of one name that are tried."""
+"""The most addresses of one host that are tried."""
 
 HEADERS: Final = {
     "user-agent": "agentrail",
@@ -115,7 +113,7 @@ _HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 _MOVED: Final = frozenset({301, 302, 303, 307, 308})
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Returns the addresses of a host."""
+"""Function that returns the IP addresses of a host and port."""
 
 
 async def resolve(host: str, port: int) -> Sequence[str]:
@@ -126,22 +124,22 @@ async def resolve(host: str, port: int) -> Sequence[str]:
 
 @value
 class Answer(Value):
-    """What a server answered to one request."""
+    """The answer of a server to one request."""
 
     status: int
-    """Its number."""
+    """The HTTP status."""
     location: str
-    """Target of a redirect; empty if there is none."""
+    """The target of a redirect; empty if there is none."""
     content_type: str
-    """Media type that the server gives."""
+    """The header `content-type`."""
     body: bytes
-    """The part of the body that was read."""
+    """The part of the body that was read, up to the limit."""
     cut: bool
-    """Whether the body is longer than that."""
+    """Whether the body was longer."""
 
 
 class HttpxWeb:
-    """Fetches pages; *allowed* names networks that may be reached although they are private."""
+    """Fetches pages; *allowed* names networks that may be reached although they are not public."""
 
     __slots__ = ("_allowed", "_resolve", "_transport")
 
@@ -157,7 +155,10 @@ class HttpxWeb:
         self._transport = transport
 
     async def fetch(self, url: str, *, timeout: float, raw: bool = False) -> Page:  # noqa: ASYNC109 - a limit of the fetch
-        """Return what is at *url*."""
+        """Return the page at *url*, HTML as Markdown unless *raw*.
+
+        Raise `WebRefused` if it must not be fetched, and `WebFailed` if it cannot be.
+        """
         with trio.move_on_after(timeout):
             return await self._fetch(url, raw=raw)
         raise WebFailed(url, f"it took longer than {timeout:g} seconds")
@@ -178,7 +179,7 @@ class HttpxWeb:
         raise WebFailed(url, f"it was moved more than {MAX_REDIRECTS} times")
 
     async def _addresses(self, where: httpx.URL) -> list[Address]:
-        """Return the addresses of the host; refuse all if one of them is not open."""
+        """Return the addresses of the host; raise `WebRefused` if one of them is not public."""
         host = where.raw_host.decode("ascii").strip("[]")
         try:
             names = [host] if _is_address(host) else await self._resolve(host, where.port or _port(where))
@@ -193,7 +194,7 @@ class HttpxWeb:
         return found[:MAX_ADDRESSES]
 
     async def _ask(self, where: httpx.URL, addresses: Sequence[Address]) -> Answer:
-        """Send one request to the first of *addresses* that takes it."""
+        """Send one request to the first of *addresses* that accepts a connection; return the answer."""
         import httpx  # noqa: ASYNC127, PLC0415 - see above
 
         host = where.netloc.decode("ascii")
@@ -213,14 +214,14 @@ class HttpxWeb:
                 try:
                     return await _answer(response)
                 finally:
-                    # A fetch that is cancelled still gives its connection back; for a second at most.
+                    # Shielded for a second at most, so that a cancelled fetch closes its connection too.
                     with trio.move_on_after(1, shield=True):
                         await response.aclose()
         raise WebFailed(str(where), "no address took the connection")
 
 
 def _parsed(url: str) -> httpx.URL:
-    """Return *url* if it is one that may be fetched at all."""
+    """Return *url* parsed, without a fragment; raise `WebRefused` if it must not be fetched."""
     import httpx  # noqa: ASYNC127, PLC0415 - see above
 
     problem = ""
@@ -267,7 +268,7 @@ def _port(where: httpx.URL) -> int:
 
 
 async def _answer(response: httpx.Response) -> Answer:
-    """Read an answer, up to the limit."""
+    """Read the answer, its body up to the limit; the body of a redirect is not read."""
     body, cut = b"", False
     location = response.headers.get("location", "")
     if response.status_code not in _MOVED or not location:
@@ -281,7 +282,8 @@ async def _answer(response: httpx.Response) -> Answer:
 async def _body(response: httpx.Response) -> tuple[bytes, bool]:
     """Return the body up to the limit, and whether there is more.
 
-    Closing the response makes the iteration fail, which ends all the generators below it; leaving it would not.
+    At the limit the response is closed, not the loop left: closing makes the iteration fail, and with it all of
+    httpx's generators end.
     """
     import httpx  # noqa: ASYNC127, PLC0415 - see above
 
@@ -299,7 +301,7 @@ async def _body(response: httpx.Response) -> tuple[bytes, bool]:
 
 
 def _inflated(body: bytes, encoding: str) -> tuple[bytes, bool]:
-    """Undo gzip, up to the limit: a small body may stand for a huge one."""
+    """Unpack *body*, up to the limit, and return whether there is more: a small body may unpack to a huge one."""
     if encoding in {"", "identity"} or not body:
         return body, False
     if encoding not in {"gzip", "x-gzip", "deflate"}:

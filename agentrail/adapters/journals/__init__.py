@@ -1,1 +1,1 @@
-"""The journals that ship (in memory, in an SQLite file), and archives of single sessions."""
+"""The journals that are part of agentrail (in memory, in an SQLite file), and archives of single sessions."""

@@ -21,17 +21,17 @@ from agentrail.ports.journal import Journal, Record
 from agentrail.values.json import Json
 
 VERSION: Final = 1
-"""The version of the lines."""
+"""The version of the file's format."""
 
 PAGE: Final = 100
-"""Records that are read from the journal at once."""
+"""The number of records that are read from the journal at once."""
 
 OWNER: Final = "import"
 KIND: Final = "agentrail session"
 
 
 async def export_session(journal: Journal, session_id: str, path: str | os.PathLike[str]) -> int:
-    """Write a session of *journal* as a file, in place of what is at *path*, and return how many records it has."""
+    """Write a session of *journal* to the file *path*, which is replaced if it exists; return the number of records."""
     records: list[Record] = []
     while page := await journal.read(session_id, len(records), PAGE):
         records.extend(page)
@@ -42,7 +42,7 @@ async def export_session(journal: Journal, session_id: str, path: str | os.PathL
 
 
 async def import_session(journal: Journal, path: str | os.PathLike[str]) -> str:
-    """Read the session that `export_session` has written as *path* into *journal*, and return its id."""
+    """Read the file *path*, written by `export_session`, into *journal*; return the id of the session."""
     session_id, records = await trio.to_thread.run_sync(_read, Path(path))
     if await journal.read(session_id, 0, 1):
         raise SessionExists(session_id)
@@ -71,7 +71,7 @@ def _write(path: Path, session_id: str, records: Sequence[Record]) -> None:
 
 
 def _read(path: Path) -> tuple[str, tuple[Record, ...]]:
-    """Return the session and its records; raise `BadArchive` for a file that is not whole."""
+    """Return the id of the session and its records; raise `BadArchive` if a line is missing or was changed."""
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:

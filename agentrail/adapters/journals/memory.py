@@ -29,14 +29,14 @@ T = TypeVar("T", Record, Snapshot)
 
 
 class _Shelf:
-    """All that is stored of one session."""
+    """All data that is stored of one session."""
 
     __slots__ = ("commands", "epoch", "records", "seqs", "snapshot")
 
     def __init__(self) -> None:
         self.epoch = 0
         self.records: list[Record | Packed] = []
-        self.seqs: array[int] = array("q")  # one object for the collector, however many numbers
+        self.seqs: array[int] = array("q")  # an array is one object for the garbage collector, a list of numbers many
         self.commands: dict[str, int] = {}
         self.snapshot: Snapshot | Packed | None = None
 
@@ -56,7 +56,7 @@ class MemoryJournal:
     async def claim(self, session_id: str, owner: str) -> Claim:  # noqa: ARG002 - the owner is only for journals on disk
         """Make the caller the only writer of a session; writes under earlier claims are refused from now on."""
         shelf = self._shelves.setdefault(session_id, _Shelf())
-        self._epochs += 1  # for all sessions: an id that is used again never has the epoch of a claim from before
+        self._epochs += 1  # one counter for all sessions: a deleted id that is used again gets a new epoch too
         shelf.epoch = self._epochs
         return Claim(session_id, shelf.epoch, len(shelf.records))
 

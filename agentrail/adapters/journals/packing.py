@@ -16,34 +16,34 @@ from agentrail.values.json import Json
 T = TypeVar("T", Record, Snapshot)
 
 BLOB_FROM: Final = 64 * 1024
-"""Size of a record, in bytes, from which on its long texts are stored as blobs."""
+"""Size in bytes of the smallest record whose long texts are stored as blobs."""
 
 LONG: Final = 4 * 1024
-"""Characters from which on a text is long, and stored as a blob."""
+"""Length in characters of the shortest text that is stored as a blob."""
 
 NO_CHECK: Final = b""
-"""Checksum that stands for the record before the first one."""
+"""The previous checksum of the first record, which has no record before it."""
 
 NO_BLOBS: Final[Mapping[str, bytes]] = MappingProxyType({})
 """The long texts of a value that has none."""
 
 _BLOB: Final = "$blob"
-"""The key of an object that stands for a blob; a key that begins so of itself gets a dot more."""
+"""The key of an object that stands for a blob. A dot is appended to other keys that begin so, to tell them apart."""
 
 
 class Packed(NamedTuple):
-    """A serialised value."""
+    """A serialised record or snapshot."""
 
     body: bytes
-    """Its JSON, with names of blobs in place of long texts."""
+    """The JSON of the value, with names of blobs in place of long texts."""
     blobs: Mapping[str, bytes]
-    """The long texts, by the digests of their bytes; empty: no name of a blob is in the body."""
+    """The long texts, by their names (digests of their bytes); if empty, the body names no blob."""
     format: int = FORMAT
-    """The format of its JSON."""
+    """The version of the JSON's format."""
 
 
 def pack(value: Record | Snapshot) -> Packed:
-    """Serialise *value*; raise `BadValue` if JSON cannot hold a part of it."""
+    """Serialise *value*; raise `BadValue` if a part of it cannot be written as JSON."""
     text = encode_text(value)
     body = text.encode()
     if len(body) < BLOB_FROM or not _may_be_long(text):
@@ -70,7 +70,7 @@ class UnpackError(Exception):
 
 
 def check_of(before: bytes, outside: str, body: bytes) -> bytes:
-    """Return the chained checksum of a record: over the previous checksum, the columns beside it, and its body."""
+    """Return the checksum of a record: over the previous record's, its other columns (*outside*), and *body*."""
     return blake2b(b"".join((before, outside.encode(), body)), digest_size=16).digest()
 
 
@@ -80,13 +80,13 @@ def digest_of(content: bytes) -> str:
 
 
 def _may_be_long(text: str) -> bool:
-    """Whether JSON may contain a long text: scanning for quotes costs a tenth of parsing it."""
+    """Whether the JSON *text* may contain a long text. Splitting it at quotes costs a tenth of parsing it."""
     between = text.replace("\\\\", "..").replace('\\"', "..").split('"')
     return max(map(len, between)) >= LONG
 
 
 def _split(data: Json, blobs: dict[str, bytes]) -> Json:
-    """Return *data* with names of blobs in place of its long texts."""
+    """Return *data* with names of blobs in place of its long texts, which are added to *blobs*."""
     if isinstance(data, str):
         if len(data) < LONG:
             return data
@@ -102,7 +102,7 @@ def _split(data: Json, blobs: dict[str, bytes]) -> Json:
 
 
 def _joined(data: Json, blobs: Mapping[str, bytes]) -> Json:
-    """Return *data* with its long texts where they were."""
+    """Return *data* with the long texts from *blobs* in place of their names: the inverse of `_split`."""
     if isinstance(data, Mapping):
         if _BLOB in data:
             return _content(str(data[_BLOB]), blobs)

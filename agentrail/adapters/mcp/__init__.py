@@ -1,4 +1,4 @@
-"""Tools of servers that speak the Model Context Protocol; it needs the extra `mcp`."""
+"""Tools of servers that speak the Model Context Protocol (MCP); they need the extra `mcp`."""
 
 from agentrail.adapters.mcp.server import McpServer
 

@@ -1,4 +1,7 @@
-"""One connection to an MCP server. One task owns the protocol's client (enters and leaves it), others only call it."""
+"""One connection to an MCP server. One task owns the client of the package `mcp`: it enters and leaves it.
+
+Other tasks only call tools through it.
+"""
 
 from __future__ import annotations
 
@@ -41,22 +44,22 @@ from agentrail.values.tools import EffectClass
 log = logging.getLogger("agentrail.mcp")
 
 PATIENCE: Final = 10.0
-"""Seconds that a server may take to list its tools again; it is ended and started again then."""
+"""Seconds that a server has to list its tools again; after that the connection is ended and made anew."""
 
 PAUSE: Final = 0.2
-"""Seconds between two looks at the list of tools."""
+"""The least seconds between two requests for the list of tools."""
 
 LONGEST_PAUSE: Final = 60.0
 """The most seconds between two subscriptions to changes of the list."""
 
 LEAVING: Final = 1.0
-"""Seconds for telling a server that is called by HTTP that the session is over."""
+"""Seconds to tell a server at a URL that the session is over, after the connection was cancelled."""
 
 TIMES: Final = httpx2.Timeout(30.0, read=300.0)
-"""Seconds for each part of a request; a server may keep a response open for long."""
+"""Seconds for each part of a request; reading may take longer, because a server may keep a response open."""
 
 MAX_SHOWN: Final = 1_000
-"""Characters of a server's own error that are shown."""
+"""The most characters of a server's own error that are shown."""
 
 NOT_THERE: Final = "it has ended"
 SILENT: Final = "it does not answer"
@@ -64,7 +67,10 @@ REPEATABLE: Final = frozenset({EffectClass.PURE, EffectClass.IDEMPOTENT})
 
 
 async def serve(server: McpServer, working_dir: str, offer: Offer) -> None:
-    """Connect to *server*, offer its tools, follow their changes, and raise why that is over."""
+    """Connect to *server*, offer its tools to the session, and again when they change.
+
+    It returns only by an exception, which says why the connection ended.
+    """
     connection = Connection(server, offer)
     async with trio.open_nursery() as nursery:  # noqa: TID251 - everything of one connection ends together
         if server.url:
@@ -91,12 +97,12 @@ class Connection:
         self._wake = trio.Event()
         self._leaving = False
 
-    # The owner
+    # For the task that owns the client
 
     async def keep_by_http(self, nursery: trio.Nursery) -> None:
-        """Own the client of a server at a URL; if cancelled, take a moment to tell the server."""
-        # The server hears that it is left: cancelled at once, the client could not say so.
-        with trio.CancelScope(shield=True) as talking:  # it has a deadline as soon as it is to end
+        """Own the client of a server at a URL; if cancelled, first tell the server that the session is over."""
+        # Shielded: a client that is cancelled at once could not send that.
+        with trio.CancelScope(shield=True) as talking:  # `_leave_when_cancelled` sets its deadline
             nursery.start_soon(self._leave_when_cancelled, talking)
             async with httpx2.AsyncClient(headers=self._server.headers, timeout=TIMES) as http:
                 await self.keep(streamable_http_client(self._server.url, http_client=http))
@@ -110,7 +116,7 @@ class Connection:
             self._wake.set()
 
     async def keep(self, transport: AbstractAsyncContextManager[TransportStreams]) -> None:
-        """Own the client of the protocol: enter it, follow the list of tools, leave it."""
+        """Own the client: enter it, offer the tools whenever their list changes, and leave it."""
         sieve = Sieve(transport)
         client = Client(sieve, message_handler=self.on_message, client_info=_ourselves(), cache=None)
         with trio.CancelScope(deadline=trio.current_time() + self._server.start_timeout) as patience:
@@ -134,7 +140,7 @@ class Connection:
             raise McpFailed(self._server.name, SILENT)
 
     async def _look(self, client: Client, sieve: Sieve) -> None:
-        """List the server's tools, and offer them to the session."""
+        """Request the list of the server's tools, and offer them to the session."""
         listed: list[Listed] = []
         cursor: str | None = None
         while len(listed) <= MAX_TOOLS:
@@ -147,19 +153,19 @@ class Connection:
         await self._offer(tools, (*sieve.take_problems(), *problems))
 
     async def _listen(self, client: Client) -> None:
-        """Subscribe to changes of the list of tools, for servers that notify subscribers only."""
+        """Subscribe to changes of the list of tools; newer servers notify only subscribers."""
         pause = PAUSE
         while True:
             try:
                 async with client.listen(tools_list_changed=True) as changes:
-                    self._wake.set()  # nothing from before is told again
+                    self._wake.set()  # changes from before the subscription are not reported
                     async for _ in changes:
                         self._wake.set()
             except SubscriptionLost:
                 log.debug("the MCP server `%s` dropped the subscription to its tools", self._server.name)
             except MCPError as error:
                 log.debug("the MCP server `%s` takes no subscription: %s", self._server.name, error)
-                self._wake.set()  # it may be gone
+                self._wake.set()  # the server may have ended: requesting the list will show that
                 return
             await trio.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
@@ -169,10 +175,13 @@ class Connection:
         if isinstance(message, ToolListChangedNotification):
             self._wake.set()
 
-    # Everybody else
+    # For the tasks of tool calls
 
     async def call(self, name: str, args: JsonObject, effect: EffectClass, on_progress: ProgressFnT) -> CallToolResult:
-        """Call a tool; if the server does not answer, have its list of tools checked again."""
+        """Call the tool *name*; raise `ToolError` if the server fails, with whether the call may have taken effect.
+
+        If the server gave no answer, its list of tools is requested again, which shows whether it is still there.
+        """
         if self._client is None:
             raise self._no_answer(NOT_THERE, effect)
         answered = False

@@ -1,4 +1,4 @@
-"""Removes tools that break the protocol from the server's list: otherwise one of them makes the whole list fail."""
+"""Removes invalid tools from a server's list: the package `mcp` refuses the whole list if one breaks the protocol."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Item = SessionMessage | Exception
 
 
 class Sieve:
-    """A transport that wraps another one, and filters the lists of tools in it."""
+    """A transport that wraps another one, and removes invalid tools from the lists that the server sends."""
 
     __slots__ = ("_inner", "_problems", "version")
 
@@ -35,10 +35,10 @@ class Sieve:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        return await self._inner.__aexit__(kind, error, trace)  # noqa: ASYNC102 - it knows how to leave
+        return await self._inner.__aexit__(kind, error, trace)  # noqa: ASYNC102 - the inner one handles cancellation
 
     def take_problems(self) -> list[str]:
-        """Return why tools were removed since the last call."""
+        """Return the reasons for which tools were removed since this was last called."""
         problems, self._problems = self._problems, []
         return problems
 
@@ -65,7 +65,7 @@ class Sieve:
 
 
 class Sifted:
-    """The stream of messages from a server, filtered."""
+    """The stream of messages from a server; each message passes through `sift`, which may change it."""
 
     __slots__ = ("_inner", "_sift")
 
@@ -75,11 +75,11 @@ class Sifted:
 
     @property
     def last_context(self) -> object:
-        """What the package `mcp` hands on beside a message."""
+        """The context of the last message, which the package `mcp` reads from its streams."""
         return getattr(self._inner, "last_context", None)
 
     async def receive(self) -> Item:
-        """Return the next message."""
+        """Return the next message, filtered."""
         item = await self._inner.receive()
         self._sift(item)
         return item

@@ -1,4 +1,4 @@
-"""Runs an MCP server as a child process and talks to it over standard input and output, one message per line."""
+"""Runs an MCP server as a child process, and exchanges messages with it over pipes, one JSON message per line."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from agentrail.ports.sandbox import Command, Execution
 log = logging.getLogger("agentrail.mcp")
 
 MAX_MESSAGE: Final = 8 * 1024 * 1024
-"""Bytes of one message; a server that sends more is ended."""
+"""The most bytes of one message; a server that sends a longer one is ended."""
 
 MAX_WAITING: Final = 64
-"""Messages that wait for a server that does not read; the sender of another one is blocked."""
+"""The most messages that wait for a server that does not read; sending another one then blocks."""
 
 LAST_WORDS: Final = 1.0
-"""Seconds to wait for the exit of a server that has closed its output, because its exit code says more."""
+"""Seconds to wait for the exit of a server that has closed its output: the exit code makes a better error."""
 
 KEPT: Final = 16 * 1024
-"""Bytes that are kept of what a server writes to its standard error."""
+"""The most bytes of the server's standard error that are kept."""
 
 SHOWN: Final = 400
-"""Characters of its standard error that are shown when it has ended."""
+"""The most characters of the server's standard error that the error about its end shows."""
 
 
 class Pipes:
-    """One run of a server; as a context manager it is the transport that the client of the protocol wants."""
+    """One run of a server as a child process; as a context manager, the transport for the client of `mcp`."""
 
     __slots__ = ("_argv", "_child_ends", "_env", "_folder", "_from_server", "_heard", "_name", "_said", "_to_server")
 
@@ -65,7 +65,7 @@ class Pipes:
         self._to_server.close()
 
     async def run(self) -> None:
-        """Run the server; raise an error that says how it ended. If cancelled, end all its processes first."""
+        """Run the server until it ends; then raise `McpFailed`, which says how. If cancelled, end all its processes."""
         child_in, ours_out = os.pipe()
         ours_in, child_out = os.pipe()
         self._child_ends = (child_in, child_out)
@@ -102,7 +102,7 @@ class Pipes:
             log.debug("the MCP server `%s` does not read any more", self._name)
 
     async def _read(self, stdout: trio.abc.ReceiveStream) -> None:
-        """Pass on the server's messages; lines that are no message are dropped."""
+        """Pass the server's messages on to the client; ignore lines that are no message."""
         begun = bytearray()
         while chunk := await stdout.receive_some(CHUNK):
             lines = bytes(chunk).split(b"\n")
@@ -127,7 +127,10 @@ class Pipes:
             log.debug("nobody listens to the MCP server `%s` any more", self._name)
 
     def _how(self, ended: Execution) -> str:
-        """Say how it ended, with the last of what it wrote about that, and without what it was told in secret."""
+        """Return how the server ended: exit code and the end of its standard error.
+
+        Values of variables that were set for this server, which may be secrets, are replaced by their names.
+        """
         errors = ended.stderr.tail or ended.stderr.head
         last = " ".join(errors.decode(errors="replace").split())
         for name in (*self._env.keys() - clean_environment().keys(),):

@@ -1,6 +1,7 @@
 """`McpServer`: the user's description of an MCP server, given to a session among its tools.
 
-This module does not import the package `mcp`: that takes most of a second, and is done in a thread at a server's start.
+This module does not import the package `mcp`, because that takes most of a second. It is imported in a thread when the
+server is started.
 """
 
 from __future__ import annotations
@@ -42,30 +43,30 @@ def _texts(given: Mapping[str, str]) -> Mapping[str, str]:
 
 @value
 class McpServer(Value):
-    """A server whose tools a session has as `name__tool`: a command that is run, or a URL that is called."""
+    """An MCP server, run as a command or reached at a URL; the session gets its tools under the names `name__tool`."""
 
     command: Sequence[str] = attrs.field(default=(), converter=_words)
-    """The program and its arguments; no shell sees them."""
+    """The program and its arguments; it is run directly, without a shell."""
     url: str = attrs.field(default="", kw_only=True)
-    """Address of a server that speaks streamable HTTP."""
+    """URL of a server that speaks streamable HTTP."""
     name: str = attrs.field(default="mcp", kw_only=True)
     """Name of the server, and prefix of its tools' names."""
     env: Mapping[str, str] = attrs.field(default=NOTHING, converter=_texts, kw_only=True)
-    """Variables for the command, beside a few harmless ones of our own environment."""
+    """Environment variables for the command, in addition to a few harmless ones of this process."""
     inherit: Sequence[str] = attrs.field(default=(), converter=_words, kw_only=True)
-    """Names of variables of our own environment that the command gets too, such as those of its keys."""
+    """Names of environment variables of this process that the command gets too, such as API keys."""
     headers: Mapping[str, str] = attrs.field(default=NOTHING, converter=_texts, kw_only=True)
-    """Headers of each request to the URL."""
+    """HTTP headers of each request to the URL."""
     working_dir: str | None = attrs.field(default=None, kw_only=True)
-    """Folder in which the command runs; `None` for the session's working directory."""
+    """Folder in which the command runs; `None` if it is the session's working directory."""
     timeout: float = attrs.field(default=60.0, converter=cut_time, kw_only=True)
-    """Seconds that a call may take."""
+    """The most seconds of one tool call."""
     start_timeout: float = attrs.field(default=30.0, converter=cut_time, kw_only=True)
-    """Seconds that a start may take; the session is there only then."""
+    """The most seconds that the server may take to start; the session starts only after that."""
     trust_hints: bool = attrs.field(default=False, kw_only=True)
-    """Whether what the server says of the effects of its tools counts; otherwise each is `unsafe`."""
+    """Whether the server's hints about the effects of its tools count; if not, the effect of each is `unsafe`."""
     requires: Sequence[str] = attrs.field(default=("mcp",), converter=_words, kw_only=True)
-    """The `requires` of its tools: what plugins are told that they touch."""
+    """The `requires` of its tools: labels that tell plugins what the tools have access to."""
 
     def __attrs_post_init__(self) -> None:
         for holds, problem in _RULES:
@@ -81,7 +82,7 @@ class McpServer(Value):
         need_extra("mcp", "mcp", "use an MCP server")
 
     async def supply(self, working_dir: str, offer: Offer) -> None:
-        """Connect, offer the server's tools, follow their changes; raise why that is over."""
+        """Connect to the server, offer its tools, and again when they change; end by an exception that says why."""
         module = await trio.to_thread.run_sync(import_module, CONNECTION)
         await cast("Serve", module.serve)(self, working_dir, offer)
 

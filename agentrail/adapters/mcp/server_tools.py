@@ -1,10 +1,8 @@
-r"""Turns the tools of an MCP server into tools of a session; unusable ones are left out, with the reason.
+r"""Turns the tools of an MCP server into tools of a session, and the server's answers into results of calls.
 
-Also turns the answers of a server into results of calls.
-
-Regular expressions in its schemas that cannot be checked here are moved into descriptions; the server checks them.
-
-These are expressions in other dialects than Python's (`\p{L}`), and those that cannot be searched in counted steps.
+Unusable tools are left out, with the reason. Some regular expressions in a tool's schema cannot be checked here: those
+in other dialects than Python's (`\p{L}`), and those that cannot be searched in counted steps. They are removed from the
+schema and written into the description for the model; the server checks them.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ _VALUES: Final = frozenset({"const", "default", "enum", "examples"})
 """Keywords that hold values, not schemas."""
 
 _NAMED: Final = frozenset({"properties", "$defs", "definitions", "dependentSchemas", "patternProperties"})
-"""Keywords that hold schemas by names of the server's choice."""
+"""Keywords that hold an object of schemas, by names that the server chose."""
 
 
 def told(schema: JsonObject, meter: Meter) -> dict[str, Json]:
@@ -67,7 +65,7 @@ def told(schema: JsonObject, meter: Meter) -> dict[str, Json]:
     if isinstance(keys, Mapping) and not all(_is_usable(key, meter) for key in keys):
         del found["patternProperties"]
         for keyword in ("additionalProperties", "unevaluatedProperties"):
-            found.pop(keyword, None)  # they are about the keys that do not match
+            found.pop(keyword, None)  # they apply to keys that match no pattern, which is not known any more
     return found
 
 
@@ -88,13 +86,13 @@ def _told(said: Json, meter: Meter) -> Json:
 
 
 MAX_PARTS: Final = 100
-"""Parts of a result."""
+"""The most parts of a result that are kept."""
 
 MAX_TEXT: Final = 1_000_000
-"""Characters of one text; how much of it the model sees is another matter."""
+"""The most characters of one text that are kept; the limit of what the model sees is separate."""
 
 MAX_STRUCTURED: Final = 64 * 1024
-"""Bytes of structured content that are kept."""
+"""The most bytes of structured content; larger content is left out."""
 
 PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """The types of images that models take."""
@@ -103,7 +101,7 @@ _BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
 
 def result_of(answer: CallToolResult) -> Ok | Err:
-    """Return *answer* as a result; what is too long or of no use to a model is left out with a note."""
+    """Return *answer* as a result; parts that are too large or that a model cannot use are replaced by a note."""
     parts = [_part(block) for block in answer.content[:MAX_PARTS]]
     if len(answer.content) > MAX_PARTS:
         parts.append(Text(f"[{len(answer.content) - MAX_PARTS} more parts are left out]"))
@@ -155,22 +153,22 @@ def _kept(structured: object) -> Json:
 
 
 MAX_TOOLS: Final = 1_000
-"""Tools of one server."""
+"""The most tools of one server; others are left out."""
 
 MAX_SCHEMA: Final = 64 * 1024
-"""Bytes of the schema of one tool."""
+"""The most bytes of the schema of one tool."""
 
 MAX_SCHEMAS: Final = 2 * 1024 * 1024
-"""Bytes of the schemas of all tools of one server."""
+"""The most bytes of the schemas of all tools of one server."""
 
 PATTERN_STEPS: Final = 500_000
-"""Steps for looking at the patterns in the schemas of one server: about half a second of a thread."""
+"""The most steps for checking the patterns in the schemas of one server; they take about half a second in a thread."""
 
 MAX_DESCRIPTION: Final = 10_000
-"""Characters of the description of one tool."""
+"""The most characters of the description of one tool."""
 
 MAX_UPDATE: Final = 1_000
-"""Characters of one report of progress."""
+"""The most characters of one report of progress."""
 
 
 class ServerCalls(Protocol):
@@ -184,7 +182,7 @@ class ServerCalls(Protocol):
 
 
 class McpTool:
-    """One tool of a server."""
+    """One tool of an MCP server, as a tool of a session."""
 
     __slots__ = ("_call", "_theirs", "spec")
 
@@ -204,7 +202,7 @@ class McpTool:
 
 
 def adopt(server: McpServer, listed: Iterable[Listed], call: ServerCalls) -> tuple[list[McpTool], list[str]]:
-    """Return the tools of *server* that can be used, and why others are left out."""
+    """Return the tools in *listed* that can be used, and for each other one the reason why it is left out."""
     found: dict[str, McpTool] = {}
     problems: list[str] = []
     room, meter = Meter(MAX_SCHEMAS), Meter(PATTERN_STEPS)

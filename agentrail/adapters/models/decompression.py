@@ -1,4 +1,4 @@
-"""Answers that come packed although plain bytes were asked for: servers in between pack what they like."""
+"""Unpacks compressed HTTP answers. Uncompressed ones are asked for, but proxies may compress them all the same."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from agentrail.errors import EncodingRefused, StreamGarbled
 PLAIN: Final = "identity"
 
 PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})
-"""The encodings that are read."""
+"""The values of `Content-Encoding` that can be unpacked."""
 
 MOST: Final = 64 * 1024 * 1024
-"""Bytes that one answer may unpack to: a few kilobytes can hold gigabytes."""
+"""The most bytes that one answer may unpack to. Without it, a few kilobytes could become gigabytes in memory."""
 
 SLICE: Final = 64 * 1024
-"""Bytes that are unpacked at once, so that the event loop is not held up."""
+"""The most bytes that are unpacked in one step, so that the event loop is not blocked for long."""
 
 ANY_ZLIB: Final = 32 + zlib.MAX_WBITS
-"""Tells zlib to find out by itself whether the data is gzip or deflate."""
+"""The `wbits` with which zlib detects by itself whether the data is gzip or deflate."""
 
 
 class Unpacker:
-    """Unpacks one answer piece by piece; plain bytes pass as they are, and other encodings are `EncodingRefused`."""
+    """Unpacks the body of one answer piece by piece.
+
+    Uncompressed bytes pass unchanged. An encoding that is not in `PACKED` raises `EncodingRefused`.
+    """
 
     __slots__ = ("_left", "_most", "_unpack")
 
@@ -37,7 +40,7 @@ class Unpacker:
         self._most = self._left = most
 
     def pieces(self, packed: bytes) -> Iterator[bytes]:
-        """Return what *packed* holds, in slices; raise `StreamGarbled` if it cannot be unpacked or is too much."""
+        """Yield the unpacked bytes of *packed*, in slices; raise `StreamGarbled` if it is damaged or too large."""
         if self._unpack is None:
             yield packed
             return
@@ -51,9 +54,9 @@ class Unpacker:
                 yield piece
 
     def _slice(self, packed: bytes) -> tuple[bytes, bytes]:
-        """Return the next unpacked bytes, and the packed ones that are left."""
+        """Return the next unpacked bytes, and the packed bytes that remain."""
         unpack = self._unpack
-        if unpack is None or unpack.eof:  # a server may write one packed text after the other
+        if unpack is None or unpack.eof:  # a server may send several compressed texts, one after another
             unpack = self._unpack = zlib.decompressobj(wbits=ANY_ZLIB)
         try:
             piece = unpack.decompress(packed, SLICE)

@@ -1,16 +1,15 @@
 """Turns a session's messages into turns that every provider accepts; shared by all wire formats, without side effects.
 
-Whatever the history holds, the turns that come out of it
+Whatever the history contains, these turns
 * begin with the user, and alternate between the user and the model;
-* give each call exactly one result, in the next turn of the user, in the order of the calls: one that is missing is
-  made up, and one without a call is left out;
-* have ids of calls that are unique and that the provider takes: its own where it made them, else the session's;
-* have names of calls that the provider takes, whatever a model made up;
-* hold thoughts only where this very provider sealed them: a signature of another one is worth nothing, and the
-  thoughts of another model are not this one's words;
-* hold no empty text.
+* give each call exactly one result, in the user's next turn, in the order of the calls: a missing result is replaced
+  by an error, and a result without a call is left out;
+* have unique ids of calls in a form that the provider takes: its own ids if it made them, else the session's;
+* have names of calls that the provider takes, even if a model called a tool by an impossible name;
+* contain thoughts only if they came from this provider, and with its signature if it demands one (`sealed`);
+* contain no empty text.
 
-What is said later changes nothing before the last turn, so a provider's cache knows the beginning again.
+A later message changes at most the last turn, so a provider's prompt cache still fits the beginning.
 """
 
 from __future__ import annotations
@@ -26,18 +25,25 @@ from agentrail.values.stream import ModelRequest
 from agentrail.values.value import Value, value
 
 LOST: Final = "the result of this call was lost; it may have taken effect"
+"""The result of a call whose result is missing from the history."""
+
 LEFT_OUT: Final = "(the beginning of this conversation was left out)"
+"""The user's first turn, if the history begins with the model."""
+
 GO_ON: Final = "(go on)"
+"""The user's turn between two turns of the model, and after its last one."""
+
 NO_OUTPUT: Final = "(no output)"
+"""The text of a result that has none."""
 
 ANY_ID: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-"""Ids of calls that every provider takes."""
+"""Ids of calls that most providers take; the default of `turns_of`."""
 
 ANY_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
-"""Names of tools that some provider takes, so that there may be such a tool."""
+"""Names of calls that are sent unchanged: at least one provider permits a tool with such a name."""
 
 SHORT: Final = 64
-"""Characters of a name that every provider takes."""
+"""The most characters of a replaced name; every provider takes names of this length."""
 
 NO_NAME: Final = "unnamed"
 """Name that is given to a call without a name."""
@@ -48,33 +54,33 @@ class Result(Value):
     """The result of one call."""
 
     wire_id: str
-    """The id that the provider knows the call by."""
+    """The id of the call in the request to the provider."""
     name: str
-    """Which tool."""
+    """The name of the tool."""
     parts: tuple[Part, ...]
-    """What the model sees; never empty."""
+    """The content that the model sees; never empty."""
     is_error: bool = False
     """Whether the call failed."""
 
 
 @value
 class Asked(Value):
-    """A call as it goes to the provider."""
+    """A tool call of an earlier answer, as it is sent to the provider."""
 
     wire_id: str
-    """The id that the provider knows it by."""
+    """The id of the call in the request to the provider."""
     call: ToolCall
-    """The call."""
+    """The call, with a name that providers take."""
 
 
 @value
 class UserTurn(Value):
-    """One turn of the user's side: results of calls first, then text."""
+    """One turn of the user: the results of tool calls first, then texts and images."""
 
     results: tuple[Result, ...] = ()
-    """The results of all calls of the turn before."""
+    """The results of all calls of the model's turn before this one."""
     parts: tuple[Part, ...] = ()
-    """What was said."""
+    """The user's texts and images."""
 
 
 @value
@@ -82,9 +88,9 @@ class ModelTurn(Value):
     """One turn of the model."""
 
     parts: tuple[Said, ...] = ()
-    """Text, and thoughts that carry this provider's seal."""
+    """Texts, and the thoughts that may be sent back to this provider."""
     asked: tuple[Asked, ...] = ()
-    """The calls."""
+    """The tool calls that the model asked for."""
 
 
 Turn: TypeAlias = UserTurn | ModelTurn
@@ -93,9 +99,9 @@ Turn: TypeAlias = UserTurn | ModelTurn
 def turns_of(
     messages: Sequence[Message], provider: str, fits: re.Pattern[str] = ANY_ID, *, sealed: bool = True
 ) -> tuple[Turn, ...]:
-    """Return *messages* as turns for *provider*, whose ids of calls look like *fits*.
+    """Return *messages* as turns for *provider*, which takes ids of calls that match *fits*.
 
-    With *sealed*, thoughts of its own without a signature are left out too: they were cut, or it gives none.
+    Thoughts of other providers are left out. With *sealed*, so are thoughts of this provider that have no signature.
     """
     projection = _Projection(provider, fits, sealed=sealed)
     for message in messages:
@@ -104,26 +110,26 @@ def turns_of(
 
 
 def system_of(request: ModelRequest) -> tuple[str, ...]:
-    """Return the system prompt and the sections after it, without what is empty."""
+    """Return the system prompt and then each section with its name as a heading; empty ones are left out."""
     sections = (f"# {name}\n\n{text}" for name, text in request.sections if text.strip())
     return (*((request.system,) if request.system.strip() else ()), *sections)
 
 
 def plain(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """Return *parts* with data as text, and without empty text."""
+    """Return *parts* with data as JSON text, and without empty texts."""
     found = (Text(canonical(part.data)) if isinstance(part, Data) else part for part in parts)
     return tuple(part for part in found if not (isinstance(part, Text) and not part.text.strip()))
 
 
 def _fit(call: ToolCall) -> ToolCall:
-    """Return *call* with a name that every provider takes: models make up others, which then stand in the history."""
+    """Return *call* with a name that providers take. Models sometimes call tools by names that none takes."""
     if ANY_NAME.fullmatch(call.name):
         return call
     return call.but(name=re.sub(r"[^a-zA-Z0-9_-]", "_", call.name)[:SHORT] or NO_NAME)
 
 
 class _Projection:
-    """The turns so far, and what the last one of the model still waits for."""
+    """Builds the turns message by message; keeps the calls of the model's last turn until their results are there."""
 
     def __init__(self, provider: str, fits: re.Pattern[str], *, sealed: bool) -> None:
         self._provider = provider
@@ -159,7 +165,7 @@ class _Projection:
                 return
 
     def _settle(self) -> None:
-        """Close the calls of the last turn of the model."""
+        """Append the results of the calls of the model's last turn; a missing result becomes the error `LOST`."""
         if self._waiting:
             lost = (Text(LOST),)
             results = (
@@ -192,7 +198,7 @@ class _Projection:
         self._waiting = asked
 
     def _wire_id(self, call: ToolCall, *, own: bool) -> str:
-        """Return the provider's id of *call* if it made one that can be used, else one from the session's."""
+        """Return the provider's own id of *call* if it is unique and fits, else an id made from the session's."""
         theirs = call.provider_id
         if own and theirs not in self._used and self._fits.fullmatch(theirs):
             self._used.add(theirs)
@@ -200,7 +206,7 @@ class _Projection:
         found, number = re.sub(r"[^a-zA-Z0-9_-]", "-", call.call_id), 0
         while found in self._used or not self._fits.fullmatch(found):
             number += 1
-            found = f"c{number:08}"  # nine letters and digits: no provider wants less or more of them
+            found = f"c{number:08}"  # nine letters and digits: Mistral takes nothing else, and all others take it
         self._used.add(found)
         return found
 

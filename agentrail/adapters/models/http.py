@@ -1,10 +1,12 @@
 """The HTTP client of all models; the only module here that imports httpx.
 
-One client per supervisor, with a pool of connections. Our own limiter stands before the pool and the pool itself has
-no limit: httpcore 1.0 loses the slots of requests that are cancelled while they queue in it (encode/httpcore#1093).
-A request that is cancelled or fails closes its connection; only one whose body was read to its end is used again, so
-no answer can reach the wrong request. Redirects are not followed, and no cookie is kept; the proxies and certificates
-that the environment names are used.
+Each supervisor has one client with a pool of connections. Our own `CapacityLimiter` limits the requests, and the pool
+has no limit: httpcore 1.0 loses the slots of requests that are cancelled while they queue in its pool
+(encode/httpcore#1093).
+
+A request that is cancelled or fails closes its connection. A connection is used again only if the answer was read to
+its end, so no answer can reach the wrong request. Redirects are not followed and no cookies are kept. The proxies and
+certificates that environment variables name are used.
 """
 
 from __future__ import annotations
@@ -41,28 +43,28 @@ from agentrail.values.json import JsonObject
 from agentrail.values.value import Value, value
 
 CONNECTIONS: Final = 100
-"""Requests of one supervisor that may be out at once."""
+"""The most requests of one supervisor that run at the same time."""
 
 KEPT: Final = 20
-"""Connections that are kept open for the next request."""
+"""The most idle connections that are kept open for later requests."""
 
 LIMITS: Final = httpx.Limits(max_connections=None, max_keepalive_connections=KEPT)
 
 MAX_BODY: Final = 64 * 1024
-"""Bytes that are read of an answer that is no stream."""
+"""The most bytes that are read of an answer that is not a stream."""
 
 LINGER: Final = 0.25
-"""Seconds that a stream may take to end after its last event; after them its connection is not used again."""
+"""Seconds that the server has to end a stream after its last event; after that the connection is closed."""
 
 CLOSING: Final = 1.0
-"""Seconds that closing a connection may take."""
+"""Seconds that closing a connection may take; it is then given up."""
 
 OK: Final = range(200, 300)
 
 PROXY_WANTS_PASSWORD: Final = 407
 
 LOGGED: Final = 5
-"""What httpx logs of an answer: method, address, version, status and, last, the server's own words."""
+"""The number of arguments of httpx's log line: method, URL, version, status and last the server's reason phrase."""
 
 Heard = Callable[[bytes], bool]
 """Takes a piece of the stream; returns whether the answer is complete."""
@@ -70,28 +72,28 @@ Heard = Callable[[bytes], bool]
 
 @value
 class Patience(Value):
-    """How long we wait."""
+    """The time limits of one request."""
 
     connect: float
-    """Seconds to connect."""
+    """The most seconds to connect."""
     first_byte: float
-    """Seconds to the first byte of the stream, connecting included."""
+    """The most seconds from the start, connecting included, to the first byte of the stream."""
     next_byte: float
-    """Seconds from one byte of the stream to the next."""
+    """The most seconds from one byte of the stream to the next."""
 
 
 @value
 class Post(Value):
-    """A request as it goes out."""
+    """A POST request."""
 
     url: str
     """The URL."""
     headers: Mapping[str, str]
-    """Its headers; they may hold a key, so a post is never shown."""
+    """The headers. They may contain an API key, so `repr` does not show them."""
     body: JsonObject
-    """The body, as JSON."""
+    """The body, sent as JSON."""
     patience: Patience
-    """How long we wait."""
+    """The time limits of the request."""
 
     def __repr__(self) -> str:
         return f"<Post to {self.url}>"
@@ -99,18 +101,18 @@ class Post(Value):
 
 @value
 class HttpAnswer(Value):
-    """Status, headers and body of an answer; a stream has been passed on already, so it has no body here."""
+    """Status, headers and body of an answer; the body is empty if it was a stream, which `heard` has received."""
 
     status: int
     """HTTP status."""
     headers: Mapping[str, str]
-    """Its headers; the names are in lower case."""
+    """The headers; their names are in lower case."""
     body: bytes = b""
-    """The body of an answer that is no stream, as much of it as was read."""
+    """The body of an answer that is not a stream, up to `MAX_BODY` bytes."""
 
 
 class Http:
-    """The client of one supervisor."""
+    """The HTTP client of one supervisor."""
 
     __slots__ = ("_clients", "_limiter", "_transport")
 
@@ -120,7 +122,7 @@ class Http:
         self._clients: dict[bool, httpx.AsyncClient] = {}
 
     def client(self, url: str) -> httpx.AsyncClient:
-        """Return what httpx calls a client; it is made for the first request, because that takes a while."""
+        """Return the httpx client for *url*, made at its first use: with proxies, or without (see `NO_PROXY`)."""
         direct = is_kept_from_proxies(url)
         client = self._clients.get(direct)
         if client is None:
@@ -138,9 +140,10 @@ class Http:
             await client.aclose()
 
     async def post(self, post: Post, heard: Heard) -> HttpAnswer:
-        """Make one request; give a stream to *heard* piece by piece, and return how it was answered.
+        """Send *post*; pass the pieces of a streamed answer to *heard*, and return status and headers.
 
-        Raises what is said in `agentrail.errors.models`; an answer that is no stream is returned, whatever it says.
+        An answer that is not a stream is returned with its body, whatever its status. A failed connection or a time
+        limit raises an exception of `agentrail.errors.models`.
         """
         async with self._limiter:
             try:
@@ -153,13 +156,13 @@ class Http:
 
 
 def _says_nothing_received(record: logging.LogRecord) -> bool:
-    """Whether a line of httpcore's log is free of what a server sends: it may echo a key, also where it garbles."""
+    """Whether a line of httpcore's log contains nothing that a server sent. A server may echo the API key."""
     line = record.getMessage()
     return "receive_response" not in line or not ("return_value" in line or "exception" in line)
 
 
 def _without_reason(record: logging.LogRecord) -> bool:
-    """Take out of a line of httpx's log what a server says beside its status."""
+    """Remove the server's reason phrase from a line of httpx's log; always return true, so the line is written."""
     if isinstance(record.args, tuple) and len(record.args) == LOGGED:
         record.args = (*record.args[:-1], "…")
     return True
@@ -170,10 +173,7 @@ logging.getLogger("httpx").addFilter(_without_reason)
 
 
 class RequestBody(httpx.AsyncByteStream):
-    """The body of a request.
-
-    httpx has a generator for it, which nobody closes when the request is cancelled while it goes out.
-    """
+    """The body of a request; httpx's own is an async generator, which stays open if the request is cancelled."""
 
     def __init__(self, body: bytes) -> None:
         self._rest = [body]
@@ -189,15 +189,15 @@ class RequestBody(httpx.AsyncByteStream):
 
 @runtime_checkable
 class Closable(Protocol):
-    """What httpcore calls a stream."""
+    """A network stream of httpcore, as far as it is used here."""
 
     async def aclose(self) -> None:
-        """Close it."""
+        """Close the stream."""
         ...
 
 
 class Handshake:
-    """Watches how a request connects, and closes what httpcore loses if that is cancelled within the handshake."""
+    """Closes the socket of a request that is cancelled during the TLS handshake; httpcore leaves it open."""
 
     __slots__ = ("_socket",)
 
@@ -205,7 +205,7 @@ class Handshake:
         self._socket: object = None
 
     async def __call__(self, name: str, info: Mapping[str, object]) -> None:
-        """Take note of what httpcore does."""
+        """Remember the connected socket, and close it if the handshake fails; httpcore calls this with each event."""
         if name.endswith("connect_tcp.complete"):
             self._socket = info.get("return_value")
         elif name.endswith("start_tls.failed") and isinstance(self._socket, Closable):
@@ -229,7 +229,7 @@ class HttpExchange:
         self._scope = trio.CancelScope()
 
     async def run(self) -> HttpAnswer:
-        """Make the request."""
+        """Send the request and return its answer, within the time limits; see `Http.post`."""
         request = self._request()
         patience = self._post.patience
         self._scope.deadline = trio.current_time() + patience.first_byte
@@ -282,12 +282,12 @@ class HttpExchange:
                     return HttpAnswer(response.status_code, headers)
             return HttpAnswer(response.status_code, headers, _plain(await self._body(response), encoding))
         finally:
-            # A request that is cancelled gives its connection back; otherwise it counts as used for good.
+            # Shielded, so that a cancelled request closes too: else its connection would count as in use for ever.
             with trio.move_on_after(CLOSING, shield=True):
                 await response.aclose()
 
     async def _stream(self, response: httpx.Response, unpacker: Unpacker) -> None:
-        """Let the stream be heard; a fault in it closes the response, which ends the iteration and all below it."""
+        """Pass the stream to `heard` piece by piece, each with a new time limit; a fault closes the response."""
         patience = self._post.patience
         async for piece in response.aiter_raw():
             if self._complete or self._fault is not None:
@@ -301,7 +301,7 @@ class HttpExchange:
             self._scope.deadline = trio.current_time() + (LINGER if self._complete else patience.next_byte)
 
     async def _hear(self, packed: bytes, unpacker: Unpacker) -> bool:
-        """Unpack *packed* and let it be heard in slices, between which other tasks run; return whether all is heard."""
+        """Unpack *packed* and pass it to `heard` in slices; other tasks run between. Return whether all is received."""
         for number, piece in enumerate(unpacker.pieces(packed)):
             if number:
                 await trio.lowlevel.checkpoint()
@@ -310,9 +310,10 @@ class HttpExchange:
         return False
 
     async def _body(self, response: httpx.Response) -> bytes:
-        """Return the body up to the limit, or what has come of it in time: the status says the most already.
+        """Return the body, up to `MAX_BODY` bytes, or the part that arrived in time and before the connection broke.
 
-        Closing the response makes the iteration fail, which ends all the generators below it; leaving it would not.
+        At the limit the response is closed, not the loop left: closing makes the iteration fail, and with it all of
+        httpx's generators end.
         """
         body = bytearray()
         self._scope.deadline = math.inf
@@ -323,11 +324,11 @@ class HttpExchange:
                     if len(body) > MAX_BODY:
                         await response.aclose()
         except (httpx.HTTPError, httpx.StreamError):
-            pass  # what has come of an error is all there is to show
+            pass  # the part that has arrived is returned: the status and a partial text are still worth reporting
         return bytes(body[:MAX_BODY])
 
     def _translated(self, error: Exception) -> ModelError:
-        """Return agentrail's error for an exception of httpx."""
+        """Return agentrail's exception for the exception *error* of httpx."""
         said = _said(error)
         what = f"{type(error).__name__}: {said}" if said else type(error).__name__
         match error:
@@ -346,7 +347,7 @@ class HttpExchange:
 
 
 def _is_caused_by(error: BaseException, kind: type[OSError]) -> bool:
-    """Whether every address of the host has failed with *kind*."""
+    """Whether *error* was caused by an exception of *kind*; of a group of them, for several addresses, each must be."""
     return all(_is_behind(leaf, kind) for leaf in leaves(error))
 
 
@@ -356,7 +357,7 @@ def _is_behind(error: BaseException, kind: type[OSError]) -> bool:
 
 
 def _by_proxy(said: str) -> ModelError:
-    """Return our own error for what a proxy *said*: its status, and then words that may repeat its password."""
+    """Return the exception for a proxy's refusal *said*: with its status only, as the rest may hold a password."""
     status = said.partition(" ")[0]
     number = int(status) if status.isdecimal() else 0
     if is_final(number):
@@ -366,7 +367,7 @@ def _by_proxy(said: str) -> ModelError:
 
 
 def _said(error: BaseException) -> str:
-    """Return the text of *error*, or of its cause: for a failed handshake, httpx's own error has no text."""
+    """Return the text of *error* or of its nearest cause with one; httpx's error for a failed handshake has none."""
     behind: BaseException | None = error
     while behind is not None and not str(behind):
         behind = behind.__cause__ or behind.__context__
@@ -374,7 +375,7 @@ def _said(error: BaseException) -> str:
 
 
 def _plain(body: bytes, encoding: str) -> bytes:
-    """Return the *body* of an error unpacked, as far as it can be: its status says the most already."""
+    """Return the *body* of an answer unpacked; if it is damaged or too large, the part before that."""
     found = b""
     try:
         for piece in Unpacker(encoding, MAX_BODY).pieces(body):
@@ -385,6 +386,6 @@ def _plain(body: bytes, encoding: str) -> bytes:
 
 
 def _is_document(headers: Mapping[str, str]) -> bool:
-    """Whether an answer is one document and no stream, whatever was asked for."""
+    """Whether the answer is one document, JSON or HTML, and not the stream that was asked for."""
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     return kind in {"application/json", "text/html"}

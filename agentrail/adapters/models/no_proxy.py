@@ -1,7 +1,7 @@
-"""What the environment says about the way to a provider: its proxies and certificates.
+"""Proxies and certificates that environment variables name, beyond what httpx does with them.
 
-httpx reads them; here is what it does not know (networks in `NO_PROXY`) or says badly (what is wrong with them).
-The address of a proxy may hold a password, so nothing here repeats it.
+httpx reads these variables by itself. This module adds networks in `NO_PROXY`, which httpx does not know, and clearer
+errors. The address of a proxy may contain a password, so no error here contains it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 """The variables that name certificates; the first that is set counts."""
 
 MAY_PASS: Final = frozenset({408, 425, 429})
-"""What a proxy answers in the class of refusals although it may not the next time."""
+"""Statuses of a proxy in the range of `REFUSALS` that may still change: timeout, too early, too many requests."""
 
 REFUSALS: Final = range(300, 500)
+"""Statuses of a proxy that mean that it will refuse the same request again."""
 
 
 def why_unusable(error: Exception) -> str:
-    """Return why no client can be made with this environment; *error* is what httpx raised."""
+    """Return the reason why httpx cannot make a client with these environment variables; *error* is its exception."""
     if isinstance(error, OSError):
         name = next((name for name in CERTIFICATES if os.environ.get(name)), CERTIFICATES[0])
         return f"the certificates that `{name}` names cannot be read ({type(error).__name__}); it must be a PEM file"
@@ -41,21 +42,21 @@ def why_unusable(error: Exception) -> str:
 
 
 def is_final(status: int) -> bool:
-    """Whether a proxy that answers *status* will do so the next time."""
+    """Whether a proxy that answers *status* would refuse the same request again, so that a retry is useless."""
     return status in REFUSALS and status not in MAY_PASS
 
 
 def is_kept_from_proxies(url: str) -> bool:
-    """Whether `NO_PROXY` holds a network, such as `10.0.0.0/8`, with the address in *url*."""
+    """Whether the host of *url* is an IP address within a network, such as `10.0.0.0/8`, in `NO_PROXY`."""
     excluded = getproxies().get("no", "")
     if "/" not in excluded:
         return False
     try:
         address = ipaddress.ip_address(urlsplit(url).hostname or "")
-    except ValueError:  # a name; which address it has is not asked for, as nobody else does
+    except ValueError:  # a name: it is not resolved, as in other programs that read `NO_PROXY`
         return False
     for entry in excluded.split(","):
-        with suppress(ValueError):  # curl passes over what it cannot read, too
+        with suppress(ValueError):  # an entry that is no network is ignored, as curl does
             if address in ipaddress.ip_network(entry.strip().strip("[]"), strict=False):
                 return True
     return False

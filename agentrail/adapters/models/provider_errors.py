@@ -1,7 +1,7 @@
-"""What errors of providers mean, as tables: by the provider's own type, by status, and by words where there is no more.
+"""Turns a provider's error into one of our exceptions, by tables.
 
-A provider's type of error decides before the status does. Words are looked for in one case alone: a context that is
-too long is a plain bad request for some providers, and only the text says so.
+The provider's own error type is looked up first, then the HTTP status. The text of the error decides in one case only:
+some providers report a context that is too long as a plain bad request.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from agentrail.errors import (
 from agentrail.values.value import Value, value
 
 SHOWN: Final = 500
-"""Characters of what a provider says that an error repeats."""
+"""The most characters of a provider's text that an exception repeats."""
 
 BEGINNING: Final = 100
-"""Characters of a document that stands where a stream should."""
+"""The most characters that an exception repeats of a document that came in place of a stream."""
 
 ErrorClass: TypeAlias = type[ModelError]
 
 OK, MOVED, REFUSED, FAILED = 200, 300, 400, 500
-"""Where the classes of statuses begin."""
+"""The first status of each class of HTTP statuses (2xx, 3xx, 4xx, 5xx)."""
 
 _STATUS: Final = re.compile(r"[45]\d\d")
 
@@ -57,7 +57,7 @@ BY_STATUS: Final[Mapping[int, ErrorClass]] = {
     503: Overloaded,
     529: Overloaded,
 }
-"""What a status means; 3xx is a `WrongEndpoint`, any other 4xx a `RequestRefused`, any other 5xx a `ProviderFailed`."""
+"""The exception for an HTTP status. Others: 2xx and 3xx `WrongEndpoint`, 4xx `RequestRefused`, 5xx `ProviderFailed`."""
 
 TOO_LONG: Final = re.compile(
     r"prompt is too long"  # Anthropic, 400 invalid_request_error
@@ -68,33 +68,33 @@ TOO_LONG: Final = re.compile(
     r"|input token count .{0,40}exceeds the maximum",  # Gemini
     re.IGNORECASE,
 )
-"""The one place where words decide: how providers say that the context is too long, if they give nothing else."""
+"""Texts by which providers say that the context is too long, without an error type of its own for it."""
 
 
 @value
 class Faults(Value):
-    """The types of errors that one format has; its `error` object has them under `type`, `code` or `status`."""
+    """The error types of one wire format, and where its error objects name them."""
 
     by_type: Mapping[str, ErrorClass]
-    """What each type means."""
+    """The exception for each error type."""
     fields: tuple[str, ...] = ("code", "type")
-    """Where the types stand, the most telling first."""
+    """The fields of the `error` object that may name a type, the most specific first."""
 
 
 @value
 class Reported(Value):
-    """An error as a provider reports it."""
+    """An error as a provider reports it in the body of an answer or in a stream."""
 
     types: tuple[str, ...] = ()
-    """What it calls it, the most telling first."""
+    """The provider's types of the error, the most specific first."""
     said: str = ""
-    """What it says about it."""
+    """The provider's text about the error."""
     wait: float | None = None
-    """Seconds that it asks us to wait, if it says so here and in no header."""
+    """Seconds to wait before the next attempt, if the body says so; headers are read elsewhere."""
 
 
 def reported(found: object, faults: Faults) -> Reported:
-    """Return the error in *found*, a JSON value; tolerant, because gateways have shapes of their own."""
+    """Return the error in *found*, a JSON value. It may have many shapes, because gateways write their own."""
     if isinstance(found, list) and found:
         found = cast("list[object]", found)[0]
     if not isinstance(found, Mapping):
@@ -113,7 +113,7 @@ def reported(found: object, faults: Faults) -> Reported:
 
 
 def _details(found: object) -> tuple[tuple[str, ...], float | None]:
-    """Return the reasons and the seconds to wait in what Google's APIs call the details of an error."""
+    """Return the reasons and the seconds to wait in *found*, the field `details` of an error of Google's APIs."""
     items = cast("list[object]", found) if isinstance(found, list) else []
     details = [cast("Mapping[str, object]", item) for item in items if isinstance(item, Mapping)]
     reasons = tuple(reason for item in details if isinstance(reason := item.get("reason"), str))
@@ -122,7 +122,10 @@ def _details(found: object) -> tuple[tuple[str, ...], float | None]:
 
 
 def error_of(faults: Faults, found: object, status: int = 0, headers: Mapping[str, str] | None = None) -> ModelError:
-    """Return the error that an answer reports: *found* in its body, or in the stream, where there is no *status*."""
+    """Return the exception for the error in *found*, the JSON of an answer's body or of an event in a stream.
+
+    An event has no *status*.
+    """
     error = reported(found, faults)
     kind = next((faults.by_type[name] for name in error.types if name in faults.by_type), None)
     if kind is None:
@@ -138,12 +141,12 @@ def error_of(faults: Faults, found: object, status: int = 0, headers: Mapping[st
 
 
 def _is_error(found: object) -> bool:
-    """Whether *found* calls itself an error, so that a status of 200 beside it means nothing."""
+    """Whether *found* has a field `error`. Some gateways answer so with the status 200."""
     return isinstance(found, Mapping) and bool(cast("Mapping[str, object]", found).get("error"))
 
 
 def by_status(status: int) -> ErrorClass:
-    """Return what *status* means; 0 stands for an error in the stream that says no more."""
+    """Return the exception for *status*; 0 means an error in a stream that names no status."""
     known = BY_STATUS.get(status)
     if known is not None:
         return known
@@ -153,7 +156,7 @@ def by_status(status: int) -> ErrorClass:
 
 
 def error_of_body(faults: Faults, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
-    """Return the error of an answer that is no stream."""
+    """Return the exception for an answer that is not a stream: an error, a redirect, or a document of another kind."""
     said = body.decode("utf-8", "replace").strip()
     if MOVED <= status < REFUSED and "location" in headers:
         said = f"it leads to {headers['location']}"
@@ -170,9 +173,10 @@ def error_of_body(faults: Faults, status: int, headers: Mapping[str, str], body:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that *headers* ask us to wait: in milliseconds, in seconds, or as a date.
+    """Return the seconds that *headers* ask us to wait, or `None` if they do not.
 
-    A date counts from the answer's own `date`, so that a wrong clock does no harm; without that it says nothing.
+    They may give milliseconds, seconds or a date. A date is compared with the answer's own `date`, so that our clock
+    does not matter. Without that header it is ignored.
     """
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         seconds = _number(headers.get(name, ""))

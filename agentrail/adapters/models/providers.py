@@ -1,4 +1,4 @@
-"""The providers by name, as data: their wire format, their address, and where their key customarily is."""
+"""The providers by name, as data: wire format, URL, and the environment variables that usually hold the API key."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 @value
 class Provider(Value):
-    """Who answers, and in which format."""
+    """A provider of models."""
 
     format: str
-    """The module of `agentrail.adapters.models` whose `FORMAT` is its wire format."""
+    """The module of `agentrail.adapters.models` whose `FORMAT` is the provider's wire format."""
     base_url: str
-    """Where its API is."""
+    """The URL of its API."""
     keys: tuple[str, ...] = ()
-    """The environment variables that customarily hold its key, the first that is set counts; none: it needs no key."""
+    """The environment variables that usually hold its API key; the first that is set counts. Empty if it needs none."""
 
 
 def format_of(provider: Provider) -> WireFormat:
@@ -46,4 +46,4 @@ PROVIDERS: Final = {
     "vllm": Provider("openai_chat", "http://127.0.0.1:8000/v1"),
     "xai": Provider("openai_chat", "https://api.x.ai/v1", ("XAI_API_KEY",)),
 }
-"""What may stand before the colon of a model's name."""
+"""All providers, by the name before the colon of a model's name, as in `anthropic:claude-opus-5`."""

@@ -1,4 +1,4 @@
-"""Removes secrets from answers: a server may echo its request, and a model may repeat a secret."""
+"""Removes secrets from answers and errors: a server may echo its request, and a model may repeat a secret."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ INSTEAD: Final = "[secret]"
 """Text that replaces a secret."""
 
 TELLING: Final = 4
-"""Characters of a secret's beginning that tell something; fewer may end any sentence."""
+"""The fewest characters at the end of an error that count as the beginning of a secret; fewer may be chance."""
 
 
 class Redactor:
-    """Knows the secrets of one request; it is never shown."""
+    """Removes the secrets of one request from texts and chunks. Its `repr` does not show them."""
 
     __slots__ = ("_held", "_secrets")
 
@@ -35,14 +35,14 @@ class Redactor:
         return not self._secrets
 
     def text(self, text: str) -> str:
-        """Return *text* without the secrets."""
+        """Return *text* with each secret replaced by `INSTEAD`."""
         for secret in self._secrets:
             if secret in text:
                 text = text.replace(secret, INSTEAD)
         return text
 
     def json(self, found: Json) -> Json:
-        """Return *found* without the secrets."""
+        """Return *found* with each secret in its texts and keys replaced."""
         if isinstance(found, str):
             return self.text(found)
         if isinstance(found, Mapping):
@@ -50,13 +50,13 @@ class Redactor:
         return tuple(map(self.json, found)) if isinstance(found, list | tuple) else found
 
     def error(self, error: ModelError) -> ModelError:
-        """Return *error* without the secrets, nor the beginning of one that it was shortened in."""
+        """Return *error* with the secrets in its text replaced, also one that was cut off at the end of the text."""
         said = self.text(str(error.args[0]))
         end = self._beginning(said)
         return type(error)(said if len(said) - end < TELLING else said[:end] + INSTEAD, error.retry_after)
 
     def response(self, response: Response) -> Response:
-        """Return *response* without the secrets."""
+        """Return *response* with each secret in its texts, signatures and calls replaced."""
         return response.but(parts=tuple(map(self._said, response.parts)), calls=tuple(map(self._call, response.calls)))
 
     def _said(self, part: Said) -> Said:
@@ -70,7 +70,10 @@ class Redactor:
         return call.but(name=self.text(call.name), args=args, provider_id=self.text(call.provider_id))
 
     def chunks(self, chunk: Chunk) -> tuple[Chunk, ...]:
-        """Return what may be heard of *chunk*; what could be the beginning of a secret is held back until the next."""
+        """Return *chunk* with each secret replaced.
+
+        Text at its end that may be the beginning of a secret is held back until the next chunk of the same kind.
+        """
         if not isinstance(chunk, TextChunk | ThinkingChunk):
             return (chunk,)
         kind = type(chunk)
@@ -81,12 +84,12 @@ class Redactor:
         return (kind(text[:cut]),) if cut else ()
 
     def rest(self) -> tuple[Chunk, ...]:
-        """Return what was held back and turned out to be no secret."""
+        """Return the text that `chunks` still holds back at the end of the answer; it is no secret."""
         held, self._held = self._held, {}
         return tuple(kind(text) for kind, text in held.items())
 
     def _beginning(self, text: str) -> int:
-        """Return where at the end of *text* a secret may begin; the length of *text* if none does."""
+        """Return the index at which the end of *text* may be the beginning of a secret; its length if it is not."""
         first = len(text)
         for secret in self._secrets:
             at = text.find(secret[0], max(0, len(text) - len(secret) + 1))

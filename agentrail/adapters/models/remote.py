@@ -1,4 +1,4 @@
-"""A model behind HTTP: one attempt per call, in whatever format its provider speaks."""
+"""The class of all models that are reached by HTTP; the wire format of the provider does the rest."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ AGENT: Final = {
 """Headers of every request."""
 
 LISTS: Final = frozenset({"anthropic-beta"})
-"""Headers that list what is wanted: what the options say is added to what the format says. Others are replaced."""
+"""Headers that hold lists: one in the options is appended to that of the wire format. Any other one replaces it."""
 
 PORTS: Final = {"https": 443, "http": 80}
-"""The ports of addresses that name none."""
+"""The port of a URL that names none, by scheme."""
 
 LookUp = Callable[[str], str | None]
-"""Returns the secret of a name, or `None`."""
+"""Function that returns the value of the secret with this name, or `None` if there is none."""
 
 
 @final
 class RemoteModel:
-    """One model of one provider."""
+    """One model of one provider, reached by HTTP. A call of `stream` is one attempt; the session retries."""
 
     __slots__ = ("_format", "_http", "_look_up", "_model", "_provider", "_provider_name", "name")
 
@@ -70,18 +70,21 @@ class RemoteModel:
         return repr(self.name)
 
     def check(self, options: JsonObject) -> None:
-        """Raise `BadModelOptions` for options that cannot be used, with this model among others."""
+        """Raise `BadModelOptions` if *options* are invalid, or cannot be used with this model."""
         settings = read_settings(options)
         rendered = self._format.render(ModelRequest(self.name, ()), self._provider_name, self._model, settings)
         with_extra(rendered.body, settings.extra)
 
     @property
     def times_beginning(self) -> bool:
-        """It does: see `first_byte_timeout` and `next_byte_timeout`."""
+        """Always true: `stream` has its own limit for the first byte, the option `first_byte_timeout`."""
         return True
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
-        """Make one attempt."""
+        """Send *request* once, pass the chunks of the answer to *emit*, and return the whole answer.
+
+        Secrets are removed from the answer, and from the `ModelError` that is raised if the attempt fails.
+        """
         settings = read_settings(request.options)
         key = self._key(settings)
         headers, redactor = self._headers(settings, key)
@@ -94,7 +97,7 @@ class RemoteModel:
                 redacted = KeyWanted(str(redacted.args[0]))
             elif redacted == error:
                 raise
-        # Outside of the handler: its context would show the secret in a traceback.
+        # Raised outside the `except`: else the error with the secret would be its context, shown in tracebacks.
         raise redacted
 
     async def _attempt(
@@ -122,7 +125,7 @@ class RemoteModel:
         return hearing.response()
 
     def _headers(self, settings: Settings, key: str | None) -> tuple[dict[str, str], Redactor]:
-        """Return the headers that the settings and the key give, and what takes the secrets out of anything."""
+        """Return the headers from the settings and the key, and the `Redactor` of the secrets in them."""
         secrets: list[str] = []
         headers: dict[str, str] = {}
         if key is not None:
@@ -136,7 +139,11 @@ class RemoteModel:
         return headers, Redactor(secrets)
 
     def _key(self, settings: Settings) -> str | None:
-        """Return the key; the customary one goes to the provider's own address alone, and another may want none."""
+        """Return the API key, or `None` if none is sent.
+
+        It is the secret that the option `api_key` names, else an environment variable of the provider. Such a variable
+        is only used if the request goes to the provider's own host.
+        """
         if settings.api_key:
             return _usable(settings.api_key, self._look_up(settings.api_key))
         customary = self._provider.keys
@@ -150,7 +157,7 @@ class RemoteModel:
 
 
 class Hearing:
-    """What is heard of one answer."""
+    """Decodes the stream of one answer, removes secrets, and passes the chunks to `emit`."""
 
     __slots__ = ("_decoder", "_emit", "_reader", "_redactor")
 
@@ -163,7 +170,7 @@ class Hearing:
     def heard(self, piece: bytes) -> bool:
         """Take the next piece of the stream; return whether the answer is complete.
 
-        A piece without a chunk is a sign of life all the same: a ping, a comment, a block that nobody hears.
+        A piece that gives no chunk, such as a comment, passes `PING` to `emit`: the provider is still there.
         """
         spoke = False
         for event in self._reader.feed(piece):
@@ -182,14 +189,17 @@ class Hearing:
         return bool(fit)
 
     def whole(self) -> Response | None:
-        """Return the answer if all of it has come: some say why they stopped, and do not end the stream in order."""
+        """Return the whole answer, or `None` if it is incomplete.
+
+        Used after a broken connection: some servers send the stop reason but do not end the stream properly.
+        """
         try:
             return self.response()
         except ModelError:
             return None
 
     def response(self) -> Response:
-        """Return the whole answer."""
+        """Finish the stream and return the whole answer; raise a `ModelError` if it is incomplete."""
         if not self._decoder.complete:
             for event in self._reader.end():
                 for chunk in self._decoder.feed(event):
@@ -201,19 +211,22 @@ class Hearing:
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:
-    """Return what decides who reads a request to *url*."""
+    """Return scheme, host and port of *url*; a customary key is only sent to the provider's own."""
     parts = urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or PORTS.get(parts.scheme)
 
 
 def _merged(first: Mapping[str, str], then: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers of both."""
+    """Return the headers of both; *then* replaces those of *first*, but the ones in `LISTS` are joined."""
     joined = {name: f"{first[name]},{then[name]}" for name in LISTS if name in first and name in then}
     return {**first, **then, **joined}
 
 
 def _usable(name: str, key: str | None) -> str:
-    """Return the secret *key* called *name*, if a header can hold it."""
+    """Return the secret *key* without spaces around it.
+
+    Raise `KeyMissing` if it is empty, and `BadModelOptions` if an HTTP header cannot contain it; *name* is its name.
+    """
     if not key or not key.strip():
         problem = f"`{name}`"
         raise KeyMissing(problem)

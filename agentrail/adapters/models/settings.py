@@ -1,8 +1,8 @@
-"""The options of a model, which every provider takes: read from JSON, and checked.
+"""The options of a model, the same for all providers: read from JSON, and checked.
 
-They stand in `SessionSpec.model_options` and behind the name in `switch_model`. Keys are names of secrets and never
-values: options are kept in the journal. What only one provider knows goes into `extra`, which is laid under the body of
-the request: it may add to it, and never replaces what was set here.
+They are given in `SessionSpec.model_options`, and in `switch_model` after the model's name. Options are kept in the
+journal, so an API key is given as the name of a secret, never as its value. Fields that only one provider knows go into
+`extra`: it adds fields to the body of the request, and cannot replace those set by other options.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from agentrail.values.secrets import plain_secret, secret_name
 from agentrail.values.value import Value, value
 
 EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-"""How much a model may think, from nothing on."""
+"""The values of `reasoning_effort`, from no thinking to the most."""
 
 CHOICES: Final = ("auto", "any", "none")
-"""Whether tools may be called, must be called, or must not; `{"tool": name}` asks for one of them."""
+"""The values of `tool_choice`: tools may, must or must not be called. `{"tool": name}` demands a call of that tool."""
 
 
 _HEADER: Final = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
@@ -30,42 +30,45 @@ _HEADER: Final = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 
 @value
 class Settings(Value):
-    """Options that were read."""
+    """The options of a model after they were read and checked."""
 
     api_key: str = ""
-    """The name of the secret that holds the key; empty: the provider's customary one."""
+    """The name of the secret that holds the API key; if empty, the provider's usual environment variables are read."""
     base_url: str = ""
-    """Where the API is; empty: the provider's own address."""
+    """The URL of the API; if empty, the provider's own."""
     headers: Mapping[str, Json] = EMPTY
-    """Headers to add: texts, or secrets."""
+    """HTTP headers to add; each value is a text, or the name of a secret."""
     connect_timeout: float = 10.0
-    """Seconds to connect."""
+    """The most seconds to connect."""
     first_byte_timeout: float = 120.0
-    """Seconds to the first byte of the answer."""
+    """The most seconds to the first byte of the answer."""
     next_byte_timeout: float = 120.0
-    """Seconds from one byte of the answer to the next; some models think for long without a sign of it."""
+    """The most seconds from one byte of the answer to the next; some models send nothing for long while they think."""
     max_tokens: int | None = None
-    """How many tokens the answer may have; `None`: what is usual for the provider."""
+    """The most tokens of the answer; `None` if the default of the provider holds."""
     temperature: float | None = None
-    """How much chance there is in the answer."""
+    """How random the answer is, from 0; `None` if the default of the provider holds."""
     reasoning_effort: str = ""
-    """`none`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`; empty: the provider decides."""
+    """`none`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`; if empty, the provider decides."""
     stop: tuple[str, ...] = ()
-    """Texts that end the answer."""
+    """Texts at which the model stops writing."""
     tool_choice: str = "auto"
-    """Whether tools may be called (`auto`), must be (`any`) or must not (`none`); `{"tool": name}`: this one must."""
+    """Whether tools may be called (`auto`), must be (`any`), must not be (`none`), or `tool` must be (`tool`).
+
+    As an option, the last one is written `{"tool": name}`.
+    """
     tool: str = ""
-    """The tool that `tool_choice` names; no option of its own."""
+    """The tool that must be called if `tool_choice` is `tool`; set by that option."""
     response_format: JsonObject | None = None
-    """A JSON Schema that the answer follows; an empty one: any JSON object."""
+    """The JSON Schema of the answer; an empty one permits any JSON object. `None` if the answer is plain text."""
     cache: bool = True
-    """Whether the beginning of the request is marked for the provider's cache, where it wants marks."""
+    """Whether the request marks its beginning for the provider's prompt cache, if the provider uses such marks."""
     extra: JsonObject = EMPTY
-    """Further fields of the body, as the provider names them."""
+    """Further fields of the request's body, under the provider's own names."""
 
 
 def read_settings(options: JsonObject) -> Settings:
-    """Return *options* as settings, or raise `BadModelOptions`."""
+    """Return *options* as settings; raise `BadModelOptions` for an unknown option or an invalid value."""
     where = plain_secret(options)
     if where is not None:
         problem = f"`{where}` looks like a secret; give its name instead: `Secret(…)`"
@@ -101,7 +104,7 @@ def _url(name: str, found: Json) -> dict[str, object]:
         raise _wrong(name, found, "an address")
     try:
         parts = urlsplit(found)
-        _ = parts.port  # which raises if it is none
+        _ = parts.port  # raises `ValueError` if it is not a number
     except ValueError:
         raise _wrong(name, found, "an address") from None
     if parts.username or parts.password or parts.query or parts.fragment:
@@ -187,11 +190,14 @@ READERS: Final[Mapping[str, Callable[[str, Json], dict[str, object]]]] = {
     "cache": _flag,
     "extra": _object,
 }
-"""The options there are, and how each is read."""
+"""All options, each with the function that checks its value and returns the fields of `Settings` that it sets."""
 
 
 def with_extra(body: JsonObject, extra: JsonObject) -> JsonObject:
-    """Return *body* with what *extra* adds to it; objects are merged, and what is set already stays."""
+    """Return *body* with the fields of *extra* added; objects are merged.
+
+    Raise `BadModelOptions` if *extra* would replace a field that is already set.
+    """
     merged = dict(body)
     for key, item in extra.items():
         there = merged.get(key)

@@ -1,7 +1,7 @@
-"""Server-sent events from bytes: a reader that does no I/O and may be fed any pieces.
+"""Parses server-sent events from bytes, in pieces of any size, without I/O.
 
-It follows the standard's parsing rules (CR, LF or CRLF; comments; several `data` lines; one byte order mark), with one
-leniency: an event that the stream ends in, without the empty line behind it, is given by `end`.
+It follows the parsing rules of the standard (CR, LF or CRLF; comments; several `data` lines; one byte order mark), with
+one exception: an event at the end of the stream counts even without the empty line after it (`EventReader.end`).
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from typing import Final, NamedTuple
 from agentrail.errors import StreamGarbled
 
 MAX_EVENT: Final = 16 * 1024 * 1024
-"""Bytes that one event may have."""
+"""The most bytes of one event."""
 
 _BOM: Final = b"\xef\xbb\xbf"
 _ENDS: Final = (b"\n", b"\r")
 
 
 class ServerEvent(NamedTuple):
-    """One event."""
+    """One server-sent event."""
 
     name: str
-    """Type of the event; empty if none is given."""
+    """The type of the event (its field `event`); empty if it has none."""
     data: str
-    """Its data, the lines joined."""
+    """Its `data` lines, joined with newlines."""
 
 
 class EventReader:
-    """Reads one stream of events."""
+    """Parses one stream of server-sent events."""
 
     __slots__ = ("_after_cr", "_begun", "_data", "_limit", "_name", "_rest", "_size")
 
@@ -41,7 +41,7 @@ class EventReader:
         self._after_cr = False
 
     def feed(self, piece: bytes) -> list[ServerEvent]:
-        """Take the next *piece*, and return the events that end in it."""
+        """Take the next *piece* of the stream, and return the events that it completes."""
         if not piece:
             return []
         if self._after_cr and piece.startswith(b"\n"):
@@ -60,7 +60,7 @@ class EventReader:
         return events
 
     def end(self) -> list[ServerEvent]:
-        """Return the event that the stream ended in, if there is one."""
+        """Finish the stream; return its last event if that was not followed by an empty line."""
         if self._rest:
             self._line(b"".join(self._rest))
         event = self._finished()
@@ -72,7 +72,7 @@ class EventReader:
             raise StreamGarbled(problem)
 
     def _line(self, line: bytes) -> ServerEvent | None:
-        """Take a line; return the event that it ends."""
+        """Take a line; return the event if the line completes one, else `None`."""
         if not self._begun:
             self._begun = True
             line = line.removeprefix(_BOM)

@@ -1,7 +1,7 @@
-"""`WireFormat`: the part of a model that differs per provider: it renders requests, decodes answers, and maps errors.
+"""The protocol `WireFormat`: how the requests of one API are written, its answers decoded and its errors understood.
 
-A format renders a request and decodes the events of the answer. It does no I/O, waits for nothing and keeps nothing:
-`RemoteModel` sends what `render` returns, and feeds a fresh `Decoder` with the events as they come.
+A wire format does no I/O and keeps no state. `RemoteModel` sends the request that `render` returns, and passes the
+events of each answer to a new `Decoder`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from agentrail.values.stream import Chunk, ModelRequest, Response
 from agentrail.values.value import Value, value
 
 LARGEST = 2**40
-"""A count of tokens above it is none."""
+"""The largest count of tokens that is believed; a larger one counts as 0."""
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 SHOWN = 200
-"""Characters of what cannot be read that an error shows."""
+"""The most characters of unreadable data that an error shows."""
 
 
 @value
@@ -33,39 +33,40 @@ class Rendered(Value):
     """An HTTP request for a provider, without the API key."""
 
     path: str
-    """Path after `base_url`, with a query if there is one."""
+    """The part of the URL after `base_url`, with the query if there is one."""
     body: JsonObject
-    """The body; `extra` is not in it yet."""
+    """The body, without the fields of the option `extra`."""
     headers: Mapping[str, str] = NO_HEADERS
-    """Headers that the format wants."""
+    """Headers that the wire format demands."""
 
 
 class Decoder(Protocol):
-    """Reads the events of one answer."""
+    """Decodes the events of one answer into chunks, and puts the whole `Response` together."""
 
     def feed(self, event: ServerEvent) -> Sequence[Chunk]:
-        """Take the next event, and return what it says in neutral chunks.
+        """Take the next event and return its chunks, which are the same for all providers.
 
-        Raises `StreamGarbled` for what is not of the format, and what the provider reports as an error.
+        Raise `StreamGarbled` for an event that does not follow the format, and another `ModelError` for an error that
+        the provider reports.
         """
         ...
 
     @property
     def complete(self) -> bool:
-        """Whether the end of the answer has come; nothing after it is read."""
+        """Whether the last event of the answer has arrived; data after it is ignored."""
         ...
 
     def response(self) -> Response:
-        """Return the whole answer; raise `StreamEndedEarly` if its end has not come."""
+        """Return the whole answer; raise `StreamEndedEarly` if its end has not arrived."""
         ...
 
 
 class WireFormat(Protocol):
-    """One way to write requests and answers."""
+    """The API of one kind of provider: how requests are written, answers decoded and errors understood."""
 
     @property
     def faults(self) -> Faults:
-        """The table of the provider's errors, for `provider_errors`."""
+        """The provider's error codes with our exceptions; `provider_errors` looks errors up there."""
         ...
 
     def key_headers(self, key: str) -> Mapping[str, str]:
@@ -95,28 +96,28 @@ def object_of(data: str) -> Mapping[str, object]:
 
 
 def sub(found: object, key: str) -> Mapping[str, object]:
-    """Return the object under *key*; an empty one if there is none."""
+    """Return the JSON object under *key* of *found*; an empty one if there is none."""
     item = cast("Mapping[str, object]", found).get(key) if isinstance(found, Mapping) else None
     return cast("Mapping[str, object]", item) if isinstance(item, Mapping) else {}
 
 
 def text(found: Mapping[str, object], key: str) -> str:
-    """Return the text under *key*; an empty one if there is none."""
+    """Return the text under *key* of *found*; an empty text if there is none."""
     item = found.get(key)
     return item if isinstance(item, str) else ""
 
 
 def count(found: Mapping[str, object], key: str) -> int:
-    """Return the count under *key*; 0 if there is none, or one that no answer can have."""
+    """Return the count of tokens under *key* of *found*; 0 if there is none, or it is negative or above `LARGEST`."""
     item = found.get(key)
     return item if isinstance(item, int) and not isinstance(item, bool) and 0 < item <= LARGEST else 0
 
 
 def arguments(written: str) -> JsonObject:
-    """Return the arguments of a call from the JSON that was streamed; nothing at all, or `null`, stands for none.
+    """Return the arguments of a tool call from the JSON *written* by the model; an empty text or `null` means none.
 
-    What is no JSON object, or one with too many levels or items, becomes `{"": text}`, which the judge refuses with
-    that reason: the model may correct itself.
+    Text that is no JSON object, or one with too many levels or items, becomes `{"": text}`. The check of the arguments
+    then fails, and the model gets the reason as the result, so that it can correct itself.
     """
     if written.strip() in {"", "null"}:
         return EMPTY

@@ -1,1 +1,1 @@
-"""The sandboxes that ship."""
+"""The sandboxes that are part of agentrail: where tools read and write files and run commands."""

@@ -1,11 +1,13 @@
-"""Files as in `LocalSandbox`, and commands in namespaces of their own, made by `bwrap`.
+"""A sandbox with files as in `LocalSandbox`, whose commands run in their own Linux namespaces, made by `bwrap`.
 
-A command sees a read-only system (`/usr` and the few files of `/etc` that programs need), the root, where it may write,
-an empty `/tmp` and home, its own processes, and, unless asked, no network. Nothing else of the machine is there. The
-limits are those of `setrlimit`, so each counts per process, but for the number of processes, which counts per user and
-is not held for root; the whole is bounded by the time-out, at which all processes die with their namespace.
+A command sees a read-only system (`/usr` and the few files of `/etc` that programs need), the sandbox's root, where it
+may write, an empty `/tmp` and home, and its own processes. It sees nothing else of the machine, and has no network
+unless that is allowed.
 
-Names in a folder that nobody may take while a command runs.
+The limits are those of `setrlimit`. Each counts per process, except the number of processes, which counts per user and
+is not enforced for root. The timeout bounds the whole command: all its processes end with their namespace.
+
+`Guards` keeps commands from creating protected names, such as `.git`, in the root.
 """
 
 from __future__ import annotations
@@ -31,20 +33,23 @@ from agentrail.values.value import Authored, value
 
 
 class Guards:
-    """Reserves each missing protected name by an empty folder, over which a mount is possible; git ignores it."""
+    """Creates an empty folder for each protected name that does not exist, while commands run.
+
+    Such a folder can be mounted read-only, so a command cannot create the name. Git ignores empty folders.
+    """
 
     __slots__ = ("_free", "_lock", "_made", "_names", "_root", "_users")
 
     def __init__(self, root: str, names: Iterable[str], free: frozenset[str] = frozenset()) -> None:
         self._root = root
-        self._free = free  # these may stay free
+        self._free = free  # no folder is created for these names
         self._names = tuple(names)
         self._lock = threading.Lock()
         self._users = 0
         self._made: list[str] = []
 
     def hold(self) -> list[str]:
-        """Return the names that are to be read-only, after making those that are missing; a link is not held."""
+        """Create the missing folders, and return the names to mount read-only. Links are left out."""
         held: list[str] = []
         with self._lock, Root(self._root) as root:
             for name in self._names:
@@ -59,8 +64,8 @@ class Guards:
         return held
 
     def release(self) -> None:
-        """Remove what was made when the last command has ended; what somebody filled meanwhile stays."""
-        with self._lock, suppress(FileNotFoundError), Root(self._root) as root:  # the whole folder may be gone
+        """Remove the created folders after the last command has ended; folders that are not empty any more stay."""
+        with self._lock, suppress(FileNotFoundError), Root(self._root) as root:  # the root may have been deleted
             self._users -= 1
             if not self._users:
                 for name in self._made:
@@ -73,7 +78,7 @@ HOME: Final = "/home/agent"
 USER: Final = "1000"
 
 SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-"""The system itself; where one of these is a link, the link is made again."""
+"""The folders of the system, mounted read-only; where one of them is a link, the same link is created."""
 
 SETTINGS: Final = (
     "/etc/alternatives",
@@ -91,13 +96,16 @@ SETTINGS: Final = (
     "/etc/services",
     "/etc/ssl",
 )
-"""What programs read of `/etc`; nothing secret."""
+"""Files and folders of `/etc` that programs read, mounted read-only; none of them is secret."""
 
 NETWORK_SETTINGS: Final = ("/etc/hosts", "/etc/resolv.conf", "/etc/gai.conf")
-"""What only programs with a network read."""
+"""Files of `/etc` that are mounted only if commands have a network."""
 
 AT_HOME: Final = frozenset(PROTECTED) - {".git", ".hg", ".agentrail", ".mcp.json", ".vscode", ".idea", ".envrc"}
-"""Names that are obeyed in a home directory only; elsewhere they are not held while they are missing."""
+"""Protected names that programs read only in a home directory.
+
+If the root is no home directory, no folder is created for those that are missing.
+"""
 
 
 @value
@@ -105,24 +113,24 @@ class Limits(Authored):
     """Resource limits of one command."""
 
     processes: int = 256
-    """How many processes it may be, threads counted; not held if the whole runs as root."""
+    """The most processes of the command, threads included; not enforced if agentrail runs as root."""
     memory: int = 4 * 1024**3
-    """Bytes of private memory of each process."""
+    """The most bytes of private memory of each process."""
     cpu_seconds: int = 600
-    """Seconds of computing of each process."""
+    """The most seconds of CPU time of each process."""
     file_size: int = 2 * 1024**3
-    """Bytes of each file."""
+    """The most bytes of each file that is written."""
     open_files: int = 1024
-    """How many files each process may have open."""
+    """The most files that each process may have open."""
     scratch: int = 512 * 1024**2
-    """Bytes in `/tmp`, and as many at home."""
+    """The size of `/tmp` in bytes, and that of the home directory."""
 
 
 class BubblewrapSandbox(LocalSandbox):
-    """Files below *root*; commands see the root, the system, what is *readable*, and nothing else.
+    """Files below *root*; commands see only the root, the system, and the paths in *readable*.
 
-    Names in *protected* that stand in the root are read-only for commands too; most of those that do not exist are held
-    by empty folders while a command runs.
+    Names in *protected* that exist in the root are read-only for commands too. For most of those that do not exist, an
+    empty folder is there while a command runs, so that commands cannot create them.
     """
 
     __slots__ = ("_guards", "_limits", "_network", "_readable")
@@ -146,7 +154,7 @@ class BubblewrapSandbox(LocalSandbox):
         self._readable = tuple(os.path.realpath(path) for path in readable)
 
     def prepare(self, command: Command, on_output: OnOutput | None = None) -> Process:
-        """Return the command as a process that is not started yet: the caller runs it in a nursery of its own."""
+        """Return *command* as a process that is not started; the caller starts it by `run`, in its own nursery."""
         parts = parts_of(command.folder)
         self._check_root()
         bwrap = find_bwrap()
@@ -170,13 +178,13 @@ class BubblewrapSandbox(LocalSandbox):
         return ProcessTree(command, launch, on_output)
 
     def _check_root(self) -> None:
-        """Refuse a root that holds the system: it would be writable, and all of the machine be seen."""
+        """Refuse a root that contains folders of the system: commands could write to them and see the whole machine."""
         if any(Path(path).is_relative_to(self.root) for path in (*SYSTEM, "/dev", "/etc", "/proc")):
             problem = f"its root `{self.root}` holds the system, so nothing would be confined; take another"
             raise CommandRefused(problem)
 
     def _view(self) -> Iterator[str]:
-        """What there is to see, first what later mounts may cover."""
+        """Yield the arguments of `bwrap` that mount what a command sees; later mounts may cover earlier ones."""
         for path in map(Path, SYSTEM):
             if path.is_symlink():
                 yield from ("--symlink", str(path.readlink()), str(path))
@@ -184,7 +192,7 @@ class BubblewrapSandbox(LocalSandbox):
                 yield from ("--ro-bind-try", str(path), str(path))
         for name in (*SETTINGS, *(NETWORK_SETTINGS if self._network else ())):
             yield from ("--ro-bind-try", name, name)
-        yield from ("--proc", "/proc", "--remount-ro", "/proc")  # whoever is root outside could set what is in it
+        yield from ("--proc", "/proc", "--remount-ro", "/proc")  # if agentrail runs as root, commands could change it
         yield from ("--dev", "/dev")
         for name in ("/tmp", HOME):  # noqa: S108 - its own
             yield from ("--size", str(self._limits.scratch), "--tmpfs", name)
@@ -193,7 +201,10 @@ class BubblewrapSandbox(LocalSandbox):
         yield from ("--bind", self.root, self.root)
 
     def _bounded(self, argv: tuple[str, ...]) -> tuple[str, ...]:
-        """Count processes inside, where nobody else's are counted."""
+        """Return *argv* behind a shell that limits the number of processes.
+
+        The limit is set inside the namespace, where only the command's own processes count.
+        """
         most = self._limits.processes
         return ("/bin/sh", "-c", f'ulimit -u {most} 2>/dev/null || ulimit -p {most}; exec "$@"', "sh", *argv)
 
@@ -225,7 +236,7 @@ def _variables(env: Mapping[str, str]) -> Iterator[str]:
 
 
 def find_bwrap() -> str:
-    """Return the program; without it, nothing is run."""
+    """Return the path of `bwrap`; raise `SandboxMissing` if it is not installed."""
     found = shutil.which("bwrap", path=SAFE_PATH)
     if found is None:
         raise SandboxMissing("bwrap", "not found")
@@ -234,7 +245,7 @@ def find_bwrap() -> str:
 
 @functools.cache
 def check_bwrap(bwrap: str) -> None:
-    """Refuse to go on if this machine does not let `bwrap` make namespaces; asked once if it does."""
+    """Raise `SandboxMissing` if this machine does not let `bwrap` make namespaces. A success is remembered."""
     trial = (bwrap, *_namespaces(network=False), "--ro-bind", "/", "/", "--", "/bin/sh", "-c", ":")
     try:
         done = subprocess.run(trial, capture_output=True, check=False, timeout=10, stdin=subprocess.DEVNULL, env={})  # noqa: S603 - constants

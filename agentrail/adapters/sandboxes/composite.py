@@ -1,4 +1,4 @@
-"""Several sandboxes as one tree: each prefix leads to a sandbox of its own, everything else to the default."""
+"""Joins several sandboxes to one tree of files: paths below a prefix belong to its sandbox, others to the default."""
 
 from __future__ import annotations
 
@@ -31,18 +31,19 @@ from agentrail.values.meter import Meter
 
 T = TypeVar("T")
 Owned: TypeAlias = Sequence[tuple[T, Parts]]
-"""What a sandbox has found, and the path of each in the whole tree."""
+"""Entries or matches that a sandbox has found, each with its path in the whole tree."""
 
 MAX_FOUND: Final = 10_000
-"""Files of one prefix that a search from above it looks at."""
+"""The most files of one prefix that a search above that prefix gets."""
 
 _A_FOLDER: Final = "it is a folder"
 
 
 class CompositeSandbox:
-    """Routes by longest prefix; `/notes/` and `notes/` are the same, and a path below a prefix may begin with `/`.
+    """Sends each call to the sandbox with the longest prefix of the path, or to the default.
 
-    Commands run in the default, and see nothing of the others.
+    `/notes/` and `notes/` are the same prefix, and a path below a prefix may begin with `/`. Commands run in the
+    default sandbox, and see no files of the others.
     """
 
     __slots__ = ("_routes",)
@@ -62,24 +63,24 @@ class CompositeSandbox:
         return await self._routes[prefix].read(rest, offset, limit)
 
     async def write(self, path: str, data: bytes) -> Written:
-        """Make a file hold *data*; what leads to a prefix is a folder and stays one."""
+        """Write *data* to a file; a path above a prefix is a folder and cannot be written."""
         prefix, rest = self._place(path)
         if self._below((*prefix, *parts_of(rest))):
             raise FileFailed("write", path, _A_FOLDER)
         return await self._routes[prefix].write(rest, data)
 
     async def edit(self, path: str, old: bytes, new: bytes, *, every: bool = False) -> Edited:
-        """Replace *old*, which must occur exactly once unless *every*."""
+        """Replace *old* in a file by *new*; it must occur exactly once unless *every*."""
         prefix, rest = self._place(path)
         return await self._routes[prefix].edit(rest, old, new, every=every)
 
     async def exists(self, path: str) -> bool:
-        """Whether a file or folder is there; what leads to a prefix is."""
+        """Whether there is a file or folder at *path*; each path above a prefix is a folder."""
         prefix, rest = self._place(path)
         return await self._routes[prefix].exists(rest) or bool(self._below((*prefix, *parts_of(rest))))
 
     async def list(self, path: str = ".", limit: int = 1000, *, ignored: bool = True) -> Listing:
-        """Return what stands in a folder, prefixes among it."""
+        """Return the entries of a folder, with prefixes below it as folders."""
         prefix, rest = self._place(path)
         parts = (*prefix, *parts_of(rest))
         folders = {path_of(one[: len(parts) + 1]) for one in self._below(parts)}
@@ -89,7 +90,7 @@ class CompositeSandbox:
         return Listing(tuple(entries[:limit]), listing.cut or len(entries) > limit)
 
     async def glob(self, pattern: str, path: str = ".", *, ignored: bool = False, limit: int = 1000) -> Listing:
-        """Return the files below a folder that match, in all sandboxes that are there."""
+        """Return the files below a folder that match *pattern*, also those of sandboxes with a prefix below it."""
         prefix, rest = self._place(path)
         start = (*prefix, *parts_of(rest))
         below, wanted, meter = self._below(start), Glob(pattern), counted()
@@ -107,7 +108,7 @@ class CompositeSandbox:
         return Listing(tuple(found[:limit]), listing.cut or len(found) > limit)
 
     async def grep(self, search: Search) -> Matches:
-        """Return the lines that match, in all sandboxes that are there."""
+        """Return the lines that match *search*, also those of sandboxes with a prefix below its path."""
         prefix, rest = self._place(search.path)
         start = (*prefix, *parts_of(rest))
         below, wanted, meter = self._below(start), Glob(search.glob), counted()
@@ -132,7 +133,7 @@ class CompositeSandbox:
         )
 
     def prepare(self, command: Command, on_output: OnOutput | None = None) -> Process:
-        """Return a process of the default sandbox."""
+        """Return *command* as a process of the default sandbox, not started."""
         return self._routes[()].prepare(command, on_output)
 
     async def execute(self, command: Command, on_output: OnOutput | None = None) -> Execution:
@@ -140,7 +141,7 @@ class CompositeSandbox:
         return await self._routes[()].execute(command, on_output)
 
     def _place(self, path: str) -> tuple[Parts, str]:
-        """Return the prefix that *path* belongs to, and the rest of it; the default sandbox is given the whole path."""
+        """Return the prefix that *path* belongs to, and the rest of the path; for the default, the whole path."""
         parts = parts_of(path.lstrip("/") or path)
         prefix = self._owner(parts)
         return (prefix, path_of(parts[len(prefix) :])) if prefix else (prefix, path)
@@ -149,12 +150,15 @@ class CompositeSandbox:
         return next(prefix for prefix in self._routes if parts[: len(prefix)] == prefix)
 
     def _below(self, parts: Parts) -> tuple[Parts, ...]:
-        """Return the prefixes that stand below *parts*."""
+        """Return the prefixes below the folder *parts*."""
         return tuple(one for one in self._routes if len(one) > len(parts) and one[: len(parts)] == parts)
 
 
 async def _if_there(found: Awaitable[T], nothing: T, may_miss: bool) -> T:
-    """Return *found*; a missing folder that only leads to prefixes is no error."""
+    """Return the result of *found*, or *nothing* if the folder is missing and it *may_miss*.
+
+    It may if there are prefixes below it.
+    """
     try:
         return await found
     except FileMissing:
@@ -172,7 +176,10 @@ def _by_path(entry: Entry) -> str:
 
 
 def _matching(wanted: Glob, start: Parts, owned: Owned[T], meter: Meter) -> Generator[None, None, list[T]]:
-    """Return what matches below *start*; it yields where the caller may rest."""
+    """Return the items of *owned* whose path below *start* matches *wanted*.
+
+    It yields between them, so that the caller can let other tasks run.
+    """
     found: list[T] = []
     for one, parts in owned:
         yield

@@ -1,7 +1,7 @@
-"""The one way to open something below a root: no part of the path, and no link in it, leads out.
+"""Opens files below a root folder; neither a part of the path nor a link in it can lead out of the root.
 
-On Linux the kernel walks: `openat2` with `RESOLVE_BENEATH`. Elsewhere each part is opened by itself, without following
-links, and a link is read and walked in the same way, so that both answer alike.
+On Linux the kernel ensures that: `openat2` with `RESOLVE_BENEATH`. Elsewhere `Walk` opens the path part by part without
+following links; it reads each link and walks its target in the same way. Both give the same results.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ NO_SYMLINKS: Final = 0x04
 BENEATH: Final = 0x08
 
 RESOLVE = BENEATH | NO_MAGICLINKS | NO_XDEV
-"""Flags of `openat2` for every path."""
+"""The flags of `openat2` for every path."""
 
 MAX_LINKS: Final = 40
-"""Links in one walk, as the kernel counts them."""
+"""The most links in one path, the same as in the Linux kernel."""
 
 _OPENAT2: Final = 437
 _TRIES: Final = 32
@@ -68,7 +68,7 @@ def _openat2(root: int, path: str, flags: int, resolve: int) -> int:
 
 @functools.cache
 def has_openat2() -> bool:
-    """Whether the kernel walks for us; asked once."""
+    """Whether the kernel has `openat2`; tried once per process."""
     if not hasattr(os, "O_PATH"):
         return False
     root = os.open("/", os.O_PATH | os.O_DIRECTORY)
@@ -83,7 +83,7 @@ def has_openat2() -> bool:
 
 
 class Root:
-    """A folder that is held open while something below it is opened."""
+    """The root folder, open within a `with` block, in which paths below it are opened."""
 
     __slots__ = ("_device", "_folder", "fd")
 
@@ -101,7 +101,7 @@ class Root:
         os.close(self.fd)
 
     def open(self, parts: Parts, flags: int, *, links: bool = True) -> int:
-        """Return a descriptor of what stands at *parts*; with *links*, those that stay below the root are followed."""
+        """Open the path *parts* and return a descriptor; with *links*, links that stay below the root are followed."""
         path = path_of(parts)
         flags |= os.O_CLOEXEC
         try:
@@ -125,7 +125,10 @@ def _translated(error: OSError, path: str, *, links: bool) -> Exception:
 
 
 class Walk:
-    """Opens a path part by part; `..` occurs only in links, and goes back to a folder that is still held open."""
+    """Opens a path part by part, and keeps the folders on the way open.
+
+    Only targets of links contain `..`; it goes back to the folder above, which is still open.
+    """
 
     __slots__ = ("_device", "_held", "_left", "_links")
 
@@ -136,7 +139,7 @@ class Walk:
         self._links = links
 
     def open(self, parts: Parts, flags: int) -> int:
-        """Return a descriptor of what stands at *parts*."""
+        """Open the path *parts* and return a descriptor."""
         todo = list(reversed(parts))
         try:
             while todo:
@@ -155,27 +158,27 @@ class Walk:
                 os.close(fd)
 
     def up(self) -> None:
-        """Go back to the folder above, which is still held; never above the root."""
+        """Go back to the folder above, which is still open; raise `EXDEV` at the root."""
         if len(self._held) == 1:
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
         os.close(self._held.pop())
 
     def down(self, part: str) -> None:
-        """Go into a folder."""
+        """Go into the folder *part* of the current folder."""
         fd = os.open(part, O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._held[-1])
         self._held.append(self.same_device(fd))
 
     def link(self, part: str) -> str | None:
-        """Return what a link says, if *part* is one."""
+        """Return the target of the link *part*; `None` if it is no link."""
         try:
             return os.readlink(part, dir_fd=self._held[-1])
         except OSError as error:
             if error.errno in {errno.EINVAL, errno.ENOENT, errno.ENOTDIR}:
-                return None  # no link; what is not there is found out by opening it
+                return None  # no link, or missing, which opening it will show
             raise
 
     def parts_of(self, target: str) -> list[str]:
-        """Return the parts that a link stands for; an absolute one leads out."""
+        """Return the parts of a link's *target*; raise `EXDEV` if it is absolute, `ELOOP` after too many links."""
         self._left -= 1
         if self._left < 0:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
@@ -184,7 +187,7 @@ class Walk:
         return [part for part in target.split("/") if part not in {"", "."}]
 
     def same_device(self, fd: int) -> int:
-        """Refuse what is on another file system."""
+        """Return *fd*; close it and raise `EXDEV` if it is on another file system than the root."""
         if os.fstat(fd).st_dev != self._device:
             os.close(fd)
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
@@ -192,7 +195,7 @@ class Walk:
 
 
 def check_file(path: str, found: os.stat_result, *, hard_links: bool) -> None:
-    """Refuse what is no plain file, and, unless *hard_links* are allowed, a file with other names."""
+    """Raise an error unless *found* is a regular file, and has only one name or *hard_links* are allowed."""
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if stat.S_ISLNK(found.st_mode):
@@ -204,7 +207,10 @@ def check_file(path: str, found: os.stat_result, *, hard_links: bool) -> None:
 
 
 def open_file(root: Root, parts: Parts, *, hard_links: bool) -> int:
-    """Return a descriptor to read a plain file: looked at first, so that opening a device or a pipe has no effect."""
+    """Open a regular file for reading and return a descriptor.
+
+    It is checked before it is opened for reading, because opening a device or a pipe may have effects.
+    """
     path = path_of(parts)
     for _ in range(_TRIES):
         seen = root.open(parts, O_PATH)
@@ -214,7 +220,7 @@ def open_file(root: Root, parts: Parts, *, hard_links: bool) -> int:
             fd = root.open(parts, os.O_RDONLY | PLAIN)
             if os.path.samestat(os.fstat(fd), found):
                 return fd
-            os.close(fd)  # replaced between the two looks
+            os.close(fd)  # another file was put there between the two opens
         finally:
             os.close(seen)
     raise PathRefused(path, Why.MOVING)

@@ -1,6 +1,6 @@
-"""`DiskFiles`: files below one root folder on the disk; all are opened through `confined_open.py`.
+"""`DiskFiles`: the files below one root folder on the disk, all opened by `confined_open`.
 
-`Storage` is the synchronous Protocol that searches and sandboxes use, for files on disk or in memory.
+`Storage` is the protocol of files on disk or in memory that sandboxes and searches use. It is synchronous.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from agentrail.ports.sandbox import MAX_FILE, Content, Edited, Entry, Kind, Writ
 
 
 class Storage(Protocol):
-    """Files below one root; each call may block."""
+    """The files below one root; each call may block."""
 
     def read(self, path: str, offset: int, limit: int) -> Content:
-        """Return a piece of a file."""
+        """Return up to *limit* bytes of a file from *offset* on, and its size."""
         ...
 
     def write(self, path: str, data: bytes) -> Written:
@@ -30,11 +30,11 @@ class Storage(Protocol):
         ...
 
     def edit(self, path: str, old: bytes, new: bytes, *, every: bool) -> Edited:
-        """Replace *old* by *new*."""
+        """Replace *old* in a file by *new*; it must occur exactly once unless *every*."""
         ...
 
     def kind(self, path: str) -> Kind | None:
-        """Return the kind and size of the file or folder at *path*, links followed."""
+        """Return the kind of the file or folder at *path*, links followed; `None` if there is none."""
         ...
 
     def entries(self, parts: Parts) -> list[Entry]:
@@ -42,13 +42,13 @@ class Storage(Protocol):
         ...
 
     def data(self, parts: Parts) -> bytes | None:
-        """Return the whole file for a search; `None` if it cannot be read or is too large."""
+        """Return the content of a file for a search; `None` if it cannot be read or is too large."""
         ...
 
 
 @contextmanager
 def translated(verb: str, path: str) -> Generator[None]:
-    """Raise what the system says as errors of ours."""
+    """Within this block, raise an `OSError` as `FileMissing` or `FileFailed`, which say what was attempted (*verb*)."""
     try:
         yield
     except FileNotFoundError as error:
@@ -58,14 +58,17 @@ def translated(verb: str, path: str) -> Generator[None]:
 
 
 def check_data(path: str, data: object) -> None:
-    """Refuse to write what is not bytes."""
+    """Raise `FileFailed` if *data* is not bytes."""
     if not isinstance(data, bytes | bytearray | memoryview):
         hint = "; use `text.encode()`" if isinstance(data, str) else ""
         raise FileFailed("write", path, f"its content is a `{type(data).__name__}`, and a file is bytes{hint}")
 
 
 def replaced(path: str, data: bytes, old: bytes, new: bytes, *, every: bool) -> tuple[bytes, int]:
-    """Return *data* with *old* replaced by *new*, and how often it was."""
+    """Return *data* with *old* replaced by *new*, and the number of replacements.
+
+    Raise `BadEdit` if *old* does not occur, or occurs several times and not *every* one is to be replaced.
+    """
     times = data.count(old) if old else 0
     if times == 0 or (times > 1 and not every):
         raise BadEdit(path, times, "at least 1" if every else "exactly 1")
@@ -76,7 +79,7 @@ _TRIES: Final = 8
 
 
 class DiskFiles:
-    """The files below one folder."""
+    """The files below one folder on the disk."""
 
     __slots__ = ("_hard_links", "_protected", "_root", "_where")
 
@@ -88,7 +91,7 @@ class DiskFiles:
 
     @property
     def root(self) -> str:
-        """The folder, without links; the file system is asked when it is first wanted, which is in a thread."""
+        """The root folder, with links resolved at the first use, which is in a thread because it may block."""
         if self._root is None:
             self._root = os.path.realpath(self._where)
         return self._root
@@ -100,7 +103,7 @@ class DiskFiles:
             return root.open(parts, FOLDER)
 
     def read(self, path: str, offset: int, limit: int) -> Content:
-        """Return a piece of a file."""
+        """Return up to *limit* bytes of a file from *offset* on, and its size."""
         parts = parts_of(path)
         with translated("read", path), Root(self.root) as root:
             fd = open_file(root, parts, hard_links=self._hard_links)
@@ -125,7 +128,7 @@ class DiskFiles:
         return Written(len(data), before is None)
 
     def edit(self, path: str, old: bytes, new: bytes, *, every: bool) -> Edited:
-        """Replace *old* by *new*; if somebody else changes the file meanwhile, read it again."""
+        """Replace *old* in a file by *new*; if another program changes the file meanwhile, start again."""
         parts = parts_of(path)
         check_writable(path, parts, self._protected)
         with translated("edit", path), Root(self.root) as root:
@@ -145,7 +148,7 @@ class DiskFiles:
         raise PathRefused(path, Why.MOVING)
 
     def kind(self, path: str) -> Kind | None:
-        """Return what stands at *path*; `None`: nothing."""
+        """Return the kind of the file or folder at *path*, links followed; `None` if there is none."""
         parts = parts_of(path)
         with translated("look at", path), Root(self.root) as root:
             try:
@@ -168,7 +171,7 @@ class DiskFiles:
                 os.close(fd)
 
     def data(self, parts: Parts) -> bytes | None:
-        """Return the whole file for a search; `None` if it cannot be read or is too large."""
+        """Return the content of a file for a search; `None` if it cannot be read or is too large."""
         try:
             content = self.read(path_of(parts), 0, MAX_FILE)
         except AgentrailError:
@@ -176,7 +179,7 @@ class DiskFiles:
         return content.data if content.size <= MAX_FILE else None
 
     def _look(self, folder: int, parts: Parts) -> os.stat_result | None:
-        """Return the file that is to be replaced; `None` if there is none."""
+        """Return the status of the file that is to be replaced; `None` if there is none. Raise if it must not be."""
         try:
             found = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
@@ -186,7 +189,7 @@ class DiskFiles:
 
 
 def _pieces(fd: int, offset: int, limit: int) -> bytes:
-    """Read until the limit or the end: one read returns what it likes."""
+    """Read up to *limit* bytes from *offset* on; several reads, because one may return less than it is asked for."""
     pieces: list[bytes] = []
     while limit > 0 and (piece := os.pread(fd, min(limit, 1 << 20), offset)):
         pieces.append(piece)
@@ -196,7 +199,7 @@ def _pieces(fd: int, offset: int, limit: int) -> bytes:
 
 
 def _same_file(folder: int, parts: Parts, before: os.stat_result) -> bytes:
-    """Read the file that was looked at *before*."""
+    """Return the content of the file with the status *before*; raise `PathRefused` if another took its place."""
     fd = os.open(parts[-1], os.O_RDONLY | PLAIN | os.O_NOFOLLOW, dir_fd=folder)
     try:
         if not os.path.samestat(os.fstat(fd), before):
@@ -207,7 +210,7 @@ def _same_file(folder: int, parts: Parts, before: os.stat_result) -> bytes:
 
 
 def _make_folders(root: Root, parts: Parts) -> int:
-    """Return a descriptor of a folder that is made if it is missing, with those above it; no link is followed."""
+    """Return a descriptor of the folder *parts*, after creating missing folders; no link is followed."""
     flags = O_PATH | os.O_DIRECTORY
     with suppress(FileNotFoundError):
         return root.open(parts, flags, links=False)
@@ -224,7 +227,10 @@ def _make_folders(root: Root, parts: Parts) -> int:
 
 
 def _put(folder: int, name: str, data: bytes, before: os.stat_result | None, *, unchanged: bool = False) -> bool:
-    """Write beside *name* and rename; with *unchanged*, only if it is still what it was *before*."""
+    """Write *data* to a temporary file and rename it to *name*; return whether it was renamed.
+
+    With *unchanged*, it is renamed only if the file *name* still has the status *before*.
+    """
     beside = f".agentrail-{secrets.token_hex(8)}.tmp"
     fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder)
     try:

@@ -1,6 +1,7 @@
-"""Patterns for names: what `glob` takes, and what `.gitignore` says; no pattern makes matching slow.
+"""Patterns of paths, as in `glob` and in `.gitignore`; no pattern can make matching slow.
 
-A part becomes a regular expression without backtracking (`fnmatch` writes atomic groups); `**` is tried part by part.
+Each part of a pattern, between slashes, becomes a regular expression that does not backtrack (`fnmatch` writes atomic
+groups). `**`, which matches any number of parts, is not part of an expression.
 """
 
 from __future__ import annotations
@@ -16,25 +17,25 @@ from agentrail.errors import BadPattern
 from agentrail.values.meter import Meter
 
 MAX_ALTERNATIVES: Final = 64
-"""How many patterns one with braces may stand for."""
+"""The most patterns that a pattern with braces may expand to."""
 
 MAX_RULES: Final = 2000
-"""Lines of one `.gitignore` that are read."""
+"""The most lines of one `.gitignore` that are read."""
 
 MAX_RULE: Final = MAX_PATH
-"""Characters of a line of a `.gitignore` that is taken for a rule."""
+"""The most characters of a line of a `.gitignore`; longer lines are ignored."""
 
 READING_STEPS: Final = 500
-"""Steps of a meter that reading a rule takes, for its expression is compiled."""
+"""Steps of a meter for reading a rule, mainly for compiling its expression."""
 
 STEPS_A_CHARACTER: Final = 16
-"""Steps that each character of a rule takes beside."""
+"""Steps of a meter for each character of a rule, in addition."""
 
 MATCHING_STEPS: Final = 2
-"""Steps that it takes to look at a pattern, beside those of its parts."""
+"""Steps of a meter for matching a pattern, in addition to those for its parts."""
 
 CHARACTERS: Final = 64
-"""Characters of a part of a pattern that are matched within a step of a meter."""
+"""Characters of a part of a pattern that count as one more step."""
 
 _BRACES: Final = re.compile(r"\{([^{}]*)\}")
 _ESCAPED: Final = re.compile(r"\\(.)")
@@ -48,11 +49,11 @@ _IN_BRACKETS: Final = {
     "[:upper:]": "A-Z",
     "[:xdigit:]": "0-9a-fA-F",
 }
-"""What git reads and `fnmatch` does not, and how `fnmatch` reads the same."""
+"""Syntax within brackets that git knows and `fnmatch` does not, with the equivalent for `fnmatch`."""
 
 
 class GlobPattern:
-    """One pattern without braces: without a `/` it is about the name alone."""
+    """One pattern without braces. A pattern without `/` matches the last part of a path, unless *anchored*."""
 
     __slots__ = ("_cost", "_name", "_parts")
 
@@ -63,14 +64,14 @@ class GlobPattern:
         self._parts = [None if part == "**" and not self._name else _compiled(part) for part in parts]
 
     def matches(self, parts: Parts, meter: Meter) -> bool:
-        """Whether a path, part by part, is one that is meant; it takes steps of *meter*."""
+        """Whether the path *parts* matches the pattern; spend steps of *meter*."""
         meter.spend(self._cost if self._name else self._cost * (len(parts) + 1))
         if not parts or not self._parts:
             return False
         if self._name:
             only = self._parts[0]
             return only is not None and only.match(parts[-1]) is not None
-        reached = {0}  # how many parts of the path are behind the parts of the pattern read so far
+        reached = {0}  # the possible numbers of parts of the path that the pattern's parts so far have matched
         for index, wanted in enumerate(self._parts):
             if wanted is None:
                 least = min(reached) + (index == len(self._parts) - 1)
@@ -93,7 +94,7 @@ def _literal(found: re.Match[str]) -> str:
 
 
 class Glob:
-    """What `glob` takes: any of the patterns that its braces stand for."""
+    """A pattern for `glob`, which may have braces: it matches if one of the patterns that they expand to does."""
 
     __slots__ = ("_patterns",)
 
@@ -102,7 +103,7 @@ class Glob:
         self._patterns = [GlobPattern(one) for one in _alternatives(text)]
 
     def matches(self, parts: Parts, meter: Meter) -> bool:
-        """Whether a path, part by part, is one that is meant; it takes steps of *meter*."""
+        """Whether the path *parts* matches; spend steps of *meter*."""
         return any(pattern.matches(parts, meter) for pattern in self._patterns)
 
 
@@ -121,7 +122,7 @@ def _alternatives(text: str) -> list[str]:
 
 
 class Ignored:
-    """What the `.gitignore` files from the root down to one folder say; the last rule that matches decides."""
+    """The rules of the `.gitignore` files from the root down to one folder; the last rule that matches decides."""
 
     __slots__ = ("above", "depth", "rules")
 
@@ -131,7 +132,7 @@ class Ignored:
         self.rules: list[tuple[GlobPattern, bool, bool]] = []
 
     def reading(self, lines: Iterable[str], meter: Meter) -> Iterator[None]:
-        """Read *lines*, and yield after each: compiling all of them takes long."""
+        """Add the rules in *lines*; yield after each, because compiling all of them takes long."""
         for line in islice(lines, MAX_RULES):
             if len(line) <= MAX_RULE:
                 meter.spend(READING_STEPS + STEPS_A_CHARACTER * len(line))
@@ -141,7 +142,7 @@ class Ignored:
             yield
 
     def names(self, parts: Parts, meter: Meter, *, folder: bool) -> bool:
-        """Whether the file or *folder* at *parts* is ignored; those above it are not asked about."""
+        """Whether the rules ignore the file (or *folder*) at *parts* itself; folders above it are not considered."""
         rules: Ignored | None = self
         while rules is not None:
             below = parts[rules.depth :]
@@ -169,5 +170,5 @@ def _rule(line: str) -> tuple[GlobPattern, bool, bool] | None:
 
 
 def lines_of(data: bytes | None) -> Sequence[str]:
-    """Return the lines of a `.gitignore`."""
+    """Return the lines of a `.gitignore` with the content *data*; none if there is no such file."""
     return () if data is None else data[: 256 * 1024].decode(errors="replace").splitlines()

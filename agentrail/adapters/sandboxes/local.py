@@ -1,8 +1,9 @@
-"""Files below a folder on this machine, and commands as process trees; the default.
+"""The default sandbox: files below a folder on this machine, and commands as process trees.
 
-Paths are confined. Commands are not: they run as we do, and see what we see; `BubblewrapSandbox` confines them too.
-What a command starts ends with it, also what calls `setsid` or forks twice. What can stay is a process that leaves the
-session and then kills its launcher (see `Execution.clean`), and what another service was asked to start, such as cron.
+Paths of files cannot lead out of the folder. Commands are not confined: they have the rights of this process;
+`BubblewrapSandbox` confines them too. Processes that a command starts end with it, even if they call `setsid` or fork
+twice. Two kinds remain: a process that leaves the session and then kills its launcher (see `Execution.clean`), and one
+that another service, such as cron, was asked to start.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ from agentrail.reprs import in_brackets
 T = TypeVar("T")
 
 THREADS: Final = 8
-"""Calls of one sandbox that are in the file system at the same time."""
+"""The most threads in which calls of one sandbox use the file system at the same time."""
 
 MAX_SEARCH: Final = 20.0
-"""Seconds that a search may take."""
+"""The most seconds that a search may take."""
 
 SHELL: Final = ("/bin/bash", "--noprofile", "--norc", "-c")
 PLAIN_SHELL: Final = ("/bin/sh", "-c")
@@ -49,14 +50,15 @@ PLAIN_SHELL: Final = ("/bin/sh", "-c")
 
 @functools.cache
 def shell() -> tuple[str, ...]:
-    """Return what runs a line."""
+    """Return the command to which a command line is given as the last argument: bash, or `sh` without it."""
     return SHELL if Path(SHELL[0]).exists() else PLAIN_SHELL
 
 
 class LocalSandbox:
     """Files below *root*, and commands that start there.
 
-    With *hard_links*, files with more than one name are opened too; names in *protected* cannot be written to.
+    With *hard_links*, files with more than one name are opened too. Files and folders with a name in *protected* cannot
+    be changed by `write` and `edit`.
     """
 
     __slots__ = ("_env", "_files", "_limiter", "_writing")
@@ -80,7 +82,7 @@ class LocalSandbox:
 
     @property
     def root(self) -> str:
-        """The folder, without links."""
+        """The path of the root folder, with links resolved."""
         return self._files.root
 
     async def read(self, path: str, offset: int = 0, limit: int = MAX_FILE) -> Content:
@@ -92,11 +94,11 @@ class LocalSandbox:
         return await self._change(lambda: self._files.write(path, data))
 
     async def edit(self, path: str, old: bytes, new: bytes, *, every: bool = False) -> Edited:
-        """Replace *old*, which must occur exactly once unless *every*."""
+        """Replace *old* in a file by *new*; it must occur exactly once unless *every*."""
         return await self._change(lambda: self._files.edit(path, old, new, every=every))
 
     async def exists(self, path: str) -> bool:
-        """Whether a file or folder is there."""
+        """Whether there is a file or folder at *path*."""
         kind = await self._look(lambda: self._files.kind(path))
         return kind in {Kind.FILE, Kind.FOLDER}
 
@@ -105,13 +107,13 @@ class LocalSandbox:
         return await self._look(lambda: finished(listed(self._files, path, uncounted(), ignored=ignored, limit=limit)))
 
     async def glob(self, pattern: str, path: str = ".", *, ignored: bool = False, limit: int = 1000) -> Listing:
-        """Return the files below a folder that match."""
+        """Return the files below a folder that match *pattern*."""
         return await self._look(
             lambda: finished(find(self._files, pattern, path, uncounted(), ignored=ignored, limit=limit))
         )
 
     async def grep(self, search: Search) -> Matches:
-        """Return the lines that match; the pattern is tried in a process of its own, which can be stopped."""
+        """Return the lines that match *search*; a separate process matches them, because it can be stopped."""
         grep = Grep(self._files, search)
         try:
             with trio.move_on_after(MAX_SEARCH):
@@ -123,7 +125,7 @@ class LocalSandbox:
         raise SearchTooSlow(search.pattern, f"{MAX_SEARCH:g} seconds")
 
     def prepare(self, command: Command, on_output: OnOutput | None = None) -> Process:
-        """Return the command as a process that is not started yet: the caller runs it in a nursery of its own."""
+        """Return *command* as a process that is not started; the caller starts it by `run`, in its own nursery."""
         parts_of(command.folder)
         env = clean_environment() | self._env | check_environment(command.env)
         argv = argv_of(command, shell())
@@ -135,17 +137,17 @@ class LocalSandbox:
         return await self.prepare(command, on_output).run()
 
     async def _look(self, work: Callable[[], T]) -> T:
-        """Do what changes nothing: whoever is cancelled need not wait for it."""
+        """Run *work*, which changes nothing, in a thread; if cancelled, do not wait for its end."""
         return await trio.to_thread.run_sync(work, limiter=self._threads(), abandon_on_cancel=True)
 
     async def _change(self, work: Callable[[], T]) -> T:
-        """Do what changes something, one at a time, to its end."""
+        """Run *work*, which changes files, in a thread; one at a time, and to its end even if cancelled."""
         if self._writing is None:
             self._writing = trio.Lock()
         async with self._writing:
             return await trio.to_thread.run_sync(work, limiter=self._threads())
 
     def _threads(self) -> trio.CapacityLimiter:
-        if self._limiter is None:  # most sessions have a sandbox and never touch it
+        if self._limiter is None:  # made at the first use: most sessions have a sandbox and never use it
             self._limiter = trio.CapacityLimiter(THREADS)
         return self._limiter

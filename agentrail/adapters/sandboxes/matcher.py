@@ -1,7 +1,7 @@
-"""Looks for a pattern in texts: in a process of its own, because no thread can be stopped in a regular expression.
+"""Searches files for a regular expression, in a separate process: a thread in a regular expression cannot be stopped.
 
-As a script it reads an order, and then files, from its standard input, and writes what it found when it has read all,
-or enough. It imports nothing of ours.
+As a script it reads an order, and then files, from its standard input. When it has read all of them, or found enough,
+it writes the matches. It imports nothing of agentrail.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BINARY = 8192
 
 
 class Order(TypedDict):
-    """What to look for."""
+    """What to search for: a pattern, lines to show *before* and *after* a match, and the most matches."""
 
     pattern: str
     ignore_case: bool
@@ -30,7 +30,7 @@ Found = tuple[str, int, str, list[str], list[str]]
 
 
 class Matcher:
-    """Collects the lines that match, until there are enough."""
+    """Collects the lines that match, up to the limit of the order; then sets `cut`."""
 
     def __init__(self, order: Order, matches: Callable[[str], object]) -> None:
         self._matches = matches
@@ -41,7 +41,7 @@ class Matcher:
         self.skipped = 0
 
     def look(self, path: str, data: bytes) -> Iterator[int]:
-        """Search one file: yield the number of each line before it is looked at."""
+        """Search one file; yield the number of each line before it is matched. Binary files are skipped."""
         if b"\0" in data[:BINARY]:
             self.skipped += 1
             return
@@ -62,7 +62,7 @@ class Matcher:
 
 
 def short(line: str) -> str:
-    """Return *line* without its end, cut if it is very long."""
+    """Return *line* without a carriage return at its end, cut if it is very long."""
     line = line.removesuffix("\r")
     return line if len(line) <= MAX_LINE else f"{line[:MAX_LINE]}…"
 
@@ -73,7 +73,10 @@ def flags_of(order: Order) -> int:
 
 
 def serve(source: BinaryIO, sink: BinaryIO) -> None:
-    """Search what comes from *source*: per file a line with its name and size, and then its content."""
+    """Read an order and files from *source*, search them, and write the matches to *sink*, as JSON.
+
+    Each file comes as a line with its path and size, and then its content.
+    """
     order: Order = json.loads(source.readline())
     try:
         matcher = Matcher(order, re.compile(order["pattern"], flags_of(order)).search)

@@ -1,4 +1,4 @@
-"""Files in memory, for tests: nothing is on the disk, nothing waits, and there are no commands."""
+"""A sandbox with files in memory, for tests; it cannot run commands."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _NO_COMMANDS = "this sandbox keeps files in memory and runs nothing"
 
 
 class MemoryFiles:
-    """Files in a dictionary; a folder is there if something is below it."""
+    """Files in a dictionary. A folder exists if there is a file below it."""
 
     __slots__ = ("_folders", "_protected", "files")
 
@@ -59,7 +59,7 @@ class MemoryFiles:
         self._protected = tuple(protected)
 
     def _place(self, parts: Parts) -> None:
-        """Note the name of a new file in its folder, and of each folder that it makes in the one above."""
+        """Add the new file *parts* to its folder, and each folder that comes into being by it to the one above."""
         for depth in range(len(parts), 0, -1):
             names = self._folders.setdefault(parts[: depth - 1], set())
             if parts[depth - 1] in names:
@@ -67,7 +67,7 @@ class MemoryFiles:
             names.add(parts[depth - 1])
 
     def read(self, path: str, offset: int, limit: int) -> Content:
-        """Return a piece of a file."""
+        """Return up to *limit* bytes of a file from *offset* on, and its size."""
         data = self._data("read", path)
         offset = max(offset, 0)
         return Content(data[offset : offset + min(max(limit, 0), MAX_FILE)], len(data))
@@ -89,14 +89,14 @@ class MemoryFiles:
         return Written(len(data), created)
 
     def edit(self, path: str, old: bytes, new: bytes, *, every: bool) -> Edited:
-        """Replace *old* by *new*."""
+        """Replace *old* in a file by *new*; it must occur exactly once unless *every*."""
         check_writable(path, parts_of(path), self._protected)
         data, times = replaced(path, self._data("edit", path), old, new, every=every)
         self.write(path, data)
         return Edited(times, len(data))
 
     def kind(self, path: str) -> Kind | None:
-        """Return what stands at *path*."""
+        """Return the kind of the file or folder at *path*; `None` if there is none."""
         parts = parts_of(path)
         if parts in self.files:
             return Kind.FILE
@@ -116,7 +116,7 @@ class MemoryFiles:
         return Entry(path_of(parts), Kind.FILE, len(self.files[parts]))
 
     def data(self, parts: Parts) -> bytes | None:
-        """Return the whole file for a search; `None` if it cannot be read or is too large."""
+        """Return the content of a file for a search; `None` if there is no such file."""
         return self.files.get(parts)
 
     def _data(self, verb: str, path: str) -> bytes:
@@ -132,7 +132,7 @@ class MemoryFiles:
 
 
 class MemorySandbox:
-    """Files in memory; *files* are there from the beginning."""
+    """A sandbox with files in memory; *files* are its first files, by path."""
 
     __slots__ = ("_files",)
 
@@ -145,7 +145,7 @@ class MemorySandbox:
 
     @property
     def files(self) -> dict[str, bytes]:
-        """A copy of what is there, by path."""
+        """A copy of the files, by path."""
         return {path_of(parts): data for parts, data in self._files.files.items()}
 
     async def read(self, path: str, offset: int = 0, limit: int = MAX_FILE) -> Content:
@@ -159,12 +159,12 @@ class MemorySandbox:
         return self._files.write(path, data)
 
     async def edit(self, path: str, old: bytes, new: bytes, *, every: bool = False) -> Edited:
-        """Replace *old*, which must occur exactly once unless *every*."""
+        """Replace *old* in a file by *new*; it must occur exactly once unless *every*."""
         await trio.lowlevel.checkpoint()
         return self._files.edit(path, old, new, every=every)
 
     async def exists(self, path: str) -> bool:
-        """Whether a file or folder is there."""
+        """Whether there is a file or folder at *path*."""
         await trio.lowlevel.checkpoint()
         return self._files.kind(path) is not None
 
@@ -175,7 +175,7 @@ class MemorySandbox:
         return await rested(listed(self._files, path, meter, ignored=ignored, limit=limit), meter, path)
 
     async def glob(self, pattern: str, path: str = ".", *, ignored: bool = False, limit: int = 1000) -> Listing:
-        """Return the files below a folder that match."""
+        """Return the files below a folder that match *pattern*."""
         await trio.lowlevel.checkpoint()
         meter = counted()
         found = find(self._files, pattern, path, meter, ignored=ignored, limit=limit)
@@ -206,7 +206,7 @@ class MemorySandbox:
             unread += data is None
             try:
                 for _ in () if data is None else matcher.look(path, data):
-                    meter.spend(1 + LINE_STEPS - in_line.left)  # by the line before
+                    meter.spend(1 + LINE_STEPS - in_line.left)  # the steps that the previous line took
                     in_line.left = LINE_STEPS
                     yield
             except TooManyStepsError:
@@ -218,10 +218,10 @@ class MemorySandbox:
         return matches_of(matcher.found, matcher.searched, matcher.skipped + unread, cut=matcher.cut)
 
     def prepare(self, command: Command, on_output: OnOutput | None = None) -> Process:  # noqa: ARG002 - the port's
-        """Refuse: there is nothing to run a command in."""
+        """Raise `CommandRefused`: this sandbox cannot run commands."""
         raise CommandRefused(_NO_COMMANDS)
 
     async def execute(self, command: Command, on_output: OnOutput | None = None) -> Execution:  # noqa: ARG002 - see above
-        """Refuse: there is nothing to run a command in."""
+        """Raise `CommandRefused`: this sandbox cannot run commands."""
         await trio.lowlevel.checkpoint()
         raise CommandRefused(_NO_COMMANDS)

@@ -1,7 +1,8 @@
-"""Which paths a sandbox takes at all, told from their text alone: the first of two walls.
+"""Checks the text of a path before it is opened: the first of two protections.
 
-The second wall is the open itself (`confined_open.py`): it holds whatever the text says. This one is for clear answers,
-and for what no file system would refuse: names that only look like dots and slashes, and files that others obey.
+The second one is how files are opened (`confined_open`), which keeps any path within the root. The checks here give
+clear errors, and refuse paths that no file system would refuse: names with characters that look like dots or slashes,
+and files that other programs run or take settings from.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from typing import Final, TypeAlias
 from agentrail.errors import PathRefused
 
 Parts: TypeAlias = tuple[str, ...]
-"""A path below the root, part by part; empty: the root itself."""
+"""A path below the root, as its parts between slashes; empty for the root itself."""
 
 MAX_NAME: Final = 255
-"""Bytes of one part; no common file system takes more."""
+"""The most bytes of one part of a path; no common file system takes more."""
 
 MAX_PATH: Final = 4095
-"""Bytes of a whole path."""
+"""The most bytes of a whole path."""
 
 
 class Why(StrEnum):
-    """Why a path is refused."""
+    """The reasons for which a path is refused."""
 
     EMPTY = "it is empty; `.` is the root"
     NUL = "it has a NUL character"
@@ -66,7 +67,10 @@ PROTECTED: Final = (
     ".ripgreprc",
     ".ssh",
 )
-"""Names that nobody may write to or below, wherever they stand and whether or not they exist."""
+"""Names of files and folders that cannot be written by default, nor anything in them, at any depth.
+
+Other programs run them or take settings from them. They cannot be created either.
+"""
 
 _DIRECTIONS: Final = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _UNSEEN: Final = frozenset("\u00ad\u034f\u200b\u200c\u200d\u2060\ufeff")
@@ -123,11 +127,11 @@ CHECKS: Final[dict[Why, Callable[[str], bool]]] = {
     Why.PARENT: _parent,
     Why.LOOKALIKE: _lookalike,
 }
-"""Each reason and the question that finds it, asked in this order."""
+"""For each reason that the text of a path can give, the function that checks for it; checked in this order."""
 
 
 def parts_of(path: str) -> Parts:
-    """Return the parts of *path*; refuse it if one of the checks says so."""
+    """Return the parts of *path*; raise `PathRefused` if one of the checks fails."""
     for why, is_found in CHECKS.items():
         if is_found(path):
             raise PathRefused(path, why)
@@ -135,12 +139,12 @@ def parts_of(path: str) -> Parts:
 
 
 def path_of(parts: Iterable[str]) -> str:
-    """Return *parts* as the one text of a path."""
+    """Return *parts* joined to the text of a path; `.` for the root."""
     return "/".join(parts) or "."
 
 
 def check_writable(path: str, parts: Parts, protected: Iterable[str] = PROTECTED) -> None:
-    """Refuse to write to the root itself, and to what other programs obey."""
+    """Raise `PathRefused` if *parts* is the root itself, or has a name in *protected*."""
     if not parts:
         raise PathRefused(path, Why.NO_FILE)
     names = {plain(part) for part in parts}
@@ -149,6 +153,6 @@ def check_writable(path: str, parts: Parts, protected: Iterable[str] = PROTECTED
 
 
 def plain(name: str) -> str:
-    """Return *name* as a file system that ignores case and unseen characters may read it."""
+    """Return *name* simplified as some file systems do: without case, invisible characters and dots at the end."""
     bare = "".join(char for char in unicodedata.normalize("NFKC", name) if char not in _UNSEEN)
     return bare.casefold().rstrip(". ")

@@ -1,4 +1,4 @@
-"""Walking folders and searching files, without blocking anybody and without following a link."""
+"""Walks folders and searches files, without blocking the event loop and without following links."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from agentrail.ports.sandbox import Entry, Kind, Listing, Match, Matches, Search
 from agentrail.values.meter import Meter, TooManyStepsError
 
 MAX_SEEN: Final = 200_000
-"""Files and folders that one walk looks at."""
+"""The most files and folders that one walk visits."""
 
 LINE_STEPS: Final = 50_000
-"""Steps of a search in one line, and until the others of the loop have their turn."""
+"""The most steps of a search in one line; also the steps of a search after which other tasks run."""
 
 SEARCH_STEPS: Final = 2_000_000
-"""Steps of one search in the loop: less than two seconds."""
+"""The most steps of one search in the event loop; they take less than two seconds."""
 
 T = TypeVar("T")
 
@@ -37,12 +37,12 @@ _MATCHER: Final = str(Path(__file__).with_name("matcher.py"))
 
 
 def counted() -> Meter:
-    """Return a meter for a search in the loop."""
+    """Return a meter for a search in the event loop, with a limit of steps."""
     return Meter(SEARCH_STEPS)
 
 
 def uncounted() -> Meter:
-    """Return a meter for a search in a thread of its own, which holds up nobody."""
+    """Return a meter without a limit, for a search in a thread, which does not block the event loop."""
     return Meter(sys.maxsize)
 
 
@@ -51,9 +51,9 @@ class Stopped(Exception):  # noqa: N818 - a signal between our own functions
 
 
 def walk(storage: Storage, start: Parts, meter: Meter, *, ignored: bool) -> Iterator[Entry | None]:
-    """Yield the files below *start*, in order of path; with *ignored*, also those that `.gitignore` names.
+    """Yield the files below *start*, sorted by name in each folder; with *ignored*, also those that `.gitignore` names.
 
-    It takes steps of *meter*, and yields `None` between them, so that the caller may rest.
+    Spend steps of *meter*, and yield `None` between them, so that the caller can let other tasks run.
     """
     above = Ignored() if ignored else (yield from _rules_above(storage, start, meter))
     stack: list[tuple[Ignored, Iterator[Entry]]] = [(above, iter(storage.entries(start)))]
@@ -72,7 +72,7 @@ def walk(storage: Storage, start: Parts, meter: Meter, *, ignored: bool) -> Iter
         if not ignored and (parts[-1] == ".git" or rules.names(parts, meter, folder=is_folder)):
             continue
         if is_folder:
-            with suppress(AgentrailError):  # gone meanwhile, not ours to read, or on another file system
+            with suppress(AgentrailError):  # the folder was removed, is not readable, or on another file system
                 below = storage.entries(parts)
                 if not ignored and any(one.path.endswith("/.gitignore") for one in below):
                     rules = yield from _rules(storage, parts, rules, meter)
@@ -95,7 +95,7 @@ def _rules(storage: Storage, folder: Parts, above: Ignored, meter: Meter) -> Gen
 
 
 def finished(search: Generator[None, None, T]) -> T:
-    """Return what *search* returns, without a rest."""
+    """Run the generator *search* to its end, without pauses, and return its result."""
     while True:
         try:
             next(search)
@@ -104,7 +104,10 @@ def finished(search: Generator[None, None, T]) -> T:
 
 
 async def rested(search: Generator[None, None, T], meter: Meter, wanted: str) -> T:
-    """Return what *search* returns; the others of the loop have their turn after each `LINE_STEPS` of *meter*."""
+    """Run the generator *search* to its end and return its result; other tasks run after each `LINE_STEPS` of *meter*.
+
+    Raise `SearchTooSlow`, which names *wanted*, if the meter has no steps left.
+    """
     rest_at = meter.left - LINE_STEPS
     while True:
         try:
@@ -119,7 +122,7 @@ async def rested(search: Generator[None, None, T], meter: Meter, wanted: str) ->
 
 
 def listed(storage: Storage, path: str, meter: Meter, *, ignored: bool, limit: int) -> Generator[None, None, Listing]:
-    """Return what stands in a folder; it yields where the caller may rest."""
+    """Return the entries of a folder; yield between them, so that the caller can let other tasks run."""
     parts = parts_of(path)
     entries = storage.entries(parts)
     if not ignored:
@@ -141,7 +144,7 @@ def _is_ignored(entry: Entry, rules: Ignored, meter: Meter) -> bool:
 def find(
     storage: Storage, pattern: str, path: str, meter: Meter, *, ignored: bool, limit: int
 ) -> Generator[None, None, Listing]:
-    """Return the files below *path* that match; it yields where the caller may rest."""
+    """Return the files below *path* that match *pattern*; yield between them, so that other tasks can run."""
     glob, start = Glob(pattern), parts_of(path)
     found: list[Entry] = []
     for entry in walk(storage, start, meter, ignored=ignored):
@@ -155,7 +158,7 @@ def find(
 
 
 def order_of(search: Search) -> Order:
-    """Return *search* as the matcher takes it."""
+    """Return *search* as an order for `matcher`."""
     return Order(
         pattern=re.escape(search.pattern) if search.fixed else search.pattern,
         ignore_case=search.ignore_case,
@@ -166,14 +169,17 @@ def order_of(search: Search) -> Order:
 
 
 def contents(storage: Storage, search: Search, meter: Meter) -> Iterator[tuple[str, bytes | None] | None]:
-    """Yield the files to search, those that cannot be had with `None`; `None` alone where the caller may rest."""
+    """Yield the path and content of each file to search; the content is `None` if it cannot be read.
+
+    `None` alone is yielded between files, so that the caller can let other tasks run.
+    """
     parts = parts_of(search.path)
     glob = Glob(search.glob)
     kind = storage.kind(search.path)
     if kind is None:
         raise FileMissing("search", search.path, "file or folder")
     if kind is not Kind.FOLDER:
-        storage.read(search.path, 0, 0)  # refused where any other file would only be skipped
+        storage.read(search.path, 0, 0)  # raises if this one file cannot be read; within a folder it would be skipped
         yield "/".join(parts), storage.data(parts)
         return
     for entry in walk(storage, parts, meter, ignored=search.ignored):
@@ -184,7 +190,7 @@ def contents(storage: Storage, search: Search, meter: Meter) -> Iterator[tuple[s
 
 
 class Grep:
-    """One search in a process of its own; `stop` may be called from another thread, and `run` ends soon."""
+    """One search in a separate process. `run` blocks its thread; `stop` may be called from another one."""
 
     __slots__ = ("_child", "_search", "_stopped", "_storage")
 
@@ -195,16 +201,16 @@ class Grep:
         self._stopped = False
 
     def stop(self) -> None:
-        """Stop the search; `run` ends soon after."""
+        """Stop the search; `run` raises `Stopped` soon after."""
         self._stopped = True
         if self._child is not None:
             self._child.kill()
 
     def run(self) -> Matches:
-        """Search; blocks until all is read, or enough found."""
+        """Search, and return the matches; block until all files are read, or enough is found."""
         order = order_of(self._search)
         found = (one for one in contents(self._storage, self._search, uncounted()) if one is not None)
-        first = next(found, None)  # a path that is refused is refused before anything is started
+        first = next(found, None)  # read before the process is started, so that an error in the path comes first
         if first is None:
             return Matches(())
         with subprocess.Popen(  # noqa: S603 - our own script
@@ -227,7 +233,7 @@ class Grep:
         return _answered(answer, self._search.pattern, skipped)
 
     def _tell(self, child: IO[bytes], order: Order, found: Iterable[tuple[str, bytes | None]]) -> int:
-        """Give the child all there is to search, and return how many files could not be had."""
+        """Write the order and the files to the child process; return how many files could not be read."""
         skipped = 0
         try:
             child.write(json.dumps(order).encode() + b"\n")
@@ -239,7 +245,7 @@ class Grep:
                 else:
                     child.write(json.dumps([path, len(data)]).encode() + b"\n" + data)
         except BrokenPipeError:
-            pass  # it has found enough, or was stopped
+            pass  # the child has found enough, or was stopped
         finally:
             with suppress(BrokenPipeError):
                 child.close()
@@ -261,6 +267,6 @@ def _answered(answer: bytes, pattern: str, skipped: int) -> Matches:
 
 
 def matches_of(found: list[Found], searched: int, skipped: int, *, cut: bool) -> Matches:
-    """Return the matches as the `Matches` of the port."""
+    """Return the matches that `matcher` found as `Matches`, the result of `Sandbox.grep`."""
     lines = (Match(path, number, line, tuple(above), tuple(below)) for path, number, line, above, below in found)
     return Matches(tuple(lines), cut, searched, skipped)

@@ -1,8 +1,8 @@
 """Maps SQLite's errors to errors of journals: nothing was written, a commit must be undone, or the file is unusable.
 
-Before the commit, whatever fails is rolled back. In the commit itself only a full disk and a lock are sure to have left
-nothing in the log; after any other error the whole commit may stand there, and the writer takes it out. A failed sync
-of the log is final if commits that were answered had not been synced: the kernel may have dropped them.
+A failure before the commit is rolled back. If the commit itself fails because of a full disk or a lock, nothing is in
+the write-ahead log. After any other error the whole commit may be in the log, and the writer removes it. A failed sync
+of the log is final if earlier commits were not synced yet: the kernel may have dropped them.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Final
 from agentrail.errors import CommitUnknown, JournalError, JournalFailed, JournalFull, JournalUnusable
 
 RAISED = (sqlite3.Error, UnicodeDecodeError)
-"""What a connection raises: SQLite's messages quote what is damaged, and then they may be no text."""
+"""The exceptions of a connection. Messages of SQLite may quote damaged bytes that cannot be decoded as text."""
 
 _PRIMARY = 0xFF
-"""Mask of the primary error code; the other bits are details."""
+"""Mask of the primary part of an error code; the other bits give details."""
 
 _NO_SPACE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _PASSING = _NO_SPACE | {
@@ -27,7 +27,7 @@ _PASSING = _NO_SPACE | {
     sqlite3.SQLITE_NOMEM,
     sqlite3.SQLITE_PERM,
 }
-"""Primary error codes of failures that may be gone at the next try."""
+"""Primary error codes of failures that a later try may not have."""
 
 _TAKING_BACK: Final = "take back a commit that failed"
 
@@ -47,26 +47,26 @@ def is_passing(error: Exception) -> bool:
 
 
 def rolled_back(error: Exception, path: Path) -> JournalError:
-    """Return what *error* means if the transaction was rolled back before its commit."""
+    """Return the journal's error for *error* of a transaction that was rolled back before its commit."""
     return JournalFull(_said(error)) if is_passing(error) else JournalUnusable(str(path), _said(error))
 
 
 def not_opened(error: Exception, path: Path) -> JournalError:
-    """Return what *error* means if the file could not even be opened."""
+    """Return the journal's error for *error* of an attempt to open the file."""
     if isinstance(error, OSError):
         return JournalUnusable(str(path), f"it cannot be opened ({error.strerror})")
     return JournalFull(_said(error)) if _kind(error) in _NO_SPACE else JournalUnusable(str(path), _said(error))
 
 
 def in_commit(error: sqlite3.Error) -> JournalFull | JournalFailed:
-    """Return what *error* means if it comes from the commit itself."""
+    """Return the journal's error for *error* of the commit itself."""
     if _kind(error) in _NO_SPACE:
         return JournalFull(_said(error))
     return JournalFailed("commit what it was given", _said(error))
 
 
 def in_mending(error: sqlite3.Error, *, is_synced: bool) -> JournalFailed | CommitUnknown:
-    """Return what *error* means if it comes from taking a failed commit out of the log."""
+    """Return the journal's error for *error* of the attempt to remove a failed commit from the log."""
     lost = in_checkpoint(error, is_synced=is_synced)
     return JournalFailed(_TAKING_BACK, _said(error)) if lost is None else lost
 
@@ -77,9 +77,9 @@ def read_meanwhile() -> JournalFailed:
 
 
 def in_checkpoint(error: sqlite3.Error, *, is_synced: bool) -> CommitUnknown | None:
-    """Return what *error* means if it comes from a checkpoint; `None` if it can be done later.
+    """Return the journal's error for *error* of a checkpoint; `None` if the checkpoint can be repeated later.
 
-    A checkpoint syncs the log. If commits were not synced (not *is_synced*) and that fails, they may be lost.
+    A checkpoint syncs the log. If that fails and earlier commits were not synced (not *is_synced*), they may be lost.
     """
     is_sync = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_IOERR_FSYNC
     return None if is_passing(error) and (is_synced or not is_sync) else CommitUnknown(_said(error))

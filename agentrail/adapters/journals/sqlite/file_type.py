@@ -1,4 +1,4 @@
-"""Checks by its first bytes that a file is a journal, before SQLite opens it: opening may write to its log."""
+"""Checks by its first bytes that a file is a journal, before SQLite opens it: opening it may already write to it."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from agentrail.adapters.journals.sqlite.tables import APPLICATION
 from agentrail.errors import JournalUnusable
 
 MAGIC: Final = b"SQLite format 3\0"
-"""What each database of SQLite begins with."""
+"""The first bytes of each database of SQLite."""
 
 HEAD: Final = 100
-"""Bytes of the head of a database."""
+"""The size of the header of a database, in bytes."""
 
 SMALLEST: Final = 512
-"""Bytes of the smallest file that SQLite writes."""
+"""The size of the smallest file that SQLite writes, in bytes."""
 
 PAGES_OF_64_K: Final = 1
-"""How the largest size of a page is written."""
+"""The number in the header that means the largest page size, 65,536 bytes."""
 
 SHOWN: Final = 24
-"""Bytes of a file that is no database that are shown."""
+"""The number of bytes that an error shows of a file that is no database."""
 
 EXPORTED: Final = b'"agentrail session"'
-"""What stands in the first line of a session that was exported."""
+"""A part of the first line of a file that `export_session` wrote."""
 
 NOT_OURS: Final = "it is a file of another program; give another path"
 
 
 def check_kind(path: Path) -> None:
-    """Raise `JournalUnusable` if the file is no journal, or not whole; an empty file is taken for a new journal.
+    """Raise `JournalUnusable` if the file is no journal, or its end is missing. An empty file counts as a new journal.
 
-    The process must have no connection to the file: closing any descriptor takes SQLite's locks away.
+    This process must have no connection to the file: closing the descriptor here would release SQLite's locks on it.
     """
     found = path.stat()
     if S_ISDIR(found.st_mode):
@@ -50,7 +50,7 @@ def check_kind(path: Path) -> None:
 def _problem(path: Path, head: bytes, size: int) -> str | None:
     """Return why a file of *size* bytes that begins with *head* is no journal."""
     if not _number(head, 40) and _is_there(path, "-journal"):
-        return None  # a process was killed while it made the file: SQLite takes that back
+        return None  # a process was killed while it created the file: SQLite will undo that
     if not head.startswith(MAGIC[: len(head)]):
         if EXPORTED in head:
             return "it is one session as a file; read it into a journal by `import_session`, and give another path"
@@ -60,14 +60,14 @@ def _problem(path: Path, head: bytes, size: int) -> str | None:
     if _number(head, 40) and _number(head, 68) != APPLICATION:  # tables, and no `application_id` of ours
         return NOT_OURS
     wanted = _size_of_pages(head) * _number(head, 28)
-    is_said = _number(head, 24) == _number(head, 92)  # else the number of pages was not kept up to date
+    is_said = _number(head, 24) == _number(head, 92)  # else the number of pages in the header is out of date
     if is_said and size < wanted and not _is_there(path, "-wal"):  # else the rest may be in the log
         return f"its end is missing, of {wanted:,} bytes {size:,} are there; bring it back from a copy"
     return None
 
 
 def _is_there(path: Path, what: str) -> bool:
-    """Whether SQLite has a file with content beside the one at *path*."""
+    """Whether there is a file that is not empty with the name of *path* and *what* appended, such as `-wal`."""
     beside = path.with_name(f"{path.name}{what}")
     return beside.exists() and beside.stat().st_size > 0
 

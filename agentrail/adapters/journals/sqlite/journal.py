@@ -21,16 +21,16 @@ SYNCHRONOUS: Final = ("FULL", "NORMAL")
 """SQLite's `synchronous`: `FULL` syncs each commit to disk; with `NORMAL`, a power cut may lose the last commits."""
 
 MOST_TOGETHER: Final = 512
-"""Calls that are committed in one transaction at most."""
+"""The most calls that are committed in one transaction."""
 
 READ_AT_ONCE: Final = 100
-"""Records that are read before other tasks run."""
+"""The most records that are read by one job of the reader's thread; other jobs may run before the next."""
 
 
 class SqliteJournal:
-    """Keeps records in a file, by default one per user; `AGENTRAIL_HOME` or *path* moves it.
+    """Keeps records in an SQLite file: *path*, or by default one file per user, in the folder `AGENTRAIL_HOME` if set.
 
-    One process writes it. Another one is refused, or takes over: then the first can write nothing any more.
+    Only one process can write it. A second one is refused, unless it has *take_over*: then the first is refused.
     """
 
     def __init__(
@@ -95,6 +95,6 @@ class SqliteJournal:
         return await self._reading.do(lambda reader: reader.snapshot(session_id), session_id)
 
     async def close(self) -> None:
-        """Release files and threads once calls under way have ended; the next call opens them again."""
+        """Wait until running calls have ended, and close files and threads. The next call would open them again."""
         await self._reading.close()
         await self._writing.close()

@@ -1,10 +1,11 @@
-"""The files of journals that this process uses, by device and inode, and the lock of the one process that writes each.
+"""The journal files that this process has open, by device and inode, and the lock that makes one process the writer.
 
-The lock is on the file itself, whatever name it was opened by, on a byte that no file has and SQLite never locks. It
-is of the kind that belongs to a descriptor (OFD): it goes with its process, and no other descriptor takes it away.
+The lock is on the file itself, so it holds under all names of the file. It covers a byte far after the end of any file,
+which SQLite never locks. It is an OFD lock, which belongs to a descriptor: the kernel releases it when the process
+ends, and closing another descriptor does not.
 
-Closing *any* descriptor of a file takes from the process the locks that SQLite has on that file. So the descriptor of
-the lock is shared by all who use the file here, and is closed when the last of them has closed its connection.
+SQLite's own locks belong to the process: closing *any* descriptor of the file releases them. So all uses of a file in
+this process share the descriptor of the lock. It is closed when the last use has closed its connection.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from agentrail.adapters.journals.sqlite.file_type import check_kind
 from agentrail.errors import JournalLinked, JournalUnusable
 
 CAN_LOCK: Final = sys.platform == "linux" and sys.maxsize > 2**32
-"""Whether the kernel has such locks, and a description of them is written as in `_asked`."""
+"""Whether the system has OFD locks, in the binary format that `_set` writes."""
 
 BYTE: Final = 2**62
 """Offset of the byte that is locked."""
@@ -34,7 +35,7 @@ HELD: Final = frozenset({errno.EAGAIN, errno.EACCES})
 """Error numbers that mean that another process has the lock."""
 
 MOST_LOOKED_AT: Final = 10_000
-"""Files that are searched for another name (hard link) of a journal."""
+"""The most files that are searched for another name (hard link) of a journal."""
 
 
 class Identity(NamedTuple):
@@ -45,7 +46,7 @@ class Identity(NamedTuple):
 
 
 class _File:
-    """A file that this process uses."""
+    """A journal file that this process uses, with the number of its uses and the descriptor of its lock."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -63,7 +64,7 @@ class _Files:
         self.descriptors: set[int] = set()
 
     def forked(self) -> None:
-        """Let go, in a process that was forked, of the locks that belong to the one above it."""
+        """Close, in a forked child process, the descriptors of the locks; the locks belong to the parent process."""
         self.guard = Lock()
         for descriptor in self.descriptors:
             os.close(descriptor)
@@ -76,7 +77,7 @@ os.register_at_fork(after_in_child=_FILES.forked)
 
 
 class FileUse:
-    """One use of a journal's file: by its reader, or by its writer. It lasts from before its connection to after it."""
+    """One use of a journal's file, by its reader or its writer: begun before a connection is opened, ended after."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -84,7 +85,7 @@ class FileUse:
         self.has_lock = False
 
     def begin(self) -> None:
-        """Use the file; raise `JournalUnusable` if it is no journal, `JournalLinked` if open by another name."""
+        """Register this use; raise `JournalUnusable` if it is no journal, `JournalLinked` if it has another name."""
         if self._identity is not None:
             return
         found = self._path.stat()
@@ -92,7 +93,7 @@ class FileUse:
         with _FILES.guard:
             file = _FILES.by_identity.get(identity)
             if file is None:
-                check_kind(self._path)  # with the guard held: nobody here has a connection that it could harm
+                check_kind(self._path)  # safe with the guard held: this process has no connection to the file
                 file = _File(self._path)
             if found.st_nlink > 1 and S_ISREG(found.st_mode) and not file.locked:
                 raise JournalLinked(str(self._path), _other_name(self._path, identity))
@@ -109,7 +110,7 @@ class FileUse:
             return
         with _FILES.guard:
             file = _FILES.by_identity.get(identity)
-            if file is None:  # of the process that this one was forked from
+            if file is None:  # the use was begun before this process was forked
                 return
             if self.has_lock:
                 self._unlock(file)
@@ -120,7 +121,7 @@ class FileUse:
                     release(file.descriptor)
 
     def lock(self) -> bool:
-        """Lock the file for writing; return whether that worked, always true where the system has no such locks."""
+        """Lock the file for writing; return whether this use has the lock, always true on systems without OFD locks."""
         with _FILES.guard:
             file = None if self._identity is None else _FILES.by_identity.get(self._identity)
             if file is None or file.locked:
@@ -131,14 +132,14 @@ class FileUse:
             return self.has_lock
 
     def check(self) -> None:
-        """Raise `JournalUnusable` if the file is not there any more under its name: what is written would be lost."""
+        """Raise `JournalUnusable` if the file was removed, renamed or replaced: what is written to it would be lost."""
         try:
             found = self._path.stat()
         except FileNotFoundError:
             raise JournalUnusable(str(self._path), REMOVED) from None
         if Identity(found.st_dev, found.st_ino) != self._identity:
             raise JournalUnusable(str(self._path), REPLACED)
-        if not self.has_lock:  # it was taken over, and the process that had the lock may be gone by now
+        if not self.has_lock:  # after a take-over, the process that had the lock may have ended by now
             self.lock()
 
     def _unlock(self, file: _File) -> None:
@@ -154,20 +155,20 @@ REPLACED: Final = "another file was put in its place while it was open; nothing 
 
 
 def held(descriptor: int) -> int:
-    """Register a descriptor that has a lock, so that it is closed in forked processes."""
+    """Register a descriptor with a lock, so that it is closed in forked processes; return it."""
     _FILES.descriptors.add(descriptor)
     return descriptor
 
 
 def release(descriptor: int) -> None:
-    """Close a descriptor that had a lock, unless that was done when the process was forked."""
+    """Close a registered descriptor, unless that was done already because this process was forked."""
     if descriptor in _FILES.descriptors:
         _FILES.descriptors.remove(descriptor)
         os.close(descriptor)
 
 
 def _set(descriptor: int, kind: int) -> bool:
-    """Lock the file, or unlock it; return whether that could be done."""
+    """Lock or unlock the file, as *kind* says; return false if another process has the lock."""
     if not CAN_LOCK:
         return True
     try:
@@ -175,13 +176,16 @@ def _set(descriptor: int, kind: int) -> bool:
     except OSError as error:
         if error.errno in HELD:
             return False
-        if error.errno != errno.EINVAL:  # else the kernel has no such locks, and the lock beside the file is all
+        if error.errno != errno.EINVAL:  # EINVAL: no OFD locks in this kernel; only the lock file protects then
             raise
     return True
 
 
 def _other_name(path: Path, identity: Identity) -> str:
-    """Return another name of a file, if it is in its folder or in one beside that; else nothing."""
+    """Return another name (hard link) of the file, as a piece of an error message; empty if none is found.
+
+    The file's folder and those next to it are searched.
+    """
     beside = chain(path.parent.iterdir(), path.parent.parent.glob("*/*"))
     with suppress(OSError):
         for other in islice(beside, MOST_LOOKED_AT):

@@ -36,7 +36,7 @@ WRITER_SETTINGS: Final = ("wal_autocheckpoint = 0",)
 
 
 def open_for_reading(path: Path, connect: Connect, file: FileUse) -> sqlite3.Connection | None:
-    """Return a connection that only reads, and is one use of the *file*; `None` if there is no journal yet."""
+    """Begin the use *file* and return a read-only connection; `None` if there is no journal yet."""
     try:
         if not path.exists():
             return None
@@ -68,7 +68,7 @@ def _connect(path: Path, connect: Connect, mode: str) -> sqlite3.Connection:
 
 
 def _upgraded(path: Path, connect: Connect) -> None:
-    """Migrate tables of an older version before a reader uses them; a process that is writing is not disturbed."""
+    """Migrate tables of an older version before a reader uses them; a process that writes may go on."""
     with closing(_connect(path, connect, "rw")) as connection:
         _set(connection, SETTINGS)
         with _in_one(connection):
@@ -76,7 +76,10 @@ def _upgraded(path: Path, connect: Connect) -> None:
 
 
 def _look(connection: sqlite3.Connection, path: Path, connect: Connect) -> int:
-    """Return the version of the tables; opens a writer if a crashed process left a transaction to roll back."""
+    """Return the version of the tables.
+
+    If a crashed process left a transaction to roll back, open the file for writing once, which does that.
+    """
     try:
         return _check(connection, path)
     except sqlite3.OperationalError as error:
@@ -90,7 +93,10 @@ def _look(connection: sqlite3.Connection, path: Path, connect: Connect) -> int:
 def open_for_writing(
     path: Path, connect: Connect, ownership: Ownership, *, synchronous: str, take_over: bool
 ) -> tuple[sqlite3.Connection, int, int]:
-    """Return a connection for writing, its generation (raised at each take-over), and the last record's slot."""
+    """Return a connection for writing, its generation, and the slot of the last record.
+
+    The generation is a number in the file that each process raises when it becomes the writer.
+    """
     try:
         make_file(path)
         ownership.enter(over=take_over)
@@ -123,7 +129,7 @@ def _set(connection: sqlite3.Connection, settings: tuple[str, ...]) -> None:
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> int:
-    """Return the version of the tables; raise `JournalUnusable` for a file that is not a journal of our time."""
+    """Return the version of the tables; raise `JournalUnusable` if the file is no journal or has an unknown version."""
     if not is_ours(connection):
         if pragma(connection, "schema_version") != 0:
             raise JournalUnusable(str(path), NOT_OURS)
@@ -152,7 +158,7 @@ def _renew(connection: sqlite3.Connection, path: Path, version: int) -> None:
 
 @contextmanager
 def _in_one(connection: sqlite3.Connection) -> Generator[None]:
-    """Run this block in one exclusive write transaction."""
+    """Run the block of the `with` in one write transaction; roll it back if the block raises."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -167,15 +173,18 @@ _MINE: Final = """SELECT generation, max(
     (SELECT ifnull(max(rowid), 0) FROM record),
     (SELECT ifnull(max(slot), 0) FROM session WHERE typeof(slot) = 'integer')
 ) FROM journal"""
-"""The slots of sessions are asked too: if the last record says a smaller one, which is damage, none is taken twice."""
+"""Returns the generation and the highest slot in use.
+
+The slots in the rows of sessions count too: if the last record was damaged or lost, its slot is not used again.
+"""
 
 
 def _become_owner(
     connection: sqlite3.Connection, path: Path, ownership: Ownership, *, take_over: bool
 ) -> tuple[int, int]:
-    """Take the lock and raise the generation, in one transaction, so that no two do it at a time.
+    """Take the lock and raise the generation, in one transaction, so that two processes cannot do it at the same time.
 
-    Return the generation, and the slot of the record that was written last.
+    Return the generation and the slot of the last record.
     """
     with _in_one(connection):
         version = _check(connection, path)

@@ -1,13 +1,16 @@
-"""`Ownership`: makes one process the only writer of a journal, as long as it lives or until another takes over.
+"""`Ownership`: makes one process the only writer of a journal, until the process ends or another takes over.
 
-There are two locks, both the kernel's, which go with the process that holds them, however that ends.
+There are two locks. The kernel releases both when the process that holds them ends, however it ends.
 
-The one on a file beside the journal says who the owner is, and can be taken over: a new file is put in its place, so
-the old holder's lock says nothing any more. That happens inside a write transaction, so no two do it at a time. The one
-on the journal itself finds whoever has it open under another name; after a take-over, the new owner gets it when the
-old one is gone. Both are taken before SQLite opens anything: opened under two names, the journal has two logs.
+The first is on a lock file next to the journal, which names the owner. It can be taken over: the new owner replaces the
+lock file, so the old lock is on a file that no longer counts. This happens inside a write transaction, so two processes
+cannot do it at the same time.
 
-Also finds the journal's path, and creates its file readable by its owner alone.
+The second is on the journal itself, and shows whether another process has the journal open under another name. After a
+take-over the new owner gets it when the old owner has ended. Both locks are taken before SQLite opens the file: if it
+were opened under two names, it would have two write-ahead logs.
+
+This module also finds the journal's path, and creates its file readable by its owner alone.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from agentrail.errors import JournalInUse, JournalLinked, WrongType
 from agentrail.values.foreign import mended, shown
 
 HOME = "AGENTRAIL_HOME"
-"""Environment variable with the folder for all files that are kept per user."""
+"""Environment variable with the folder for files that agentrail keeps per user."""
 
 NAME = "agentrail.db"
 A_PATH = "the path of a file: text without a NUL or half a surrogate pair, or a `Path`"
@@ -31,7 +34,7 @@ ONLY_ITS_OWNERS_FILE = 0o600
 
 
 def home() -> Path:
-    """Return the folder for files that are kept per user."""
+    """Return the folder for files that agentrail keeps per user."""
     said = os.environ.get(HOME)
     if said:
         return Path(said).expanduser()
@@ -40,19 +43,19 @@ def home() -> Path:
 
 
 def place_of(path: object) -> Path:
-    """Return the file that *path* leads to, by default that of the user; raise `WrongType` for what leads to none."""
+    """Return *path* with links resolved, by default the user's journal; raise `WrongType` if it cannot be a path."""
     said = home() / NAME if path is None else path
     text: object = os.fspath(cast("str | os.PathLike[str]", said)) if isinstance(said, str | os.PathLike) else None
     if not isinstance(text, str) or not text or "\0" in text or mended(text) != text:
         raise WrongType("path", shown(path if text is None else text), A_PATH)
-    place = os.path.realpath(text)  # links lead to one file
+    place = os.path.realpath(text)  # two links to one file become the same path
     if mended(place) != place:
         raise WrongType("path", shown(place), A_PATH)
     return Path(place)
 
 
 def make_file(path: Path) -> None:
-    """Make an empty file that only its owner can read, with the folders above it, unless it is there."""
+    """Create an empty file that only its owner can read, and missing folders above it, unless the file exists."""
     for folder in reversed([folder for folder in path.parents if not folder.exists()]):
         folder.mkdir(mode=ONLY_ITS_OWNER, exist_ok=True)
     try:
@@ -61,7 +64,7 @@ def make_file(path: Path) -> None:
         return
     opened = os.open(path.parent, os.O_RDONLY)
     try:
-        os.fsync(opened)  # a file whose name is not on the disk is lost with all that is in it
+        os.fsync(opened)  # writes the file's name to the disk: after a power cut the file could not be found without it
     finally:
         os.close(opened)
 
@@ -71,7 +74,7 @@ NAMELESS: Final = "its owner has not said who it is"
 
 
 class Ownership:
-    """The locks of one journal, held or not."""
+    """The two locks of one journal."""
 
     def __init__(self, path: Path) -> None:
         self._journal = path
@@ -80,9 +83,10 @@ class Ownership:
         self._held: int | None = None
 
     def enter(self, *, over: bool) -> None:
-        """Lock the journal before it is opened; raise `JournalInUse` if it is written, unless it is to be taken *over*.
+        """Take the locks before the journal is opened; raise `JournalInUse` if a process writes it and not *over*.
 
-        The lock beside it comes first: whoever has the one on the journal has that too, if the name is the same.
+        The lock file comes first. A process that locked the journal under the same name has the lock file's lock too.
+        So if only the journal itself is locked, it is open under another name, which raises `JournalLinked`.
         """
         self._file.begin()
         beside = self._locked(over=over)
@@ -93,7 +97,7 @@ class Ownership:
 
     def take(self, *, over: bool) -> None:
         """Become the owner, inside a write transaction; raise as `enter` does."""
-        if self._held is not None and not self._is_in_place(self._held):  # it was taken over meanwhile
+        if self._held is not None and not self._is_in_place(self._held):  # another process took over meanwhile
             release(self._held)
             self._held = None
         if self._held is None:
@@ -102,7 +106,7 @@ class Ownership:
         os.write(self._held, f"process {os.getpid()}".encode())
 
     def check(self) -> None:
-        """Raise `JournalUnusable` if the journal is not there any more under its name."""
+        """Raise `JournalUnusable` if the journal's file was removed, renamed or replaced."""
         self._file.check()
 
     def release(self) -> None:
@@ -113,7 +117,10 @@ class Ownership:
         self._file.end()
 
     def _locked(self, *, over: bool) -> int | None:
-        """Return the file beside the journal, locked; `None` if it is another's and may be replaced."""
+        """Lock the lock file and return its descriptor.
+
+        If another process has the lock, return `None` if it may be taken *over*, else raise `JournalInUse`.
+        """
         beside = held(os.open(self._path, os.O_RDWR | os.O_CREAT, ONLY_ITS_OWNERS_FILE))
         try:
             fcntl.flock(beside, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -126,14 +133,14 @@ class Ownership:
         return beside
 
     def _is_in_place(self, beside: int) -> bool:
-        """Whether the locked file is still the one beside the journal: a take-over replaces it."""
+        """Whether the locked file *beside* is still the journal's lock file; a take-over replaces it."""
         try:
             return os.path.samestat(self._path.stat(), os.fstat(beside))
         except FileNotFoundError:
             return False
 
     def _replace(self) -> int:
-        """Put a new file in the place of the one that is locked, and lock it."""
+        """Replace the lock file, which another process has locked, by a new one; lock it and return its descriptor."""
         new = self._path.with_name(f"{self._path.name}.{os.getpid()}")
         beside = held(os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC, ONLY_ITS_OWNERS_FILE))
         fcntl.flock(beside, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Reads a journal, with a connection of its own in a thread of its own; also look-ups that the writer needs."""
+"""Reads a journal, with its own connection in its own thread; the writer uses some of the functions too."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ log = logging.getLogger("agentrail.journal")
 T = TypeVar("T")
 
 PAGE: Final = 256
-"""Records that are searched at once."""
+"""The number of records that are searched at once."""
 
 MOST_SOUND: Final = 10_000
-"""Sessions whose index of command ids is remembered as complete."""
+"""The most sessions of which it is remembered that their index of command ids is complete."""
 
 REINDEX: Final = (
     "and each of them is looked for in all of its records; when no process uses the journal, "
@@ -46,7 +46,7 @@ CHANGED: Final = "it has changed since it was written"
 
 
 def session_row(connection: sqlite3.Connection, session_id: str) -> SessionRow | None:
-    """Return the row of a session, `None` if there is none; raise `BadRecord` if it is damaged or lost."""
+    """Return the row of a session; `None` if there is no such session. Raise `BadRecord` if it is damaged or lost."""
     found = connection.execute(f"SELECT {COLUMNS} FROM session WHERE id = ?", (session_id,)).fetchone()  # noqa: S608
     if found is None:
         query = f"SELECT 1 FROM record WHERE session = ? AND {INDEXED} LIMIT 1"  # noqa: S608
@@ -75,7 +75,11 @@ def checked(connection: sqlite3.Connection, row: SessionRow, first: int, last: i
 
 
 def _found(connection: sqlite3.Connection, row: SessionRow, first: int, last: int) -> list[RecordRow]:
-    """Return the records from number *first* to *last*, found backwards from the next record that is in the index."""
+    """Return the records from number *first* to *last*, without checking them.
+
+    They are found by going back from record to record, from the next one that the index has. If that fails, all records
+    from the previous one in the index on are searched.
+    """
     slot = row.slot
     following = last + (1 - last) % STRIDE
     if following < row.head:
@@ -83,7 +87,7 @@ def _found(connection: sqlite3.Connection, row: SessionRow, first: int, last: in
     count = last - first + 1
     wanted = {"session": row.id, "slot": slot, "first": first, "last": last, "count": count}
     found: list[tuple[object, ...]] = []
-    with suppress(*RAISED):  # a page behind what is wanted may be damaged, and the way back leads over it
+    with suppress(*RAISED):  # a damaged page after the wanted records breaks the way back over it
         found = connection.execute(_GOING_BACK, wanted).fetchall()
     if len(found) < count:
         found = connection.execute(_FORWARD, wanted).fetchall()
@@ -108,7 +112,7 @@ ORDER BY rowid LIMIT :count"""  # noqa: S608
 
 
 class Sound:
-    """Sessions of which the index of command ids has been found whole since the journal was opened."""
+    """The sessions whose index of command ids was found complete since the journal was opened."""
 
     __slots__ = ("_names",)
 
@@ -125,7 +129,7 @@ class Sound:
             del self._names[next(iter(self._names))]
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Remove all sessions."""
         self._names.clear()
 
 
@@ -139,16 +143,16 @@ class JournalReader:
         self._sound = Sound()
         self._file = FileUse(path)
 
-    # For the worker
+    # The methods of `Servant`, which the worker calls
 
     def serve(self, jobs: Sequence[ThreadJob[JournalReader, object]]) -> None:
-        """Run *jobs*; an error is kept for the caller of its job."""
+        """Run *jobs*; an exception is stored in its job, and raised in the task that waits for it."""
         for job in jobs:
             try:
                 job.do(self)
             except JournalError as error:
                 job.error = error
-            except RAISED as error:  # a damaged page is a damaged session
+            except RAISED as error:  # a damaged page is reported as a damaged session
                 damaged = job.about and not is_passing(error)
                 job.error = BadRecord(job.about, 0, str(error)) if damaged else rolled_back(error, self._path)
 
@@ -156,7 +160,7 @@ class JournalReader:
         """No-op: a reader has nothing to do between jobs."""
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection and end the use of the file."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
@@ -166,15 +170,15 @@ class JournalReader:
     # The jobs
 
     def read(self, session_id: str, after: int, limit: int) -> tuple[Record, ...]:
-        """Return up to *limit* records after number *after*, each checked."""
+        """Return up to *limit* records after number *after*; raise `BadRecord` if one is damaged."""
         return self._within(lambda db: _records(db, session_id, after, limit)) or ()
 
     def place(self, session_id: str, seq: int) -> int:
-        """Return the number of the last record whose events all come up to *seq*."""
+        """Return the number of the last record that has no event with a number above *seq*."""
         return self._within(lambda db: _place(db, session_id, seq)) or 0
 
     def answer(self, session_id: str, command: str) -> StoredAnswer | None:
-        """Return the command and answer stored under a command id."""
+        """Return the command and answer stored under a command id; `None` if there is none."""
         return self._within(lambda db: _answer(db, self._sound, session_id, command))
 
     def sessions(self, after: str, limit: int) -> tuple[StoredSession, ...]:
@@ -200,7 +204,7 @@ class JournalReader:
         try:
             return read(db)
         finally:
-            if db.in_transaction:  # after some errors SQLite has ended it, and they are not to be hidden by another
+            if db.in_transaction:  # SQLite ends it after some errors; a `ROLLBACK` then would raise and hide them
                 db.execute("ROLLBACK")
 
 
@@ -232,7 +236,7 @@ def _place(db: sqlite3.Connection, session_id: str, seq: int) -> int:
 
 def _answer(db: sqlite3.Connection, sound: Sound, session_id: str, command: str) -> StoredAnswer | None:
     """Return the answer stored under a command id, by the index or, if that may be incomplete, by a scan of records."""
-    with suppress(BadRecord, *RAISED):  # the index is damaged where it is looked into, or leads to what is
+    with suppress(BadRecord, *RAISED):  # the index is damaged, or the record that it leads to is
         found = db.execute(_BY_COMMAND, (session_id, command)).fetchone()
         if found is None and session_id in sound:
             return None
@@ -251,7 +255,7 @@ WHERE session = ? AND command IS NOT NULL"""
 
 
 def _said_at(db: sqlite3.Connection, row: SessionRow, number: object) -> RecordRow:
-    """Return the record to which the index leads."""
+    """Return record *number*, which the index named; raise `BadRecord` if there cannot be such a record."""
     if type(number) is not int or not 0 < number <= row.head:
         raise BadRecord(row.id, 0, "the number of a record has changed since it was written")
     (each,) = checked(db, row, number, number)
@@ -264,10 +268,11 @@ def _told(db: sqlite3.Connection, each: RecordRow) -> StoredAnswer | None:
 
 
 def _sought(db: sqlite3.Connection, sound: Sound, session_id: str, command: str) -> RecordRow | None:
-    """Return the record of a command, from all records of its session; take note whether the index names them all.
+    """Return the record of a command by a search of all records of its session, which are checked.
 
-    That an index says nothing proves nothing: a row of it may be lost, or be found under another name. So the first
-    look for a command that it does not know goes through the records, which are checked.
+    A missing entry in the index proves nothing, because a row of the index may be lost or changed. So the first search
+    for a command that is not in the index goes through all records. If the index turns out to be complete, the session
+    is added to *sound*, and the index is trusted from then on.
     """
     row = session_row(db, session_id)
     if row is None:
@@ -307,7 +312,7 @@ def _snapshot(db: sqlite3.Connection, session_id: str) -> Snapshot | None:
 
 
 def _blobs(db: sqlite3.Connection, names: str) -> dict[str, bytes]:
-    """Return the blobs of these *names*; raise `UnpackError` if one is not there."""
+    """Return the blobs by name; *names* are separated by spaces. Raise `UnpackError` if one is missing."""
     blobs: dict[str, bytes] = {}
     for name in names.split():
         found = db.execute("SELECT content FROM blob WHERE digest = ?", (name,)).fetchone()

@@ -1,11 +1,13 @@
-"""The tables of a journal, and what each row is checked by.
+"""The tables of a journal, and the checksums of their rows.
 
-Every record has a check of itself and of all before it. The row of a session holds the number and the check of its last
-record, and a seal over itself: no record can be lost, swapped or changed without a word.
+Every record has a checksum over itself and the checksum of the record before it. The row of a session holds the number
+and the checksum of its last record, and a checksum over itself, its seal. So a record that is lost, swapped or changed
+is always noticed.
 
-Records lie in the order in which they were written, each in a slot, which is its rowid. Each knows the slot of the one
-before it of its session, and the row of the session that of the last. An index of all of them would be most of what a
-commit writes: it has a page for each session. So only every `STRIDE`th is in one.
+Records are stored in the order in which they were written. The slot of a record is its rowid. Each record holds the
+slot of the previous record of its session, and the row of the session holds the slot of the last. An index of all
+records would be the largest part of each commit, because it needs a page for each session. So only every `STRIDE`th
+record of a session is in the index.
 """
 
 from __future__ import annotations
@@ -20,16 +22,16 @@ from typing import Final, NamedTuple, TypeAlias
 from agentrail.adapters.journals.packing import check_of
 
 SCHEMA: Final = 2
-"""The version of the tables; `user_version` of the file."""
+"""The version of the tables, kept as `user_version` of the file."""
 
 APPLICATION: Final = 0x41524A4C
-"""`application_id` of the file: the letters ARJL."""
+"""The `application_id` of the file: the letters ARJL."""
 
 STRIDE: Final = 64
-"""Of how many records one is found by its number, and the others from there; as a part of the index, of the version."""
+"""One record of this many is in the index; the others are found from it. A change needs a new version of the tables."""
 
 INDEXED: Final = f"number % {STRIDE} = 1"
-"""Which ones."""
+"""The condition in SQL for the records that are in the index."""
 
 TABLES: Final[tuple[str, ...]] = (
     """CREATE TABLE journal (generation INTEGER NOT NULL)""",
@@ -83,14 +85,14 @@ UPGRADES: Final[Mapping[int, tuple[str, ...]]] = {
         "PRAGMA user_version = 2",
     ),
 }
-"""What makes the tables of a version those of the next, without a look at what is in them.
+"""The statements that migrate the tables of a version to the next; they do not read or change records.
 
-The first version has no slots, and an index of all records, by which those that it has written are found as ever.
+Version 1 has no slots, but an index of all records. Its records are still found by that index.
 """
 
 
 class SessionRow(NamedTuple):
-    """What is known of a session beside its records."""
+    """The row of a session: its claim, and the number, checksum and place of its last record."""
 
     id: str
     epoch: int
@@ -103,23 +105,23 @@ class SessionRow(NamedTuple):
     ended: int = 0
     seal: bytes = b""
     slot: int = 0
-    """Where the last record lies: what is found there is checked, so this is not."""
+    """The slot of the last record; not part of the seal, because the record that is found there is checked itself."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing in it has changed since it was sealed."""
+        """Whether the row is unchanged since it was written: whether its seal fits."""
         return self.seal == _seal(self[:FACTS])
 
 
 Facts: TypeAlias = tuple[str, int, str, int, int, bytes, int | None, int, int]
-"""What a `SessionRow` holds before its seal."""
+"""The fields of a `SessionRow` before its seal."""
 
 FACTS: Final = 9
-"""How much that is."""
+"""The number of these fields."""
 
 
 def sealed(facts: Facts, slot: int) -> SessionRow:
-    """Return the row that holds these *facts*, with its seal, of a session whose last record lies in *slot*."""
+    """Return the row of a session with these *facts*, their seal, and the *slot* of its last record."""
     return SessionRow(*facts, _seal(facts), slot)
 
 
@@ -131,7 +133,7 @@ COLUMNS: Final = 'id, epoch, owner, head, seq, "check", due, at_work, ended, sea
 
 
 class RecordRow(NamedTuple):
-    """A record as it is written."""
+    """A row of the table `record`."""
 
     slot: int
     back: int
@@ -147,12 +149,12 @@ class RecordRow(NamedTuple):
 
     @property
     def outside(self) -> str:
-        """What stands beside the body, for the check."""
+        """The columns from `session` to `blobs` as text; the checksum covers them together with the body."""
         return repr(self[2:9])
 
     def follows(self, before: bytes) -> bool:
-        """Whether nothing has changed since it was written after the record that has the check *before*."""
-        if type(self.body) is not bytes or type(before) is not bytes:  # one bit makes text of bytes
+        """Whether the record is unchanged, and follows the record with the checksum *before*."""
+        if type(self.body) is not bytes or type(before) is not bytes:  # one changed bit can turn a blob into text
             return False
         return check_of(before, self.outside, self.body) == self.check
 
@@ -161,16 +163,16 @@ RECORD_COLUMNS: Final = 'rowid, back, session, number, epoch, seq, command, form
 
 
 MOST_AT_ONCE: Final = 64
-"""Rows that one statement writes; more gain nothing, and older versions of SQLite take 999 values at most."""
+"""The most rows that one statement writes; more gain nothing, and older versions of SQLite take at most 999 values."""
 
 
 def write_records(connection: sqlite3.Connection, rows: Sequence[RecordRow]) -> None:
-    """Write new records."""
+    """Insert new records."""
     _write(connection, "record", RECORD_COLUMNS, rows)
 
 
 def write_sessions(connection: sqlite3.Connection, rows: Sequence[SessionRow]) -> None:
-    """Write what is known of sessions, in place of what was known before."""
+    """Insert or replace the rows of sessions."""
     _write(connection, "session", COLUMNS, rows, f"ON CONFLICT (id) DO UPDATE SET {_RENEWED}")
 
 
@@ -180,9 +182,10 @@ _RENEWED: Final = ", ".join(f"{name} = excluded.{name}" for name in COLUMNS.spli
 def _write(
     connection: sqlite3.Connection, table: str, columns: str, rows: Sequence[tuple[object, ...]], otherwise: str = ""
 ) -> None:
-    """Write *rows* with as few statements as there are powers of two in their number.
+    """Write *rows* with few statements, each for a number of rows that is a power of two.
 
-    Each statement lets go of the interpreter and has to get it back, which costs more than a row.
+    Each statement releases the interpreter's lock and has to get it back, which costs more than writing a row. Powers
+    of two keep the number of different statements small, so that SQLite's cache has them all.
     """
     done = 0
     while done < len(rows):
@@ -199,11 +202,11 @@ def _statement(table: str, columns: str, count: int, otherwise: str) -> str:
 
 
 def is_ours(connection: sqlite3.Connection) -> bool:
-    """Whether the file is a journal; an empty one is nobody's."""
+    """Whether the file is a journal, by its `application_id`; an empty file has none yet."""
     return bool(pragma(connection, "application_id") == APPLICATION)
 
 
 def pragma(connection: sqlite3.Connection, name: str) -> object:
-    """Return the value of a pragma."""
+    """Run a pragma of SQLite and return its value."""
     row: tuple[object, ...] = connection.execute(f"PRAGMA {name}").fetchone()
     return row[0]

@@ -1,7 +1,7 @@
-"""Checks the write-ahead log after a crash: a torn end is normal, damage elsewhere is refused.
+"""Checks the write-ahead log after a crash: an incomplete end is normal, damage elsewhere is refused.
 
-SQLite takes the first damaged frame for the end of the log, and silently drops every commit after it. A
-crash can damage only the last transaction: all before it was on the disk when that one began.
+SQLite treats the first damaged frame as the end of the log, and silently drops every commit after it. A crash can
+damage only the last transaction: all earlier ones were on the disk when it began.
 """
 
 from __future__ import annotations
@@ -19,40 +19,43 @@ from agentrail.adapters.journals.sqlite.ownership import ONLY_ITS_OWNERS_FILE
 from agentrail.errors import JournalUnusable
 
 HEAD: Final = Struct(">IIII8sII")
-"""Header of a log: its kind and version, the size of a page, a count, its salts, and a checksum."""
+"""The header of a log: its kind and version, the size of a page, a count, its salts, and a checksum."""
 
 FRAME: Final = Struct(">II8sII")
-"""Header of a frame: its page, the file's size if it ends a commit, the salts of its log, and a checksum."""
+"""The header of a frame: its page, the file's size if it ends a commit, the salts of its log, and a checksum."""
 
 OF_HEAD: Final = 24
-"""Bytes of a log's header that its checksum covers."""
+"""The number of bytes of a log's header that its checksum covers."""
 
 OF_FRAME: Final = 8
-"""Bytes of a frame's header that its checksum covers, with the page and all earlier frames."""
+"""The number of bytes of a frame's header that its checksum covers, besides the page and all earlier frames."""
 
 ORDERS: Final = {0x377F0682: "<", 0x377F0683: ">"}
-"""Byte order of numbers in the checksums, by the kind of a log."""
+"""The byte order of the numbers in the checksums, by the kind of a log."""
 
 TORN: Final = 1
-"""Commits that may follow a torn frame: frames of the last transaction reach the disk in any order."""
+"""The most ends of commits after a damaged frame that a crash explains: those of the last transaction.
+
+Frames of one transaction may reach the disk in any order.
+"""
 
 _WORD: Final = 0xFFFFFFFF
 
 
 class Damage(NamedTuple):
-    """Where a log is damaged."""
+    """The place where a log is damaged."""
 
     head: bytes
-    """Header of the log, which differs for each log."""
+    """The header of the log, which differs for each log."""
     at: int
-    """Position of the first damaged byte."""
+    """The offset in the log of the first damaged frame, or 0 if it is the header."""
 
 
 def check_log(path: Path) -> None:
-    """Raise `JournalUnusable` if SQLite would lose commits by damage in the log of the journal at *path*.
+    """Raise `JournalUnusable` if the log of the journal at *path* is so damaged that SQLite would lose commits.
 
-    Nothing is locked: frames are written in order, so one that is still not right when those behind it have been seen
-    is not one that is just being written.
+    Nothing is locked while the log is read. Damage counts only if a second reading finds it at the same place: another
+    process may just be writing a frame.
     """
     log = Path(f"{path.resolve()}-wal")
     try:
@@ -73,7 +76,7 @@ def check_log(path: Path) -> None:
 
 
 def _kept(log: Path) -> Path:
-    """Keep a copy of *log*, which only its owner can read, and return where."""
+    """Copy *log* to a file that only its owner can read, and return the path of the copy."""
     made = log.with_name(f"{log.name}.{os.getpid()}")
     target = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, ONLY_ITS_OWNERS_FILE)
     with log.open("rb") as source, os.fdopen(target, "wb") as copy:
@@ -82,7 +85,7 @@ def _kept(log: Path) -> Path:
 
 
 def _damage(log: Path) -> Damage | None:
-    """Return where *log* is damaged; `None` if it is whole, or torn at its end."""
+    """Return the place where *log* is damaged; `None` if it is sound, or damaged only in its last transaction."""
     try:
         file = log.open("rb")
     except FileNotFoundError:
@@ -104,23 +107,24 @@ def _damage(log: Path) -> Damage | None:
             if check != tuple(said):
                 ends = sum(_is_end(each, salts) for each in chain((_mended(frame, before, order),), frames))
                 return Damage(head, at) if ends > TORN else None
-            if its_salts != salts:  # a frame of another log has a check that does not follow from ours
+            if its_salts != salts:  # changed by damage: the checksum of a frame from an older log would not have fit
                 return Damage(head, at)
             at += len(frame)
     return None
 
 
 def _frames(file: BinaryIO, size: int) -> Iterator[bytes]:
-    """Yield the frames of a log that are there in full."""
+    """Yield the complete frames of a log."""
     length = FRAME.size + size
     while len(frame := file.read(length)) == length:
         yield frame
 
 
 def _mended(frame: bytes, before: tuple[int, int], order: str) -> bytes:
-    """Return *frame* as it was, if no more than a bit of what says whether it ends a commit has changed.
+    """Return *frame* repaired, if the damage is one bit of the field that says whether it ends a commit; else *frame*.
 
-    Of a file whose size is a power of two, such a bit makes the end of a commit look like the middle of the last one.
+    If the size of the file is a power of two, one changed bit makes that field 0. The end of an earlier commit then
+    looks like the middle of the last one.
     """
     page, end, salts, *said = FRAME.unpack_from(frame)
     for bit in range(32):
@@ -137,7 +141,7 @@ def _is_end(frame: bytes, salts: bytes) -> bool:
 
 
 def _check(before: tuple[int, int], content: bytes, order: str) -> tuple[int, int]:
-    """Return SQLite's check of *content* behind what has the check *before*."""
+    """Return SQLite's checksum of *content*, continued from the checksum *before* of all earlier content."""
     words = unpack(f"{order}{len(content) // 4}I", content)
     one, two = before
     for first, second in zip(words[::2], words[1::2], strict=True):

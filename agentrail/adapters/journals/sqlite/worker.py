@@ -1,10 +1,10 @@
-"""`Worker`: a thread of its own that runs jobs for Trio tasks; the event loop is not blocked by them.
+"""`Worker`: a thread that runs jobs for Trio tasks, so that they do not block the event loop.
 
-Jobs that are run together are answered together. Then the thread waits a moment for the answered tasks, so that their
-next jobs can be run together again.
+Jobs that run together are answered together. The thread then waits a moment for the answered tasks, so that their next
+jobs can run together again.
 
-A cancelled task takes its job back if it still waits. A job that has begun is run to its end, and its task
-waits for that: so `Cancelled` always means that nothing has happened.
+A cancelled task takes its job back if the job has not begun. A job that has begun runs to its end, and its task waits
+for that. So `Cancelled` always means that nothing has happened.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ C = TypeVar("C")
 
 
 class ThreadJob(Generic[C, T]):
-    """A function to run in the thread, with the resource that the thread holds; and the task that waits for it."""
+    """A function to run in the thread, and the task that waits for its result.
+
+    The function gets the resource that the thread owns: the reader or the writer of the journal.
+    """
 
     __slots__ = ("_run", "_value", "about", "error", "task", "token")
 
@@ -42,21 +45,21 @@ class ThreadJob(Generic[C, T]):
         self._value: T | None = None
 
     def do(self, held: C) -> None:
-        """Run the function in the thread, and keep its result."""
+        """Call the function with *held*, the resource of the thread, and keep its result."""
         self._value = self._run(held)
 
     def outcome(self) -> T:
         """Return the function's result, or raise its exception."""
         if self.error is not None:
             raise self.error
-        return self._value  # type: ignore[return-value]  # it was done, so it is a T
+        return self._value  # type: ignore[return-value]  # the job was done, so this is a T
 
 
 class Servant(Protocol[C]):
-    """Runs the jobs in the thread: the reader or the writer of a journal."""
+    """Runs the jobs in the thread of a worker: the reader or the writer of a journal."""
 
     def serve(self, jobs: Sequence[ThreadJob[C, object]]) -> None:
-        """Run *jobs*; an error is kept in its job."""
+        """Run *jobs*; an exception is stored in its job, and raised in the task that waits for it."""
         ...
 
     def rest(self) -> None:
@@ -69,14 +72,14 @@ class Servant(Protocol[C]):
 
 
 PASSES: Final = 2
-"""Passes of the event loop after which all woken tasks have run: in the first pass, some run after us."""
+"""Passes of the event loop until all woken tasks have run: in the first pass, some run after the callback."""
 
 LONGEST_PATIENCE: Final = 0.05
-"""Seconds to wait for those passes at most, in case the loop is blocked."""
+"""The most seconds to wait for those passes, in case the event loop is blocked."""
 
 
 class Mood(Enum):
-    """What the thread waits for."""
+    """What the thread waits for; `PATIENT` after several jobs were answered."""
 
     BUSY = "nothing"
     IDLE = "a job"
@@ -100,11 +103,11 @@ class Worker(Generic[C]):
 
     @property
     def is_alive(self) -> bool:
-        """Whether its thread runs."""
+        """Whether the thread runs."""
         return self._alive
 
     async def do(self, run: Callable[[C], T], about: str = "") -> T:
-        """Run the function *run* in the thread and return its result; *about*: the session that it concerns."""
+        """Run the function *run* in the thread and return its result; *about* is the session that it concerns."""
         await trio.lowlevel.checkpoint_if_cancelled()
         job = ThreadJob(run, about)
         self._give(job, self._jobs)
@@ -112,7 +115,7 @@ class Worker(Generic[C]):
         return job.outcome()
 
     async def close(self) -> None:
-        """Wait until the thread has done its jobs, given back what it holds, and ended; raise what that raised."""
+        """Wait until the thread has done its jobs, closed its connection and ended; raise the error of closing it."""
         with self._lock:
             if not self._alive:
                 return
@@ -138,7 +141,7 @@ class Worker(Generic[C]):
             queue.remove(cast("ThreadJob[C, object]", job))
         return trio.lowlevel.Abort.SUCCEEDED
 
-    # In the loop, after the thread has done something
+    # Called in the event loop, by the thread
 
     def _wake(self, token: trio.lowlevel.TrioToken, tasks: Sequence[trio.lowlevel.Task], are_awaited: bool) -> None:
         for task in tasks:
@@ -147,7 +150,7 @@ class Worker(Generic[C]):
             self._pass(token, PASSES)
 
     def _pass(self, token: trio.lowlevel.TrioToken, left: int) -> None:
-        """Let the loop go round until those who were answered have had their turn, and have the thread go on."""
+        """Wait *left* passes of the event loop, in which the answered tasks run; then wake the thread."""
         with suppress(trio.RunFinishedError):
             if left:
                 token.run_sync_soon(self._pass, token, left - 1)
@@ -160,7 +163,7 @@ class Worker(Generic[C]):
                 self._mood = Mood.BUSY
                 self._bell.release()
 
-    # In the thread
+    # Called in the thread
 
     def _run(self) -> None:
         while True:
@@ -181,7 +184,10 @@ class Worker(Generic[C]):
                 return
 
     def _next(self) -> tuple[list[ThreadJob[C, object]], list[ThreadJob[C, object]]]:
-        """Return the next jobs or, without any, those that close; without those either, the bell will ring."""
+        """Return the next jobs, or if there are none the jobs of `close`.
+
+        If both are empty, the thread waits for the bell, which the next job rings.
+        """
         with self._lock:
             jobs = self._jobs[: self._most]
             del self._jobs[: self._most]
@@ -193,33 +199,36 @@ class Worker(Generic[C]):
     def _serve(self, jobs: Sequence[ThreadJob[C, object]]) -> None:
         try:
             self._servant.serve(jobs)
-        except Exception as error:  # noqa: BLE001 - nobody may wait for ever; it is raised where the jobs were given
+        except Exception as error:  # noqa: BLE001 - raised in the tasks that wait for these jobs, which must be woken
             for job in jobs:
                 job.error = error
 
     def _rest(self) -> None:
-        """Call `Servant.rest`, for work that was put off; log an exception, and let the thread go on."""
+        """Call `Servant.rest`, for postponed work; log an exception, so that the thread goes on."""
         try:
             self._servant.rest()
-        except Exception as error:  # noqa: BLE001 - nobody waits for it, and the next jobs must not wait for ever
+        except Exception as error:  # noqa: BLE001 - no task waits for this work, and the next jobs need the thread
             log.error("the %s could not do what it had put off: %s", self._name, described(error))  # noqa: TRY400
 
     def _answer(self, jobs: Sequence[ThreadJob[C, object]], *, are_awaited: bool) -> None:
-        """Wake the tasks that wait for *jobs*, all of a run at once; if they *are_awaited*, the bell rings later."""
+        """Wake the tasks that wait for *jobs*; those of one Trio run are woken by one callback.
+
+        With *are_awaited*, that callback rings the bell after the tasks have run.
+        """
         by_run: dict[trio.lowlevel.TrioToken, list[trio.lowlevel.Task]] = {}
         for job in jobs:
             by_run.setdefault(job.token, []).append(job.task)
         for token, tasks in by_run.items():
             try:
                 token.run_sync_soon(self._wake, token, tasks, are_awaited)
-            except trio.RunFinishedError:  # who waited went down with the run
+            except trio.RunFinishedError:  # the Trio run has ended, and with it the tasks that waited
                 self._go_on()
 
     def _closed(self, closing: list[ThreadJob[C, object]]) -> bool:
-        """Give back what is held; return whether the thread ends."""
+        """Close the connection; return whether the thread ends, which it does if no new jobs have arrived."""
         try:
             self._servant.close()
-        except Exception as error:  # noqa: BLE001 - nobody may wait for ever; it is raised where that was asked for
+        except Exception as error:  # noqa: BLE001 - raised in the tasks that wait in `close`, which must be woken
             for job in closing:
                 job.error = error
         with self._lock:

@@ -41,16 +41,19 @@ from agentrail.ports.journal import Claim, Record, Snapshot, check_snapshot, las
 log = logging.getLogger("agentrail.journal")
 
 CHECKPOINT_AFTER: Final = 8 * 1024 * 1024
-"""Bytes of new records, estimated high, after which a checkpoint moves the log into the file, as SQLite would."""
+"""Bytes of new records, estimated high, after which a checkpoint moves the log into the file.
+
+SQLite's automatic checkpoint is switched off, because it would run within a commit.
+"""
 
 PAGE: Final = 4096
-"""Bytes that a record takes at least in the log."""
+"""The bytes that a record takes in the log beside its body, estimated."""
 
 ROWS_KEPT: Final = 1000
-"""Sessions whose rows are cached."""
+"""The most sessions whose rows are cached."""
 
 LATEST: Final = 2**63 - 1
-"""The latest time that a column can hold."""
+"""The latest time that a column of SQLite can hold."""
 
 
 class Writer:
@@ -68,15 +71,15 @@ class Writer:
         self._found = 0
         self._logged = 0
         self._lost: JournalError | None = None
-        self._to_mend = False  # a commit has failed, and may stand in the log
+        self._to_mend = False  # whether a failed commit may be in the log
         self._rows: dict[str, SessionRow] = {}
         self._changed: dict[str, SessionRow] = {}
         self._records: list[RecordRow] = []
 
-    # For the worker
+    # The methods of `Servant`, which the worker calls
 
     def serve(self, jobs: Sequence[ThreadJob[Writer, object]]) -> None:
-        """Run *jobs* in one transaction; if a job makes that fail, run each in a transaction of its own."""
+        """Run *jobs* in one transaction; if a job makes it fail, run each in its own transaction."""
         try:
             self._begin()
             for job in jobs:
@@ -84,7 +87,7 @@ class Writer:
             self._flush()
         except JournalError as error:
             _fail(jobs, error)
-        except Exception as error:  # noqa: BLE001 - it is raised again where the job was given
+        except Exception as error:  # noqa: BLE001 - raised in the tasks that wait for the jobs
             self._roll_back()
             if isinstance(error, RAISED) and is_passing(error):
                 _fail(jobs, rolled_back(error, self._path))
@@ -98,16 +101,16 @@ class Writer:
             self._commit(jobs)
 
     def rest(self) -> None:
-        """Take a failed commit out of the log, if there is one; move the log into the file, if it has grown."""
+        """Remove a failed commit from the log, if there is one; else move the log into the file, if it is large."""
         if self._to_mend:
-            with suppress(JournalError):  # whoever calls next is told, unless it can be done then
+            with suppress(JournalError):  # the next transaction tries again, and reports the error
                 self._mend()
         elif self._logged >= CHECKPOINT_AFTER:
             self._logged = 0
             self._checkpoint("PASSIVE")
 
     def close(self) -> None:
-        """Move the log into the file, close it, and let others write."""
+        """Move the log into the file, close the connection, and release the locks."""
         if self._connection is not None and self._lost is None:
             self._leave_whole()
         connection, self._connection = self._connection, None
@@ -138,7 +141,7 @@ class Writer:
         (self._found,) = self._db.execute("SELECT generation FROM journal").fetchone()
 
     def _do(self, job: ThreadJob[Writer, object]) -> None:
-        """Do *job*; what it refuses, it refuses before it has written anything."""
+        """Run *job* and keep its `AgentrailError`; a job raises one only before it has written anything."""
         job.error = None
         try:
             job.do(self)
@@ -175,12 +178,12 @@ class Writer:
             self._to_mend = True
 
     def _mend(self) -> None:
-        """Take a failed commit out of the log for good; raise `JournalFailed` if that cannot be done yet.
+        """Remove a failed commit from the log for good; raise `JournalFailed` if that cannot be done yet.
 
-        No connection sees that commit: SQLite has not put it into the index of the log. But it may stand there whole,
-        and whoever opens the journal after a crash would take it for one that succeeded. So the log is moved into the
-        file and cut to nothing, and then another commit is written and synced in its place: a log that was only cut
-        may be there again after a power cut.
+        No connection sees the failed commit, because SQLite has not added it to the log's index. But it may be complete
+        in the log, and a process that opens the journal after a crash would accept it. So the log is moved into the
+        file and truncated. Then another commit is written and synced in its place: after a power cut, a log that was
+        only truncated may reappear.
         """
         db = self._db
         try:
@@ -192,7 +195,7 @@ class Writer:
             db.execute("BEGIN IMMEDIATE")
             db.execute(
                 f"PRAGMA user_version = {pragma(db, 'user_version')}"
-            )  # a row that does not change is not written
+            )  # writes a page; an UPDATE that changes nothing would not
             db.execute("COMMIT")
         except sqlite3.Error as error:
             meant = in_mending(error, is_synced=self._is_synced)
@@ -202,7 +205,7 @@ class Writer:
         self._to_mend = False
 
     def _leave_whole(self) -> None:
-        """Leave everything in the file, and nothing in the log."""
+        """Move everything from the log into the file, before the connection is closed."""
         try:
             if self._to_mend:
                 self._mend()
@@ -214,7 +217,7 @@ class Writer:
 
     @property
     def _is_synced(self) -> bool:
-        """Whether each commit was on the disk before it was answered."""
+        """Whether each commit is synced to the disk before its jobs are answered."""
         return self._synchronous == "FULL"
 
     def _checkpoint(self, mode: str) -> None:
@@ -229,14 +232,14 @@ class Writer:
                 self._lose(lost)
 
     def _lose(self, error: CommitUnknown) -> None:
-        """Refuse all further writes: what is in the file is not known until it is opened again."""
+        """Refuse all further writes with *error*: the content of the file is not known until it is opened again."""
         log.critical("journal `%s`: %s", self._path, error)
         self._lost = error
 
     # The jobs
 
     def claim(self, session_id: str, owner: str) -> Claim:
-        """Raise the epoch of a session."""
+        """Raise the epoch of a session, so that earlier claims are refused; return the new claim."""
         self._check_generation(session_id)
         row = self._row(session_id) or SessionRow(session_id, 0, owner)
         self._change((session_id, row.epoch + 1, owner, *row[3:FACTS]), row.slot)
@@ -244,7 +247,7 @@ class Writer:
         return Claim(session_id, row.epoch + 1, row.head)
 
     def append(self, claim: Claim, expected: int, records: Sequence[Record]) -> int:
-        """Write *records* after record *expected*."""
+        """Collect *records*, after record number *expected*, for `_flush`; return the number of the last one."""
         row = self._claimed(claim)
         if row.head != expected:
             raise Fenced(claim.session_id, row.epoch)
@@ -266,7 +269,7 @@ class Writer:
         return expected + len(records)
 
     def keep(self, claim: Claim, snapshot: Snapshot) -> None:
-        """Write a snapshot of the session."""
+        """Write a snapshot of the session, in place of the previous one."""
         row = self._claimed(claim)
         check_snapshot(claim, snapshot, row.head)
         packed = pack(snapshot)
@@ -283,7 +286,7 @@ class Writer:
         reach(Failpoint.SNAPSHOT_WRITTEN)
 
     def _claimed(self, claim: Claim) -> SessionRow:
-        """Return the row of a session, if its claim holds; raise `Fenced` otherwise."""
+        """Return the row of the claimed session; raise `Fenced` if there was a later claim."""
         self._check_generation(claim.session_id)
         row = self._row(claim.session_id)
         if row is None or row.epoch != claim.epoch:
@@ -291,7 +294,7 @@ class Writer:
         return row
 
     def _row(self, session_id: str) -> SessionRow | None:
-        """Return the row of a session; nobody else changes it, so it is looked up once."""
+        """Return the row of a session, from the cache if possible; only this writer changes rows."""
         row = self._rows.get(session_id)
         if row is None:
             if len(self._rows) >= ROWS_KEPT:
@@ -311,7 +314,7 @@ class Writer:
             raise Fenced(session_id, self._found)
 
     def _write_blobs(self, packed: Packed) -> str:
-        """Write the long texts of a record, those that are not there yet, and return their names."""
+        """Write the blobs of a record that are not stored yet; return the names of all of them."""
         for name, content in packed.blobs.items():
             self._db.execute("INSERT OR IGNORE INTO blob VALUES (?, ?)", (name, content))
             self._logged += len(content)

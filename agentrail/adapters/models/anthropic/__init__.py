@@ -1,6 +1,6 @@
-"""Anthropic's Messages API, as a stream.
+"""The client side of Anthropic's Messages API, used with streamed answers.
 
-Shapes: the public documentation and the types of `anthropic-sdk-python`, read in November 2026.
+The formats follow the public documentation and the types of `anthropic-sdk-python`, read in November 2026.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from agentrail.values.stream import ModelRequest
 
 @final
 class Messages:
-    """The wire format `anthropic`."""
+    """The wire format `anthropic`: how requests to the Messages API are written and its answers are read."""
 
     @property
     def faults(self) -> Faults:
-        """The table of the provider's errors, for `provider_errors`."""
+        """The provider's error codes with our exceptions; `provider_errors` looks errors up there."""
         return FAULTS
 
     def key_headers(self, key: str) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Answers of the Messages API: its events, as a state machine."""
+"""Decodes a streamed answer of the Messages API event by event."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ STOPS: Final[Mapping[str, StopReason]] = {
     "tool_use": StopReason.TOOL_CALLS,
     "max_tokens": StopReason.LENGTH,
     "model_context_window_exceeded": StopReason.LENGTH,
-    "pause_turn": StopReason.LENGTH,  # the provider's own tools took long; the answer is not finished
+    "pause_turn": StopReason.LENGTH,  # the provider paused a long answer that uses its own tools; it is unfinished
     "refusal": StopReason.REFUSED,
 }
-"""Stop reasons by the provider's words; an unknown word counts as a normal end."""
+"""Our stop reason for each `stop_reason` of the API. An unknown one counts as `StopReason.END`."""
 
 
 @define
 class Block:
-    """A block of the answer while it comes."""
+    """One content block of the answer, filled while its events arrive."""
 
     kind: str
-    """Its type."""
+    """Type of the block in the API, such as `text` or `tool_use`."""
     id: str = ""
-    """Id of the call, if the block is a tool call."""
+    """Id of the tool call, if the block is one."""
     name: str = ""
-    """The tool, if it is a call."""
+    """Name of the tool, if the block is a tool call."""
     written: list[str] = field(factory=list[str])
-    """The pieces of its text or arguments that have come so far."""
+    """The pieces received so far: of the text, or of the JSON of a call's arguments."""
     given: str = ""
-    """Arguments in the block's first event, used if no pieces follow."""
+    """Arguments in the block's first event, as JSON; used if no pieces follow."""
     signature: str = ""
-    """Signature of a thought, which the provider wants back."""
+    """Signature of a thinking block. It goes back to the provider with the thinking in later requests."""
     open: bool = True
-    """Whether more pieces may come."""
+    """Whether more pieces may arrive; false after `content_block_stop`."""
 
 
 @final
 class MessageDecoder:
-    """Decodes the events of one answer."""
+    """Decodes the events of one answer into chunks, and puts the whole `Response` together."""
 
     __slots__ = ("_at", "_blocks", "_counts", "_ended", "_started", "_stop", "_takes")
 
@@ -76,11 +76,11 @@ class MessageDecoder:
 
     @property
     def complete(self) -> bool:
-        """Whether the end of the message has come."""
+        """Whether `message_stop`, the last event of an answer, has arrived."""
         return self._ended
 
     def feed(self, event: ServerEvent) -> Sequence[Chunk]:
-        """Take the next event; kinds of events that are new to us are passed over, as the API asks."""
+        """Take the next event and return its chunks. Unknown kinds of events are ignored, as the API demands."""
         found = object_of(event.data)
         kind = text(found, "type") or event.name
         take = self._takes.get(kind)
@@ -92,7 +92,7 @@ class MessageDecoder:
         return take(found)
 
     def response(self) -> Response:
-        """Return the whole message."""
+        """Return the whole answer; raise `StreamEndedEarly` if `message_stop` has not arrived."""
         if not self._ended:
             raise StreamEndedEarly("the last event was not `message_stop`" if self._started else "nothing came")
         calls = tuple(
@@ -106,7 +106,11 @@ class MessageDecoder:
     # One method per kind of event
 
     def _start(self, found: Mapping[str, object]) -> Sequence[Chunk]:
-        """Begin; what it says of the output is a beginning, and would pass for the whole if nothing came later."""
+        """Begin the answer, with its input tokens.
+
+        The count of output tokens in this event is preliminary, so it is set to 0. Otherwise it would stand for the
+        whole answer if no later event brought a count.
+        """
         self._started = True
         return self._count({**sub(sub(found, "message"), "usage"), "output_tokens": 0})
 
@@ -158,7 +162,7 @@ class MessageDecoder:
     def _error(self, found: Mapping[str, object]) -> Sequence[Chunk]:
         raise error_of(FAULTS, found)
 
-    # Usage: a count is the sum so far, so a later one takes its place; later events may leave some out
+    # Usage: each count is a running total, so a later one replaces it; later events may leave counts out
 
     def _count(self, usage: Mapping[str, object]) -> Sequence[Chunk]:
         details = sub(usage, "output_tokens_details")
@@ -188,7 +192,7 @@ def _said(block: Block) -> Said | None:
 
 
 _ANYWHERE: Final = frozenset({"message_start", "content_block_stop", "error"})
-"""Events that do no harm before the message has begun."""
+"""Events that are accepted before `message_start`; all others of `_takes` raise `StreamGarbled` then."""
 
 _COUNTS: Final = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
@@ -199,7 +203,7 @@ _PIECES: Final[Mapping[str, str]] = {
     "thinking_delta": "thinking",
     "input_json_delta": "partial_json",
 }
-"""Key of the new piece, by kind of delta."""
+"""The key that holds the new piece, for each kind of delta."""
 
 _CHUNKS: Final[Mapping[str, Callable[[str], Chunk]]] = {
     "text": TextChunk,

@@ -1,4 +1,4 @@
-"""What the errors of the Messages API mean, in answers and in the stream."""
+"""The exception for each error type of the Messages API, in error answers and in error events of the stream."""
 
 from __future__ import annotations
 

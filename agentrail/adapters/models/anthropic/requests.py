@@ -1,4 +1,4 @@
-"""Requests of the Messages API: a pure projection of ours."""
+"""Writes a `ModelRequest` as a request of the Messages API, by pure functions."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ from agentrail.values.stream import ModelRequest
 from agentrail.values.tools import ToolSpec
 
 VERSION: Final = "2026-10-21"
-"""The version of the API, that of the official SDK: what we send and read is checked by its types."""
+"""The version of the API, sent as a header. The official SDK sends the same; its types describe this version."""
 PATH: Final = "/v1/messages"
 
 REDACTED: Final = "redacted:"
-"""What the signature of a thought begins with that came without text, encrypted; its data follows."""
+"""Prefix of `Thinking.signature` for thinking that arrived encrypted, without text. The encrypted data follows it."""
 
 AN_IMAGE: Final = "(the image follows)"
+"""The text of a failed tool result that has only images: the API takes none there, so they follow the results."""
 
 MARK: Final = {"type": "ephemeral"}
-"""Behind a block that has it, the provider keeps all that stands before for a while."""
+"""The cache mark of a block: the provider caches the request up to and including this block for some minutes."""
 
 MAX_TOKENS: Final = 32_000
-"""Tokens that an answer may have; the API wants a number."""
+"""The default of `max_tokens`, the most tokens of an answer; the API demands a number."""
 
 MAX_TOKENS_OF: Final[Mapping[str, int]] = {
     "claude-3-7": MAX_TOKENS,
     "claude-3-5": 8_192,
     "claude-3-": 4_096,
 }
-"""The same for old models, by how their names begin; the first that fits."""
+"""The default of `max_tokens` for old models, by prefix of the model's name; the first prefix that fits counts."""
 
 NO_SCHEMA: Final = "`response_format` is empty, and this provider wants a JSON Schema"
 
@@ -87,8 +88,8 @@ def _choice(request: ModelRequest, settings: Settings) -> JsonObject:
     return {"type": settings.tool_choice}
 
 
-# What is cached: the tools, the system prompt without its sections, and everything up to the last message. Marks
-# stand behind what rarely changes, so that a section that changes every turn costs the least.
+# Three cache marks: on the last tool, on the system prompt without its sections, and on the last message. Tools and
+# system prompt rarely change, so they are still read from the cache when a section changes from turn to turn.
 
 
 def _tools(tools: Iterable[ToolSpec], *, cache: bool) -> list[Json]:
@@ -142,7 +143,7 @@ def _part(part: Part) -> JsonObject:
 
 
 def _images_of_errors(results: Iterable[Result]) -> Iterable[Image]:
-    """Return the images of results that are errors, which may hold nothing but text."""
+    """Return the images of failed *results*. The API takes only text in them, so their images follow the results."""
     return (part for result in results if result.is_error for part in result.parts if isinstance(part, Image))
 
 

@@ -1,7 +1,7 @@
-"""How models of Anthropic think, by how their names begin: what they take, and what they would refuse.
+"""Which settings of thinking each model of Anthropic takes and refuses, by prefix of the model's name.
 
-From the public documentation, read in November 2026. Models that are not here, those of other makers behind the same
-API among them, are taken to adapt to an effort and to refuse nothing.
+From the public documentation, read in November 2026. Models that are not listed, such as those of other makers with
+the same API, are expected to take an effort (`low` … `max`) and to refuse nothing.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ BUDGETED: Final = (
     "claude-opus-4-5",
     "claude-haiku-4-5",
 )
-"""Who wants a budget for thinking; all later ones adapt to an effort."""
+"""Models that take a budget of tokens for thinking; all later models take an effort."""
 
 FEWER_EFFORTS: Final = ("claude-opus-4-6", "claude-sonnet-4-6")
-"""Who knows no effort between `high` and `max`."""
+"""Models without the effort `xhigh`, between `high` and `max`; they get `high`."""
 
 TEMPERED: Final = (*BUDGETED, *FEWER_EFFORTS, "claude-3-")
-"""Who takes a temperature; all later ones refuse it."""
+"""Models that take a temperature; all later models of Anthropic refuse it."""
 
 ALWAYS: Final = ("claude-fable-", "claude-mythos-", "claude-opus-5-5")
-"""Who cannot be kept from thinking."""
+"""Models whose thinking cannot be switched off."""
 
 BETWEEN: Final = ("claude-sonnet-5-5",)
-"""Who can be kept from thinking but for notes between calls."""
+"""Models whose thinking can be switched off, except for short notes between tool calls."""
 
 UNFORCED: Final = (
     "claude-fable-5-1",
@@ -51,10 +51,13 @@ UNFORCED: Final = (
     "claude-opus-5-5",
     "claude-sonnet-5-5",
 )
-"""Who cannot be made to call a tool."""
+"""Models that cannot be forced to call a tool (`tool_choice` `any` or `tool`)."""
 
 BOUND: Final = (*UNFORCED, "claude-haiku-5-5")
-"""Whose thoughts are bound to all that stood before them; when that has changed they are refused, if not dropped."""
+"""Models whose thinking blocks are only valid after the same text as when they were made.
+
+If the text before them has changed, the API refuses the request, unless it is asked to drop such blocks (`DROP`).
+"""
 
 BUDGETS: Final[Mapping[str, int]] = {
     "minimal": 1_024,
@@ -64,39 +67,46 @@ BUDGETS: Final[Mapping[str, int]] = {
     "xhigh": 28_000,
     "max": 31_000,
 }
-"""Tokens for thinking, for models that know no effort."""
+"""The budget in tokens for each effort, for models that take a budget (`BUDGETED`)."""
 
 BINDING: Final = "thinking-binding-controls-2026-08-01"
-"""What allows us to ask that thoughts are dropped."""
+"""The beta feature that permits `DROP` in a request."""
 
 DROP: Final[JsonObject] = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
-"""Sections, tools and compaction change what stood before, and a thought that is lost costs less than the session."""
+"""Asks the API to drop thinking blocks that are no longer valid.
+
+Changed sections, changed tools and compaction change the text before a block. Without this, all later requests of the
+session would be refused.
+"""
 
 FORCING: Final = ("any", "tool")
-"""Choices that make a model call a tool."""
+"""Values of `tool_choice` that force the model to call a tool."""
 
 USUAL_TEMPERATURE: Final = 1.0
 
 
 @value
 class Manner(Value):
-    """How a model is to think."""
+    """The parts of a request that control the model's thinking."""
 
     thinking: JsonObject | None = None
-    """What the field `thinking` holds; `None` if it is left out."""
+    """The field `thinking` of the request; `None` if the field is left out."""
     effort: str = ""
-    """The effort; empty: the provider decides."""
+    """The effort; if empty, none is sent and the provider decides."""
     thoughts: bool = True
-    """Whether it is shown the thoughts that it had."""
+    """Whether the history that is sent contains the model's earlier thinking."""
 
     @property
     def betas(self) -> str:
-        """What stands in the header that allows it; empty: nothing."""
+        """The value of the header `anthropic-beta`; empty if the request needs no beta feature."""
         return BINDING if self.thinking is not None and "block_binding" in self.thinking else ""
 
 
 def manner_of(model: str, settings: Settings, most: int, turns: Sequence[Turn]) -> Manner:
-    """Return how *model* is to think with an answer of *most* tokens; raise `BadModelOptions` for what it refuses."""
+    """Return how a request to *model* controls its thinking, for an answer of at most *most* tokens.
+
+    Raise `BadModelOptions` for settings that the model would refuse.
+    """
     effort, forced = settings.reasoning_effort, settings.tool_choice in FORCING
     thinks = effort not in {"", "none"}
     _check_choice(model, forced=forced, thinks=thinks)
@@ -113,7 +123,7 @@ def manner_of(model: str, settings: Settings, most: int, turns: Sequence[Turn]) 
 
 
 def temperature_of(settings: Settings) -> float | None:
-    """Return the temperature to send: the usual one is left out, because new models know none at all."""
+    """Return the temperature to send, or `None` if it is the default. New models refuse the field, whatever it says."""
     return None if settings.temperature == USUAL_TEMPERATURE else settings.temperature
 
 
@@ -161,9 +171,9 @@ def _effort(model: str, effort: str) -> str:
 
 
 def _thoughtless(turns: Sequence[Turn]) -> bool:
-    """Whether the last turn asked for calls without a thought before them, as after a switch of models within a turn.
+    """Whether the last answer called tools without thinking first, as after a switch of models within a turn.
 
-    A model with a budget refuses to go on from there; it thinks again from the next turn on.
+    A model with a budget for thinking refuses to continue such a turn, so thinking is off until the next turn.
     """
     match turns[-2:]:
         case (ModelTurn(parts=parts), UserTurn(results=results)) if results:

@@ -1,4 +1,4 @@
-"""The built-in offline model: it knows some phrases and the tools that go with them."""
+"""The built-in offline model: it understands some English phrases, and calls the tools that they ask for."""
 
 from agentrail.adapters.models.demo.demo_model import DemoModel
 

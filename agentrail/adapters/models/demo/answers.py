@@ -1,6 +1,6 @@
 """Makes the demo model's whole answer to a request, before it is cut into chunks.
 
-Also fills the arguments of tool calls with the slots that the user's phrase names.
+A slot is a thing that the user's phrase names, such as a path. Slots become the arguments of tool calls here.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _PLAIN: Mapping[str, Json] = {"string": "demo", "integer": 1, "number": 1, "bool
 
 @value
 class Fitted(Value):
-    """A tool and its arguments."""
+    """A tool chosen for a step, with the arguments of the call."""
 
     tool: str
-    """Which tool."""
+    """The name of the tool."""
     args: JsonObject
-    """Its arguments, all of them in its schema."""
+    """The arguments of the call; the schema of the tool has each of them."""
     shown: JsonObject
-    """The slots that reach the tool, for an announcement."""
+    """The slots that became arguments; the model mentions them when it announces the call."""
     missed: int
-    """How many slots the tool has no parameter for."""
+    """How many slots of the phrase the tool has no parameter for."""
 
 
 def fit(kind: ToolKind, slots: JsonObject, offered: Iterable[ToolSpec]) -> Fitted | None:
-    """Return the tool among *offered* that does *kind* and takes most of *slots*; `None` if there is none."""
+    """Return the tool of *kind* in *offered* that has parameters for most of *slots*; `None` if there is none."""
     ability = ABILITIES[kind]
     tools = {spec.name: spec for spec in offered}
     fits = [_fit(ability, slots, tools[name]) for name in ability.tools if name in tools]
@@ -66,14 +66,17 @@ def _fit(ability: Ability, slots: JsonObject, spec: ToolSpec) -> Fitted:
 
 
 def _as(kind: Json, slot: Json) -> Json:
-    """Return *slot* as the type that a schema calls *kind*, where that is one of those that a slot can be."""
+    """Convert *slot*, a text, for a parameter of the JSON type *kind*: to a list of one, or to an integer if it is one.
+
+    It is returned unchanged for all other types.
+    """
     if kind == "array":
         return (slot,)
     return int(slot) if kind == "integer" and isinstance(slot, str) and slot.isdecimal() else slot
 
 
 def _places(ability: Ability, properties: Mapping[str, Json]) -> dict[str, str]:
-    """Return which of *properties* takes which slot; no two slots share one."""
+    """Return the parameter for each slot, by slot; *properties* are the parameters, and no two slots share one."""
     free = {name.lower().replace("_", "").replace("-", ""): name for name in properties}
     places: dict[str, str] = {}
     for slot in ability.slots:
@@ -84,7 +87,7 @@ def _places(ability: Ability, properties: Mapping[str, Json]) -> dict[str, str]:
 
 
 def _merged(slots: JsonObject, places: Mapping[str, str]) -> JsonObject:
-    """Return *slots* with the path in front of the glob, where a tool takes a glob alone."""
+    """Return *slots*, with the path joined to the glob if the tool has a parameter for a glob but none for a path."""
     path = slots.get("path")
     if path is None or "path" in places or "glob" not in places:
         return slots
@@ -98,7 +101,7 @@ def _schema(properties: Mapping[str, Json], name: str) -> JsonObject:
 
 
 def _plain(schema: JsonObject) -> Json:
-    """Return a value that *schema* should accept."""
+    """Return a value for a required argument that the phrase does not name; *schema* probably accepts it."""
     choices = schema.get("enum")
     if "default" in schema:
         return schema["default"]
@@ -109,7 +112,7 @@ def _plain(schema: JsonObject) -> Json:
 
 
 MAX_RESULT = 300
-"""How many characters of a result are quoted."""
+"""The most characters of a tool result that an answer quotes."""
 
 _NOT_ALLOWED = re.compile(
     r"\b(?:not (?:allowed|permitted|approved)|denied|refused|rejected|blocked|forbidden|may not)\b", re.IGNORECASE
@@ -119,7 +122,10 @@ _NOTHING_LEFT = "This demo has nothing left to do; ask for something else."
 
 
 def answer(request: ModelRequest) -> Response:
-    """Return the answer to *request*; equal requests get equal answers."""
+    """Return the answer to *request*: a report on new tool results, and then the call for the next step, if any.
+
+    Equal requests get equal answers.
+    """
     thread = thread_of(request.messages)
     said = [_report(result) for result in thread.results]
     if not said and not any(step.kind for step in thread.steps):
@@ -142,7 +148,7 @@ def answer(request: ModelRequest) -> Response:
 
 
 def introduction(tools: Sequence[ToolSpec]) -> str:
-    """Return the sentence that says what the demo is, and what it can do with *tools*."""
+    """Return a sentence that tells the user what the demo model is, and what it can do with *tools*."""
     fits = [(ability, fit(kind, {}, tools)) for kind, ability in ABILITIES.items()]
     can = [(ability, fitted.tool) for ability, fitted in fits if fitted is not None]
     if not can:
@@ -188,7 +194,7 @@ def _response(request: ModelRequest, text: str, thought: str = "", call: ToolCal
 
 
 def _read(request: ModelRequest) -> int:
-    """Return how many characters *request* has."""
+    """Return the number of characters of *request*: messages, system prompt, sections and tools."""
     messages = request.messages
     history = messages.size if isinstance(messages, History) else sum(map(size_of, messages))
     sections = sum(len(name) + len(text) for name, text in request.sections)

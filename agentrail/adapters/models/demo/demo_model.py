@@ -1,4 +1,4 @@
-"""The demo as a model: it streams its answers word by word."""
+"""The class of the demo model: it streams the answers that `answers` makes, word by word."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _WORD = re.compile(r"\s*\S+\s*")
 @final
 @value
 class DemoModel(Value):
-    """The built-in offline model: deterministic, and it needs no key."""
+    """The built-in offline model: it is deterministic and needs no API key."""
 
     delay: float = 0.02
-    """Seconds before each chunk; 0 only lets others run."""
+    """Seconds to sleep before each chunk; with 0 other tasks run in between, without a delay."""
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the model."""
         return "demo"
 
     async def stream(self, request: ModelRequest, emit: EmitChunk) -> Response:
-        """Give the answer to *request* to *emit*, a thought whole and text word by word, and return it."""
+        """Pass the answer to *request* to *emit* in chunks, a thought whole and text word by word, and return it."""
         response = answer(request)
         for chunk in chunks_of(response):
             await trio.sleep(self.delay)
@@ -40,7 +40,7 @@ class DemoModel(Value):
 
 
 def chunks_of(response: Response) -> Iterator[Chunk]:
-    """Cut *response* into chunks; joined, they are its parts."""
+    """Yield the chunks of *response*: each thought whole, each text in words with their spaces."""
     for part in response.parts:
         if isinstance(part, Thinking):
             yield ThinkingChunk(part.text)

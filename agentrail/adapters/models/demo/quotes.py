@@ -1,4 +1,4 @@
-"""Quotations: what stands in quotes is one word for the templates."""
+"""Replaces quotations in a text by marks, so that the templates see each quotation as one word."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ class Masked(Value):
     """A text with a mark in place of each quotation."""
 
     text: str
-    """The text with its marks."""
+    """The text with its marks; a mark contains the index of its quotation in `quotes`."""
     quotes: tuple[tuple[str, str], ...]
-    """Each quotation: with its quotes, and what is in them."""
+    """Each quotation twice: with its quote characters, and without them."""
 
     def inside(self, piece: str) -> str:
-        """Return what *piece* of the text says: without its quotes if it is one quotation, else as it was."""
+        """Return the original of *piece* of the text, without the quote characters if it is exactly one quotation."""
         bare = piece.strip()
         if _MASK.fullmatch(bare):
             return self.quotes[int(bare[1:-1])][1]
         return self.whole(bare)
 
     def whole(self, piece: str) -> str:
-        """Return *piece* of the text as it was."""
+        """Return the original of *piece* of the text: each mark becomes its quotation again, with its quotes."""
         return _MASK.sub(lambda mark: self.quotes[int(mark[0][1:-1])][0], piece)
 
 
 def mask(text: str) -> Masked:
-    """Return *text* with its quotations masked."""
+    """Return *text* with a mark in place of each quotation."""
     quotes: list[tuple[str, str]] = []
 
     def put(found: re.Match[str]) -> str:

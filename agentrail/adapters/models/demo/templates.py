@@ -1,7 +1,8 @@
-"""Templates of phrases, and the patterns they stand for.
+"""Compiles the templates of phrases to regular expressions.
 
-A template is a row of elements with spaces between: `word`, `one|other`, `[perhaps]` and `{slot}`. What a slot takes is
-in `SLOTS`. Text is masked before it is matched (see `quotes`), so that something quoted is one word.
+A template is a list of elements with spaces between: `word`, `one|other` (either), `[perhaps]` (optional) and `{slot}`.
+`SLOTS` says which text a slot matches. Quotations in a text are replaced by marks before it is matched (see `quotes`),
+so that a quotation is one word.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from collections.abc import Mapping
 
 QUOTED = "\ue000\\d+\ue001"
-"""Stands where something quoted stood."""
+"""Matches the mark that stands in place of a quotation."""
 
 _GAP = r"(?:\s*:\s*|,?\s+)"
 _NOT_A_NAME = (
@@ -50,16 +51,22 @@ SLOTS: Mapping[str, str] = {
     "old": rf"{_A_TEXT}(?P<old>.+?)",
     "new": rf"{_A_TEXT}(?P<new>.+)",
 }
-"""What each slot of a template takes, and which slot of a kind that is: the name of the group, without `_`."""
+"""The regular expression of each slot of a template.
+
+The name of its group, without `_` at the end, is the slot that is filled: `{dir}` and `{file}` both fill `path`.
+"""
 
 
 def pattern_of(template: str) -> re.Pattern[str]:
-    """Compile the pattern that *template* stands for; it matches a whole sentence with one space in front."""
+    """Compile *template* to a regular expression; it matches a whole sentence with one space put in front."""
     return re.compile("".join(map(_element, template.split())), re.IGNORECASE | re.DOTALL)
 
 
 def match(pattern: re.Pattern[str], sentence: str) -> Mapping[str, str] | None:
-    """Return the slots that *sentence*, masked, fills in a template's *pattern*; `None` if it is another phrase."""
+    """Return the slots that *sentence* fills in a template's *pattern*, or `None` if it does not match.
+
+    Quotations in *sentence* are already replaced by marks.
+    """
     found = pattern.fullmatch(f" {sentence}")
     if found is None:
         return None

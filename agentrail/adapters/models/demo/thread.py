@@ -1,4 +1,4 @@
-"""The thread of a conversation: the newest instruction, and what was done about it since."""
+"""Finds in a conversation the user's newest instruction, and which of its steps are not done yet."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _NUMBERED = re.compile(r"demo-(\d+)")
 
 @value
 class Thread(Value):
-    """Where a conversation stands."""
+    """How far the demo model has got with the user's newest instruction."""
 
     steps: tuple[DemoStep, ...] = ()
-    """What is still to be done of the newest instruction."""
+    """The steps of the newest instruction that are not done yet."""
     results: tuple[ToolMessage, ...] = ()
-    """The results that the model has not spoken about, or was cut off when it did."""
+    """The tool results that no complete answer of the model has reported yet."""
     begun: bool = False
-    """Whether the instruction was answered, at least in part."""
+    """Whether the model has called a tool for the instruction, or finished it."""
     next_id: str = "demo-1"
-    """The id of the next call: no call of the conversation has it."""
+    """The id for the next tool call; no call of the conversation has it yet."""
 
 
 def thread_of(messages: Sequence[Message]) -> Thread:
-    """Return where *messages* stand.
+    """Return the thread of *messages*.
 
-    Prompts and steering are instructions, the newest counts. What the session says for its plugins is none.
+    The newest prompt or steering is the instruction. Texts that the session adds for its plugins are not instructions.
     """
     instruction, since = _since_instruction(messages)
     answers = [message for message in since if isinstance(message, AssistantMessage)]
@@ -66,7 +66,7 @@ def _unspoken(since: Sequence[Message]) -> tuple[ToolMessage, ...]:
 
 
 def _behind(steps: tuple[DemoStep, ...], calls: Sequence[ToolCall]) -> tuple[DemoStep, ...]:
-    """Return the *steps* behind those that *calls* were made for; a step that needed no call is passed with them."""
+    """Return the *steps* after the last one that *calls* were made for; those before it count as done."""
     for call in calls:
         kind = kind_of(call.name)
         done = next((index for index, step in enumerate(steps) if kind is not None and step.kind is kind), 0)

@@ -1,4 +1,4 @@
-"""What the demo can do: each kind of tool, the names it may be given under, and how to speak of it."""
+"""The kinds of tools that the demo can use: their usual names and parameters, and the words to announce a call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agentrail.values.value import Value, value
 
 
 class ToolKind(Enum):
-    """A kind of tool that the demo knows phrases for."""
+    """A kind of tool that the demo has phrasings for."""
 
     LIST = "list"
     READ = "read"
@@ -23,30 +23,30 @@ class ToolKind(Enum):
 
 @value
 class KindSlot(Value):
-    """Something a phrase may name and a tool may take."""
+    """A thing that a phrase may name and that becomes an argument of the call, such as a path."""
 
     name: str
-    """What the templates and `PARAMETERS` call it."""
+    """The slot's name in the templates and in `PARAMETERS`."""
     says: str
-    """How an announcement mentions it."""
+    """How an announcement mentions the slot; `{}` stands for its value."""
     default: str = ""
-    """What a tool gets that requires it when the phrase did not name it."""
+    """The argument if the phrase does not name the slot and the tool requires it."""
 
 
 @value
 class Ability(Value):
-    """What a kind means."""
+    """A kind of tool in detail: how its tools are called, what they take, and how the demo speaks of them."""
 
     tools: tuple[str, ...]
-    """The names such a tool may be given under, the favourite first."""
+    """The usual names of such a tool; an earlier one is preferred."""
     does: str
-    """What it does, for "I can …"."""
+    """What such a tool does, in words that follow "I can"."""
     announces: str
-    """How an announcement begins, for "I will …"."""
+    """The beginning of an announcement, in words that follow "I will"."""
     slots: tuple[KindSlot, ...]
-    """What it needs to know, in the order of an announcement."""
+    """The slots that a phrase may name, in the order in which an announcement mentions them."""
     phrase: str
-    """A phrase to try."""
+    """An example of a phrase; the introduction suggests it to the user."""
 
 
 ABILITIES: Mapping[ToolKind, Ability] = {
@@ -134,9 +134,9 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "old": ("oldstring", "oldstr", "oldtext", "old", "find", "search", "before"),
     "new": ("newstring", "newstr", "newtext", "new", "replacement", "replace", "after"),
 }
-"""The parameters that take a slot, the likeliest first, in lower case and without `_`."""
+"""The usual names of the parameters for each slot, the likeliest first, in lower case and without `_` and `-`."""
 
 
 def kind_of(tool: str) -> ToolKind | None:
-    """Return the kind of the tool called *tool*, if it is one of ours."""
+    """Return the kind of the tool with the name *tool*; `None` if the demo does not know the name."""
     return next((kind for kind, ability in ABILITIES.items() if tool in ability.tools), None)

@@ -1,4 +1,4 @@
-"""Parses a user's text into steps: each has a kind of tool with its slots, or no kind if it was not understood."""
+"""Parses a user's text into steps. A step has a kind of tool and its slots, or no kind if it was not understood."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from agentrail.values.json import EMPTY, JsonObject, freeze_object
 from agentrail.values.value import Value, value
 
 MAX_STEPS = 20
-"""How often a text is cut: what is after the last cut stays whole."""
+"""How many times a text is cut into pieces at most; the text after the last cut stays whole."""
 
-# Each begins where a run of spaces does and gives none of it back: otherwise a run of 3,000 takes minutes.
+# Each alternative matches a run of spaces from its start, and possessively (`++`, no backtracking): otherwise a run
+# of 3,000 spaces takes minutes.
 _JOINT = re.compile(
     r"(?P<then>(?:(?<!\s)\s++)?(?:[,.;]\s*+)?\b(?:(?:and\s+)?(?:then|after\s+that|afterwards)|and\s+finally)\b[,:]?\s+)"
     r"|(?P<line>(?<![:\s])\s*\n\s*|(?<=[\w\ue001][.!?])\s+)"
@@ -28,7 +29,10 @@ _GOES_ON = {
     "line": {ToolKind.REMEMBER, ToolKind.WRITE, ToolKind.RUN},
     "semicolon": {ToolKind.REMEMBER, ToolKind.WRITE, ToolKind.RUN},
 }
-"""What may go on behind a joint: `run a; b` is one command, if `b` is nothing that the demo understands."""
+"""The kinds of step that may continue after each kind of joint, if the demo does not understand what follows it.
+
+So `run a; b` is one command, unless `b` is a request of its own.
+"""
 _AND = re.compile(r",?(?<!\s)\s++and\s+", re.IGNORECASE)
 _IT = re.compile(r"\b(?:it|that\s+file|the\s+file)(?:\s+back)?(?=[.!?]*$)", re.IGNORECASE)
 _POLITE = re.compile(
@@ -45,24 +49,24 @@ _KNOWN = {"readme": "README.md", "license": "LICENSE", "changelog": "CHANGELOG.m
 
 @value
 class DemoStep(Value):
-    """One thing somebody asked for."""
+    """One thing that the user asked for."""
 
     text: str
-    """The words."""
+    """The user's words for it."""
     kind: ToolKind | None = None
-    """What is asked for; `None`: nothing that the demo knows."""
+    """The kind of tool that is asked for; `None` if the demo does not understand the words."""
     slots: JsonObject = EMPTY
-    """What the words name."""
+    """The slots that the words name, with their values."""
 
 
 def understand(sentence: str) -> DemoStep:
-    """Return what *sentence* asks for, as one step."""
+    """Return *sentence* as one step, without cutting it."""
     masked = mask(sentence)
     return _understand(masked, masked.text)
 
 
 def steps_of(text: str) -> tuple[DemoStep, ...]:
-    """Return what *text* asks for, step by step; what is only polite is left out."""
+    """Return the steps that *text* asks for. Polite words alone, such as "thanks", are no step."""
     masked = mask(text)
     steps: list[DemoStep] = []
     for step in _pieces(masked):
@@ -75,7 +79,7 @@ def steps_of(text: str) -> tuple[DemoStep, ...]:
 
 
 def _about(before: DemoStep, step: DemoStep) -> DemoStep:
-    """Return *step*, where it says `it` of the file of the step *before*, about that file."""
+    """Return *step* with `it` or `the file` read as the file of the step *before*, if it is understood only then."""
     if step.kind is not None or "path" not in before.slots:
         return step
     clear = understand(_IT.sub(lambda _: f"`{before.slots['path']}`", step.text))
@@ -83,7 +87,7 @@ def _about(before: DemoStep, step: DemoStep) -> DemoStep:
 
 
 def _pieces(masked: Masked) -> Iterator[DemoStep]:
-    """Cut *masked* at its joints, but not where the words behind one belong to those in front of it."""
+    """Cut *masked* at its joints into steps, except where the words after a joint continue those before it."""
     piece, at = "", 0
     joints = islice(_JOINT.finditer(masked.text), MAX_STEPS)
     goes_on: set[ToolKind] = set()
@@ -100,7 +104,10 @@ def _pieces(masked: Masked) -> Iterator[DemoStep]:
 
 
 def _is_more(masked: Masked, piece: str, new: str, gap: str, goes_on: set[ToolKind]) -> bool:
-    """Tell whether *new* is the rest of *piece*: no request of its own, and together they are of one kind."""
+    """Whether *new* continues *piece*: alone it is no request, and joined they are one of a kind in *goes_on*.
+
+    *gap* is the text of the joint between them.
+    """
     if not _bare(new) or _understand(masked, new).kind is not None:
         return False
     together = _understand(masked, f"{piece}{gap}{new}").kind
@@ -108,7 +115,7 @@ def _is_more(masked: Masked, piece: str, new: str, gap: str, goes_on: set[ToolKi
 
 
 def _conjuncts(masked: Masked, piece: str) -> Iterator[DemoStep]:
-    """Cut *piece* at each `and` that has a request on either side, unless it is one request with an `and` in it."""
+    """Cut *piece* at each `and` with a request on both sides; not if the whole is one request that contains `and`."""
     if not _bare(piece):
         return
     whole = _understand(masked, piece)
@@ -128,7 +135,7 @@ def _conjuncts(masked: Masked, piece: str) -> Iterator[DemoStep]:
 
 
 def _bare(piece: str) -> str:
-    """Return *piece* without what is only polite, and without a full stop."""
+    """Return *piece* without polite words at its start and end, and without punctuation at its end."""
     polite = _POLITE.match(piece)
     bare = piece[polite.end() if polite else 0 :].strip()
     bare = _STOP.sub("", bare)
@@ -148,7 +155,7 @@ def _understand(masked: Masked, piece: str) -> DemoStep:
 
 
 def _tidy(slots: dict[str, str]) -> dict[str, str]:
-    """Return *slots* with a path that has wild cards as a `glob`, and a file known by another name by its own."""
+    """Return *slots* with a `path` that contains `*` as `glob`, and with names such as `readme` as `README.md`."""
     path = slots.pop("path", None)
     if path is None:
         return slots

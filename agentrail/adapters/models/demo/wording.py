@@ -1,4 +1,4 @@
-"""How the demo mentions what others wrote: on one line, short, in quotes."""
+"""Formats texts that the demo's sentences mention: on one line, shortened, in quotes, as a list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def shortened(text: str, limit: int) -> str:
 
 
 def quoted(text: str, limit: int = 60) -> str:
-    """Return *text*, shortened, as a sentence mentions it."""
+    """Return *text* shortened to *limit* characters and in quotes, or the word `nothing` if it is empty."""
     line = shortened(text, limit)
     if not line:
         return "nothing"
@@ -20,5 +20,5 @@ def quoted(text: str, limit: int = 60) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return *names* as a sentence lists them."""
+    """Return *names* as in a sentence: `a, b and c`."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

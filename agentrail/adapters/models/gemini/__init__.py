@@ -1,6 +1,6 @@
-"""Google's Gemini API, `streamGenerateContent`.
+"""The client side of Google's Gemini API, its method `streamGenerateContent`.
 
-Shapes: the public documentation and the types of `python-genai`, read in November 2026.
+The formats follow the public documentation and the types of `python-genai`, read in November 2026.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from agentrail.values.stream import ModelRequest
 
 @final
 class GenerateContent:
-    """The wire format `gemini`."""
+    """The wire format `gemini`: how requests to the Gemini API are written and its answers are read."""
 
     @property
     def faults(self) -> Faults:
-        """The table of the provider's errors, for `provider_errors`."""
+        """The provider's error codes with our exceptions; `provider_errors` looks errors up there."""
         return FAULTS
 
     def key_headers(self, key: str) -> Mapping[str, str]:

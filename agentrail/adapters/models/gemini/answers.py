@@ -1,4 +1,4 @@
-"""Answers of the Gemini API: each event holds the next parts of the content."""
+"""Decodes a streamed answer of the Gemini API; each event holds the next parts of the content."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STOPS: Final[Mapping[str, StopReason]] = {
     "STOP": StopReason.END,
     "MAX_TOKENS": StopReason.LENGTH,
     "CONTINUATION": StopReason.LENGTH,
-    "TOO_MANY_TOOL_CALLS": StopReason.LENGTH,  # of the provider's own tools; the answer is not finished
+    "TOO_MANY_TOOL_CALLS": StopReason.LENGTH,  # calls of the provider's own tools; the answer is unfinished
     "SAFETY": StopReason.REFUSED,
     "RECITATION": StopReason.REFUSED,
     "LANGUAGE": StopReason.REFUSED,
@@ -34,7 +34,7 @@ STOPS: Final[Mapping[str, StopReason]] = {
     "IMAGE_PROHIBITED_CONTENT": StopReason.REFUSED,
     "IMAGE_RECITATION": StopReason.REFUSED,
 }
-"""Stop reasons by the provider's words; an unknown word counts as a normal end."""
+"""Our stop reason for each `finishReason` of the API. An unknown one counts as `StopReason.END`."""
 
 BROKEN: Final[Mapping[str, type[ModelError]]] = {
     "MALFORMED_FUNCTION_CALL": StreamGarbled,
@@ -43,7 +43,10 @@ BROKEN: Final[Mapping[str, type[ModelError]]] = {
     "MISSING_THOUGHT_SIGNATURE": RequestRefused,
     "PUP_LIMITED_DISABLED": AccessDenied,  # the account is limited, because its policy was violated
 }
-"""Why there is no answer to read; where the fault is the model's, it may do better the next time."""
+"""The exception for each `finishReason` that means that there is no usable answer.
+
+A fault of the model is `StreamGarbled`, which is tried again, because the next answer may be well formed.
+"""
 
 _COUNTS: Final = (
     "promptTokenCount",
@@ -56,7 +59,7 @@ _COUNTS: Final = (
 
 @final
 class ContentDecoder:
-    """Reads one content."""
+    """Decodes the events of one answer into chunks, and puts the whole `Response` together."""
 
     __slots__ = ("_calls", "_counts", "_parts", "_seals", "_stop", "_thinks", "_usage", "_written")
 
@@ -72,11 +75,11 @@ class ContentDecoder:
 
     @property
     def complete(self) -> bool:
-        """Nothing marks the end: the server closes the stream."""
+        """Always false: no event marks the end of an answer; the server closes the stream."""
         return False
 
     def response(self) -> Response:
-        """Return the whole answer; raise `StreamEndedEarly` if nothing said why it stopped."""
+        """Return the whole answer; raise `StreamEndedEarly` if no event said why the model stopped."""
         if self._stop is None:
             problem = "no event says why the model stopped"
             raise StreamEndedEarly(problem)
@@ -85,7 +88,7 @@ class ContentDecoder:
         return Response((*self._parts, *self._seals), tuple(self._calls), stop, self._usage)
 
     def feed(self, event: ServerEvent) -> Sequence[Chunk]:
-        """Take the next event, and return what it says."""
+        """Take the next event and return its chunks; raise a `ModelError` if it reports an error."""
         found = object_of(event.data)
         if "error" in found:
             raise error_of(FAULTS, found)
@@ -108,7 +111,7 @@ class ContentDecoder:
         if reason:
             self._stop = STOPS.get(reason, StopReason.END)
 
-    # Parts: pieces of one kind are one part, up to one that is signed
+    # Parts: pieces of one kind (text or thinking) that follow each other are one part; a signed piece ends it
 
     def _part(self, part: Mapping[str, object]) -> Sequence[Chunk]:
         signature = text(part, "thoughtSignature")
@@ -136,7 +139,7 @@ class ContentDecoder:
             self._parts.append(seals.seal(seals.TEXT if piece.strip() else seals.ALONE, signature))
 
     def _close(self, signature: str = "") -> None:
-        """Finish the part whose pieces are being collected; *signature*: the provider's signature of this part."""
+        """Add the part whose pieces were collected to the answer; *signature* is the provider's, if it is a thought."""
         written = "".join(self._written)
         self._written.clear()
         if self._thinks and (written or signature):
@@ -151,7 +154,7 @@ class ContentDecoder:
         self._calls.append(ToolCall("", text(call, "name"), arguments(written), text(call, "id")))
         return (CallChunk(written),)
 
-    # Usage: counts are sums so far, and events may leave some out
+    # Usage: counts are running totals, and events may leave some out
 
     def _count(self, usage: Mapping[str, object]) -> Sequence[Chunk]:
         counts = self._counts
@@ -168,7 +171,7 @@ class ContentDecoder:
 
 
 def _first(found: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the first candidate; we ask for one."""
+    """Return the first candidate, or an empty one; only one is asked for."""
     candidates = _objects(found, "candidates")
     return candidates[0] if candidates else {}
 

@@ -1,4 +1,4 @@
-"""What the errors of the Gemini API mean, in answers and in the stream."""
+"""The exception for each error code of the Gemini API, in error answers and in the stream."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from agentrail.errors import (
 
 FAULTS: Final = Faults(
     {
-        "API_KEY_INVALID": KeyRefused,  # the reason of an INVALID_ARGUMENT
-        "BILLING_DISABLED": QuotaSpent,  # the reason of a PERMISSION_DENIED
+        "API_KEY_INVALID": KeyRefused,  # the `reason` that comes with the status INVALID_ARGUMENT
+        "BILLING_DISABLED": QuotaSpent,  # the `reason` that comes with the status PERMISSION_DENIED
         "INVALID_ARGUMENT": RequestRefused,
         "OUT_OF_RANGE": RequestRefused,
         "UNIMPLEMENTED": RequestRefused,
-        "FAILED_PRECONDITION": AccessDenied,  # not in this country, or not without billing
+        "FAILED_PRECONDITION": AccessDenied,  # the API is not offered in this country, or only with billing
         "UNAUTHENTICATED": KeyRefused,
         "PERMISSION_DENIED": AccessDenied,
         "NOT_FOUND": ModelMissing,

@@ -1,4 +1,4 @@
-"""Requests of the Gemini API: a pure projection of ours."""
+"""Writes a `ModelRequest` as a request of the Gemini API, by pure functions."""
 
 from __future__ import annotations
 
@@ -19,10 +19,13 @@ from agentrail.values.tools import ToolSpec
 PATH: Final = "/v1beta/{model}:streamGenerateContent?alt=sse"
 
 OLDER: Final = ("gemini-1", "gemini-2", "gemma", "learnlm")
-"""How the names of models begin that ask for no signatures, take no pictures inside of results, and think by budget."""
+"""Prefixes of the names of older models.
+
+They demand no signatures, take no images within tool results, and take a budget in tokens for thinking.
+"""
 
 UNSIGNED: Final = "skip_thought_signature_validator"
-"""What the API takes for the signature of a call that it did not make itself."""
+"""The signature to send with a call of another model; the API accepts this constant in place of a real one."""
 
 LEVELS: Final[Mapping[str, str]] = {
     "none": "MINIMAL",
@@ -33,7 +36,7 @@ LEVELS: Final[Mapping[str, str]] = {
     "xhigh": "HIGH",
     "max": "HIGH",
 }
-"""How much a model thinks; it cannot be kept from it."""
+"""The API's thinking level for each effort; there is no level without thinking."""
 
 BUDGETS: Final[Mapping[str, int]] = {
     "none": 0,
@@ -44,19 +47,22 @@ BUDGETS: Final[Mapping[str, int]] = {
     "xhigh": 24_576,
     "max": 24_576,
 }
-"""Tokens for thinking, for models that know no levels."""
+"""The budget for thinking, in tokens, for each effort; for the models in `OLDER`, which know no levels."""
 
 PRO: Final = "-pro"
-"""What stands in the names of models that cannot do without thinking."""
+"""The part of a model's name that marks models whose thinking cannot be switched off."""
 
 LEAST_LEVEL: Final = "LOW"
+"""The lowest level of `PRO` models; they do not know `MINIMAL`."""
+
 LEAST_BUDGET: Final = 128
+"""The smallest budget of older `PRO` models, in tokens."""
 
 SAYS_NOTHING: Final = frozenset({"$schema", "description", "title", "type"})
-"""Keywords that any object fulfils."""
+"""Keywords of a tool's schema that demand nothing of the arguments beyond being an object."""
 
 MODES: Final[Mapping[str, str]] = {"auto": "AUTO", "any": "ANY", "none": "NONE", "tool": "ANY"}
-"""How tools may be called."""
+"""The API's calling mode for each `tool_choice`."""
 
 
 def render(request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
@@ -93,7 +99,7 @@ def _config(model: str, settings: Settings) -> dict[str, Json]:
 
 
 def _thinking(model: str, effort: str) -> JsonObject:
-    """Return how *model* is to think; what it thinks is shown, unless it is not to think at all."""
+    """Return the `thinkingConfig` of *model* for *effort*. Thoughts are included in the answer, unless it is `none`."""
     always = PRO in model
     if model.startswith(OLDER):
         budget = max(BUDGETS[effort], LEAST_BUDGET if always else 0)
@@ -112,14 +118,17 @@ def _choice(request: ModelRequest, settings: Settings) -> JsonObject:
 
 
 def _declaration(tool: ToolSpec) -> JsonObject:
-    """Return *tool*; without arguments it has no schema, because an object without properties may be refused."""
+    """Return the declaration of *tool*, without a schema if it has no arguments.
+
+    The API may refuse the schema of an object without properties.
+    """
     found: dict[str, Json] = {"name": tool.name, "description": tool.description}
     if any(item for key, item in tool.parameters.items() if key not in SAYS_NOTHING):
         found["parametersJsonSchema"] = fitted({"type": "object", **tool.parameters})
     return found
 
 
-# What was said
+# Messages
 
 
 def _content(turn: Turn, model: str) -> JsonObject:
@@ -152,7 +161,7 @@ def _images(result: Result) -> list[JsonObject]:
 
 
 def _result(result: Result, *, inside: bool) -> JsonObject:
-    """Return *result*, with its pictures *inside* of it or without them."""
+    """Return *result* as a part, with its images if *inside*, else without them (they then follow the results)."""
     said = "\n".join(part.text for part in result.parts if isinstance(part, Text))
     found: dict[str, Json] = {
         "id": result.wire_id,
@@ -166,7 +175,7 @@ def _result(result: Result, *, inside: bool) -> JsonObject:
 
 
 def _said(said: Iterable[Said]) -> tuple[list[JsonObject], dict[str, str]]:
-    """Return the parts that *said* stands for, and the signatures of the calls by their numbers."""
+    """Return *said* as parts with their signatures, and the signatures of the calls, by number of the call as text."""
     parts: list[JsonObject] = []
     seals: dict[str, str] = {}
     for part in said:

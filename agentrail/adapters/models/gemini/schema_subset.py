@@ -1,4 +1,4 @@
-"""JSON Schemas as the Gemini API takes them: it knows a part of the keywords, and refuses some of the others."""
+"""Reduces a JSON Schema to the keywords that the Gemini API knows; it refuses some of the others."""
 
 from __future__ import annotations
 
@@ -25,25 +25,26 @@ PLAIN: Final = frozenset(
         "type",
     }
 )
-"""Keywords that stay as they are."""
+"""Keywords that are copied unchanged; `fitted` rewrites `$ref`."""
 
 ONE: Final = frozenset({"additionalProperties", "items"})
-"""Keywords that hold a schema, or a flag."""
+"""Keywords that hold one schema, or a boolean."""
 
 SEVERAL: Final = frozenset({"anyOf", "oneOf", "prefixItems"})
 """Keywords that hold a list of schemas."""
 
 NAMED: Final = frozenset({"$defs", "properties"})
-"""Keywords that hold schemas by name."""
+"""Keywords that hold an object of schemas, by name."""
 
 DEFINITIONS: Final = "definitions"
-"""What `$defs` was called before."""
+"""The name of `$defs` in older drafts of JSON Schema."""
 
 
 def fitted(schema: Json) -> Json:
     """Return *schema* without the keywords that the API does not know.
 
-    What they ask for is checked when the call comes, and the model is told; a constant becomes an enumeration of one.
+    The full schema still holds: the arguments of each call are checked against it, and the model is told what does not
+    fit. `const` becomes an `enum` with one value.
     """
     if not isinstance(schema, Mapping):
         return schema
@@ -67,7 +68,7 @@ def fitted(schema: Json) -> Json:
 
 
 def _unfolded(schema: JsonObject) -> JsonObject:
-    """Return *schema* with what an `allOf` of one member says."""
+    """Return *schema* with the keywords of its `allOf` merged in, if that has exactly one member."""
     members = schema.get("allOf")
     if isinstance(members, list | tuple) and len(members) == 1 and isinstance(members[0], Mapping):
         return {**members[0], **schema}

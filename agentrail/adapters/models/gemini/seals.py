@@ -1,10 +1,10 @@
-"""Where the signatures of an answer belong, kept as thoughts without words.
+"""Keeps the API's signatures of the parts of an answer, so that later requests can return each on its part.
 
-The API signs parts of an answer, and wants each signature back on the part that had it. A thought holds its own; that
-of another part becomes a thought without text, whose signature says where it belongs:
-* `thought:…` the thought itself;
-* `text:…` the text before it;
-* `alone:…` a part of its own, without text;
+Only `Thinking` has a field for a signature. The signature of a text or a call is therefore kept in a `Thinking` without
+text, called a seal here. A prefix of the signature says which part it belongs to:
+* `thought:…` the `Thinking` itself, which has the text of the thought;
+* `text:…` the text before the seal;
+* `alone:…` a part without text, which has only a signature;
 * `call:2:…` the third call.
 """
 
@@ -21,27 +21,27 @@ CALL: Final = "call"
 
 
 def thought(text: str, signature: str) -> Thinking:
-    """Return a thought, with its own signature if it has one."""
+    """Return a thought with its *signature*; an empty one means that it has none."""
     return Thinking(text, f"{THOUGHT}:{signature}" if signature else None)
 
 
 def seal(place: str, signature: str) -> Thinking:
-    """Return the *signature* of what is at *place*."""
+    """Return a seal: a `Thinking` without text that keeps *signature* for the part named by *place*."""
     return Thinking("", f"{place}:{signature}")
 
 
 def seal_of_call(number: int, signature: str) -> Thinking:
-    """Return the *signature* of the call with this *number*, from 0."""
+    """Return a seal that keeps *signature* for the call with this *number*, counted from 0."""
     return seal(CALL, f"{number}:{signature}")
 
 
 def opened(part: Thinking) -> tuple[str, str]:
-    """Return where the signature of *part* belongs, and the signature."""
+    """Return the prefix of the signature of *part*, which says what it belongs to, and the signature without it."""
     place, _, signature = (part.signature or "").partition(":")
     return place, signature
 
 
 def opened_call(signature: str) -> tuple[str, str]:
-    """Return the number of the call that *signature* begins with, as text, and the rest."""
+    """Split *signature* of a `call:` seal into the number of the call, as text, and the API's signature."""
     number, _, rest = signature.partition(":")
     return number, rest

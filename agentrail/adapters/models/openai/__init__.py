@@ -1,6 +1,6 @@
-"""OpenAI's Responses API, as a stream that leaves nothing at the provider.
+"""The client side of OpenAI's Responses API, with streamed answers, none of which is stored at the provider.
 
-Shapes: the public documentation and the types of `openai-python`, read in November 2026.
+The formats follow the public documentation and the types of `openai-python`, read in November 2026.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from agentrail.values.stream import ModelRequest
 
 @final
 class Responses:
-    """The wire format `openai`."""
+    """The wire format `openai`: how requests to the Responses API are written and its answers are read."""
 
     @property
     def faults(self) -> Faults:
-        """The table of the provider's errors, for `provider_errors`."""
+        """The provider's error codes with our exceptions; `provider_errors` looks errors up there."""
         return FAULTS
 
     def key_headers(self, key: str) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Answers of the Responses API: its events, as a state machine."""
+"""Decodes a streamed answer of the Responses API event by event."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from agentrail.values.stream import CallChunk, Chunk, Response, TextChunk, Think
 from agentrail.values.usage import NOTHING_USED, Usage
 
 BETWEEN: Final = "\n\n"
-"""What stands between the parts of a summary."""
+"""The text between the parts of a summary of the model's reasoning."""
 
 
 @define
 class OutputItem:
-    """An item of the answer while it comes."""
+    """One output item of the answer, filled while its events arrive."""
 
     kind: str
-    """Its type."""
+    """Type of the item in the API: `message`, `reasoning`, `function_call` or another."""
     id: str = ""
-    """Its id; of a call, the one that its result is given for."""
+    """Id of the item; for a tool call the `call_id`, under which its result is sent."""
     name: str = ""
-    """The tool, if it is a call."""
+    """Name of the tool, if the item is a tool call."""
     written: list[str] = field(factory=list[str])
-    """What has come of it."""
+    """The pieces received so far: of the text, or of the JSON of a call's arguments."""
     sealed: str = ""
-    """The encrypted reasoning of a thought, or the phase of a text."""
+    """The encrypted reasoning, if the item is reasoning; the phase, if it is a message."""
     part: object = None
-    """Which part of a summary came last."""
+    """Index of the part of the summary that the last piece belonged to."""
 
 
 @final
 class ResponseDecoder:
-    """Reads one response."""
+    """Decodes the events of one answer into chunks, and puts the whole `Response` together."""
 
     __slots__ = ("_ended", "_items", "_refused", "_stop", "_takes", "_usage")
 
@@ -68,17 +68,17 @@ class ResponseDecoder:
 
     @property
     def complete(self) -> bool:
-        """Whether the end of the response has come."""
+        """Whether the last event of the answer, `response.completed` or `response.incomplete`, has arrived."""
         return self._ended
 
     def feed(self, event: ServerEvent) -> Sequence[Chunk]:
-        """Take the next event; kinds of events that are new to us are passed over."""
+        """Take the next event and return its chunks. Unknown kinds of events are ignored."""
         found = object_of(event.data)
         take = self._takes.get(text(found, "type") or event.name)
         return () if take is None else take(found)
 
     def response(self) -> Response:
-        """Return the whole response."""
+        """Return the whole answer; raise `StreamEndedEarly` if its last event has not arrived."""
         if not self._ended:
             raise StreamEndedEarly("the last event did not complete the response" if self._items else "nothing came")
         items = [self._items[key] for key in sorted(self._items, key=_place)]
@@ -94,7 +94,7 @@ class ResponseDecoder:
     # One method per kind of event
 
     def _item(self, found: Mapping[str, object], kind: str) -> OutputItem:
-        """Return the item that an event is about; a server may leave out that it has begun."""
+        """Return the item of the event *found*; create it if the server did not announce it."""
         return self._items.setdefault(found.get("output_index"), OutputItem(kind))
 
     def _added(self, found: Mapping[str, object]) -> Sequence[Chunk]:
@@ -120,7 +120,7 @@ class ResponseDecoder:
         return _more(self._item(found, "function_call"), text(found, "delta"))
 
     def _done(self, found: Mapping[str, object]) -> Sequence[Chunk]:
-        """Take the whole item: it tells what came in no pieces, and what is known only now."""
+        """Take the whole item at its end: its last fields, and its text if no pieces of it arrived before."""
         whole = sub(found, "item")
         item = self._item(found, text(whole, "type"))
         _learn(item, whole)
@@ -152,7 +152,7 @@ def _place(index: object) -> int:
 
 
 def _learn(item: OutputItem, found: Mapping[str, object]) -> None:
-    """Note what *found* tells of *item* beside what is written."""
+    """Copy the fields of *found* to *item*, except its text."""
     item.kind = text(found, "type") or item.kind
     item.id = text(found, "call_id") or text(found, "id") or item.id
     item.name = text(found, "name") or item.name
@@ -174,7 +174,7 @@ def _objects(found: Mapping[str, object], key: str) -> Iterable[Mapping[str, obj
 
 
 def _whole(found: Mapping[str, object]) -> str:
-    """Return what is written in a whole item."""
+    """Return the text of a complete item; for a tool call, the JSON of its arguments."""
     match text(found, "type"):
         case "message":
             return "".join(text(part, "text") or text(part, "refusal") for part in _objects(found, "content"))

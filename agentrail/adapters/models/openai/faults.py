@@ -1,4 +1,4 @@
-"""What the errors of OpenAI and of servers that imitate it mean, in answers and in the stream."""
+"""The exception for each error code of OpenAI and of servers with the same API."""
 
 from __future__ import annotations
 
@@ -37,10 +37,13 @@ FAULTS: Final = Faults(
         "overloaded_error": Overloaded,
         "unavailable_error": Overloaded,  # llama.cpp, while it loads the model
         "server_error": ProviderFailed,
-        "tool_use_failed": ProviderFailed,  # Groq: the model wrote a call that is none; it may do better
+        "tool_use_failed": ProviderFailed,  # Groq: the model wrote a malformed call; it is tried again
     }
 )
-"""In an answer; `invalid_request_error` is not here: it comes with 401 and 404 too, so the status decides."""
+"""Errors in answers with an error status.
+
+`invalid_request_error` is left out on purpose: it comes with 401 and 404 too, so there the status decides.
+"""
 
 IN_STREAM: Final = Faults(
     {
@@ -57,7 +60,7 @@ IN_STREAM: Final = Faults(
         "image_file_too_large": RequestRefused,
         "unsupported_image_media_type": RequestRefused,
         "empty_image_file": RequestRefused,
-        "insufficient_system_resource": Overloaded,  # DeepSeek, as the reason of the end
+        "insufficient_system_resource": Overloaded,  # DeepSeek, as a `finish_reason`
     }
 )
-"""In the stream, where there is no status."""
+"""Errors in a stream, where no status says what is wrong."""

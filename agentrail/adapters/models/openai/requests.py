@@ -1,6 +1,7 @@
-"""Requests of the Responses API: a pure projection of ours.
+"""Writes a `ModelRequest` as a request of the Responses API, by pure functions.
 
-Nothing is stored at the provider: what the model has thought comes back to us encrypted, and goes along again.
+The provider is asked to store nothing. The model's reasoning comes encrypted with its answers, and later requests send
+it back.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ PATH: Final = "/responses"
 ENCRYPTED: Final = "reasoning.encrypted_content"
 
 PLAIN: Final = ("gpt-3", "gpt-4", "chatgpt-", "gpt-5-chat")
-"""How the names of models begin that do not reason; they refuse to be asked for encrypted reasoning."""
+"""Prefixes of the names of models without reasoning; they refuse a request for encrypted reasoning."""
 
 SEAL: Final = "reasoning:"
-"""What the signature of a thought begins with; the id of its item, `:` and the encrypted reasoning follow."""
+"""Prefix of `Thinking.signature` for reasoning; the id of the item, `:` and the encrypted reasoning follow it."""
 
 PHASE: Final = "phase:"
-"""What the signature of an empty thought begins with that tells the phase of the text after it."""
+"""Prefix of `Thinking.signature` for a `Thinking` without text that keeps the `phase` of the message after it."""
 
 NO_STOP: Final = "`stop` is not known to this provider; `openai-chat:…` has it"
 
@@ -64,17 +65,17 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
 
 
 def schema_of(tool: ToolSpec) -> JsonObject:
-    """Return the JSON Schema of the arguments; OpenAI wants an object that lists its properties."""
+    """Return the JSON Schema of the arguments of *tool*, with `type` and `properties`, which OpenAI demands."""
     return {"type": "object", "properties": {}, **tool.parameters}
 
 
 def url_of(image: Image) -> str:
-    """Return *image* as an address that holds it."""
+    """Return a `data:` URL with the content of *image*."""
     return f"data:{image.media_type};base64,{image.data}"
 
 
 def text_of(parts: Iterable[Part]) -> str:
-    """Return the text among *parts*, one under the other."""
+    """Return the texts among *parts*, and data as JSON, with an empty line between them; images are left out."""
     return "\n\n".join(part.text for part in plain(parts) if isinstance(part, Text))
 
 
@@ -88,7 +89,7 @@ def _tool(tool: ToolSpec) -> JsonObject:
         "name": tool.name,
         "description": tool.description,
         "parameters": schema_of(tool),
-        "strict": False,  # left out it would be true, and most schemas are not written for that
+        "strict": False,  # the default is true, which most schemas of tools do not fulfil
     }
 
 
@@ -122,7 +123,7 @@ def _part(part: Part) -> JsonObject:
 
 
 def _result(result: Result) -> JsonObject:
-    """Return what a tool returned: as text if it is, which is how every server takes it."""
+    """Return the result of a call: as plain text, which every server takes, or as parts if it has images."""
     parts = result.parts
     shown = any(isinstance(part, Image) for part in parts)
     output: Json = [_part(part) for part in parts] if shown else text_of(parts)

@@ -1,7 +1,7 @@
-"""OpenAI's chat completions, as a stream: for OpenAI itself, and for all servers that imitate it.
+"""The client side of OpenAI's chat completions, with streamed answers, for OpenAI and all servers with the same API.
 
-Shapes: the public documentation of OpenAI and of those who imitate it, and the types of `openai-python`, read in
-November 2026.
+The formats follow the public documentation of OpenAI and of these other servers, and the types of `openai-python`, read
+in November 2026.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from agentrail.values.stream import ModelRequest
 
 @final
 class ChatCompletions:
-    """The wire format `openai_chat`."""
+    """The wire format `openai_chat`: how requests for chat completions are written and their answers are read."""
 
     @property
     def faults(self) -> Faults:
-        """The table of the provider's errors, for `provider_errors`."""
+        """The provider's error codes with our exceptions; `provider_errors` looks errors up there."""
         return FAULTS
 
     def key_headers(self, key: str) -> Mapping[str, str]:

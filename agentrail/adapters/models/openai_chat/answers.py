@@ -1,4 +1,4 @@
-"""Answers of chat completions: pieces of one message, as they are, and as servers leave out or change them."""
+"""Decodes a streamed answer of chat completions, also where servers other than OpenAI's deviate from the format."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agentrail.values.stream import CallChunk, Chunk, Response, TextChunk, Think
 from agentrail.values.usage import NOTHING_USED, Usage
 
 DONE: Final = "[DONE]"
-"""The last event, where there is one."""
+"""The data of the last event; some servers do not send it."""
 
 STOPS: Final[Mapping[str, StopReason]] = {
     "length": StopReason.LENGTH,
@@ -29,27 +29,27 @@ STOPS: Final[Mapping[str, StopReason]] = {
     "model_length": StopReason.LENGTH,  # Mistral
     "content_filter": StopReason.REFUSED,
 }
-"""Why it stopped; what is not here is an end, or calls if there are any."""
+"""Our stop reason for each `finish_reason`. Any other one means calls if the answer has calls, else a normal end."""
 
 BROKEN: Final = ("error", "abort", "insufficient_system_resource")
-"""Reasons of the end that are none: OpenRouter's, vLLM's, DeepSeek's."""
+"""Values of `finish_reason` that report a failure, of OpenRouter, vLLM and DeepSeek."""
 
 
 @define
 class ChatCall:
-    """A call while it comes."""
+    """One tool call of the answer, filled while its pieces arrive."""
 
     id: str = ""
-    """Its id."""
+    """Id of the call."""
     name: str = ""
-    """The tool."""
+    """Name of the tool."""
     written: list[str] = field(factory=list[str])
-    """What has come of its arguments."""
+    """The pieces of the JSON of its arguments received so far."""
 
 
 @final
 class ChatDecoder:
-    """Reads one message."""
+    """Decodes the events of one answer into chunks, and puts the whole `Response` together."""
 
     __slots__ = (
         "_begun",
@@ -80,11 +80,11 @@ class ChatDecoder:
 
     @property
     def complete(self) -> bool:
-        """Whether the last event has come; many servers just end the stream."""
+        """Whether `[DONE]` has arrived; many servers end the stream without it."""
         return self._ended
 
     def feed(self, event: ServerEvent) -> Sequence[Chunk]:
-        """Take the next event."""
+        """Take the next event and return its chunks; raise a `ModelError` if it reports an error."""
         data = event.data.strip()
         if data in {"", DONE}:
             self._ended = data == DONE and self._begun
@@ -99,7 +99,7 @@ class ChatDecoder:
         return (*chunks, *self._count(found))
 
     def response(self) -> Response:
-        """Return the whole message."""
+        """Return the whole answer; raise `StreamEndedEarly` if neither a `finish_reason` nor `[DONE]` has arrived."""
         if not self._ended and not self._finish:
             raise StreamEndedEarly("neither a reason for the end nor `[DONE]` came" if self._begun else "nothing came")
         calls = tuple(ToolCall("", call.name, arguments("".join(call.written)), call.id) for call in self._calls)
@@ -123,10 +123,10 @@ class ChatDecoder:
         except NotJson:
             return None
 
-    # The pieces
+    # One method for each part of a piece
 
     def _take(self, choice: Mapping[str, object]) -> Sequence[Chunk]:
-        """Take a piece of the answer; a server that does not stream has it all under `message`."""
+        """Take a piece of the answer. Servers that do not stream send the whole answer under `message`."""
         delta = sub(choice, "delta") or sub(choice, "message")
         self._gather(delta.get(DETAILS))
         chunks = [*self._think(delta), *self._speak(delta)]
@@ -150,7 +150,7 @@ class ChatDecoder:
             self._refused = True
             yield from _more(self._said, refusal, TextChunk)
         yield from _more(self._said, text(delta, "content"), TextChunk)
-        for part in _objects(delta.get("content")):  # Mistral, when it thinks
+        for part in _objects(delta.get("content")):  # Mistral sends a list of parts if the model thinks
             if text(part, "type") == "thinking":
                 inner = "".join(text(piece, "text") for piece in _objects(part.get("thinking")))
                 yield from _more(self._thought, inner, ThinkingChunk)
@@ -158,7 +158,7 @@ class ChatDecoder:
                 yield from _more(self._said, text(part, "text"), TextChunk)
 
     def _gather(self, details: object) -> None:
-        """Put the pieces of sealed thoughts together: those of one kind and place are one."""
+        """Join the pieces of `reasoning_details` (see `DETAILS`); pieces with the same type and index are one item."""
         for piece in _objects(details):
             whole = self._details.setdefault((text(piece, "type"), piece.get("index")), {})
             for key, item in piece.items():
@@ -177,7 +177,7 @@ class ChatDecoder:
         return _more(call.written, written, CallChunk)
 
     def _call(self, piece: Mapping[str, object]) -> ChatCall:
-        """Return the call that *piece* belongs to; an id or a name that is new begins one, whatever its place."""
+        """Return the call that *piece* belongs to. A different id or name begins a new call, even at the same index."""
         call_id, place = text(piece, "id"), piece.get("index")
         name = text(sub(piece, "function"), "name")
         if isinstance(place, int):
@@ -192,7 +192,7 @@ class ChatDecoder:
             self._places[place] = call
         return call
 
-    # Usage: it may come with each piece, behind the last one, or never
+    # Usage may come with each piece, after the last one, or never
 
     def _count(self, found: Mapping[str, object]) -> Sequence[Chunk]:
         usage = sub(found, "usage") or sub(sub(found, "x_groq"), "usage")

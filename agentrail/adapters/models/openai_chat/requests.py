@@ -1,4 +1,4 @@
-"""Requests of chat completions: a pure projection of ours, in the dialect of each server."""
+"""Writes a `ModelRequest` as a request for a chat completion, in the dialect of each server, by pure functions."""
 
 from __future__ import annotations
 
@@ -20,37 +20,46 @@ from agentrail.values.value import Value, value
 PATH: Final = "/chat/completions"
 
 FIELDS: Final = ("reasoning_content", "reasoning")
-"""Where thoughts stand; the signature of a thought is the field that it came in."""
+"""Fields of an answer that may contain thinking. The field's name becomes `Thinking.signature`, and is used again."""
 
 DETAILS: Final = "reasoning_details"
-"""Where OpenRouter has thoughts as their models sealed them; as a signature, `:` and the JSON of them follow."""
+"""Field in which OpenRouter sends thinking with its models' signatures. `Thinking.signature` keeps it as JSON.
+
+The signature is this name, `:` and the JSON.
+"""
 
 AN_IMAGE: Final = "(the image follows)"
+"""The text of a tool result that has only images: they follow in a message of the user."""
+
 IMAGE_OF: Final = "The image that `{name}` returned:"
+"""The text before the images of the tool `name`, in a message of the user."""
 
 
 @value
 class Dialect(Value):
-    """What a server wants otherwise than most."""
+    """The points in which a server's API differs from the usual chat completions."""
 
     max_tokens: str = "max_tokens"
-    """How the limit of the answer is called."""
+    """The name of the field for the most tokens of the answer."""
     asks_usage: bool = True
-    """Whether usage comes only if it is asked for."""
+    """Whether the request has to ask for usage with `stream_options`."""
     thoughts: bool = False
-    """Whether it takes back the thoughts that it gave."""
+    """Whether the server takes back the thinking of earlier answers."""
     empty_thoughts: bool = False
-    """Whether each message with calls must have thoughts, and be they empty."""
+    """Whether each message with tool calls must have a field for thinking, even an empty one."""
     effort: str = "reasoning_effort"
-    """Where the effort stands; behind a dot, inside of an object."""
+    """The name of the field for the effort; `outer.inner` means the field `inner` of the object `outer`."""
     no_effort: JsonObject | None = None
-    """How it is told not to think, if not by the effort `none`."""
+    """The fields that switch thinking off; `None` if the effort `none` does."""
     ids: re.Pattern[str] = ANY_ID
-    """Ids of calls that it takes."""
+    """The pattern of ids of calls that the server takes."""
 
 
 USUAL: Final = Dialect()
+"""The dialect of servers that are not in `DIALECTS`."""
+
 OWN: Final = Dialect(max_tokens="max_completion_tokens")
+"""The dialect of OpenAI itself."""
 
 DIALECTS: Final = {
     "openai-chat": Dialect(thoughts=True),
@@ -63,7 +72,7 @@ DIALECTS: Final = {
     "openrouter": Dialect(thoughts=True, effort="reasoning.effort"),
     "vllm": Dialect(thoughts=True),
 }
-"""The dialects by provider; who is not here speaks the usual one."""
+"""The dialect of each provider; one that is not here has the dialect `USUAL`."""
 
 
 def render(request: ModelRequest, provider: str, model: str, settings: Settings) -> Rendered:
@@ -90,7 +99,7 @@ def render(request: ModelRequest, provider: str, model: str, settings: Settings)
 
 
 def _dialect(provider: str, settings: Settings) -> Dialect:
-    """Return how *provider* speaks; at an address of one's own `openai-chat` is any server."""
+    """Return the dialect of *provider*. `openai-chat` is OpenAI itself, or any server if `base_url` is set."""
     if provider == "openai-chat" and not settings.base_url:
         return OWN
     return DIALECTS.get(provider, USUAL)
@@ -140,13 +149,13 @@ def _messages(request: ModelRequest, provider: str, dialect: Dialect) -> list[Js
 
 
 def _result(result: Result) -> JsonObject:
-    """Return what a tool said; a message of a tool holds only text."""
+    """Return the message with the result of a call. It can only hold text; the images follow separately."""
     text = text_of(result.parts)
     return {"role": "tool", "tool_call_id": result.wire_id, "content": text or AN_IMAGE}
 
 
 def _images(results: Iterable[Result]) -> Iterable[Part]:
-    """Return the images of *results* as if the user showed them."""
+    """Return the images of *results* as parts of a message of the user, after a text that names the tool."""
     for result in results:
         images = [part for part in result.parts if isinstance(part, Image)]
         if images:
@@ -155,7 +164,7 @@ def _images(results: Iterable[Result]) -> Iterable[Part]:
 
 
 def _content(parts: Sequence[Part]) -> Json:
-    """Return *parts* as text if they are: there are servers that take nothing else."""
+    """Return *parts* as plain text if there is no image, because some servers take only that; else as a list."""
     if not any(isinstance(part, Image) for part in parts):
         return text_of(parts)
     return [

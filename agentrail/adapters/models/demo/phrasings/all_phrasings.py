@@ -1,4 +1,4 @@
-"""The phrases that the demo understands, kind by kind."""
+"""All phrasings that the demo understands, by kind of tool."""
 
 from __future__ import annotations
 
@@ -18,4 +18,4 @@ PHRASINGS: Mapping[ToolKind, tuple[Phrasing, ...]] = {
     ToolKind.SEARCH: looking.SEARCH,
     ToolKind.COUNT: doing.COUNT,
 }
-"""The phrasings of each kind; kinds and phrasings in the order in which they are tried."""
+"""The phrasings that ask for each kind of tool. They are tried in this order, and the first that matches counts."""

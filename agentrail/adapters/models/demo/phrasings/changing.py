@@ -1,4 +1,4 @@
-"""How people ask to change files: to write and edit them."""
+"""Phrasings that ask to write and edit files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How people ask to run commands, to remember facts and to count."""
+"""Phrasings that ask to run commands, to remember facts and to count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How people ask to see files: to list, read and search them."""
+"""Phrasings that ask to list, read and search files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a phrasing is."""
+"""The class of a phrasing: a pattern of sentences that ask the demo for one kind of tool."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from agentrail.values.value import Value, value
 
 @value
 class Phrasing(Value):
-    """One way to ask for something."""
+    """One way in which a user may ask for something."""
 
     template: str
-    """What it looks like (see `templates`)."""
+    """The pattern of the sentence, in the notation of the module `templates`."""
     example: str
-    """Somebody saying it."""
+    """A sentence that matches the template; the tests read it."""
     slots: JsonObject
-    """What the example names."""
+    """The slots that the example fills, with their values."""
     pattern: re.Pattern[str]
-    """The template, compiled: when the module is imported, because all together take longer than an answer may."""
+    """The template, compiled when the module is imported: compiling all of them would delay the first answer."""
 
 
 def said(template: str, example: str, **slots: str) -> Phrasing:
-    """Return the phrasing *template*; *example* is one of it and names *slots*."""
+    """Return a phrasing; *example* is a sentence that matches *template* and fills *slots*."""
     return Phrasing(template, example, freeze_object(slots), pattern_of(template))
