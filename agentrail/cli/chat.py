@@ -33,7 +33,7 @@ from agentrail.values.value import Value, value
 WRONG_USAGE: Final = 2
 INTERRUPTED: Final = 130
 STOP_WITHIN: Final = 3.0
-"""Seconds that the program may take to end; short, because a person waits."""
+"""The most seconds that the program may take to end; short, because a person waits."""
 SYSTEM: Final = "You help in a terminal. You have tools for the files of one folder; use them rather than guess."
 
 
@@ -60,7 +60,7 @@ SAMPLES: Final[Mapping[str, str]] = {
         'MINUTES = {"black": 4, "green": 2, "herbal": 6}\n'
     ),
 }
-"""Names and contents of the files."""
+"""The sample files, by path, that a fresh folder gets."""
 
 
 def fill(folder: Path) -> None:
@@ -81,16 +81,16 @@ USUAL: Final = (
     "deepseek:deepseek-chat",
     "openrouter:openrouter/auto",
 )
-"""The models, one of each provider, in the order in which their keys are looked for."""
+"""The default models, one of each provider, in the order in which API keys are looked for."""
 
 
 def usual_model(look_up: Callable[[str], str | None]) -> str:
-    """Return the first of `USUAL` whose key *look_up* finds; without any key, the demo, which is offline."""
+    """Return the first model of `USUAL` for which *look_up* finds an API key; without any, the offline demo model."""
     return next((name for name in USUAL if has_key(name, look_up)), DEMO)
 
 
 def has_key(model: str, look_up: Callable[[str], str | None]) -> bool:
-    """Whether *look_up* finds a customary key of the provider of *model*."""
+    """Whether *look_up* finds a usual API key of the provider of *model*."""
     provider = model.partition(":")[0]
     return any((look_up(key) or "").strip() for key in PROVIDERS[provider].keys)
 
@@ -99,7 +99,10 @@ NOBODY = "nobody is here to ask"
 
 
 async def once(session: SessionHandle, terminal: Terminal, text: str) -> bool:
-    """Send *text* and show the turn; return whether it finished. Calls that need approval are rejected."""
+    """Send *text* as a prompt and show its turn; return whether the turn ended normally.
+
+    Calls that need approval are rejected, because no person is there to ask.
+    """
     async with session.subscribe() as events:
         ref = (await session.prompt(text)).ref
         async for envelope in events:
@@ -130,9 +133,9 @@ class ChatOptions(Value):
     model: str = DEMO
     """Name of the model."""
     folder: Path | None = None
-    """Folder to work in; `None` for a fresh one with sample files."""
+    """Folder to work in; `None` if a fresh one with sample files is to be made."""
     once: str | None = None
-    """The one prompt of `--once`; `None` for a conversation."""
+    """The prompt of `--once`; `None` if a conversation is wanted."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -150,7 +153,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 async def conversation(options: ChatOptions, terminal: Terminal) -> int:
-    """Run the conversation in its folder, and return the exit code; print what is stuck if it cannot end."""
+    """Run the conversation in its folder, and return the exit code; print an `AgentrailError` that ends it."""
     try:
         with working_folder(options.folder) as folder:
             well = await talk(options, folder, terminal)

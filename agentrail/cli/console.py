@@ -23,7 +23,7 @@ AGAIN: Final = 2.0
 """Seconds within which a second Ctrl-C ends the program."""
 
 LOOK_AGAIN: Final = 0.1
-"""Seconds between two looks at a silent session, after the input has ended."""
+"""Seconds after which the state of a session without events is looked at again, after the input has ended."""
 
 LEAVING: Final = tuple(getattr(signal, name) for name in ("SIGHUP", "SIGTERM") if hasattr(signal, name))
 CONTINUED: Final = tuple(getattr(signal, name) for name in ("SIGCONT",) if hasattr(signal, name))
@@ -42,12 +42,12 @@ class Console:
         self._news = trio.Event()
 
     async def run(self) -> None:
-        """Talk until the person leaves, or the session ends."""
+        """Run the conversation until the person leaves or the session ends."""
         with trio.open_signal_receiver(signal.SIGINT, *LEAVING, *CONTINUED) as signals, self._terminal.opened():
             async with self._session.subscribe() as events:
                 self._seen = self._session.inspect().seq
                 with self._leaving:
-                    async with trio.open_nursery() as nursery:  # noqa: TID251 - an edge has tasks of its own
+                    async with trio.open_nursery() as nursery:  # noqa: TID251 - the command line has its own tasks
                         nursery.start_soon(self._listen, events)
                         nursery.start_soon(self._obey, signals)
                         self._invite()
@@ -59,7 +59,7 @@ class Console:
     # From the session
 
     async def _listen(self, events: Subscription) -> None:
-        """Show the session's events as they come."""
+        """Show the session's events, and ask about held calls when all events so far are shown."""
         async for envelope in events:
             piece = piece_of(envelope)
             if piece is not None:
@@ -116,7 +116,7 @@ class Console:
             await self._answering.answer(text)
         elif not text:
             return
-        elif self._session.status().held:  # a question that is not on the screen yet must not be answered by this line
+        elif self._session.status().held:  # the question is not on the screen yet: the line cannot be an answer to it
             self._say(f"  not sent, for there is a question first: {text}", Tone.BAD)
         elif self._session.status().turn_open:
             await self._steer(text)
@@ -145,7 +145,7 @@ class Console:
                 self._say(f"✗ there is no {name}; /help tells what there is", Tone.BAD)
 
     async def _steer(self, text: str, *, when: When = "gap") -> None:
-        with suppress(SteeringQueueFull):  # an event reports it too
+        with suppress(SteeringQueueFull):  # the event `SteeringReceived` shows it already
             await self._session.steer(text, when=when)
 
     def _say(self, text: str, tone: Tone = Tone.PLAIN) -> None:
@@ -154,7 +154,7 @@ class Console:
     # From outside
 
     async def _obey(self, signals: AsyncIterator[int]) -> None:
-        """Handle signals: go on after a stop by job control, leave, or interrupt the turn (Ctrl-C)."""
+        """Handle signals: set up the terminal again after a stop by job control, leave, or interrupt (Ctrl-C)."""
         async for number in signals:
             if number in CONTINUED:
                 self._terminal.resume()
@@ -164,7 +164,10 @@ class Console:
                 await self._interrupt()
 
     async def _interrupt(self) -> None:
-        """Abort the running turn; end the program if none runs, or at the second Ctrl-C in a row."""
+        """Handle Ctrl-C: abort the running turn, or leave if it is the second one in a row.
+
+        If no turn runs, drop the typed text, or leave if there is none.
+        """
         again = trio.current_time() - self._interrupted < AGAIN
         self._interrupted = trio.current_time()
         typed = self._terminal.drop_typed()

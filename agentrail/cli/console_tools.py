@@ -1,4 +1,4 @@
-"""The tools of a conversation in the terminal: the built-in ones, a slow one, and one that remembers."""
+"""The tools of a conversation in the terminal: the built-in ones, a slow one, and one that remembers facts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentrail.tools import EffectClass, Range, tool
 from agentrail.tools.builtin import standard_tools
 
 ASK_FIRST = ("write_file", "edit_file", "shell", "web_fetch")
-"""Tools that a person lets run, or not: those that change something, and those that reach beyond the folder."""
+"""Tools whose calls a person must approve: those that change something, and those that reach beyond the folder."""
 
 
 @tool(effect=EffectClass.PURE, timeout=3700)
@@ -28,7 +28,7 @@ async def count(to: Annotated[int, Range(ge=1, le=3600)], ctx: ToolContext) -> s
 
 
 def remembering() -> Tool:
-    """Return a tool that remembers facts for as long as it lives."""
+    """Return a tool `remember`, which keeps facts in memory as long as the tool exists."""
     facts: list[str] = []
 
     @tool

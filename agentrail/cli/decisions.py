@@ -14,7 +14,7 @@ from agentrail.values.json import freeze
 
 
 class PendingDecisions:
-    """Shows the held call that waits longest, and turns the next line into a decision about it."""
+    """Asks about the held call that waits longest, and makes the next typed line the decision about it."""
 
     def __init__(self, session: SessionHandle, terminal: Terminal) -> None:
         self._session = session
@@ -36,7 +36,7 @@ class PendingDecisions:
             self._ask(waiting[0])
 
     def forget(self, held: HeldCall | None = None) -> None:
-        """Withdraw the open question; given *held*, only if it is about that call, as another may be open by now."""
+        """Withdraw the open question; if *held* is given, only if the question is still about that call."""
         if held is None or held == self._held:
             self._held, self._edits = None, False
 

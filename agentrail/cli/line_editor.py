@@ -47,7 +47,7 @@ _LAST_WORD: Final = re.compile(r"\S*\s*$")
 
 
 def keys_in(typed: str) -> tuple[tuple[str, ...], str]:
-    """Return the keys in *typed*, and the rest: an incomplete key."""
+    """Return the keys in *typed*, and the text after them: the beginning of an incomplete key code."""
     keys: list[str] = []
     at = 0
     while found := _KEY.match(typed, at):
@@ -63,16 +63,16 @@ def is_text(key: str) -> bool:
 
 @value
 class Line(Value):
-    """A line being typed, with its cursor and the earlier lines."""
+    """The line that is being typed, with its cursor and the earlier lines."""
 
     text: str = ""
-    """Its text."""
+    """The text of the line."""
     at: int = 0
     """Index of the character under the cursor."""
     past: tuple[str, ...] = ()
     """Earlier lines, the oldest first."""
     back: int = 0
-    """Number of steps back in the earlier lines from which its text was fetched."""
+    """How many lines back the text was fetched from the earlier lines; 0 if it is a new line."""
 
     def press(self, key: str) -> Line:
         """Return the line after *key* was pressed; a key without a meaning changes nothing."""
@@ -98,7 +98,10 @@ class Line(Value):
                 return self.insert(key) if is_text(key) else self
 
     def insert(self, text: str) -> Line:
-        """Return the line with *text* at the cursor; a paste is one text, because each key copies the whole line."""
+        """Return the line with *text* inserted at the cursor.
+
+        A paste is inserted at once: key by key, each would copy the whole line.
+        """
         return self._with(self.text[: self.at] + clean(text), self.text[self.at :])
 
     def done(self) -> Line:

@@ -13,10 +13,10 @@ from agentrail.values.content import Data, Image
 from agentrail.values.json import Json, JsonObject, canonical
 
 SHORT: Final = 100
-"""Characters of arguments and results that are shown in a line."""
+"""The most columns of arguments and results that are shown in a line."""
 
 LONG: Final = 2_000
-"""Characters of an argument that are shown to a person who is to approve the call."""
+"""The most columns of an argument that are shown to a person who is to approve the call."""
 
 Show = Callable[..., Piece]
 
@@ -33,7 +33,7 @@ def shown_args(args: JsonObject, limit: int = SHORT) -> str:
 
 
 def question_about(held: HeldCall) -> tuple[Piece, ...]:
-    """Return what a person needs to see before deciding about a call that waits for them."""
+    """Return the text that asks a person about a held call: the question or the arguments, and the possible answers."""
     if held.kind == "question":
         options = tuple(line(f"    {number}. {option}") for number, option in enumerate(held.options, 1))
         return (line(f"? {held.hint}", Tone.ASKING), *options)
@@ -47,7 +47,7 @@ def question_about(held: HeldCall) -> tuple[Piece, ...]:
 
 
 def described(status: Status) -> tuple[Piece, ...]:
-    """Return a status in lines."""
+    """Return the lines that describe a session's status, for `/status`."""
     used = f"{status.usage.input_tokens} tokens read, {status.usage.output_tokens} written"
     turn = f"turn {status.turn}, round {status.round}" if status.turn_open else f"{status.turn} turns so far"
     waiting = [

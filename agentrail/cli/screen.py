@@ -22,7 +22,11 @@ _SPACE: Final = re.compile(r"\s+")
 
 
 class Flow(Enum):
-    """How a piece joins the text before it: on the same line, on a line of its own, and others."""
+    """How a piece joins the text before it.
+
+    `TEXT` and `THOUGHT` continue an open line of the same kind; `LINE` is a line of its own. The next piece erases a
+    `STATUS`. An `ECHO` repeats what the person typed, unless the terminal has shown it already.
+    """
 
     TEXT = "text"
     THOUGHT = "thought"
@@ -44,16 +48,16 @@ class Tone(Enum):
 
 @value
 class Look(Value):
-    """Abilities of the output."""
+    """The abilities of the output."""
 
     colours: bool = False
-    """Whether it shows colours."""
+    """Whether the output shows colours."""
     rewrites: bool = False
     """Whether a line can be erased: a status then replaces the previous one."""
     echoes: bool = False
     """Whether the terminal itself shows what the person types."""
     width: int = 100
-    """How many columns a line has."""
+    """The number of columns of a line."""
 
 
 @value
@@ -61,11 +65,11 @@ class Piece(Value):
     """A text to put on the screen."""
 
     flow: Flow
-    """How it joins the text before it."""
+    """How the piece joins the text before it."""
     text: str
     """The text."""
     tone: Tone = Tone.PLAIN
-    """Its colour."""
+    """The colour of the text."""
 
 
 @value
@@ -102,7 +106,7 @@ class Screen(Value):
 
 
 def line(text: str, tone: Tone = Tone.PLAIN) -> Piece:
-    """Return *text* as a line of its own."""
+    """Return *text* as a piece that is a line of its own."""
     return Piece(Flow.LINE, text, tone)
 
 
@@ -121,7 +125,7 @@ def painted(text: str, tone: Tone, look: Look) -> str:
 
 
 def clean(text: str) -> str:
-    """Return *text* without control and invisible characters, which could command or deceive the terminal."""
+    """Return *text* with control and direction characters replaced: they could command the terminal, or mislead."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r", "").replace("\t", "    "))
 
 

@@ -1,7 +1,7 @@
 """`Terminal`: reads typed lines and shows output, so that neither garbles the other.
 
-Where both ends are a terminal that hands over each key, the line being typed stands below the output: what would break
-it waits until it is finished, and a whole line of output passes above it. Anywhere else lines are read as they come.
+If input and output are a terminal that sends single keys, the line being typed stays below the output. A whole line of
+output is written above it; other output waits until the line is finished. With pipes, lines are read as they come.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PROMPT: Final = "> "
 
 
 def has_keys(given: TextIO, shown: TextIO) -> bool:
-    """Whether both ends are a terminal that can hand over each key and rewrite a line."""
+    """Whether input and output are a terminal that can send single keys and rewrite a line."""
     return (
         find_spec("termios") is not None
         and given.isatty()
@@ -35,7 +35,7 @@ def has_keys(given: TextIO, shown: TextIO) -> bool:
 
 
 def look_of(given: TextIO, shown: TextIO) -> Look:
-    """Return what the output can do."""
+    """Return the abilities of the output."""
     return Look(
         colours=shown.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
         rewrites=has_keys(given, shown),
@@ -66,7 +66,7 @@ class Terminal:
         self._rest = ""
         self._over = False
 
-    # The whole of it
+    # Opening and closing
 
     @contextmanager
     def opened(self) -> Generator[None, None, None]:
@@ -93,7 +93,7 @@ class Terminal:
             self._draw()
 
     def _let_go(self) -> None:
-        """Leave the cursor at the beginning of a line."""
+        """Drop the typed text, and leave the cursor at the beginning of a line."""
         self._prompts = False
         self.drop_typed()
         self._write(self._screen.joint)
@@ -115,7 +115,7 @@ class Terminal:
             self._redraw()
 
     def offer(self, text: str) -> None:
-        """Begin the next line with *text*, which the person may change; without keys it is only shown."""
+        """Begin the next line with *text*, which the person may edit; if keys are not read singly, only show it."""
         if self.keys:
             self._line = self._line.says(text)
             self._redraw()
@@ -123,7 +123,7 @@ class Terminal:
             self.show((Piece(Flow.LINE, text),))
 
     def drop_typed(self) -> bool:
-        """Forget what was typed and not sent; return whether there was anything."""
+        """Drop the text that was typed and not sent; return whether there was any."""
         typed = bool(self._line.text)
         self._line = self._line.says("")
         self._redraw()
@@ -163,7 +163,7 @@ class Terminal:
         self._drawn = True
 
     def _write(self, text: str) -> None:
-        """Write *text*, unless nobody reads it any more."""
+        """Write *text*; if the output is closed, set `gone`, and write nothing from then on."""
         if not self.gone:
             encoding = self._shown.encoding or "utf-8"
             try:
@@ -175,7 +175,7 @@ class Terminal:
     # In
 
     async def read(self) -> tuple[str, ...] | None:
-        """Wait for whole lines and return them; `None`: nothing more comes."""
+        """Wait for whole lines and return them; `None` if the input has ended."""
         while not self._over:
             given = await self._receive()
             self._over = not given
@@ -188,11 +188,11 @@ class Terminal:
     async def _receive(self) -> bytes:
         try:
             await trio.lowlevel.wait_readable(self._given)
-        except OSError:  # such as a file, which cannot be waited for
+        except OSError:  # the system cannot wait for some inputs, such as files
             return await trio.to_thread.run_sync(os.read, self._given, CHUNK, abandon_on_cancel=True)
         try:
             return os.read(self._given, CHUNK)
-        except OSError:  # the terminal is gone
+        except OSError:  # the terminal was closed
             return b""
 
     def _come(self) -> tuple[str, ...]:
@@ -202,7 +202,7 @@ class Terminal:
         return tuple(line.removesuffix("\r") for line in lines)
 
     def _typed(self) -> tuple[str, ...]:
-        """Press the keys that came, and return the lines they finished."""
+        """Apply the received keys to the line, and return the lines that they finished."""
         keys, self._rest = keys_in(self._rest)
         lines: list[str] = []
         for are_text, run in groupby(keys, is_text):
@@ -216,7 +216,7 @@ class Terminal:
         return tuple(lines)
 
     def _pressed(self, keys: Iterator[str]) -> Iterator[str]:
-        """Press *keys*, none of which is text, and yield the lines they finish."""
+        """Apply *keys*, none of which is text, and yield the lines that they finish."""
         for key in keys:
             if key == ENTER:
                 yield self._line.text
@@ -228,7 +228,7 @@ class Terminal:
                 self._line = self._line.press(key)
 
     def _finish(self) -> None:
-        """Leave the finished line in the output; the next prompt appears when the reader asks for it."""
+        """Leave the finished line on the screen, and begin a new one; `prompt` shows the next prompt."""
         if self._line.text or self._drawn:
             self._undraw()
             self._draw()
