@@ -1,4 +1,4 @@
-"""Everything for writing plugins, and the plugins that ship; each name is imported at its first use."""
+"""All names for writing plugins, and the built-in plugins; each name is imported at its first use."""
 
 from __future__ import annotations
 

@@ -110,14 +110,17 @@ _UNSAFE: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = MappingProxyType(
         "tree": ("oR", ()),
     }
 )
-"""By command of `SAFE_COMMANDS`: options (letters, or whole words, `--words` also shortened) that write or run."""
+"""For commands of `SAFE_COMMANDS`: the options that make them write files or run programs.
+
+First the short options, as letters; then whole words, of which `--words` may also be given shortened.
+"""
 
 _INERT: Final = names("background description maxoutput reason timeout timeoutms timeouts timeoutseconds")
 
 
 @value
 class Judgement(Value):
-    """What the plugin finds out about a call, to decide whether to hold it."""
+    """The plugin's findings about a call, which decide whether it is held."""
 
     what: str
     """The command or call, as text for the person who decides."""
@@ -136,13 +139,16 @@ class HumanApproval(Plugin[None]):
     """
 
     tools: tuple[str, ...] = attrs.field(default=TOOLS, converter=as_tuple, validator=are_texts)
-    """Names of tools, where `*` is any text and `?` any character; one of your own without these must be there."""
+    """Names of the tools whose calls are held, where `*` is any text and `?` any character.
+
+    The session must have each tool that is named without these, except the default ones.
+    """
     safe_commands: tuple[str, ...] = attrs.field(default=SAFE_COMMANDS, converter=as_tuple, validator=are_texts)
     """Beginnings of commands that pass without approval: a program, or a program and the words after it."""
     timeout: float | None = attrs.field(default=120.0, validator=is_patience)
     """Seconds that a held call waits for a person; `None` if it waits for ever."""
     command_args: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_plain_set, validator=are_texts)
-    """More names of arguments that are commands, beside `COMMAND_ARGS`; case, `_` and `-` in them do not matter."""
+    """Names of arguments that are commands, in addition to `COMMAND_ARGS`; case, `_` and `-` do not matter."""
 
     priority = Priority.SECURITY + 20
     critical = True

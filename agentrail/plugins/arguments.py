@@ -14,10 +14,10 @@ PATH_ARGS: Final = names(
     "cwd dest destination dir directory dst file filename filepath files folder inputpath newpath"
     " oldpath outputpath path paths root source src target targetpath workdir workingdir workingdirectory"
 )
-"""Names of arguments that are paths, in small letters, without `_` and `-`."""
+"""Names of arguments that are paths, in lower case, without `_` and `-`."""
 
 COMMAND_ARGS: Final = names("bash cmd command commandline commands script shellcommand")
-"""Names of arguments that are commands, in small letters, without `_` and `-`."""
+"""Names of arguments that are commands, in lower case, without `_` and `-`."""
 
 DIRECTORY_ARGS: Final = names("cwd workdir workingdir workingdirectory")
 """Names of arguments that say where a command runs."""
@@ -48,10 +48,10 @@ def texts(found: Json) -> tuple[str, ...]:
 
 
 def command_lines(args: Json, wanted: frozenset[str]) -> Iterator[tuple[str, Commands | Unlexable]]:
-    """Yield each command in *args* as text, and parsed.
+    """Yield each command in *args* as text, and parsed; commands are the arguments whose plain name is in *wanted*.
 
-    A list is one command with its arguments, or several commands if its name is in the plural. A text with a list of
-    arguments beside it is one command.
+    A list is one command with its arguments, or several commands if its name is in the plural. If the same object also
+    has a list of arguments, such as `args`, that belongs to the command.
     """
     for name, found, beside in named(args, wanted):
         listed = texts(found)

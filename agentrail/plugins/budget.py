@@ -1,4 +1,4 @@
-"""`BudgetGuard`: stops a session that has used its tokens, money, rounds or calls."""
+"""`BudgetGuard`: aborts turns and blocks calls of a session that has used up its tokens, money, rounds or calls."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ UNKNOWN_PRICE: Final = ("refuse", "allow")
 
 @frozen
 class Spent:
-    """State of `BudgetGuard`: what it has counted so far."""
+    """The state of `BudgetGuard`: its counts so far. Usage is not counted here; `Context` has it."""
 
     rounds: int = 0
-    """Requests of the session."""
+    """Number of requests of the session."""
     turn_rounds: int = 0
-    """Requests of the open turn."""
+    """Number of requests of the open turn."""
     calls: int = 0
-    """Calls of the session."""
+    """Number of tool calls of the session."""
     turn_calls: frozenset[str] = frozenset()
-    """The calls of the open turn."""
+    """The ids of the tool calls of the open turn."""
     warned: frozenset[str] = frozenset()
-    """Names of the limits that it has warned of; it warns of each once."""
+    """Names of the limits for which a warning event was emitted; there is one for each limit."""
 
 
 def _is_choice(_: BudgetGuard, __: attrs.Attribute[str], found: object) -> None:
@@ -57,38 +57,39 @@ _LIMITS: Final = (
 
 @frozen
 class BudgetGuard(Plugin[Spent]):
-    """Stop a session that has reached a limit on tokens, money, rounds or calls, per session or per turn.
+    """Limit the tokens, money, rounds and calls of a session or of each turn.
 
-    Before each request it reserves the request's input tokens; so a limit on tokens is exceeded by at most what one
-    response writes. `max_usd` needs a model whose price is known: without one the session does not start.
+    At a limit, the open turn is aborted before its next request; at a limit of calls, the call is blocked. Before each
+    request its input tokens are estimated and added, so a limit of tokens is exceeded by at most one response.
+    `max_usd` needs a model whose price is known: without one the session does not start.
     """
 
     max_tokens: int | None = None
-    """Largest number of tokens of the session."""
+    """The most tokens of the session; `None` if there is no limit."""
     max_turn_tokens: int | None = None
-    """Tokens of one turn."""
+    """The most tokens of one turn; `None` if there is no limit."""
     max_usd: float | None = None
-    """Largest cost of the session in US dollars."""
+    """The highest cost of the session in US dollars; `None` if there is no limit."""
     max_rounds: int | None = None
-    """Requests of the session."""
+    """The most requests of the session; `None` if there is no limit."""
     max_turn_rounds: int | None = None
-    """Requests of one turn."""
+    """The most requests of one turn; `None` if there is no limit."""
     max_calls: int | None = None
-    """Calls of the session."""
+    """The most tool calls of the session; `None` if there is no limit."""
     max_turn_calls: int | None = None
-    """Calls of one turn."""
+    """The most tool calls of one turn; `None` if there is no limit."""
     warn_at: float = 0.8
-    """Fraction of a limit at which it warns."""
+    """The fraction of a limit at which the event `budget_warning` is emitted."""
     shared: bool = attrs.field(default=False, validator=is_flag)
-    """Set for a sub-agent, whose limits are the rest of its parent's: usage of the parent's other agents counts too."""
+    """Whether usage of the parent's other sub-agents counts too; set for sub-agents, which share the parent's rest."""
     unknown_price: str = attrs.field(default="refuse", validator=_is_choice)
-    """What `max_usd` does about a model of unknown price: `refuse` it, or `allow` it at no cost."""
+    """With `max_usd` and a model of unknown price: `refuse` the request, or `allow` it and count no cost."""
 
     priority = Priority.CORE + 20
     critical = True
 
     def __attrs_post_init__(self) -> None:
-        """Raise `BadOptions` for limits that could never be exceeded, such as `nan`."""
+        """Raise `BadOptions` for a limit that is not a number from 0 on."""
         for name in (*_LIMITS, "warn_at"):
             found: object = getattr(self, name)
             if found is None and name in _LIMITS:
@@ -98,7 +99,7 @@ class BudgetGuard(Plugin[Spent]):
                 raise BadOptions("BudgetGuard", f"{name}={found!r} is no number from 0 on")
 
     def init(self, ctx: Context) -> Spent:
-        """Return the first state: nothing spent."""
+        """Return the first state, with all counts 0; raise `PluginRefused` if `max_usd` cannot be enforced."""
         problem = self._unpriced(ctx)
         if problem is not None:
             raise PluginRefused(problem)
@@ -106,11 +107,11 @@ class BudgetGuard(Plugin[Spent]):
 
     @property
     def money_limit(self) -> MoneyLimit | None:
-        """The limit of the session's cost; other plugins can read it."""
+        """The limit of the session's cost, which other plugins can read; `None` if there is none."""
         return None if self.max_usd is None else MoneyLimit(self.max_usd, self.shared)
 
     def on_options(self, new: object, state: Spent) -> Spent:
-        """Keep the counts after a change of options; warn again for limits that changed."""
+        """Keep the counts after a change of options, but forget which warnings were emitted, so they may come again."""
         return evolve(state, warned=frozenset())
 
     def inherited(self, state: Spent, ctx: Context) -> AnyPlugin:
@@ -130,7 +131,7 @@ class BudgetGuard(Plugin[Spent]):
         )
 
     def _used(self, ctx: Context) -> tuple[Usage, Usage]:
-        """Return the usage that is counted for the session, and for the turn."""
+        """Return the usage that counts for the session and for the turn; with `shared`, that of other agents too."""
         if not self.shared:
             return ctx.usage, ctx.turn_usage
         return ctx.usage.plus(ctx.elsewhere), ctx.turn_usage.plus(ctx.elsewhere)
@@ -147,7 +148,7 @@ class BudgetGuard(Plugin[Spent]):
         return None
 
     def before_request(self, hook: BeforeRequest, state: Spent, ctx: Context) -> Continue[Spent] | Abort[Spent]:
-        """Count the request and reserve its input tokens; abort the turn if a limit is reached."""
+        """Count the request, with an estimate of its input tokens; abort the turn if it would exceed a limit."""
         problem = self._unpriced(ctx)
         if problem is not None:
             return Abort(problem)
@@ -169,7 +170,7 @@ class BudgetGuard(Plugin[Spent]):
         return self._warned(new, [*uses, ("max_usd", self.max_usd, cost or 0.0)])
 
     def before_tool(self, hook: BeforeTool, state: Spent, ctx: Context) -> Continue[Spent] | BlockTool[Spent]:
-        """Count the call, once even if this hook is asked again about it; block it if a limit is reached."""
+        """Count the call, only once if this hook runs again for it; block it if it exceeds a limit."""
         if hook.call_id in state.turn_calls:
             return Continue(state)
         calls = state.turn_calls | {hook.call_id}

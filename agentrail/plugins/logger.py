@@ -23,7 +23,7 @@ HOW_GRAVE = {
     "tool_blocked": "warning",
     "loop_detected": "warning",
 }
-"""By event: its log level, if it is more severe than information."""
+"""The log level of events that are more severe than `EventLogger.level`, by the event's name."""
 
 
 LEVELS = ("debug", "info", "warning", "error")
@@ -36,7 +36,7 @@ def snake_case(name: str) -> str:
 
 
 def _names(given: Collection[str]) -> frozenset[str]:
-    """Return the names of durable events that are *given*; raise `BadOptions` for anything else."""
+    """Return *given*, names of durable events, as a set; raise `BadOptions` for anything else."""
     found = cast("object", given)
     if isinstance(found, str | bytes) or not isinstance(found, Collection):
         raise BadOptions("EventLogger", f"only={found!r} is no collection of names; give a set, a list or a tuple")
@@ -57,22 +57,22 @@ def _is_level(_: EventLogger, __: Attribute[str], found: object) -> None:
 
 @frozen
 class EventLogger(Plugin[None]):
-    """Write one structured line per durable event with the standard `logging`, as `agentrail.plugin`.
+    """Write one structured log line per durable event, with the standard `logging` and the logger `agentrail.plugin`.
 
-    Texts are cut to *texts* characters; with 0 no text of the conversation reaches the log.
+    Texts are cut to *texts* characters. With 0, no text of the conversation is written.
     """
 
     level: str = field(default="info", validator=_is_level)
-    """Log level of events that have no level of their own."""
+    """The log level of events that are not in `HOW_GRAVE`."""
     only: frozenset[str] = field(default=frozenset(), converter=_names)
-    """Names of events to write, in any collection; empty: all."""
+    """The names of the events to write, in any collection; if empty, all are written."""
     texts: int = field(default=80, validator=is_count)
-    """Characters of a text that are written."""
+    """The most characters of a text that are written."""
 
     priority = Priority.OWN
 
     def on_event(self, event: Envelope, state: None, ctx: Context) -> Log[None] | None:
-        """Return a `Log` action with the line for an event; `None` if the event is not chosen."""
+        """Return a `Log` with the line for *event*; `None` if its name is not in `only`."""
         name = snake_case(type(event.event).__name__)
         if self.only and name not in self.only:
             return None

@@ -1,4 +1,4 @@
-"""Converters and validators for the options of the plugins that ship."""
+"""Converters and validators for the options of the built-in plugins."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_LISTS: Final = (bytes, bytearray, Mapping)
 
 
 def plain(name: str) -> str:
-    """Return the name of an argument in plain form: small letters, without `_` and `-`."""
+    """Return the name of an argument in plain form: in lower case, without `_` and `-`."""
     return name.lower().replace("_", "").replace("-", "")
 
 
@@ -67,7 +67,7 @@ def is_flag(plugin: AnyPlugin, field: attrs.Attribute[T], found: T) -> None:
 
 
 def is_patience(plugin: AnyPlugin, field: attrs.Attribute[T], found: T) -> None:
-    """Raise `BadOptions` unless *found* is a finite number of seconds from 0 on, or `None`: for ever."""
+    """Raise `BadOptions` unless *found* is a finite number of seconds from 0 on, or `None`, which means no limit."""
     if found is not None and seconds(found) is None:
         _refuse(plugin, field, f"is {shown(found)}; it must be seconds from 0 on, or None: for ever")
 

@@ -139,7 +139,7 @@ ALLOWED_PATHS: Final = (
     "/proc/version",
     "/sys/fs/cgroup",
 )
-"""Exceptions from both lists: paths that are always allowed."""
+"""Exceptions from `BLOCKED_PATHS` and `PROTECTED_PATHS`: paths that are always allowed."""
 
 WRITERS: Final = ("apply_patch", "create_file", "delete_file", "edit_file", "move_file", "write_file")
 """Names of tools that write to the paths in their arguments."""
@@ -207,11 +207,14 @@ class SecurityGuard(Plugin[None]):
     """
 
     blocked_paths: tuple[str, ...] = attrs.field(default=(), converter=as_tuple, validator=_are_paths)
-    """More paths: `/from/the/root`, `~/from/a/home`, or `a/b` anywhere; with all beneath; `*` within a name."""
+    """Paths that are blocked, with all below them, in addition to `BLOCKED_PATHS`.
+
+    They are written `/from/the/root`, `~/from/a/home`, or `a/b` for any folder; `*` is any text within a name.
+    """
     protected_paths: tuple[str, ...] = attrs.field(default=(), converter=as_tuple, validator=_are_paths)
-    """More paths that are blocked for writing, in the same form."""
+    """Paths that are blocked for writing, in addition to `PROTECTED_PATHS`; in the same form."""
     allowed_paths: tuple[str, ...] = attrs.field(default=(), converter=as_tuple, validator=_are_paths)
-    """More exceptions from both."""
+    """Exceptions from blocked and protected paths, in addition to `ALLOWED_PATHS`; in the same form."""
     blocked_commands: tuple[str, ...] = attrs.field(default=(), converter=as_tuple, validator=_are_commands)
     """Commands that are blocked: a program, or a program and words among its arguments, in this order."""
     default_blocked_paths: bool = attrs.field(default=True, validator=is_flag)
@@ -221,15 +224,15 @@ class SecurityGuard(Plugin[None]):
     default_allowed_paths: bool = attrs.field(default=True, validator=is_flag)
     """Whether `ALLOWED_PATHS` are allowed too."""
     rules: frozenset[str] = attrs.field(default=ALL_RULES, converter=as_set, validator=_are_rules)
-    """The names of the rules for commands that are on."""
+    """The names of the rules for commands that are enforced."""
     path_args: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_plain_set, validator=are_texts)
-    """More names of arguments that are paths, beside `PATH_ARGS`; case, `_` and `-` in them do not matter."""
+    """Names of arguments that are paths, in addition to `PATH_ARGS`; case, `_` and `-` do not matter."""
     command_args: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_plain_set, validator=are_texts)
-    """More names of arguments that are commands, beside `COMMAND_ARGS`."""
+    """Names of arguments that are commands, in addition to `COMMAND_ARGS`; case, `_` and `-` do not matter."""
     writers: frozenset[str] = attrs.field(default=NO_NAMES, converter=as_set, validator=are_texts)
-    """More tools that write what their paths name, beside `WRITERS`."""
+    """Names of tools that write to the paths in their arguments, in addition to `WRITERS`."""
     timeout: float | None = attrs.field(default=120.0, validator=is_patience)
-    """Seconds that a held call waits; `None`: for ever."""
+    """Seconds that a held call waits for a person; `None` if it waits for ever."""
 
     priority = Priority.SECURITY + 10
     critical = True

@@ -1,1 +1,1 @@
-"""Shell command lines, as `SecurityGuard` reads them: parsed, never run."""
+"""Parses shell command lines for `SecurityGuard` and `HumanApproval`, and judges them; nothing is run."""

@@ -1,8 +1,8 @@
 """`lex`: returns the simple commands that a shell command line would run, or `Unlexable` if it cannot tell.
 
-The line is read like a POSIX shell reads it. Wrappers such as `sudo`, `env` and `sh -c` are looked through, and
-commands inside substitutions are listed like any other. It never guesses: a line that it does not understand is
-`Unlexable`, and the plugins hold such a call for a person.
+The line is read as a POSIX shell reads it. In place of a wrapper such as `sudo`, `env` or `sh -c`, the command that it
+runs is returned. Commands inside substitutions are returned like any other. Nothing is guessed: a line that is not
+understood is `Unlexable`, and the plugins hold such a call for a person.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _NOWHERE: Final = "/dev/null"
 
 @value
 class Commands(Value):
-    """The simple commands of a line, those in substitutions before the ones that use them."""
+    """The simple commands of a line; those in substitutions come before the commands that use them."""
 
     commands: tuple[SimpleCommand, ...]
-    """All of them, without the wrappers around them."""
+    """The commands, without the wrappers around them."""
 
     def __iter__(self) -> Iterator[SimpleCommand]:
         return iter(self.commands)
@@ -54,7 +54,7 @@ class Commands(Value):
 
 
 def lex(text: str) -> Commands | Unlexable:
-    """Return the commands that *text* would run, or why that cannot be told."""
+    """Return the commands that the line *text* would run; `Unlexable`, with the reason, if that is not clear."""
     try:
         return _counted(_read(text, (), 0))
     except StuckError as stuck:
@@ -62,7 +62,7 @@ def lex(text: str) -> Commands | Unlexable:
 
 
 def lex_argv(argv: Sequence[str]) -> Commands | Unlexable:
-    """Return the commands that running *argv* without a shell would run, wrappers looked through."""
+    """Return the commands that *argv*, run without a shell, would run: *argv* itself, or those within a wrapper."""
     if any("\0" in text for text in argv):
         return Unlexable("a NUL character", 0)
     try:
@@ -72,9 +72,9 @@ def lex_argv(argv: Sequence[str]) -> Commands | Unlexable:
 
 
 def family(command: SimpleCommand) -> str | None:
-    """Return the program of *command* and, if only that says what it does, its sub-command, script or module.
+    """Return the family of *command*: its program, for some programs with the sub-command, script or module.
 
-    `None` if that would say too little about the command, so that "always" must not be offered.
+    A person may approve a family for always. `None` if the family would say too little about what the command does.
     """
     if not command.argv or command.assignments or writes_file(command):
         return None

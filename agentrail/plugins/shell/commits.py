@@ -18,14 +18,14 @@ from agentrail.values.value import Value, value
 
 @value
 class Dump(Value):
-    """When a sub-command of git prints contents of files."""
+    """The conditions under which a sub-command of git prints contents of files."""
 
     if_asked: bool = False
-    """Whether it does so only with an option that asks for patches."""
+    """Whether it prints contents only with an option that asks for patches."""
     unless_asked: bool = False
-    """Whether an option that asks for names or counts alone keeps it from doing so."""
+    """Whether it prints no contents with an option that asks for names or counts only."""
     of_revisions: bool = False
-    """Whether it must be given a revision: without one it shows only changes that are not committed."""
+    """Whether it counts only with a revision: without one it shows changes that are not committed yet."""
 
 
 _PATCH: Final = Dump(if_asked=True)
@@ -87,7 +87,7 @@ def _prints(dump: Dump, verb: str, options: Sequence[str], revisions: Sequence[W
     if dump.if_asked or (dump.unless_asked and any(map(_NAMES_ONLY.fullmatch, options))):
         return asked
     if verb == "show" and revisions and all(":" in word.text for word in revisions):
-        return False  # one file of a commit, which the rules for paths look at
+        return False  # `REVISION:PATH` is one file of a commit, which the rules for paths check
     return bool(revisions) or not dump.of_revisions
 
 
@@ -100,7 +100,10 @@ def _archived(args: Sequence[Word]) -> tuple[Word, ...]:
 
 
 def _path(word: Word, scene: CommandScene) -> Certainty:
-    """Return whether a git pathspec may include a blocked file. In one, `*` is any text, and a leading `:` is magic."""
+    """Return whether a git pathspec may include a blocked file.
+
+    In a pathspec `*` matches any text, and a leading `:` begins special syntax, which is not analysed.
+    """
     if word.text.startswith(":"):
         return MAYBE
     aimed = scene.aim(word)

@@ -13,7 +13,7 @@ from agentrail.plugins.shell.searches import fits
 
 _NAMES: Final = names("-iname -name")
 _NARROWS: Final = names("-depth -empty -exec -iname -maxdepth -mindepth -mtime -name -newer -print -print0 -size -type")
-"""Options of `find` that are safe here: each leaves files out, or says what to do with those found."""
+"""Options of `find` that cannot make it find more files: each leaves files out, or says what is done with each."""
 _PLACED: Final = "{}"
 _QUIET_XARGS: Final = re.compile(r"-[0rt]*(?:[nP][0-9]*)?|[0-9]+|--(?:null|no-run-if-empty)")
 
@@ -21,7 +21,7 @@ _QUIET_XARGS: Final = re.compile(r"-[0rt]*(?:[nP][0-9]*)?|[0-9]+|--(?:null|no-ru
 def finds_others(command: SimpleCommand, scene: CommandScene) -> bool:
     """Whether *command* is a `find` in the session's folder by names none of which is part of a blocked path.
 
-    The commands that it runs by `-exec` get each file as a word of its own.
+    Commands in `-exec` must take each file as a separate word, `{}`.
     """
     if command.program != "find" or any(word.expands for word in command.args):
         return False

@@ -12,7 +12,7 @@ _DESCRIPTOR: Final = re.compile(r"[0-9]*-?")
 
 
 class Expansion(Flag):
-    """The expansions that a shell would still do in a word, after its quotes were removed."""
+    """The expansions that a shell would do in a word; a word may have several."""
 
     PARAMETER = auto()
     """`$NAME`; the text has it as `${NAME}`."""
@@ -34,7 +34,7 @@ UNKNOWN: Final = Expansion.PARAMETER | Expansion.COMMAND | Expansion.PROCESS
 
 @value
 class Word(Value):
-    """One word, its quotes removed."""
+    """One word of a command line, with its quotes removed."""
 
     text: str
     """The text that the program would get, with a mark in place of each expansion."""
@@ -53,7 +53,7 @@ class Word(Value):
 
     @property
     def splits(self) -> bool:
-        """Whether it may become no word, or several."""
+        """Whether the shell may make several words of it, or none."""
         return bool(self.expansions & Expansion.SPLITS)
 
     @property
@@ -70,9 +70,9 @@ class Word(Value):
 
 
 class WordDraft:
-    """A word being read: its text, and its shape, where everything quoted or expanded is a quote sign.
+    """A word while it is read: its text, and its shape, in which each quoted or expanded character is a `"`.
 
-    `bare` says how many characters stand before the first quote or expansion.
+    `bare` is the number of characters before the first quote or expansion.
     """
 
     __slots__ = ("_shape", "_text", "bare", "expansions", "last", "shape", "text")
@@ -117,7 +117,7 @@ class WordDraft:
 
     @property
     def has_braces(self) -> bool:
-        """Whether the word has braces (`{a,b}`), of which some shells make several words."""
+        """Whether the word has braces with a list or range (`{a,b}`), which some shells expand to several words."""
         opens, closes = self.shape.find("{"), self.shape.rfind("}")
         between = self.shape[opens:closes] if opens >= 0 else ""
         return "," in between or ".." in between
@@ -132,9 +132,9 @@ class Assignment(Value):
     """`NAME=value` before a command, or alone."""
 
     name: str
-    """The name."""
+    """The name of the variable."""
     assigned: Word
-    """The value."""
+    """The value that it gets."""
 
 
 @value
@@ -161,32 +161,32 @@ class Redirection(Value):
 
 @value
 class SimpleCommand(Value):
-    """A program with its arguments. Without words, it holds the redirections of a group, or assignments alone."""
+    """A program with its arguments, or, with an empty `argv`, the redirections of a group or assignments alone."""
 
     argv: tuple[Word, ...]
     """The program and its arguments."""
     assignments: tuple[Assignment, ...] = ()
-    """Variables that are assigned before the command."""
+    """The assignments of variables before the command."""
     redirections: tuple[Redirection, ...] = ()
-    """Redirections of its input and output."""
+    """The redirections of its input and output."""
     via: tuple[str, ...] = ()
-    """Names of the wrappers (`sudo`, `sh -c`, …) that run the command, outermost first."""
+    """The names of the wrappers (`sudo`, `sh -c`, …) that run the command, outermost first."""
     around: tuple[Word, ...] = ()
-    """Further words of those wrappers: their options, and arguments that they pass to a script."""
+    """The other words of those wrappers: their options, and arguments that they pass to a script."""
 
     @property
     def program(self) -> str:
-        """Last part of the program's path, in small letters: used to recognise blocked programs."""
+        """The last part of the program's path, in lower case; used to recognise blocked programs."""
         return self.argv[0].text.rpartition("/")[2].lower() if self.argv else ""
 
     @property
     def name(self) -> str:
-        """The program for allow-lists: its directory is left out only if that is a well-known one (see `trusted`)."""
+        """The program for comparison with allow-lists: without its directory if that is well known (see `trusted`)."""
         return trusted(self.argv[0].text) if self.argv else ""
 
     @property
     def args(self) -> tuple[Word, ...]:
-        """The arguments."""
+        """The arguments, without the program."""
         return self.argv[1:]
 
 
@@ -197,7 +197,7 @@ class Unlexable(Value):
     reason: str
     """The construct that was not understood."""
     at: int
-    """Position in the line, or in the script that the reason names, in characters from 0; 0 if all of it is meant."""
+    """Index of the character in the line, or in the script that the reason names; 0 if the reason is the whole line."""
 
 
 class StuckError(Exception):
@@ -220,7 +220,7 @@ def names(listed: str) -> frozenset[str]:
 
 
 def trusted(program: str) -> str:
-    """Return the name of *program* if it stands in a well-known directory, else all of it: `./git` is not `git`."""
+    """Return *program* without its directory if that is a well-known one, else unchanged: `./git` is not `git`."""
     directory, slash, name = program.rpartition("/")
     return name if slash and directory in _BIN_DIRECTORIES else program
 

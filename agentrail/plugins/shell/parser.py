@@ -43,7 +43,7 @@ RESERVED: Final = names(
 
 
 class ShellReader:
-    """Reads one text, from its beginning to its end; `found` has the commands, inner ones first."""
+    """Parses one text from its beginning to its end; collects the commands in `found`, inner ones first."""
 
     __slots__ = ("at", "base", "depth", "found", "pending", "text")
 
@@ -56,7 +56,7 @@ class ShellReader:
         self.pending: list[tuple[str, bool, bool]] = []
 
     def read(self) -> tuple[SimpleCommand, ...]:
-        """Read all of the text."""
+        """Parse the whole text and return its commands."""
         if len(self.text) > MAX_CHARACTERS:
             self.stop(f"more than {MAX_CHARACTERS} characters")
         if (nul := self.text.find("\0")) >= 0:
@@ -71,11 +71,11 @@ class ShellReader:
         raise StuckError(reason, self.base + (self.at if at is None else at))
 
     def here(self) -> str:
-        """Return the next character, or nothing at the end."""
+        """Return the next character; empty at the end."""
         return self.text[self.at : self.at + 1]
 
     def commands(self, close: str) -> None:
-        """Read a list up to *close*: the end of the text, a parenthesis, or a brace."""
+        """Read a list of commands up to *close*: a parenthesis, a brace, or the end of the text if it is empty."""
         wanted = False
         while True:
             self.skip()
@@ -90,14 +90,14 @@ class ShellReader:
             wanted = self.separator()
 
     def skip(self) -> None:
-        """Pass blanks, comments and empty lines."""
+        """Skip blanks, comments and empty lines."""
         self.blanks()
         while self.here() == "\n":
             self.newline()
             self.blanks()
 
     def blanks(self) -> None:
-        """Pass blanks, continued lines and a comment."""
+        """Skip blanks, continued lines and a comment."""
         while char := self.here():
             if char in " \t":
                 self.at += 1
@@ -110,7 +110,7 @@ class ShellReader:
                 return
 
     def newline(self) -> None:
-        """Pass the end of a line, and the here-documents that begin after it."""
+        """Skip the end of a line, and the here-documents that begin after it."""
         self.at += 1
         for delimiter, quoted, strips in self.pending:
             start = self.at
@@ -128,7 +128,7 @@ class ShellReader:
         self.pending.clear()
 
     def closes(self, close: str) -> bool:
-        """Pass *close* if the list ends here."""
+        """Skip *close* and return true if the list ends here."""
         char = self.here()
         if not char:
             if close:
@@ -159,7 +159,7 @@ class ShellReader:
         return False
 
     def is_alone(self, word: str) -> bool:
-        """Whether *word* stands here and a blank or the end of the line follows."""
+        """Whether *word* comes next, followed by a blank or the end of the line."""
         after = self.at + len(word)
         return self.text.startswith(word, self.at) and self.text[after : after + 1] in {"", " ", "\t", "\n"}
 

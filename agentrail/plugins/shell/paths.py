@@ -1,6 +1,6 @@
 """Resolves paths by their text alone (`PathPlace`), and compares them with patterns of blocked paths (`Fence`).
 
-Nothing here looks at a disk: symbolic links, mounts and other names of the same file are not seen.
+The disk is not read, so symbolic links, mounts and other names of the same file are not known.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class PathPlace(Value):
     parts: tuple[str, ...] = ()
     """The parts of the path, without `.` and `..`."""
     known: bool = True
-    """For a relative path: whether it begins at the session's directory."""
+    """Whether a relative path begins at the session's directory; if not, its directory is unknown."""
 
     @property
     def folded(self) -> tuple[str, ...]:
@@ -40,25 +40,31 @@ class PathPlace(Value):
         return tuple(map(fold, self.parts))
 
     def is_under(self, other: PathPlace) -> bool:
-        """Whether this is *other*, or beneath it."""
+        """Whether this place is *other*, or below it."""
         return self.absolute == other.absolute and self.parts[: len(other.parts)] == other.parts
 
 
 HERE: Final = PathPlace(absolute=False)
 LOST: Final = PathPlace(absolute=False, known=False)
 HOMES: Final = (PathPlace(True, ("home", "~")), PathPlace(True, ("root",)))
-"""The places that `~` may stand for: a home below `/home`, or that of root."""
+"""The places that `~` may mean: any home below `/home`, or that of root."""
 
 
 def fold(part: str) -> str:
-    """Return *part* in one form for all names that a file system ignoring case or invisible letters takes as equal."""
+    """Return *part* in a form for comparison: names that some file system takes as equal get the same form.
+
+    Such file systems ignore case, invisible characters, or dots and spaces at the end.
+    """
     if not part.isascii():
         part = "".join(char for char in unicodedata.normalize("NFKC", part) if unicodedata.category(char) != "Cf")
     return part.casefold().rstrip(" .") or part
 
 
 def join(base: PathPlace, text: str) -> PathPlace:
-    """Return the place of *text* from *base*; if `..` leaves an unknown directory, the place is taken from the root."""
+    """Return the place of the path *text*, relative to *base*.
+
+    If `..` leads above a directory that is not known, the place counts as absolute, so that all patterns apply.
+    """
     absolute = text.startswith("/")
     parts = [] if absolute else list(base.parts)
     above = absolute or base.absolute
@@ -72,7 +78,7 @@ def join(base: PathPlace, text: str) -> PathPlace:
 
 
 def resolve(text: str, bases: Sequence[PathPlace], *, tilde: bool = True) -> tuple[PathPlace, ...]:
-    """Return the places of *text* from each of *bases*; with *tilde*, a leading `~` is a home."""
+    """Return the places of the path *text*, relative to each of *bases*; with *tilde*, a leading `~` is a home."""
     if text[:5].lower() == "file:":
         text = text[5:]
         if text.startswith("//"):
@@ -88,31 +94,31 @@ def resolve(text: str, bases: Sequence[PathPlace], *, tilde: bool = True) -> tup
 
 
 def directory(text: str) -> PathPlace:
-    """Return the place of a working directory."""
+    """Return the place of the working directory *text*."""
     return resolve(text, (HERE,))[0]
 
 
 @value
 class Aim(Value):
-    """The places that a word of a command may mean if it is a path."""
+    """The places that a word of a command may name, if it is a path."""
 
     places: tuple[PathPlace, ...]
     """The possible places."""
     globs: bool
-    """Whether the places are patterns."""
+    """Whether the places are patterns with wild cards."""
     unknown: bool
     """Whether a part of the word is known only when the command runs."""
 
 
 def aim(word: Word, bases: Sequence[PathPlace], assigned: frozenset[str]) -> Aim:
-    """Return the places of *word*, taken as one path; `HOME` and `PWD` are known unless they are in *assigned*."""
+    """Return the places of *word*, taken as one path. `$HOME` and `$PWD` are known unless the line assigns them."""
     text, tilde = _known(word, assigned)
     places = resolve(text, bases, tilde=tilde)
     return Aim(places, word.globs, is_unsure(word, assigned) or not all(place.known for place in places))
 
 
 def _known(word: Word, assigned: frozenset[str]) -> tuple[str, bool]:
-    """Return the text of *word* with `HOME` and `PWD` in place, and whether a leading `~` in it is a home."""
+    """Return *word* as text with `~` and `.` for `$HOME` and `$PWD`, and whether a leading `~` is a home."""
     text, tilde = word.text, bool(word.expansions & Expansion.TILDE)
     if word.is_unknown:
         for name, known in (("HOME", "~"), ("PWD", ".")):
@@ -122,7 +128,7 @@ def _known(word: Word, assigned: frozenset[str]) -> tuple[str, bool]:
 
 
 def is_unsure(word: Word, assigned: frozenset[str]) -> bool:
-    """Whether only the shell knows a part of *word*; `<(…)` does not count, since its commands are read themselves."""
+    """Whether a part of *word* is known only to the shell; `<(…)` does not count, because its commands are listed."""
     if word.expansions & Expansion.TILDE and "HOME" in assigned and re.match(r"~(?:/|$)", word.text):
         return True
     if not word.expansions & (Expansion.PARAMETER | Expansion.COMMAND):
@@ -131,7 +137,7 @@ def is_unsure(word: Word, assigned: frozenset[str]) -> bool:
 
 
 def pieces(word: Word, bases: Sequence[PathPlace], assigned: frozenset[str]) -> Iterator[Aim]:
-    """Yield the places of *word*, and of its parts that may be paths, such as the value of an option."""
+    """Yield the places of *word*, and of each part of it that may be a path, such as the value of an option."""
     yield aim(word, bases, assigned)
     whole, _ = _known(word, assigned)
     texts = _SEPARATORS.split(whole, maxsplit=_MAX_PIECES)
@@ -155,14 +161,14 @@ def mentioned(word: Word, bases: Sequence[PathPlace]) -> Iterator[Aim]:
 
 
 def is_everything(part: str) -> bool:
-    """Whether *part* is a pattern that stands for all, or nearly all, of a directory."""
+    """Whether *part* is a pattern that matches all, or nearly all, names in a directory, such as `*`."""
     return "*" in part and set(part) <= set("*?.[]!^")
 
 
 def meets(pattern: str, name: str, *, hidden: bool = False) -> bool:
-    """Whether *name* fits *pattern*, where `*` is any text and `?` any character; with a class in brackets it may.
+    """Whether *name* may match *pattern*, where `*` is any text and `?` any character.
 
-    A wild card at the beginning fits a leading dot only if *hidden*.
+    From a class in brackets on, any text matches. A wild card at the beginning matches a leading dot only if *hidden*.
     """
     if name.startswith(".") and pattern[:1] in {"*", "?", "["} and not hidden:
         return False
@@ -191,7 +197,7 @@ _Pattern: TypeAlias = tuple[tuple[str, ...], str]
 
 
 class Fence:
-    """Patterns of paths: `/from/the/root`, `~/from/a/home`, or `a/b` anywhere; each with all that is beneath it."""
+    """Patterns of paths, each with all paths below it: `/from/the/root`, `~/from/a/home`, or `a/b` in any folder."""
 
     __slots__ = ("_all", "_by_first", "anywhere", "lasts", "names")
 
@@ -211,7 +217,10 @@ class Fence:
             self._by_first.setdefault((anchor, first), []).append((parts, pattern))
 
     def find(self, place: PathPlace, *, globs: bool = False, within: PathPlace = HERE) -> str | None:
-        """Return the pattern that covers *place*; ignore a pattern that covers all of *within*, if *place* is in it."""
+        """Return a pattern that covers *place*, or `None`.
+
+        A pattern that covers the whole directory *within* is ignored for places in it: there all work would be blocked.
+        """
         folded = place.folded
         inside = within.folded if within.absolute and place.is_under(within) else ()
         for anchor, start in _starts(place, folded):
@@ -224,7 +233,10 @@ class Fence:
         return None
 
     def is_beneath(self, place: PathPlace) -> bool:
-        """Whether a path covered by a pattern may be below *place*, as far as the pattern's parts say where it is."""
+        """Whether a path that a pattern covers may be below *place*; patterns for any folder count only in part.
+
+        Such a pattern, `a/b`, counts if *place* ends in its first part, `a`.
+        """
         folded = place.folded
         return any(
             len(some := folded[start : start + len(parts)]) < len(parts)
@@ -243,7 +255,7 @@ class Fence:
 
 
 def _lasts(patterns: Collection[str]) -> frozenset[str]:
-    """Return the last parts of *patterns*, for comparing."""
+    """Return the last parts of *patterns*, in the form for comparison."""
     return frozenset(fold(pattern.rpartition("/")[2]) for pattern in patterns)
 
 
@@ -254,7 +266,7 @@ def fence(patterns: tuple[str, ...]) -> Fence:
 
 
 def _starts(place: PathPlace, folded: tuple[str, ...]) -> Iterator[tuple[str, int]]:
-    """Yield the anchors that patterns may have for this place, and where what they are compared with begins."""
+    """Yield the kinds of patterns (`/`, `~`, any folder) that may cover *place*, with the index to compare from."""
     if not place.absolute:
         yield "~", 0
     else:
@@ -267,7 +279,7 @@ def _starts(place: PathPlace, folded: tuple[str, ...]) -> Iterator[tuple[str, in
 
 
 def _is_any(part: str) -> bool:
-    """Whether *part* is a wild card for any name; that it also fits a blocked name then says nothing."""
+    """Whether *part* is a wild card for any name. That it matches a blocked name too is then no reason to block."""
     return is_everything(part) and not part.startswith(".")
 
 

@@ -1,4 +1,4 @@
-"""Recognises arguments that are code (`python -c`, `awk`, …), or files with names that a program reads: tables."""
+"""Tables that recognise arguments that are code (`python -c`, `awk`, …), or from which names of files are read."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from agentrail.plugins.shell.lexer_words import SimpleCommand, Word, names
 from agentrail.plugins.shell.wrappers import SHELLS, is_input, is_interpreter, reads_program
 
 Question = Callable[[Sequence[str]], bool]
-"""A function that tells whether a program's arguments contain code, or name a file from which names are read."""
+"""A function from a program's arguments to whether they contain code, or name a source of further names or code."""
 
 _BROWSING: Final = names("--help --version -V")
 
 
 def _options(letters: str = "", *long: str) -> Question:
-    """Return a question: is one of the short options *letters* given, or of the *long* ones, perhaps shortened?"""
+    """Return a question: is one of the short options *letters* given, or one of the *long* ones, even shortened?"""
 
     def asks(texts: Sequence[str]) -> bool:
         for text in texts:
@@ -53,7 +53,7 @@ def _any(*questions: Question) -> Question:
     return lambda texts: any(asks(texts) for asks in questions)
 
 
-# Small languages (`sed`, `awk`): recognises programs that only read their input and write their output.
+# Small languages (`sed`, `awk`): recognise programs that only read their input and write their output.
 
 _ADDRESS: Final = r"(?:[0-9]+(?:~[0-9]+)?|\$|\+[0-9]+|/(?:\\.|[^/\\\n])*/I?)"
 _SED_TEXT: Final = r"(?:\\[^\n]|[^\\\n])*"
@@ -69,7 +69,7 @@ _AWK_OPTION: Final = re.compile(r"-F.*|-v.*|--(?:field-separator|assign)=.*")
 
 
 def _sed(texts: Sequence[str]) -> bool:
-    """Whether a program for `sed` may run a command, read or write another file, or cannot be read."""
+    """Whether a program for `sed` may run a command or use another file, or is not understood."""
     programs: list[str] = []
     operands: list[str] = []
     rest = list(texts)
@@ -102,7 +102,7 @@ def _sed_only_edits(program: str) -> bool:
 
 
 def _awk(texts: Sequence[str]) -> bool:
-    """Whether a program for `awk` may run a command, read or write a file that is no operand, or cannot be read."""
+    """Whether a program for `awk` may run a command or use a file that is no operand, or is not understood."""
     rest = list(texts)
     from_file = False
     while rest and rest[0].startswith("-") and rest[0] != "-":
@@ -167,7 +167,7 @@ _GIT_QUIET: Final = re.compile(
 
 
 def git_verb(texts: Sequence[str]) -> int:
-    """Return where the sub-command stands among the arguments of `git`; their number if there is none."""
+    """Return the index of the sub-command among the arguments of `git`; their number if there is none."""
     place = 0
     while place < len(texts) and texts[place].startswith("-"):
         place += 2 if texts[place] in {"-c", "-C", "--git-dir", "--work-tree", "--namespace"} else 1
@@ -276,17 +276,17 @@ _CODE: Final = (
     (re.compile(r"lua[0-9.]*"), re.compile(r"-[eli].*", re.DOTALL)),
     (re.compile(r"osascript"), re.compile(r"-e.*", re.DOTALL)),
 )
-"""Options by which an interpreter is given its program, or code that it loads first."""
+"""For each interpreter, the options that contain its program, or name code that it loads first."""
 _MODULES: Final = names("cProfile code http.server pdb profile runpy tarfile timeit trace zipapp zipfile")
-"""Modules of Python that run an argument, or read all of a folder."""
+"""Modules of Python that, run by `-m`, run their argument as code, or read a whole folder."""
 
 
 READ_BY_RULES: Final = names("ack ag awk egrep fgrep gawk grep gsed jq mawk nawk rg rgrep sed tr zgrep")
-"""Programs whose pattern or code argument is examined here; paths that it mentions are no files."""
+"""Programs with a pattern or code as an argument that is examined here; text in it that looks like a path is none."""
 
 
 def holds_program(command: SimpleCommand) -> bool:
-    """Whether an argument of *command* is a program, or says where programs or names of files are read from."""
+    """Whether an argument of *command* is code, or names a source from which code or names of files are read."""
     texts = [word.text for word in command.args]
     asks = _BY_PROGRAM.get(command.program)
     if asks is not None and asks(texts):
@@ -297,7 +297,7 @@ def holds_program(command: SimpleCommand) -> bool:
 
 
 def _nested(args: Sequence[Word]) -> bool:
-    """Whether a shell or an interpreter among *args* is given a program."""
+    """Whether *args* contain the name of a shell or an interpreter, followed by code for it."""
     for place, word in enumerate(args):
         name = word.text.rpartition("/")[2].lower()
         texts = [word.text for word in args[place + 1 :]]
@@ -325,7 +325,7 @@ def _is_code(name: str, texts: Sequence[str]) -> bool:
 
 
 def scripts(command: SimpleCommand) -> Iterable[Word]:
-    """Return the words of *command* that name a file which it runs as a program."""
+    """Return the words of *command* that may name a file which it runs as a program."""
     args = command.args
     if command.program in {*SHELLS, ".", "source"} or is_interpreter(command.program):
         return tuple(word for word in args if not word.text.startswith("-"))
@@ -335,4 +335,4 @@ def scripts(command: SimpleCommand) -> Iterable[Word]:
 
 
 MAKEFILES: Final = names("gnumakefile makefile")
-"""Names of files that `make` reads by default, in small letters."""
+"""Names of files that `make` reads by default, in lower case."""

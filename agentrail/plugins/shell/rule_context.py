@@ -30,7 +30,7 @@ class Certainty(IntEnum):
     NO = 0
     """The rule is not broken, as far as the text tells."""
     MAYBE = 1
-    """It depends on values that only the shell knows: a person must decide."""
+    """It depends on something that the text does not show: a person must decide."""
     YES = 2
     """The rule is broken."""
 
@@ -70,17 +70,17 @@ class GivenCommand(Value):
     """All arguments that are no options."""
 
     def has(self, letters: str, *long: str) -> bool:
-        """Whether one of the short options, or of the long ones, perhaps shortened, is given."""
+        """Whether one of the short options *letters* is given, or one of the *long* ones, even shortened."""
         shortened = any(whole.startswith(name) for whole in long for name in self.long if name)
         return shortened or not self.letters.isdisjoint(letters)
 
 
 @value
 class CommandScene(Value):
-    """What a rule may look at beside the command itself: the whole line, directories and blocked paths."""
+    """The data that a rule may use besides the command itself: the whole line, directories and blocked paths."""
 
     commands: Commands
-    """The whole line."""
+    """All commands of the line."""
     bases: tuple[PathPlace, ...]
     """The directories in which the command may run."""
     working: PathPlace
@@ -90,18 +90,18 @@ class CommandScene(Value):
     protected: Fence
     """Paths that may not be written."""
     allowed: Fence
-    """Exceptions from both."""
+    """Exceptions from `blocked` and `protected`."""
     assigned: frozenset[str]
     """Names of the variables that the line assigns."""
     written: frozenset[PathPlace] = frozenset()
     """Files that earlier commands of the line write."""
 
     def aim(self, word: Word) -> Aim:
-        """Return where *word* may lead."""
+        """Return the places that *word* may name."""
         return aim(word, self.bases, self.assigned)
 
     def pieces(self, word: Word) -> Iterator[Aim]:
-        """Yield where *word*, or a part of it, may lead."""
+        """Yield the places that *word*, or a part of it, may name."""
         return pieces(word, self.bases, self.assigned)
 
     def fenced(self, word: Word, fence: Fence) -> tuple[Certainty, str]:
@@ -178,7 +178,7 @@ def given(args: Sequence[Word]) -> GivenCommand:
 
 
 def assigned(commands: Iterable[SimpleCommand]) -> frozenset[str]:
-    """Return the names that *commands* assign."""
+    """Return the names of the variables that *commands* assign."""
     found: set[str] = set()
     for command in commands:
         found.update(assignment.name for assignment in command.assignments)
@@ -190,7 +190,7 @@ def assigned(commands: Iterable[SimpleCommand]) -> frozenset[str]:
 
 
 def written(command: SimpleCommand) -> Iterator[Word]:
-    """Yield the words that name files which *command* writes, if its program is known."""
+    """Yield the words that name files which *command* writes, as far as its program is known here."""
     yield from (found.target for found in command.redirections if found.writes)
     options = given(command.args)
     program = command.program
@@ -210,7 +210,10 @@ def written(command: SimpleCommand) -> Iterator[Word]:
 
 
 def vital(aimed: Aim, scene: CommandScene, own: Certainty = NO) -> Certainty:
-    """Return whether changing all files there would break the system or a home; *own*: the session folder's verdict."""
+    """Return whether changing all files at *aimed* would break the system or a home directory.
+
+    *own* is the verdict for the session's own folder.
+    """
     found = MAYBE if aimed.unknown else NO
     for place in aimed.places:
         at = place

@@ -63,7 +63,7 @@ _RUN_BY_OTHERS: Final = names(
     " VISUAL LD_PRELOAD PERL5OPT PROMPT_COMMAND PS4 PYTHONSTARTUP RUBYOPT SHELLOPTS"
 )
 _SHOWS: Final = re.compile(r"(?:GIT_|MAN|GIT_SEQUENCE_)?(?:EDITOR|PAGER)|VISUAL")
-"""Environment variables with a pager or editor: allowed if the value is a harmless program such as `cat`."""
+"""Variables that name a pager or editor; assigning one is allowed if the value is harmless, such as `cat`."""
 _GIT_RUNS: Final = re.compile(
     r"(?:alias|difftool|filter|mergetool|pager|uploadpack)\..*|core\.(?:askpass|editor|fsmonitor|gitproxy|hookspath|pager"
     r"|sshcommand)|credential\.(?:.*\.)?helper|diff\.(?:external|.*\.(?:command|textconv))|gpg\.(?:.*\.)?program"
@@ -241,7 +241,7 @@ def _fed(command: SimpleCommand, scene: CommandScene) -> Certainty:
 
 
 def _program(command: SimpleCommand, scene: CommandScene) -> Certainty:
-    """Whether an argument is a program, or a file that the line itself has written is run."""
+    """Judge whether an argument is code, or whether the command runs a file that the line itself has written."""
     if holds_program(command) and not finds_others(command, scene):
         return MAYBE
     if command.program in {"gmake", "make"} and any(place.folded[-1:] in _MADE for place in scene.written):
@@ -257,7 +257,7 @@ _TELLS: Final = frozenset({"-m", "--message", "-t", "--title", "-b", "--body"})
 
 
 def unsure(command: SimpleCommand, names_assigned: frozenset[str]) -> bool:
-    """Whether *command* has a word whose value only the shell knows, and may do more with it than print it."""
+    """Whether *command* has a word whose value only the shell knows, and may use it for more than printing."""
     if any(is_unsure(found.target, names_assigned) for found in command.redirections if found.names_file):
         return True
     if not command.argv or (command.program in TALKERS and "-v" not in [word.text for word in command.args[:1]]):
@@ -268,7 +268,7 @@ def unsure(command: SimpleCommand, names_assigned: frozenset[str]) -> bool:
 
 
 def told(command: SimpleCommand) -> tuple[Word, ...]:
-    """Return the arguments of *command* but for those that are messages for people."""
+    """Return the arguments of *command* except messages for people, such as that of `git commit -m`."""
     if command.program not in {"gh", "git", "glab", "hub"}:
         return command.args
     pairs = zip(command.argv, command.args, strict=False)

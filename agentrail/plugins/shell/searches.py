@@ -1,4 +1,4 @@
-"""Examines searches such as `grep -r` and `rg`: which folders they read, which files they leave out or ask for."""
+"""Examines searches such as `grep -r` and `rg`: which folders they read, and which files they leave out or select."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _NAMES_ONLY: Final = ("lqc", "count", "files-with-matches", "quiet")
 
 
 def searched(args: Sequence[Word]) -> tuple[Word, ...]:
-    """Return the operands of a search but for its pattern."""
+    """Return the operands of a search except its pattern: the files and folders that it reads."""
     operands = _operands(args)
     return operands if any(_GIVES_PATTERN.fullmatch(word.text) for word in args) else operands[1:]
 
 
 def prints_all(args: Sequence[Word]) -> bool:
-    """Whether a search prints nearly all lines: its pattern names no letter that must be there, or `-v` inverts it."""
+    """Whether a search prints nearly all lines: its pattern contains no literal character, or `-v` inverts it."""
     options = given(args)
     if options.has(*_NAMES_ONLY):
         return False
@@ -43,7 +43,7 @@ def prints_all(args: Sequence[Word]) -> bool:
 
 
 def asks_for(args: Sequence[Word], fence: Fence) -> bool:
-    """Whether a glob of the search, other than one that fits every name, fits a name that is blocked in any folder."""
+    """Whether a glob of the search selects a name that is blocked in any folder; a glob of `*` alone does not count."""
     return any(set(glob) - {"*"} and fits(glob, fence.anywhere) for glob in _globs(args))
 
 
@@ -59,24 +59,24 @@ def asks_for_hidden(args: Sequence[Word]) -> bool:
 
 
 def only_others(args: Sequence[Word], fence: Fence) -> bool:
-    """Whether `--include` leaves only files whose names fit no last part of a pattern of *fence*."""
+    """Whether `--include` selects only files whose names match no last part of a pattern of *fence*."""
     globs = [word.text.partition("=")[2] for word in args if word.text.startswith("--include=")]
     return bool(globs) and not any(fits(glob, fence.lasts) for glob in globs)
 
 
 def fits(glob: str, lasts: frozenset[str]) -> bool:
-    """Whether a name may fit *glob* and one of *lasts*."""
+    """Whether some name may match both *glob* and one of the patterns *lasts*."""
     wanted = glob.rpartition("/")[2].casefold()
     return any(meets(wanted, last, hidden=True) or meets(last, wanted, hidden=True) for last in lasts)
 
 
 def _globs(args: Sequence[Word]) -> Iterator[str]:
-    """Yield the globs of files to search, without those that leave files out."""
+    """Return the globs that select the files to search, without those that leave files out."""
     return (glob for glob in _values(args, _GLOB, _GLOB_ATTACHED) if not glob.startswith("!"))
 
 
 def _values(args: Sequence[Word], option: re.Pattern[str], attached: re.Pattern[str]) -> Iterator[str]:
-    """Yield the values of an option, which stand in the next word or in the same one."""
+    """Yield the values of an option, each given as the next word (*option*) or in the same one (*attached*)."""
     before = ""
     for word in args:
         if option.fullmatch(before):

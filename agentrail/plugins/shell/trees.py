@@ -1,9 +1,10 @@
-"""Finds commands that read, copy or change all files below a folder, and judges whether one may be blocked.
+"""Finds commands that read, copy or change all files below a folder, and judges whether a blocked file may be there.
 
-A name such as `.env` may be in any folder, and the text of a line does not say what is there. The session's own folder,
-and those above or beside it, are taken to hold one. A folder below it is taken for work, since most lines of a day read
-one; it is taken to hold one when the line asks for more than work needs: for hidden files, for a blocked name by a
-glob, for all lines, for an archive on its output or read back by the line, or for a copy on another machine.
+A name such as `.env` may be in any folder, and the text of a line does not show that. The session's own folder, and
+those above or beside it, are assumed to contain one. A folder below the session's is not, because ordinary commands
+often read one. It is, however, if the line asks for more than ordinary work: for hidden files, for a blocked name by a
+glob, for all lines, for an archive that is written to the output or read again by the line, or for a copy on another
+machine.
 """
 
 from __future__ import annotations
@@ -22,28 +23,31 @@ from agentrail.values.value import Value, value
 
 @value
 class BlockedTree(Value):
-    """How a program's arguments make it recurse into folders, and which of its operands are those folders."""
+    """How a program recurses into folders: the arguments that make it, and which operands are the folders."""
 
     letters: str = ""
-    """Short options that make it recurse."""
+    """Short options that make the program recurse."""
     long: tuple[str, ...] = ()
-    """Long options that make it recurse."""
+    """Long options that make the program recurse."""
     words: tuple[str, ...] = ()
-    """Whole words that make it recurse."""
+    """Whole words that make the program recurse."""
     always: bool = False
-    """Whether it always recurses."""
+    """Whether the program always recurses."""
     skips: int = 0
     """Number of operands before the folders."""
     last: bool = True
     """Whether the last operand is a folder to read too, and not the target of a copy."""
     links: bool = False
-    """Whether it renames, removes or changes files and shows none: only what a path itself says matters."""
+    """Whether the program renames, removes or changes files without showing contents.
+
+    Then only blocked paths that are known to be below the folder count, not names that may be in any folder.
+    """
     here: bool = False
-    """Whether it searches, and reads the directory that it runs in if it has no operand."""
+    """Whether the program searches, and reads the directory that it runs in if it has no operand."""
     hidden: bool = False
-    """Whether it passes over hidden files unless it is told otherwise."""
+    """Whether the program skips hidden files unless an option asks for them."""
     archives: bool = False
-    """Whether it puts what it reads into one file, in which the names no longer tell what is blocked."""
+    """Whether the program writes what it reads into one file, whose name does not show what is in it."""
 
 
 _GREP: Final = BlockedTree(
@@ -88,7 +92,7 @@ _OUTPUT: Final = re.compile(r"-|-[A-Za-z]*f-|--file=-|(?:.*=)?/dev/(?!null$).*|/
 
 
 def reads_tree(command: SimpleCommand, scene: CommandScene) -> Certainty:
-    """Return whether *command* reads, copies, renames or removes a tree that may hold what is blocked."""
+    """Return whether *command* reads, copies, renames or removes a folder in which something blocked may be."""
     if command.program in _CONTAINERS:
         return worst(holds(scene.aim(word), scene, links=True) for word in _mounted(command))
     if command.program == "find" and _DELETES in [word.text for word in command.args]:
@@ -110,7 +114,7 @@ def reads_tree(command: SimpleCommand, scene: CommandScene) -> Certainty:
 
 
 def _asks_for_more(command: SimpleCommand, tree: BlockedTree, scene: CommandScene) -> bool:
-    """Whether the line asks for more of a folder than usual work does (see the module): then any folder is suspect."""
+    """Whether the line asks for more of a folder than ordinary work does (see the module); then any folder counts."""
     args = command.args
     if tree.here:
         return tree.hidden or prints_all(args) or asks_for(args, scene.blocked)
@@ -120,7 +124,7 @@ def _asks_for_more(command: SimpleCommand, tree: BlockedTree, scene: CommandScen
 
 
 def shows_archive(command: SimpleCommand, scene: CommandScene) -> bool:
-    """Whether an archive is written to the output, or another command of the line is given it."""
+    """Whether the archive that *command* writes goes to the output, or another command of the line uses it."""
     texts = [word.text for word in command.args]
     is_tar = command.program in _TARS
     if any(map(_OUTPUT.fullmatch, texts)):
@@ -139,12 +143,12 @@ def _all_words(command: SimpleCommand) -> Iterator[Word]:
 
 
 def _are_own(trees: Sequence[Word], scene: CommandScene) -> bool:
-    """Whether all of *trees* are the session's folder, or below it."""
+    """Whether all of *trees* are the session's folder or below it."""
     return all(place.is_under(scene.working) for word in trees for place in scene.aim(word).places)
 
 
 def _mounted(command: SimpleCommand) -> Iterator[Word]:
-    """Yield the folders of this machine that a container is given."""
+    """Yield the folders of this machine that *command* mounts into a container."""
     for before, word in zip(command.argv, command.args, strict=False):
         option, equals, text = word.text.partition("=")
         if before.text in _VOLUMES:
@@ -169,14 +173,14 @@ def _goes_down(command: SimpleCommand, tree: BlockedTree) -> bool:
 
 
 def holds(aimed: Aim, scene: CommandScene, *, links: bool = False) -> Certainty:
-    """Return whether something blocked may be at, or beneath, where a word leads."""
+    """Return whether something blocked may be at, or below, a place of *aimed*; for *links* see `BlockedTree`."""
     return MAYBE if any(_may_hold(aimed, place, scene, links=links) for place in aimed.places) else NO
 
 
 def _may_hold(aimed: Aim, place: PathPlace, scene: CommandScene, *, links: bool) -> bool:
-    """Whether something blocked may be beneath *place*: certain names may be in any folder that is not just one's own.
+    """Whether something blocked may be below *place*: a known blocked path, or a name that may be in any folder.
 
-    A folder below the session's is taken for its work; of what is in it the text tells nothing.
+    The latter is assumed of all folders except those below the session's own (see the module), and not with *links*.
     """
     if aimed.globs and place.parts and is_everything(place.parts[-1]):
         place = place.but(parts=place.parts[:-1])

@@ -20,7 +20,7 @@ OPAQUE: Final = names(
     " faketime firejail flock hash let ltrace mapfile nsenter parallel pkexec proot readarray runcon runuser screen"
     " script setarch setpriv shopt start-stop-daemon strace su systemd-run taskset tmux unshare watch"
 )
-"""Programs that run their arguments, or change the meaning of later words, in ways that are not analysed: refused."""
+"""Programs that run their arguments, or change the meaning of later words; they are not analysed but refused."""
 
 
 @value
@@ -42,7 +42,7 @@ class Wrapper(Value):
     assigns: bool = False
     """Whether `NAME=value` may come before the command."""
     alone: bool = False
-    """Whether it may stand without a command."""
+    """Whether the wrapper may be used without a command."""
     attaches: bool = True
     """Whether the value of a short option may stand in the same word."""
     dashes: tuple[str, ...] = ("--",)
@@ -50,7 +50,7 @@ class Wrapper(Value):
     dash_is_option: bool = False
     """Whether a lone dash is an option."""
     marks: str = "-"
-    """What options begin with."""
+    """The characters with which options begin."""
 
 
 @value
@@ -58,15 +58,15 @@ class Inside(Value):
     """The commands and scripts that a wrapper runs."""
 
     argvs: tuple[tuple[Word, ...], ...] = ()
-    """The commands."""
+    """The commands, each as a program with its arguments."""
     scripts: tuple[str, ...] = ()
-    """Texts for a shell."""
+    """The scripts, as texts for a shell."""
     assignments: tuple[Assignment, ...] = ()
-    """Variables that the wrapper sets for them."""
+    """The variables that the wrapper sets for the commands."""
     keeps: bool = False
     """Whether the wrapper itself also has an effect, so that it is listed as a command too."""
     others: tuple[Word, ...] = ()
-    """The wrapper's other words."""
+    """The other words of the wrapper, such as its options."""
 
 
 WRAPPERS: Final[Mapping[str, Wrapper]] = {
@@ -158,7 +158,7 @@ def inside(name: str, argv: Sequence[Word]) -> Inside | None:
 
 
 def reads_program(name: str, args: Sequence[Word]) -> bool:
-    """Whether the program *name* with *args* runs a program that it reads from its input or that was computed."""
+    """Whether the program *name* with *args* runs code that it reads from its input, or that the shell computes."""
     if args and args[0].text in _ABOUT:
         return False
     if name in {"source", "."}:
@@ -186,7 +186,7 @@ def is_input(text: str) -> bool:
 
 
 def _reads_script(args: Sequence[Word]) -> bool:
-    """Whether the script that an interpreter with *args* runs is its input."""
+    """Whether an interpreter with *args* reads its script from its input."""
     for before, word in zip((_END, *args), args, strict=False):
         if is_input(word.text):
             return True
@@ -196,7 +196,7 @@ def _reads_script(args: Sequence[Word]) -> bool:
 
 
 def is_interpreter(name: str) -> bool:
-    """Whether *name* is the interpreter of a language, and no shell."""
+    """Whether *name* is the interpreter of a programming language, such as `python3`; shells do not count."""
     return _INTERPRETERS.fullmatch(name) is not None
 
 
@@ -211,7 +211,7 @@ def _letters(options: Sequence[tuple[str, str]]) -> frozenset[str]:
 
 
 def _options(name: str, spec: Wrapper, args: Sequence[Word]) -> tuple[list[tuple[str, str]], int]:
-    """Return the options among *args* with their values, and where the operands begin."""
+    """Return the options among *args* with their values, and the index of the first operand."""
     options: list[tuple[str, str]] = []
     at = 0
     while at < len(args):
@@ -239,7 +239,7 @@ def _options(name: str, spec: Wrapper, args: Sequence[Word]) -> tuple[list[tuple
 
 
 def _long(name: str, spec: Wrapper, text: str) -> list[tuple[str, str | None]]:
-    """Return a long option and its value, `None` if that is the next word."""
+    """Return a long option and its value; the value is `None` if it is the next word."""
     key, equals, given = text[2:].partition("=")
     if key in spec.long_valued:
         return [(key, given if equals else None)]
@@ -291,7 +291,7 @@ def _wrapped(name: str, spec: Wrapper, args: Sequence[Word]) -> Inside | None:
 
 
 def _given(options: Sequence[tuple[str, str]], argv: tuple[Word, ...]) -> tuple[Word, ...]:
-    """Return the command that `xargs` runs, with a word of unknown value at the end or in place of its mark."""
+    """Return the command that `xargs` runs, with a word of unknown value at its end or in place of the mark of `-I`."""
     marks = [given or "{}" for option, given in options if option in {"I", "replace"}]
     if not marks:
         return (*argv, _GIVEN)
